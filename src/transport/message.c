@@ -18,8 +18,19 @@ const struct rx_consequence rx_consequences[RX_VERDICTS] = {
 	[RX_ACCESS] = {AETH_NAK | NAK_REMOTE_ACCESS, WC_LOC_ACCESS_ERR, EVENT_QP_ACCESS_ERR},
 	/* IBTA A14.5: an XRCETH violation is a remote access error of the QP, and an invalid request to its peer. */
 	[RX_NO_SRQ] = {AETH_NAK | NAK_INVALID_REQUEST, WC_WR_FLUSH_ERR, EVENT_QP_ACCESS_ERR},
+	/* Class J, without a NAK. Linux's rxe acknowledges the message too, which has arrived, and has the same status. */
+	[RX_KEY_STAYS] = {AETH_ACK | AETH_CREDIT_INVALID, WC_REM_INV_REQ_ERR, EVENT_QP_ACCESS_ERR},
 	[RX_LOCAL_FAULT] = {AETH_NAK | NAK_REMOTE_OPERATIONAL, WC_LOC_PROT_ERR, EVENT_QP_FATAL},
 };
+
+void message_answered(struct transport *tp, uint8_t syndrome)
+{
+	uint8_t kind = aeth_kind(syndrome);
+
+	tp->counters.acks_sent += kind == AETH_ACK;
+	tp->counters.rnrs_sent += kind == AETH_RNR_NAK;
+	tp->counters.naks_sent += kind == AETH_NAK;
+}
 
 /* IBTA 9.7.4.1.2, 9.8.3.1: FIRST and ONLY begin a message, MIDDLE and LAST continue one of their kind. */
 static bool fits_sequence(const struct responder *rsp, const struct opcode_info *info)
@@ -54,13 +65,6 @@ static enum rx_verdict judge_send(struct transport *tp, struct qp *qp, const str
 		return RX_NOT_READY;
 	if (received + rx->payload_len > qp->gbn->rsp.rwqe->length)
 		return RX_TOO_LONG;
-	if (rx->info->flags & F_INV) {
-		struct ieth ieth;
-
-		ieth_decode(&ieth, rx_header(rx, H_IETH));
-		if (!mw_may_invalidate(&tp->mrs, ieth.rkey, &qp->user))
-			return RX_ACCESS;
-	}
 	return RX_EXECUTE;
 }
 
@@ -123,7 +127,7 @@ static enum rx_verdict place_send(struct transport *tp, struct qp *qp, const str
 	return RX_LOCAL_FAULT;
 }
 
-static void finish(struct transport *tp, struct qp *qp, const struct rx *rx)
+static enum rx_verdict finish(struct transport *tp, struct qp *qp, const struct rx *rx)
 {
 	uint32_t flags = rx->info->flags;
 	struct responder *rsp = &qp->gbn->rsp;
@@ -139,7 +143,7 @@ static void finish(struct transport *tp, struct qp *qp, const struct rx *rx)
 
 	rsp->message = 0;
 	if (flags & F_WRITE && !(flags & F_IMM))
-		return;
+		return RX_EXECUTE;
 	if (flags & F_IMM) {
 		struct immdt immdt;
 
@@ -150,12 +154,15 @@ static void finish(struct transport *tp, struct qp *qp, const struct rx *rx)
 		struct ieth ieth;
 
 		ieth_decode(&ieth, rx_header(rx, H_IETH));
+		if (!mw_may_invalidate(&tp->mrs, ieth.rkey, &qp->user))
+			return RX_KEY_STAYS;
 		mw_invalidate(&tp->mrs, ieth.rkey, &qp->user);
 		cqe.imm_or_key = ieth.rkey;
 		cqe.flags = WC_WITH_INV;
 	}
 	rsp->rwqe = NULL;
 	complete_recv(tp, qp, w, &cqe, rx->now_ns);
+	return RX_EXECUTE;
 }
 
 static void begin(struct responder *rsp, const struct rx *rx)
@@ -183,9 +190,7 @@ enum rx_verdict message_execute(struct transport *tp, struct qp *qp, const struc
 	if (v != RX_EXECUTE)
 		return v;
 	rsp->received += rx->payload_len;
-	if (rx->info->flags & F_END)
-		finish(tp, qp, rx);
-	return RX_EXECUTE;
+	return rx->info->flags & F_END ? finish(tp, qp, rx) : RX_EXECUTE;
 }
 
 void message_fail(struct transport *tp, struct qp *qp, enum wc_status status, uint64_t now_ns)

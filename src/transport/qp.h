@@ -190,7 +190,7 @@ struct responder {
 	bool ack_pending;
 	bool nak_pending;
 	uint8_t nak_syndrome;
-	uint32_t nak_psn;    /* NAK_AT_EPSN, or a READ response that cannot be sent any more */
+	uint32_t nak_psn;    /* NAK_AT_EPSN, or of the last answer: it differs where a READ response cannot be sent any more, or it is an ACK */
 	bool fatal;          /* the pending NAK is this QP's last packet */
 	uint8_t res_head;    /* free-running; [res_emit, res_head) may have responses to send */
 	uint8_t res_emit;

@@ -44,7 +44,7 @@ static void schedule_ack(struct transport *tp, struct qp *qp, uint64_t now_ns)
 	ack_schedule(tp, qp, rsp->unacked >= QP_ACK_NOW_PACKETS ? ACK_NOW : ACK_HELD, now_ns);
 }
 
-/* The QP sends one last NAK and goes to ERR (IBTA 9.9.3: class B and C). */
+/* The QP sends one last answer and goes to ERR (IBTA 9.9.3: class B, C and J). */
 static void fatal(struct transport *tp, struct qp *qp, enum rx_verdict v, uint64_t now_ns)
 {
 	const struct rx_consequence *c = &rx_consequences[v];
@@ -89,8 +89,12 @@ static enum rx_verdict message_input(struct transport *tp, struct qp *qp, const 
 
 	if (v == RX_EXECUTE)
 		v = message_execute(tp, qp, rx);
-	if (v == RX_EXECUTE)
+	if (v == RX_EXECUTE || v == RX_KEY_STAYS)
 		executed(tp, qp, rx, 1);
+	if (v == RX_KEY_STAYS) { /* the last answer acknowledges it */
+		qp->gbn->rsp.nak_psn = rx->bth->psn;
+		qp->gbn->rsp.ack_pending = false;
+	}
 	return v;
 }
 
@@ -409,10 +413,7 @@ static bool send_pending_nak(struct transport *tp, struct qp *qp, uint64_t now_n
 
 	if (!send_ack(tp, qp, psn, rsp->nak_syndrome))
 		return false;
-	if (aeth_kind(rsp->nak_syndrome) == AETH_RNR_NAK)
-		tp->counters.rnrs_sent++;
-	else
-		tp->counters.naks_sent++;
+	message_answered(tp, rsp->nak_syndrome);
 	rsp->nak_pending = false;
 	rsp->ack_pending = false; /* a NAK acknowledges everything before it */
 	rsp->unacked = 0;

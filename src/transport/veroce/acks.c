@@ -417,10 +417,7 @@ static bool send_nak(struct transport *tp, struct qp *qp, struct receiver *in, u
 	if (!lay_out(tp, qp, in, &a, now_ns))
 		return false;
 	in->nak_due = false;
-	if (aeth_kind(in->nak_syndrome) == AETH_RNR_NAK)
-		tp->counters.rnrs_sent++;
-	else
-		tp->counters.naks_sent++;
+	message_answered(tp, in->nak_syndrome);
 	if (qp->veroce->w->fatal)
 		qp_to_error(tp, qp, now_ns);
 	return true;

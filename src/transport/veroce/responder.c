@@ -200,11 +200,12 @@ static bool follows(const struct veroce *vr, const struct veroce_packet *p)
 
 /* ---- in order -------------------------------------------------------------------------------------- */
 
-/* The QP sends one last NAK, which answers a packet with those flags, and goes to ERR (IBTA 9.9.3). */
+/* The QP sends one last answer, to a packet with those flags, and goes to ERR (IBTA 9.9.3). */
 static void fatal(struct transport *tp, struct qp *qp, uint32_t flags, enum rx_verdict v,
 		  uint64_t now_ns)
 {
 	struct veroce *vr = qp->veroce;
+	struct receiver *in = &vr->w->q_in;
 	const struct rx_consequence *c = &rx_consequences[v];
 
 	/* The WQE of its message. Later ones may be bound too: they are flushed. */
@@ -218,7 +219,11 @@ static void fatal(struct transport *tp, struct qp *qp, uint32_t flags, enum rx_v
 		return;
 	qp_raise(tp, qp, c->event);
 	vr->w->fatal = true;
-	acks_nak(tp, qp, &vr->w->q_in, vr->w->q_in.rx.epsn, c->syndrome);
+	acks_nak(tp, qp, in, in->rx.epsn, c->syndrome);
+	if (aeth_kind(c->syndrome) == AETH_ACK) {
+		in->amsn = psn_add(in->amsn, 1);
+		rx_step(&in->rx, &tp->pool);
+	}
 }
 
 static void not_ready(struct transport *tp, struct qp *qp)
@@ -287,7 +292,7 @@ static enum rx_verdict finish(struct transport *tp, struct qp *qp, const struct 
 	if (!bind(tp, qp, m->rqmsn))
 		return RX_NOT_READY;
 	if (info->flags & F_INV && !mw_may_invalidate(&tp->mrs, m->imm_or_key, &qp->user))
-		return RX_ACCESS;
+		return RX_KEY_STAYS;
 	complete_message(tp, qp,
 			 &(struct message_end){.flags = info->flags,
 					       .byte_len = m->po * qp->veroce->mtu + m->payload_len,
