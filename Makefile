@@ -13,7 +13,7 @@ help:
 	@echo "make test     what a change must pass: sanitizers, and programs in several places: five minutes"
 	@echo "make test-all every test in every place, 10,000 seeds, all fuzzers: as long as it takes"
 	@echo "make bench    perftest over Verbena beside its peers: medians and ratios"
-	@echo "make bench-loss  what loss costs veRoCE, IRN and RoCEv2: simulated, then over nftables (root)"
+	@echo "make bench-loss  what loss costs veRoCE, IRN and RoCEv2: simulated, then over nftables"
 	@echo "make bench-sim   what simulating costs: packet-hops a second, set-up, memory"
 	@echo "make reproduce   simulate published results and this project's goals into docs/results.md (hours)"
 	@echo "make interop  against Linux's own rxe and siw in a guest (root, minutes)"

@@ -4,7 +4,7 @@
 What loss costs: ib_write_bw over a link of limited rate between two network namespaces, where nftables
 drops packets at random, each way. Goodput with loss over goodput of the same run without, for veRoCE
 (fast loss detection), veRoCE as IRN does it, and RoCEv2, which goes back. Rounds are interleaved, so
-that whatever else the machine does befalls all of them; a ratio is one of medians. Needs root.
+that whatever else the machine does befalls all of them; a ratio is one of medians.
 
 usage: bench/loss.py [--quick] [--rounds N] [--seconds S] [--rates 1,4] [--delays 0,10] [--losses 1,2,5]
                      [--protocols fast,irn,rocev2] [--mtu 1500] [--realtime] [--json FILE]
@@ -114,7 +114,7 @@ def main():
     parser.add_argument("--protocols", default="fast,irn,rocev2", help="of " + " ".join(PROTOCOLS))
     parser.add_argument("--mtu", type=int, default=1500, help="of the link; 1500 unless told")
     parser.add_argument("--realtime", action="store_true",
-                        help="run everything at real-time priority, where other work would disturb it")
+                        help="run everything at real-time priority, where other work would disturb it (root)")
     parser.add_argument("--json", metavar="FILE", help="everything, for machines")
     parser.parse_args(namespace=options)
     rounds = options.rounds or (3 if options.quick else 5)
@@ -124,6 +124,7 @@ def main():
     protocols = options.protocols.split(",")
     if set(protocols) - set(PROTOCOLS):
         parser.error("protocols are " + " ".join(PROTOCOLS))
+    pairs.apart()
 
     with open("/proc/loadavg") as f:
         load = f.read().split()[0]
@@ -159,8 +160,6 @@ def main():
                               % (n + 1, rate, delay, protocol, ", ".join(words)), flush=True)
     except pairs.Failure as e:
         print("bench: " + str(e))
-    finally:
-        link.place.close()
 
     print("\n%-9s %-6s %-14s %-7s %9s %7s %8s"
           % ("rate", "delay", "protocol", "loss", "Gbit/s", "ratio", "wanted"))

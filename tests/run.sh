@@ -8,7 +8,7 @@
 #   all     everything in every place, 10,000 seeds of the swarms, each fuzzer for FUZZ_SECONDS (60)
 #
 # A test's label says what it is, and two labels in which tier it runs: "check" also in `check`, "all" in `all`
-# alone. "waits" says that it needs next to no processor. Root also gets the tests that need network namespaces.
+# alone. "waits" says that it needs next to no processor. apart.c gives programs the namespaces that they need.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 tier=${1:-test}

@@ -16,6 +16,7 @@ import socket
 import struct
 import subprocess
 import sys
+import tempfile
 import time
 import zlib
 
@@ -113,7 +114,7 @@ def no_guesses():
     known = os.path.join(BUILD, "tshark-guesses")  # by the first test that asked, as each start of tshark takes long
     if not os.path.exists(known) or os.path.getmtime(known) < os.path.getmtime(shutil.which("tshark")):
         out = subprocess.run(["tshark", "-G", "heuristic-decodes"], capture_output=True, text=True, timeout=300).stdout
-        with open("%s.%d" % (known, os.getpid()), "w") as f:
+        with tempfile.NamedTemporaryFile("w", dir=BUILD, delete=False) as f:
             f.writelines(line.split("\t")[1] + "\n" for line in out.splitlines() if line.startswith("infiniband.payload\t"))
         os.rename(f.name, known)
     with open(known) as f:
@@ -241,7 +242,7 @@ def wire(place):
         raise Skip("needs a veth place")
     if not shutil.which("ethtool"):
         raise Skip("needs ethtool")
-    devices = ["vrb%s%s" % (place.spaces[0][-6:], letter) for letter in "ab"]
+    devices = place.links[0]
     for space, device in zip(place.spaces, devices):
         subprocess.run(["ip", "netns", "exec", space, "ethtool", "-K", device, "tx-udp-segmentation", "off",
                         "gso", "off", "tx", "off"], capture_output=True)

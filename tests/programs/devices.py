@@ -203,4 +203,4 @@ def stat(place):
 
 if __name__ == "__main__":
     main({"ibv_devices": ibv_devices, "ibv_devinfo": ibv_devinfo,
-          "verbena_devices": verbena_devices, "two": two, "kinds": kinds, "stat": stat}, shared=True)
+          "verbena_devices": verbena_devices, "two": two, "kinds": kinds, "stat": stat})

@@ -16,7 +16,8 @@ VERBENA = os.path.join(BUILD, "verbena")
 
 def run(*words, seconds=600):
     """Status and output of `verbena fabric`; nothing that it started outlives it."""
-    p = Process([VERBENA, "fabric"] + list(words), {"OSM_TMP_DIR": folder()})
+    theirs = folder()  # libumad2sim writes where it is started, opensm where it is told
+    p = Process(["env", "-C", theirs, VERBENA, "fabric"] + list(words), {"OSM_TMP_DIR": theirs, "OSM_CACHE_DIR": theirs})
     status, out = p.wait(seconds), p.output()
     p.kill()
     return status, out

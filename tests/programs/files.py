@@ -138,4 +138,4 @@ def few_descriptors(place):
 if __name__ == "__main__":
     main({"gone_with_the_last": gone_with_the_last, "left_by_the_dead": left_by_the_dead,
           "children_keep_it": children_keep_it,
-          "closed_descriptors": closed_descriptors, "no_room": no_room, "few_descriptors": few_descriptors}, shared=True)
+          "closed_descriptors": closed_descriptors, "no_room": no_room, "few_descriptors": few_descriptors})

@@ -286,4 +286,4 @@ if __name__ == "__main__":
         lend(sys.argv[2], sys.argv[3])
     else:
         main({"unmapped": unmapped, "nobody": nobody, "another_user": another_user, "counters": counters,
-              "adopt": adopt, "stat": stat}, shared=True)
+              "adopt": adopt, "stat": stat})

@@ -12,7 +12,7 @@ import struct
 import time
 
 from data import TRANSFER
-from pair import BUILD, ROOT, SKIP, TIME_S, Failure, Pair, Skip, check, folder, main, perftest, pingpong, pingpong_check, sh
+from pair import BUILD, ROOT, SKIP, TIME_S, Failure, Pair, Skip, check, folder, main, need_network, perftest, pingpong, pingpong_check, sh
 from together import go_on
 
 FOR_EVER = 100000000
@@ -95,7 +95,7 @@ def no_memfd(place):
 
 def small_loopback(place):
     """Where the loopback interface does not carry a large packet, messages are cut by the path MTU."""
-    place._need_root("ip")
+    need_network()
     sh("ip", "-n", place.spaces[0], "link", "set", "lo", "mtu", "1500")
     other = under(place, "prlimit", "--fsize=100000")
     perftest(other, "ib_write_bw", ["-m", 1024], iters=200, sizes=[65536])

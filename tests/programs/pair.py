@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """
 Runs two ends of an unmodified verbs program on Verbena, in a place: a pair of addresses, perhaps in
-two network namespaces and as another user. Everything has a time limit, and nothing that was started
-or made outlives this process, not even when it is killed: a guardian sees to that.
+two network namespaces and as another user. Everything has a time limit. Nothing that was started or made
+outlives this process, not even when it is killed: tests/apart.c sees to that.
 
 A test program calls main() with its cases. The exit status is 0, 1 (a case failed; why is printed)
 or 77 (the place cannot be had here).
@@ -21,6 +21,8 @@ import sys
 import tempfile
 import time
 
+APART = os.environ.get("APART") == "yes"  # in namespaces of our own, as apart.c says
+OWN = "own"  # what `ip netns` calls our network then
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 BUILD = os.environ.get("BUILD_DIR") or os.path.join(ROOT, "build")
@@ -56,55 +58,21 @@ def check(condition, text):
         raise Failure(text)
 
 
-# ---- the guardian ---------------------------------------------------------------------------
+# ---- processes ------------------------------------------------------------------------------
 
-class Guardian:
-    """A process of its own session, not our child, which ends processes that we leave behind."""
+started, folders = [], []
 
-    def __init__(self):
-        out, self.pipe = os.pipe()
-        sys.stdout.flush()
-        if os.fork():
-            os.close(out)
-            os.wait()
-            return
-        os.close(self.pipe)
-        os.setsid()
-        if os.fork():
-            os._exit(0)
-        null = os.open(os.devnull, os.O_RDWR)
-        for fd in (0, 1, 2):
-            os.dup2(null, fd)
-        for sig in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            signal.signal(sig, signal.SIG_IGN)
-        try:
-            self._guard(os.fdopen(out))
-        finally:
-            os._exit(0)
 
-    def tell(self, line):
-        os.write(self.pipe, (line + "\n").encode())
+def clear():
+    for p in list(started):
+        p.kill()
 
-    @staticmethod
-    def _guard(lines):
-        groups, spaces, folders = set(), [], []
-        for line in lines:
-            word, what = line.split(None, 1)
-            what = what.strip()
-            if word == "group":
-                groups.add(int(what))
-            elif word == "ended":
-                groups.discard(int(what))
-            elif word == "space":
-                spaces.append(what)
-            elif word == "folder":
-                folders.append(what)
-        for group in groups:
-            kill_group(group)
-        for space in spaces:
-            space_remove(space)
-        for folder in folders:
-            shutil.rmtree(folder, ignore_errors=True)
+
+@atexit.register
+def leave():
+    clear()
+    for path in folders:
+        shutil.rmtree(path, ignore_errors=True)
 
 
 def kill_group(group):
@@ -114,45 +82,13 @@ def kill_group(group):
         pass
 
 
-def space_remove(space):
-    if not os.path.exists("/run/netns/" + space):
-        return
-    pids = subprocess.run(["ip", "netns", "pids", space], capture_output=True, text=True).stdout
-    for pid in pids.split():
-        try:
-            os.kill(int(pid), signal.SIGKILL)
-        except ProcessLookupError:
-            pass
-    subprocess.run(["ip", "netns", "del", space], capture_output=True)
-
-
-guardian = None
-started = []
-
-
-def begin():
-    global guardian
-    if not guardian:
-        guardian = Guardian()
-        signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
-        atexit.register(clear)
-
-
-def clear():
-    for p in list(started):
-        p.kill()
-
-
 def folder():
     """A directory that anybody may write to, gone when we are."""
-    begin()
     path = tempfile.mkdtemp(prefix="verbena-test-")
     os.chmod(path, 0o1777)
-    guardian.tell("folder " + path)
+    folders.append(path)
     return path
 
-
-# ---- processes ------------------------------------------------------------------------------
 
 def clean_env(extra=None):
     env = {k: v for k, v in os.environ.items()
@@ -166,7 +102,6 @@ class Process:
     """One program in its own process group; stdout and stderr together go to a file."""
 
     def __init__(self, command, env=None):
-        begin()
         self.command = [str(c) for c in command]
         self.log = tempfile.TemporaryFile()
         self.begun = time.monotonic()
@@ -174,7 +109,6 @@ class Process:
                                      stderr=subprocess.STDOUT, env=clean_env(env),
                                      cwd="/", start_new_session=True)
         self.pid = self.proc.pid
-        guardian.tell("group %d" % self.pid)
         started.append(self)
 
     def output(self):
@@ -194,7 +128,6 @@ class Process:
     def kill(self):
         kill_group(self.pid)
         self.proc.wait()
-        guardian.tell("ended %d" % self.pid)
         if self in started:
             started.remove(self)
 
@@ -277,6 +210,33 @@ def tcp_port():
 
 # ---- places ---------------------------------------------------------------------------------
 
+def apart():
+    """Starts this program again, apart from all others, unless it is."""
+    if "APART" not in os.environ:
+        os.execv(os.path.join(BUILD, "tests/apart"), ["apart"] + sys.orig_argv)
+
+
+def need_network():
+    if not APART:
+        raise Skip("needs namespaces, which apart.c could not get")
+    if not shutil.which("ip"):
+        raise Skip("needs ip")
+
+
+def is_root():
+    """Not that of a user namespace, whose one user it is."""
+    with open("/proc/self/uid_map") as f:
+        return os.geteuid() == 0 and any(int(first) <= NOBODY < int(first) + int(n) for first, _, n in map(str.split, f))
+
+
+def need_users():
+    if not is_root():
+        raise Skip("needs a second user, whom only root's processes can become")
+    need_network()  # that of nobody else, since a UDP port belongs to one user at a time
+    if not shutil.which("setpriv"):
+        raise Skip("needs setpriv")
+
+
 def sh(*words):
     r = subprocess.run(words, capture_output=True, text=True)
     check(r.returncode == 0, "%s: %s" % (" ".join(words), r.stderr.strip()))
@@ -290,12 +250,11 @@ class Place:
     not through memory; shm4: as lo4, with memory asked for.
     """
 
-    def __init__(self, name, shared=False):
-        """shared: lo4 and lo6 are the machine's own loopback interface, where other tests' programs are too."""
+    def __init__(self, name):
         self.name = name
         self.ipv6 = name.endswith("6")
         self.user = None
-        self.spaces = [None, None]
+        self.spaces = [OWN if APART else None] * 2
         self.links = []  # pairs of device names
         self.env = [{}, {}]  # of every program at that end
         self.addresses = ["::1" if self.ipv6 else "127.0.0.1"] * 2
@@ -308,9 +267,8 @@ class Place:
         self.verbena = os.path.join(BUILD, "verbena")
         if not os.access(self.verbena, os.X_OK):
             raise Failure("%s: not built" % self.verbena)
-        begin()
         if name.startswith("nobody"):
-            self._nobody()
+            self.become_nobody()
         elif name.startswith("veth"):
             self._veth(int(name[4:].split("-")[0]))
         elif name.startswith("ecmp"):
@@ -319,26 +277,16 @@ class Place:
             self._twin(int(name[4:].split("-")[0]))
         elif name in ("udp4", "shm4"):
             self.env = [{"VERBENA_SHM": "off" if name == "udp4" else "on"}] * 2
-        if name in ("lo4", "lo6", "udp4", "shm4") and not shared and os.geteuid() == 0 and shutil.which("ip"):
-            space = self._space("l")
-            self.spaces = [space, space]
-
-    def _nobody(self):
-        """Alone in a namespace, because the UDP port belongs to one user at a time."""
-        self._need_root("setpriv")
-        space = self._space("n")
-        self.spaces = [space, space]
-        self._become_nobody()
 
     def other_user(self):
         """The same place, for programs of another user."""
-        self._need_root("setpriv")
         other = copy.copy(self)
         other._gids = {}
-        other._become_nobody()
+        other.become_nobody()
         return other
 
-    def _become_nobody(self):
+    def become_nobody(self):
+        need_users()
         self.user = NOBODY
         if subprocess.run(self._as_user(["test", "-x", self.verbena])).returncode:
             ours = os.path.join(folder(), "build")
@@ -349,19 +297,19 @@ class Place:
             self.verbena = os.path.join(ours, "verbena")
 
     def _veth(self, mtu):
-        self._need_root("ip")
+        need_network()
         self.mtu = mtu
-        a, b = self._space("a"), self._space("b")
-        for space in (a, b):
+        self.spaces = a, b = "a", "b"
+        for space in self.spaces:
+            sh("ip", "netns", "add", space)
+            sh("ip", "-n", space, "link", "set", "lo", "up")
             # Else the link-local addresses are duplicates, perhaps, for two seconds, in which the indices of GIDs change.
             sh("ip", "netns", "exec", space, "sysctl", "-q", "-w", "net.ipv6.conf.all.accept_dad=0", "net.ipv6.conf.default.accept_dad=0")
-        tag = a[-6:]
-        ends = ["vrb%sa" % tag, "vrb%sb" % tag]
+        ends = ["vrba", "vrbb"]
         sh("ip", "link", "add", ends[0], "mtu", str(mtu), "netns", a, "type", "veth",
            "peer", "name", ends[1], "mtu", str(mtu), "netns", b)
         for i, space in enumerate((a, b)):
             self._address(space, ends[i], "10.77.0.%d/24" % (i + 1), "fd77::%d/64" % (i + 1))
-        self.spaces = [a, b]
         self.links = [ends]
         self.addresses = ["fd77::1", "fd77::2"] if self.ipv6 else ["10.77.0.1", "10.77.0.2"]
         self.meet = "10.77.0.1"
@@ -381,10 +329,9 @@ class Place:
         """
         self._veth(mtu)
         self.links = []
-        tag = self.spaces[0][-6:]
         hops = [([], []), ([], [])]  # of each end, for IPv4 and IPv6
         for n in range(4):
-            ends = ["vrb%s%d%s" % (tag, n, letter) for letter in "ab"]
+            ends = ["vrb%d%s" % (n, letter) for letter in "ab"]
             sh("ip", "link", "add", ends[0], "mtu", str(mtu), "netns", self.spaces[0], "type", "veth",
                "peer", "name", ends[1], "mtu", str(mtu), "netns", self.spaces[1])
             for i, space in enumerate(self.spaces):
@@ -394,7 +341,7 @@ class Place:
             self.links.append(ends)
         homes = [("10.79.0.%d" % (i + 1), "fd79::%d" % (i + 1)) for i in (0, 1)]
         for i, space in enumerate(self.spaces):
-            home = ["vrb%sh%d" % (tag, k) for k in (0, 1)]
+            home = ["vrbh%d" % k for k in (0, 1)]
             sh("ip", "-n", space, "link", "add", home[0], "mtu", str(mtu), "type", "veth",
                "peer", "name", home[1], "mtu", str(mtu))
             sh("ip", "-n", space, "link", "set", home[1], "up")
@@ -435,24 +382,6 @@ class Place:
             time.sleep(0.02)
         raise Failure("%s does not come up" % device)
 
-    @staticmethod
-    def _need_root(tool):
-        if os.geteuid() != 0:
-            raise Skip("needs root")
-        if not shutil.which(tool):
-            raise Skip("needs %s" % tool)
-
-    def _space(self, letter):
-        if not hasattr(self, "tag"):
-            self.tag = "%06x" % random.randrange(1 << 24)
-        name = "vrb%s-%s" % (letter, self.tag)
-        guardian.tell("space " + name)
-        r = subprocess.run(["ip", "netns", "add", name], capture_output=True, text=True)
-        if r.returncode:
-            raise Skip("cannot make a network namespace: " + r.stderr.strip())
-        sh("ip", "-n", name, "link", "set", "lo", "up")
-        return name
-
     def _as_user(self, command):
         if self.user is None:
             return command
@@ -462,7 +391,7 @@ class Place:
     def wrap(self, end, command):
         """The command line that runs command at end 0 (server) or 1 (client) of this place."""
         command = self._as_user(command)
-        if self.spaces[end]:
+        if self.spaces[end] not in (None, OWN):
             command = ["ip", "netns", "exec", self.spaces[end]] + command
         return command
 
@@ -521,11 +450,6 @@ class Place:
         """What ibv_devinfo calls the active MTU, of the end where it is less."""
         outs = [self.run(end, ["ibv_devinfo"])[1] for end in (0, 1)]
         return min(int(re.search(r"active_mtu:\s+(\d+)", out).group(1)) for out in outs)
-
-    def close(self):
-        clear()
-        for space in set(self.spaces) - {None}:
-            space_remove(space)
 
 
 def same_address(a, b):
@@ -723,18 +647,16 @@ def devices_json(place, end=0):
 
 # ---- the frame of a test program ----------------------------------------------------------------
 
-def main(cases, shared=False):
-    """
-    PROGRAM PLACE [CASE...]: runs the cases, functions of a place, and says how long each took. shared: see Place.
-    """
+def main(cases):
+    """PROGRAM PLACE [CASE...]: runs the cases, functions of a place, and says how long each took."""
     if len(sys.argv) < 2:
         sys.exit("usage: %s PLACE [CASE...]\ncases: %s"
                  % (os.path.basename(sys.argv[0]), " ".join(cases)))
+    apart()
     chosen = sys.argv[2:] or list(cases)
     failed = 0
-    place = None
     try:
-        place = Place(sys.argv[1], shared)
+        place = Place(sys.argv[1])
         place.quick_clock = True
         for name in chosen:
             begun = time.monotonic()
@@ -756,7 +678,4 @@ def main(cases, shared=False):
     except Failure as e:
         print("FAILED: %s" % e)
         failed += 1
-    finally:
-        if place:
-            place.close()
     sys.exit(1 if failed else 0)

@@ -88,4 +88,4 @@ def blind(place):
 
 
 if __name__ == "__main__":
-    main({"blind": blind}, shared=True)
+    main({"blind": blind})

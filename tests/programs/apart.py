@@ -1,0 +1,60 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""What all tests of programs rely on: that they are apart, as whoever runs them."""
+import os
+import subprocess
+import time
+
+from pair import BUILD, HERE, NOBODY, Process, check, is_root, main
+
+TOOL = os.path.join(BUILD, "tests/apart")
+SOON_S = 60  # less than what a pair may take
+
+
+def ended(command, env=None):
+    """Its status and output."""
+    p = Process(command, env)
+    status = p.wait(SOON_S)
+    out = p.output()
+    p.kill()
+    return status, out
+
+
+def ordinary_user(place):
+    """What needs two hosts runs for a user without privileges, and what needs two users is skipped."""
+    for words, status, said in ((["veth1500-4", "rc_common"], 0, " ok"), (["nobody4", "rc_common"], 77, "needs a second user")):
+        test = [TOOL, "/usr/bin/python3", "-B", os.path.join(HERE, "pingpong.py")] + words
+        got, out = ended(test, {"APART_AS": str(NOBODY)} if is_root() else {})
+        check(got == status and said in out, "%s: status %s\n%s" % (words, got, out))
+
+
+def alone(place):
+    """Nothing is to be seen of other tests: processes, files, interfaces."""
+    with open("/dev/shm/ours", "w"):
+        status, out = ended([TOOL, "sh", "-c", "echo /proc/[0-9]* /dev/shm/* /run/*; ip -br link | cut -d' ' -f1"])
+    check(out == "/proc/1 /proc/2 /dev/shm/* /run/netns\nlo\n", "status %s\n%s" % (status, out))
+
+
+def killed(place):
+    """Nothing outlives a test that is killed."""
+    mark = "100.%d" % time.monotonic_ns()
+    p = Process([TOOL, "sh", "-c", "setsid sleep %s & echo begun; wait" % mark])
+    p.wait_text("begun")
+    os.kill(p.pid, 9)
+    end = time.monotonic() + SOON_S
+    while mark in subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True).stdout:
+        check(time.monotonic() < end, "it is still there")
+        time.sleep(0.05)
+
+
+def no_namespaces(place):
+    """Where the kernel has none to give tests run all the same, and one after another."""
+    script = ("echo 0 >/proc/sys/user/max_net_namespaces; for i in 1 2; do "
+              "%s sh -c 'echo [ $APART; sleep 0.3; echo ]' & done; wait" % TOOL)
+    status, out = ended(["unshare", "--user", "--map-root-user", "sh", "-c", script])
+    said = [line for line in out.splitlines() if not line.startswith("apart: no namespaces")]
+    check(said == ["[ no", "]"] * 2, "status %s\n%s" % (status, out))
+
+
+if __name__ == "__main__":
+    main({case.__name__: case for case in (ordinary_user, alone, killed, no_namespaces)})
