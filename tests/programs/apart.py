@@ -1,10 +1,11 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""What all tests of programs rely on: that they are apart, as whoever runs them."""
+"""What all tests of programs rely on: that they are apart, as whoever runs them, and end soon when a program of theirs has died."""
 import os
 import subprocess
 import time
 
+import fabric
 from pair import BUILD, HERE, NOBODY, Process, check, is_root, main
 
 TOOL = os.path.join(BUILD, "tests/apart")
@@ -56,5 +57,19 @@ def no_namespaces(place):
     check(said == ["[ no", "]"] * 2, "status %s\n%s" % (status, out))
 
 
+def peer_failed(place):
+    """Who waits for a program whose peer has failed does not wait long."""
+    begun = time.monotonic()
+    check(Process(["sleep", "1000"]).wait(1000, Process(["false"])) is None, "sleep ended")
+    check(time.monotonic() - begun < SOON_S, "it was waited for")
+
+
+def manager_failed(place):
+    begun = time.monotonic()
+    status, out = fabric.fabric(fabric.PAIR, fabric.manager(4, "sminfo", "--nonsense"))
+    check(status == 1 and "opensm has ended" in out, "status %s\n%s" % (status, out))
+    check(time.monotonic() - begun < SOON_S, "it was waited for")
+
+
 if __name__ == "__main__":
-    main({case.__name__: case for case in (ordinary_user, alone, killed, no_namespaces)})
+    main({case.__name__: case for case in (ordinary_user, alone, killed, no_namespaces, peer_failed, manager_failed)})

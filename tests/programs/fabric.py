@@ -33,15 +33,20 @@ def fabric(topology, script):
     return status, out
 
 
+def until(condition):
+    """Waits for it as long as opensm lives."""
+    return "until %s; do kill -0 $P || { echo opensm has ended; cat $OSM_TMP_DIR/said; exit 1; }; sleep 0.1; done; " % condition
+
+
 def active(ends):
     """Waits until that many ends of links are."""
-    return "until [ $(iblinkinfo 2>/dev/null | grep -c Active/) = %d ]; do sleep 0.1; done; " % ends
+    return until("[ $(iblinkinfo 2>/dev/null | grep -c Active/) = %d ]" % ends)
 
 
 def manager(ends, work, options="-f /dev/null"):
     """The script with opensm running beside it, once that many ends of links are active. (It buffers its log.)"""
-    return ("opensm %s >/dev/null 2>&1 & P=$!; %s until sminfo >/dev/null 2>&1; do sleep 0.1; done; %s; kill $P; wait"
-            % (options, active(ends), work))
+    return ("opensm %s >$OSM_TMP_DIR/said 2>&1 & P=$!; %s %s %s; kill $P; wait"
+            % (options, active(ends), until("sminfo >/dev/null 2>&1"), work))
 
 
 def lid(host):
@@ -93,9 +98,8 @@ def disabled(place):
     status, out = fabric(FAT_TREE, manager(
         96, "L=%s; ME=%s; ibtracert $ME $L > $OSM_TMP_DIR/way; S=$(sed -n '2s/.* lid \\([0-9]*\\)-.*/\\1/p' $OSM_TMP_DIR/way); "
         "O=$(sed -n '3s/^.\\([0-9]*\\).*/\\1/p' $OSM_TMP_DIR/way); cat $OSM_TMP_DIR/way; echo ==; ibportstate $S $O disable; "
-        "until ibtracert $ME $L > $OSM_TMP_DIR/way 2>/dev/null; do sleep 0.1; done; cat $OSM_TMP_DIR/way; "
-        "%s echo ==; ibportstate $S $O query; perfquery $S $O; ibportstate $S $O enable; %s ibportstate $S $O query"
-        % (lid("host16"), lid("host1"), active(94), active(96))))
+        "%s cat $OSM_TMP_DIR/way; %s echo ==; ibportstate $S $O query; perfquery $S $O; ibportstate $S $O enable; %s ibportstate $S $O query"
+        % (lid("host16"), lid("host1"), until("ibtracert $ME $L > $OSM_TMP_DIR/way 2>/dev/null"), active(94), active(96))))
     check(status == 0 and out.count("==\n") == 2, "status %s\n%s" % (status, out))
     before, after, rest = out.split("==\n")
     ways = [re.findall(r"^\[(\d+)\] -> switch", part, re.M) for part in (before, after)]

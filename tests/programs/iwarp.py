@@ -228,7 +228,7 @@ def departs(place):
         c = place.start(1, [depart, "-c", place.addresses[0], port], env)
         c.wait_text("complete", TIME_S)
         s.signal(signal.SIGCONT)
-        check(c.wait(TIME_S) == 0 and s.wait(TIME_S) == 0, "they do not end well:\n%s\n%s" % (c.output(), s.output()))
+        check(c.wait(TIME_S, s) == 0 and s.wait(TIME_S) == 0, "they do not end well:\n%s\n%s" % (c.output(), s.output()))
         complete, whole = (int(re.search(r"(\d+) (?:complete|whole)", p.output())[1]) for p in (c, s))
         # The one after the last may have got there.
         check(whole >= complete > 1, "%d complete, %d whole" % (complete, whole))
@@ -250,7 +250,7 @@ def lending(place, words, env, port, times):
     while c.running() and sender.get("tx_bytes", 0) < 50 * MB:
         sender = counters_of(place, end, sends.pid)
         time.sleep(0.02)
-    check(c.wait(TIME_S) == 0 and s.wait(TIME_S) == 0, "%s: they do not end well:\n%s\n%s" % (words, c.output(), s.output()))
+    check(c.wait(TIME_S, s) == 0 and s.wait(TIME_S) == 0, "%s: they do not end well:\n%s\n%s" % (words, c.output(), s.output()))
     if sender.get("tx_bytes", 0) < 50 * MB:
         raise TooSoon("%s: over too soon" % words)
     return sender
@@ -288,7 +288,7 @@ def lent(place):
         c.wait_text("taken back", TIME_S)
         s.signal(signal.SIGCONT)
     for how, s, c in running:
-        check(c.wait(TIME_S) == 0 and s.wait(TIME_S) == 0, "%s: they do not end well:\n%s\n%s" % (how, c.output(), s.output()))
+        check(c.wait(TIME_S, s) == 0 and s.wait(TIME_S) == 0, "%s: they do not end well:\n%s\n%s" % (how, c.output(), s.output()))
         old, changed = (int(n) for n in re.search(r"(\d+) old, (\d+) changed", s.output()).groups())
         done, ms = (int(n) for n in re.search(r"(\d+) complete, taken back in (\d+) ms", c.output()).groups())
         check(changed == 0 and old >= done << 20 and done < 16 and ms < 15000, "%s: %s%s" % (how, c.output(), s.output()))

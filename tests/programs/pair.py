@@ -28,6 +28,7 @@ ROOT = os.path.dirname(os.path.dirname(HERE))
 BUILD = os.environ.get("BUILD_DIR") or os.path.join(ROOT, "build")
 NOBODY = 65534
 TIME_S = 120  # for one run of one pair, unless it says otherwise: it is for what hangs, and not for what is slow
+NOTICES_S = 10  # within that a program that is well notices that its peer is gone
 SKIP = 77
 
 # Words that no program prints when all is well.
@@ -115,12 +116,18 @@ class Process:
         size = os.fstat(self.log.fileno()).st_size
         return os.pread(self.log.fileno(), size, 0).decode(errors="replace")
 
-    def wait(self, seconds):
-        """The exit status; None when it still runs after that many seconds."""
-        try:
-            return self.proc.wait(max(seconds, 0.01))
-        except subprocess.TimeoutExpired:
-            return None
+    def wait(self, seconds, peer=None):
+        """The exit status; None when it still runs after that many seconds, or somewhat longer than a peer that has failed."""
+        end = time.monotonic() + seconds
+        while True:
+            left = max(end - time.monotonic(), 0.01)
+            try:
+                return self.proc.wait(min(left, 1) if peer else left)
+            except subprocess.TimeoutExpired:
+                if time.monotonic() >= end:
+                    return None
+            if peer and peer.proc.poll():
+                peer, end = None, min(end, time.monotonic() + NOTICES_S)
 
     def running(self):
         return self.proc.poll() is None
@@ -417,10 +424,10 @@ class Place:
               % (" ".join(words), r.returncode, r.stdout, r.stderr))
         return r.stdout
 
-    def run(self, end, command, seconds=60, env=None):
+    def run(self, end, command, seconds=60, env=None, peer=None):
         """(status, output) of one program; status None when it did not end in time."""
         p = self.start(end, command, env)
-        status = p.wait(seconds)
+        status = p.wait(seconds, peer)
         out = p.output()
         p.kill()
         return status, out
@@ -528,7 +535,7 @@ class Pair:
     def finish(self, seconds=TIME_S):
         """Waits for both; checks that they ended well and have not complained. Their outputs."""
         end = time.monotonic() + seconds
-        c = self.client.wait(seconds)
+        c = self.client.wait(seconds, self.server)
         s = self.server.wait(max(end - time.monotonic(), 3) if c == 0 else 3)
         outs = self.server.output(), self.client.output()
         hangs = c is None or (c == 0 and s is None)

@@ -67,7 +67,7 @@ def meet(known, place, where, end):
     server = start(place, 0, known.server, where, known.proof) if known.server else None
     while True:
         client = start(place, 1, known.client, where, known.proof)
-        status = client.wait(max(end - time.monotonic(), 1))
+        status = client.wait(max(end - time.monotonic(), 1), server)
         out = client.output()
         client.kill()
         if status == 0 and known.again and server.running() and time.monotonic() < end:

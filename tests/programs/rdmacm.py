@@ -29,7 +29,7 @@ def talk(place, server, client, env=None, seconds=TIME_S):
     while True:
         s = place.start(0, server, env)
         time.sleep(patience)
-        status, out = place.run(1, client, seconds, env)
+        status, out = place.run(1, client, seconds, env, s)
         if ended_well(client, status, out) or not any(words in out for words in TOO_EARLY):
             break
         check(time.monotonic() < end, "always too early: %s\n%s" % (" ".join(client), out))
