@@ -7,6 +7,7 @@ import glob
 import json
 import os
 import re
+import resource
 import shutil
 import signal
 import subprocess
@@ -16,7 +17,7 @@ import time
 import programs
 from capture import joined
 from known import KNOWN
-from pair import BUILD, Process, Skip, TIME_S, TooSoon, check, folder, long_enough, main
+from pair import BUILD, Process, Skip, TIME_S, TooSoon, check, folder, is_root, long_enough, main
 from rdmacm import talk
 
 ENV = {"VERBENA_PROTOCOL": "iwarp"}
@@ -239,6 +240,10 @@ def counters_of(place, end, pid):
     return shown[0]["counters"] if shown else {}
 
 
+# Where the kernel always takes notes of lent memory. Else they lock memory, of which a user has so much: beyond it bytes are copied.
+NOTED = is_root() or resource.getrlimit(resource.RLIMIT_MEMLOCK)[0] == resource.RLIM_INFINITY
+
+
 def lending(place, words, env, port, times):
     """A pair that moves so many megabytes; what the sender's counters say when it has sent fifty."""
     words = words + ["-R", "-F", "-s", MB, "-n", times, "-p", port]
@@ -269,9 +274,9 @@ def zerocopy(place):
             if program == "ib_read_bw" and crc == "on":
                 check(not lent, "%s: %d of %d bytes are lent" % (program, lent, sent))
             elif setting == "always":
-                check(lent > sent * 0.9 and sender["io_tx_zerocopy"] > lent / 40000, "%s: %s" % (program, sender))
+                check(lent > sent * 0.9 and sender["io_tx_zerocopy"] > (lent / 40000 if NOTED else 0), "%s: %s" % (program, sender))
             else:
-                check(0 < lent < sent / 10 and sender["io_tx_zerocopy_copied"], "%s: %s" % (program, sender))
+                check(not NOTED or 0 < lent < sent / 10 and sender["io_tx_zerocopy_copied"], "%s: %s" % (program, sender))
 
 
 def lent(place):
@@ -291,7 +296,8 @@ def lent(place):
         check(c.wait(TIME_S, s) == 0 and s.wait(TIME_S) == 0, "%s: they do not end well:\n%s\n%s" % (how, c.output(), s.output()))
         old, changed = (int(n) for n in re.search(r"(\d+) old, (\d+) changed", s.output()).groups())
         done, ms = (int(n) for n in re.search(r"(\d+) complete, taken back in (\d+) ms", c.output()).groups())
-        check(changed == 0 and old >= done << 20 and done < 16 and ms < 15000, "%s: %s%s" % (how, c.output(), s.output()))
+        # What was copied is complete before it has arrived.
+        check(changed == 0 and (old >= done << 20 or not NOTED) and done < 16 and ms < 15000, "%s: %s%s" % (how, c.output(), s.output()))
 
 
 OTHERS = "rdma_client cmtime rstream_bare riostream rcopy rspreload write_R_T qperf fio_write fio_read librpma".split()
