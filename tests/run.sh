@@ -4,7 +4,8 @@
 #
 #   check   the release build: units, corpora, simulations, the ABI, and one pair of processes a program
 #   test    besides: units, corpora and simulations under ASan and UBSan, and the programs over loopback in full,
-#           between network namespaces and as another user what depends on that
+#           between network namespaces and as another user what depends on that. When root runs it, the programs of
+#           `check` run a second time for an ordinary user.
 #   all     everything in every place, 10,000 seeds of the swarms, each fuzzer for FUZZ_SECONDS (60)
 #
 # A test's label says what it is, and two labels in which tier it runs: "check" also in `check`, "all" in `all`
@@ -38,8 +39,17 @@ leg() {
 	nice=$2
 	dir=$3
 	shift 3
-	nice -n "$nice" ctest --test-dir "$dir" --output-on-failure --no-tests=error "$@" 2>&1 | tee "$logs/$name" |
+	nice -n "$nice" ctest --test-dir "$dir" --output-on-failure --no-tests=error "$@" 2>&1 | tee "$logs/$name.leg" |
 		grep --line-buffered -vE '^ +Start |^Internal ctest|^Test project|^$'
+}
+
+ordinary() {
+	if [ -n "$(find build/verbena -perm -o=rx)" ]; then
+		echo "== programs once more, as an ordinary user"
+		(export APART_AS=65534; leg ordinary 0 build/tests -j "$((processors + 1))" -L '^check$')
+	else
+		echo "== nobody else may read this tree, so no programs run as an ordinary user"
+	fi
 }
 
 if [ "$tier" = check ]; then
@@ -69,20 +79,21 @@ else
 	# since ctest keeps its log there.
 	leg waits 0 build/tests/programs -j "$processors" -L '^waits$' ${except:+-LE "$except"} &
 	leg release 0 build/tests -j "$((processors + 1))" -L '^(verbs|program)$' -LE "^waits\$${except:+|$except}"
+	[ "$(id -u)" -ne 0 ] || ordinary
 	wait
 fi
 
 # count TEXT: how many tests ended so.
 count() {
-	cat "$logs"/debug "$logs"/release "$logs"/waits "$logs"/quiet 2>/dev/null | grep -cE "^ *[0-9]+/[0-9]+ Test .*$1"
+	cat "$logs"/*.leg | grep -cE "^ *[0-9]+/[0-9]+ Test .*$1"
 }
 passed=$(count ' Passed +[0-9.]+ sec')
 skipped=$(count '\*\*\*Skipped')
 total=$(count 'sec *$')
 failed=$((total - passed - skipped))
-for l in "$logs"/debug "$logs"/release "$logs"/waits "$logs"/quiet; do
+for l in "$logs"/*.leg; do
 	# A leg that ended without its summary has not run to its end.
-	[ ! -e "$l" ] || grep -q 'tests passed, ' "$l" || failed=$((failed + 1))
+	grep -q 'tests passed, ' "$l" || failed=$((failed + 1))
 done
 if [ "$tier" = all ]; then
 	echo "== fuzzers"
@@ -91,7 +102,7 @@ if [ "$tier" = all ]; then
 	failed=$((failed + $(sed -n 's/.* \([0-9]*\) failed$/\1/p' "$logs/fuzz")))
 fi
 echo "== the ten slowest"
-cat "$logs"/debug "$logs"/release "$logs"/waits "$logs"/quiet 2>/dev/null |
+cat "$logs"/*.leg |
 	sed -nE 's/^ *[0-9]+\/[0-9]+ Test +#[0-9]+: ([^ ]+) .* ([0-9.]+) sec *$/\2 s  \1/p' | sort -rn | head -n 10
 times >"$logs/times"
 echo "== processor time, user and system: $(tail -n 1 "$logs/times")"
