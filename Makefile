@@ -2,6 +2,11 @@
 # A thin front for the CMake presets. `make help` lists the targets.
 .PHONY: all build install deb packages check test test-all demo bench bench-loss bench-sim reproduce interop fuzz clean help
 
+# The loader's lists, by which programs find Verbena, cannot name such a folder; nor can some of the tests'.
+ifneq (,$(strip $(foreach c,: ; $$,$(findstring $c,$(CURDIR))) $(filter-out 1,$(words $(CURDIR)))))
+$(error "$(CURDIR)" has a space or one of : ; $$ in its name: Verbena needs a folder without)
+endif
+
 all: build
 
 help:

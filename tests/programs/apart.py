@@ -2,11 +2,12 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """What all tests of programs rely on: that they are apart, as whoever runs them, and end soon when a program of theirs has died."""
 import os
+import shutil
 import subprocess
 import time
 
 import fabric
-from pair import BUILD, HERE, NOBODY, Process, check, is_root, main
+from pair import BUILD, HERE, NOBODY, ROOT, Process, check, folder, is_root, main
 
 TOOL = os.path.join(BUILD, "tests/apart")
 SOON_S = 60  # less than what a pair may take
@@ -71,5 +72,15 @@ def manager_failed(place):
     check(time.monotonic() - begun < SOON_S, "it was waited for")
 
 
+def unusable_folder(place):
+    """`make` says what is wrong with it."""
+    for name in ("a b", "a:b"):
+        where = os.path.join(folder(), name)
+        os.mkdir(where)
+        shutil.copy(os.path.join(ROOT, "Makefile"), where)
+        status, out = ended(["make", "-C", where])
+        check(status == 2 and name in out and "needs a folder without" in out, "status %s\n%s" % (status, out))
+
+
 if __name__ == "__main__":
-    main({case.__name__: case for case in (ordinary_user, alone, killed, no_namespaces, peer_failed, manager_failed)})
+    main({case.__name__: case for case in (ordinary_user, alone, killed, no_namespaces, peer_failed, manager_failed, unusable_folder)})

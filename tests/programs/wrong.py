@@ -214,7 +214,8 @@ def no_dev_null(place):
 
 
 def read_only_root(place):
-    script = ("mount -t tmpfs none /dev/shm; mount -t tmpfs none /tmp; mkdir -m 700 /dev/shm/mine; "
+    # Our own tree may be below /tmp, so that is not covered.
+    script = ("mount --rbind /tmp /tmp; mount -t tmpfs none /dev/shm; mkdir -m 700 /dev/shm/mine; "
               "mount -t tmpfs none /dev/shm/mine; chmod 700 /dev/shm/mine; "
               "mount -o remount,bind,ro /dev/shm; mount -o remount,bind,ro /tmp; exec %s run ibv_devices"
               % place.verbena)
