@@ -366,7 +366,7 @@ class Place:
     def _twin(self, mtu):
         """The programs meet over the first link, which is the one that the kernels' routing tables choose."""
         self._veth(mtu)
-        ends = ["vrb%s2%s" % (self.spaces[0][-6:], letter) for letter in "ab"]
+        ends = ["vrb2a", "vrb2b"]
         sh("ip", "link", "add", ends[0], "mtu", str(mtu), "netns", self.spaces[0], "type", "veth",
            "peer", "name", ends[1], "mtu", str(mtu), "netns", self.spaces[1])
         for i, space in enumerate(self.spaces):
