@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "engine/poller.h"
+#include "engine/processors.h"
 #include "io/fd_away.h"
 #include "io/shm.h"
 #include "io/uncancelled.h"
@@ -291,6 +292,7 @@ static void *thread_main(void *arg)
 	struct engine *e = arg;
 
 	prctl(PR_SET_NAME, "verbena");
+	processors_take();
 	let_faults_through();
 	prctl(PR_SET_TIMERSLACK, 1);
 	for (;;) {

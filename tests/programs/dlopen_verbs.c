@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A program that links no verbs library and looks for all it needs when it runs, as NCCL does: symbols by version,
- * with those it can do without, the types of the GIDs in sysfs, and an ECE that may be refused.
+ * with those it can do without, the types of the GIDs in sysfs, and an ECE that may be refused. It has pinned its thread
+ * before that, and the device's thread may run wherever the process might when it began.
  */
 #define _GNU_SOURCE
+#include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <infiniband/verbs.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static void *library;
 
@@ -41,6 +45,44 @@ static int gid_type_told(const char *device, int index)
 	return !strcmp(type, "RoCE v2\n");
 }
 
+/* Whether one of this process's threads, not this one, may run on all those processors. */
+static int another_has(const cpu_set_t *cpus)
+{
+	DIR *tasks = opendir("/proc/self/task");
+	int found = 0;
+	cpu_set_t its;
+
+	for (struct dirent *d; tasks && (d = readdir(tasks));) {
+		int tid = atoi(d->d_name);
+
+		if (tid && tid != getpid() && !sched_getaffinity(tid, sizeof(its), &its) && CPU_EQUAL(&its, cpus))
+			found = 1;
+	}
+	closedir(tasks);
+	return found;
+}
+
+static int not_pinned_in_time(const cpu_set_t *cpus)
+{
+	int tries = 2000;
+
+	while (!another_has(cpus) && --tries)
+		usleep(10000);
+	return tries > 0;
+}
+
+/* To the one it runs on, as programs that spin do; what it might run on before. */
+static cpu_set_t pin(void)
+{
+	cpu_set_t all, one;
+
+	CPU_ZERO(&one);
+	CPU_SET(sched_getcpu(), &one);
+	sched_getaffinity(0, sizeof(all), &all);
+	sched_setaffinity(0, sizeof(one), &one);
+	return all;
+}
+
 static int must(int ok, const char *what)
 {
 	if (!ok)
@@ -58,6 +100,7 @@ int main(void)
 	struct ibv_ece ece = {.vendor_id = 0x15b3};
 	struct ibv_qp *qp;
 	union ibv_gid gid;
+	cpu_set_t cpus = pin();
 	int n, wrong = 0, err;
 
 	library = dlopen("libibverbs.so.1", RTLD_NOW);
@@ -89,6 +132,7 @@ int main(void)
 	ctx = ibv_open_device_found(devices[0]);
 	if (!ctx)
 		return must(0, "the device does not open");
+	wrong |= must(not_pinned_in_time(&cpus), "the device's thread is pinned");
 	wrong |= must(!ibv_query_device_found(ctx, &device) && device.max_qp > 0, "ibv_query_device");
 	wrong |= must(!query_port(ctx, 1, &port) && port.gid_tbl_len > 0, "ibv_query_port");
 	wrong |= must(!ibv_query_gid_found(ctx, 1, 0, &gid), "ibv_query_gid");

@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Several threads of one program in the same objects, and a forked child. */
+#include <dirent.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -282,6 +286,59 @@ static void a_child_can_open_the_device_for_itself(void **state)
 	pair_destroy(&shared);
 }
 
+/* The device's thread in this process; 0: there is none. */
+static pid_t device_thread(void)
+{
+	DIR *tasks = opendir("/proc/self/task");
+	pid_t found = 0;
+
+	for (struct dirent *d; tasks && !found && (d = readdir(tasks));) {
+		char path[320], name[32] = "";
+		FILE *f;
+
+		snprintf(path, sizeof(path), "/proc/self/task/%s/comm", d->d_name);
+		f = fopen(path, "r");
+		if (f && fgets(name, sizeof(name), f) && !strcmp(name, "verbena\n"))
+			found = (pid_t)atoi(d->d_name);
+		if (f)
+			fclose(f);
+	}
+	closedir(tasks);
+	return found;
+}
+
+/* Programs pin the threads that spin, and one of those opens the device. */
+static void a_pinned_thread_does_not_pin_the_devices(void **state)
+{
+	cpu_set_t before, one, its;
+	int status;
+	pid_t pid;
+
+	assert_int_equal(sched_getaffinity(0, sizeof(before), &before), 0);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (!pid) {
+		CPU_ZERO(&one);
+		for (int i = 0; !CPU_COUNT(&one); i++)
+			if (CPU_ISSET(i, &before))
+				CPU_SET(i, &one);
+		if (sched_setaffinity(0, sizeof(one), &one) || !device_open())
+			_exit(2);
+		/* It takes its processors when it begins to run. */
+		for (int i = 0; i < 2000; i++) {
+			pid_t tid = device_thread();
+
+			if (tid && !sched_getaffinity(tid, sizeof(its), &its) && CPU_EQUAL(&its, &before))
+				_exit(0);
+			usleep(10000);
+		}
+		_exit(1);
+	}
+	status = child_status(pid);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -290,6 +347,7 @@ int main(void)
 		cmocka_unit_test(a_child_can_open_the_device_for_itself),
 		cmocka_unit_test(a_child_does_not_wait_for_its_parents_threads),
 		cmocka_unit_test(a_child_does_not_spin_where_its_parents_threads_were),
+		cmocka_unit_test(a_pinned_thread_does_not_pin_the_devices),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
