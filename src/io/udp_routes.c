@@ -4,8 +4,8 @@
  * addresses have.
  *
  * What is kept may be out of date. Where the routing table chooses, that harms nothing. Where an interface is named, IPv4 takes
- * every destination to be on its link when its route is gone, and nobody learns of the loss. So that is asked for again soon
- * enough for no queue pair to have used up its retries.
+ * every destination to be on its link when its route is gone, and nobody learns of the loss. So that is asked for again before a
+ * queue pair with usual timers has used up its retries.
  *
  * Of IPv6 routes of different metrics the kernel takes the best one, whatever interface is named; so do Linux's own RoCE devices.
  */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The interface that a UDP packet leaves by. To a host with several, an adapter is each one's port: packets leave by the interface
- * of their source GID, if that one has a route to the destination. Otherwise, and between addresses of this host, the routing
- * table has the word. What was found out is kept for a while, for each pair of addresses.
+ * The interface that a UDP packet leaves by: that of its source GID, as an adapter is the port of one interface, if this has a route
+ * to the destination. Otherwise, and between addresses of this host, the routing table chooses. What was found out is kept for a
+ * while, for each pair of addresses.
  *
  * Private to src/io.
  */
