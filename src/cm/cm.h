@@ -98,6 +98,7 @@ struct cm_event {
 	uint64_t arg;        /* of an event that a program tells itself */
 	bool datagram;       /* the id is for datagrams: `ah` and `qkey` may be set, the parameters of connections are not */
 	struct ah_attr ah;   /* to the peer */
+	bool answered;       /* the peer was heard: `param` is set */
 	struct cm_param param; /* the peer's; the depths are those for this end's queue pair */
 };
 

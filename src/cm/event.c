@@ -86,6 +86,7 @@ static struct event *event_add(struct cm_id *id, enum cm_event_type type, const 
 				       .uid = id->uid,
 				       .number = id->number,
 				       .datagram = id->qp_type == QPT_UD}};
+	e->event.answered = param;
 	if (param)
 		e->event.param = *param;
 	list_append(&id->channel->events, &e->link);

@@ -44,6 +44,7 @@ void trouble_with_event(struct trouble *t, const struct cm_event *e, const struc
 	t->told = true;
 	t->event.type = e->type;
 	t->event.status = e->status;
+	t->event.answered = e->answered;
 	t->info = *info;
 }
 
@@ -160,10 +161,28 @@ static const char *reason_text(int reason)
 	}
 }
 
+/* iWARP: TCP's errno instead of a REJ's reason. */
+static void explain_refused_stream(const struct trouble *t, const char *ip)
+{
+	int err = -t->event.status;
+
+	if (t->event.answered)
+		return; /* the program at the other end wants it so */
+	if (err == ECONNREFUSED)
+		EXPLAIN(err, "rdma_connect: nobody listens at %s on TCP port %u", ip, t->info.remote.port);
+	else
+		EXPLAIN(err, "rdma_connect: %s has ended the connection to its TCP port %u before it answered; perhaps what listens there "
+			"does not speak iWARP", ip, t->info.remote.port);
+}
+
 static void explain_rejected(const struct trouble *t, const char *ip)
 {
 	int reason = t->event.status;
 
+	if (reason < 0) {
+		explain_refused_stream(t, ip);
+		return;
+	}
 	if (reason == REJ_CONSUMER || reason == REJ_VENDOR_OPTION)
 		return; /* the program at the other end wants it so */
 	if (reason == REJ_SERVICE_ID)
@@ -182,6 +201,9 @@ static void explain_unreachable(const struct trouble *t, const char *ip)
 	if (t->event.status == SIDR_UNSUPPORTED)
 		EXPLAIN(ECONNREFUSED, "rdma_connect: nobody listens at %s on port %u of %s (SIDR_REP 1)", ip, t->info.remote.port,
 			space_name(t->info.space));
+	else if (t->event.status == -ETIMEDOUT && t->info.asked && !t->info.sends)
+		EXPLAIN(ETIMEDOUT, "rdma_connect: %s does not answer on TCP port %u. Perhaps a firewall drops what goes there", ip,
+			t->info.remote.port);
 	else if (t->event.status == -ETIMEDOUT && t->info.asked)
 		EXPLAIN(ETIMEDOUT, "rdma_connect: %s does not answer: the request for port %u was sent to its UDP port %u %u times in "
 			"%u s. Perhaps no process there uses Verbena or RDMA, a firewall drops UDP port %u, or the other end "

@@ -19,7 +19,7 @@ struct trouble {
 	int route_err;       /* likewise: there is no way to `remote` */
 	struct cm_addr remote;
 	bool told;           /* `event` and `info` are those of the event that the command took */
-	struct { enum cm_event_type type; int32_t status; } event;
+	struct { enum cm_event_type type; int32_t status; bool answered; } event;
 	struct cm_id_info info;
 	struct cm_obstacle obstacle;
 	long pid;        /* of the process that has the port */

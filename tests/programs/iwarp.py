@@ -19,6 +19,7 @@ from capture import joined
 from known import KNOWN
 from pair import BUILD, Process, Skip, TIME_S, TooSoon, check, folder, is_root, long_enough, main
 from rdmacm import talk
+from rdmacm_told import told
 
 ENV = {"VERBENA_PROTOCOL": "iwarp"}
 MB = 1000000
@@ -400,6 +401,7 @@ def nobody(place):
     """Where nobody listens the client is told at once."""
     status, out = place.run(1, ["rping", "-c", "-a", place.addresses[0], "-p", "9002", "-C", "3"], env=ENV)
     check(status != 0 and "REJECTED" in out, "refused otherwise: %s\n%s" % (status, out))
+    told(out, "nobody listens at %s on TCP port 9002" % re.escape(place.addresses[0]))
 
 
 def ports(place):
