@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A library to preload: it redirects calls that name /sys/class/infiniband* or /dev/infiniband to the
+ * A library to preload: it redirects calls that name /sys/class/infiniband*, what its links lead to, or /dev/infiniband to the
  * tree that VERBENA_SYSFS names (see tree.h), and the device nodes to /dev/null, which is a character
  * device that anyone may open. VERBENA_PATHS=off leaves every call alone.
  *
@@ -110,6 +110,12 @@ static bool is_node(const char *name)
 	return there;
 }
 
+/* Below /sys: the classes, and what their links lead to. */
+static bool is_in_tree(const char *below)
+{
+	return after(below, "class/infiniband") || after(below, "devices/virtual/verbena") || after(below, "bus/verbena");
+}
+
 /*
  * The path to use instead: `path` itself, or one in buf of PATH_MAX bytes. A path that is too long
  * stays unchanged; there is no such file in /sys either.
@@ -124,13 +130,14 @@ static const char *lead(const char *path, char *buf)
 	rest = after(path, "/dev/infiniband/");
 	if (rest && is_node(rest))
 		return "/dev/null";
-	if (!after(path, "/sys/class/infiniband")) {
+	rest = after(path, "/sys/");
+	if (rest && is_in_tree(rest)) {
+		rest--;
+	} else {
 		rest = after(path, "/dev/infiniband");
 		if (!rest || (*rest && *rest != '/'))
 			return path;
 		rest = path;
-	} else {
-		rest = path + strlen("/sys");
 	}
 	base = strlen(root);
 	len = strlen(rest);

@@ -35,7 +35,6 @@ static const struct file device_files[] = {
 	{ "device/device", "0x0001" },
 	{ "device/numa_node", "-1" },
 	{ "device/net/", NULL },
-	{ "device/drivers/verbena/", NULL },
 	{ "ports/1/state", "4: ACTIVE" },
 	{ "ports/1/phys_state", "5: LinkUp" },
 	{ "ports/1/rate", "100 Gb/sec (4X EDR)" },
@@ -157,7 +156,8 @@ static void walk(const struct tree_facts *f, tree_visit visit, void *arg)
 	struct walk w = { .visit = visit, .arg = arg };
 
 	if (!visit(arg, "class/infiniband_verbs/abi_version", "6") ||
-	    !visit(arg, "class/misc/rdma_cm/abi_version", "4") || !visit(arg, "dev/infiniband/", NULL))
+	    !visit(arg, "class/misc/rdma_cm/abi_version", "4") || !visit(arg, "dev/infiniband/", NULL) ||
+	    !visit(arg, "bus/verbena/drivers/verbena/", NULL))
 		return;
 	for (; w.device < f->device_count; w.device++) {
 		device_name(w.name, f->iwarp, w.device);
@@ -229,33 +229,69 @@ static int link_make(const char *dir, const char *relative, const char *target)
 }
 
 /*
- * Launchers choose by the name of a device's driver, which they read from the target of the link. It does not point
- * to the bus, as the kernel's does, because they could not follow it there (paths.c).
+ * A device of no bus, where the kernel has those: hwloc looks for /virtual/ in the link's target; NCCL asks the real path for its
+ * subsystem, and counts what is not PCI as the first processor's. To have a card's functions as one, NCCL overwrites digits
+ * of that path: the last one, and the two before the dot. Here these are 0 already, so the path still names this device.
  */
+static int device_home_make(const char *dir, const char *name)
+{
+	char target[TEXT_BYTES], path[PATH_BYTES];
+	int err;
+
+	snprintf(target, sizeof(target), "../../../devices/virtual/verbena/%s:00.0", name);
+	if ((size_t)snprintf(path, sizeof(path), "%s/%s/", dir, target + strlen("../../../")) >= sizeof(path))
+		return -ENAMETOOLONG;
+	err = directories_make(path, path + strlen(dir) + 1);
+	if (err)
+		return err;
+	snprintf(path, sizeof(path), "%s/class/infiniband/%s/", dir, name);
+	err = directories_make(path, path + strlen(dir) + 1);
+	if (err)
+		return err;
+	snprintf(path, sizeof(path), "class/infiniband/%s/device", name);
+	return link_make(dir, path, target);
+}
+
+/* Launchers choose by the name of a device's driver, which they read from the target of the link. */
 static int device_links_make(const char *dir, const struct tree_facts *f, unsigned device)
 {
 	char path[TEXT_BYTES], name[DEVICE_NAME_BYTES];
 	int err;
 
-	snprintf(path, sizeof(path), "dev/infiniband/" DEVICE_UVERBS, device);
-	err = link_make(dir, path, "/dev/null");
+	device_name(name, f->iwarp, device);
+	err = device_home_make(dir, name);
 	if (err)
 		return err;
-	device_name(name, f->iwarp, device);
+	snprintf(path, sizeof(path), "class/infiniband/%s/device/subsystem", name);
+	err = link_make(dir, path, "../../../../bus/verbena");
+	if (err)
+		return err;
 	snprintf(path, sizeof(path), "class/infiniband/%s/device/driver", name);
-	return link_make(dir, path, "drivers/verbena");
+	return link_make(dir, path, "../../../../bus/verbena/drivers/verbena");
+}
+
+static int nodes_make(const char *dir, unsigned count)
+{
+	char path[TEXT_BYTES];
+	int err = link_make(dir, "dev/infiniband/rdma_cm", "/dev/null");
+
+	for (unsigned d = 0; d < count && !err; d++) {
+		snprintf(path, sizeof(path), "dev/infiniband/" DEVICE_UVERBS, d);
+		err = link_make(dir, path, "/dev/null");
+	}
+	return err;
 }
 
 int tree_render(const char *dir, const struct tree_facts *f)
 {
 	struct rendering r = { .dir = dir };
 
-	walk(f, render_one, &r);
-	if (!r.err)
-		r.err = link_make(dir, "dev/infiniband/rdma_cm", "/dev/null");
+	/* First the links, as files are written by way of them. */
 	for (unsigned d = 0; d < f->device_count && !r.err; d++)
 		r.err = device_links_make(dir, f, d);
-	return r.err;
+	if (!r.err)
+		walk(f, render_one, &r);
+	return r.err ? r.err : nodes_make(dir, f->device_count);
 }
 
 struct reading {

@@ -26,7 +26,7 @@ struct tree_facts {
 };
 
 /*
- * Writes class/infiniband, class/infiniband_verbs and dev/infiniband below dir, which must exist
+ * Writes class/infiniband, class/infiniband_verbs and dev/infiniband, and what these have links to, below dir, which must exist
  * and may hold an earlier rendering. 0 or a negative errno.
  */
 int tree_render(const char *dir, const struct tree_facts *);

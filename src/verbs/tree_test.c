@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -154,6 +155,32 @@ static bool device_has_interface(const char *name, size_t first)
 	return there;
 }
 
+/* As NCCL does it. */
+static void a_device_is_a_link_to_a_virtual_one(void **state)
+{
+	char dir[] = "/tmp/verbena-tree-XXXXXX", path[512], home[PATH_MAX], again[PATH_MAX], target[256];
+	ssize_t len;
+	size_t end;
+
+	assert_non_null(mkdtemp(dir));
+	assert_int_equal(tree_render(dir, &facts), 0);
+	snprintf(path, sizeof(path), "%s/class/infiniband/verbena1/device", dir);
+	len = readlink(path, target, sizeof(target) - 1);
+	assert_true(len > 0);
+	target[len] = 0;
+	assert_string_equal(target, "../../../devices/virtual/verbena/verbena1:00.0");
+	assert_non_null(realpath(path, home));
+	end = strlen(home);
+	strcpy(again, home);
+	again[end - 1] = again[end - 3] = again[end - 4] = '0';
+	assert_string_equal(again, home);
+	strcat(again, "/subsystem");
+	assert_non_null(realpath(again, home));
+	assert_string_equal(strrchr(home, '/'), "/verbena");
+	snprintf(path, sizeof(path), "rm -r %s", dir);
+	run(path);
+}
+
 static void loopback_is_the_devices_interface_only_if_there_is_no_other(void **state)
 {
 	assert_true(device_has_interface("eth0", 0));
@@ -215,6 +242,7 @@ int main(void)
 		cmocka_unit_test(an_unknown_file_is_not_there),
 		cmocka_unit_test(a_short_buffer_takes_what_fits),
 		cmocka_unit_test(rendering_can_be_repeated_and_files_end_with_a_newline),
+		cmocka_unit_test(a_device_is_a_link_to_a_virtual_one),
 		cmocka_unit_test(loopback_is_the_devices_interface_only_if_there_is_no_other),
 		cmocka_unit_test(the_guid_is_stable_and_local),
 	};

@@ -69,6 +69,7 @@ static void programs_see_the_tree(void **state)
 		{ "basename $(readlink /sys/class/infiniband/verbena0/device/driver)", "verbena\n", 0 },
 		{ "basename $(realpath /sys/class/infiniband/verbena0/device/driver)", "verbena\n", 0 },
 		{ "test -d /sys/class/infiniband/verbena0/device/driver && echo yes", "yes\n", 0 },
+		{ "basename $(realpath /sys/class/infiniband/verbena0/device)", "verbena0:00.0\n", 0 },
 		{ "test -c /dev/infiniband/uverbs0 && test -r /dev/infiniband/uverbs0 && "
 		  "test -w /dev/infiniband/rdma_cm && echo yes",
 		  "yes\n", 0 },
