@@ -12,15 +12,17 @@
 #include "engine/config.h"
 #include "engine/gids.h"
 #include "nic/nic.h"
+#include "sysfs_files.h"
 #include "verbs/hostid.h"
 
 static const char usage[] =
-	"usage: verbena devices [--json]\n"
+	"usage: verbena devices [--json | --sysfs DIR]\n"
 	"\n"
 	"Shows the devices that programs see, their port's addresses (the GID table) and their limits.\n"
 	"\n"
-	"  -j, --json  as JSON\n"
-	"  -h, --help  this text\n";
+	"  -j, --json       as JSON\n"
+	"  -s, --sysfs DIR  as files in DIR, as the kernel has them in /sys, and true until it is interrupted\n"
+	"  -h, --help       this text\n";
 
 static const struct {
 	const char *name;
@@ -109,18 +111,23 @@ int cmd_devices(int argc, char **argv)
 {
 	static const struct option options[] = {
 		{"json", no_argument, NULL, 'j'},
+		{"sysfs", required_argument, NULL, 's'},
 		{"help", no_argument, NULL, 'h'},
 		{NULL, 0, NULL, 0},
 	};
 	struct gid_table *t = calloc(1, sizeof(*t));
 	struct config c;
+	const char *dir = NULL;
 	char why[1024];
 	int json = 0, opt;
 
-	while ((opt = getopt_long(argc, argv, "jh", options, NULL)) != -1) {
+	while ((opt = getopt_long(argc, argv, "js:h", options, NULL)) != -1) {
 		switch (opt) {
 		case 'j':
 			json = 1;
+			break;
+		case 's':
+			dir = optarg;
 			break;
 		case 'h':
 			fputs(usage, stdout);
@@ -136,6 +143,10 @@ int cmd_devices(int argc, char **argv)
 	if (config_load(&c, why, sizeof(why)) || gids_load(t, &(struct gid_choice){c.interfaces, c.address}, why, sizeof(why))) {
 		free(t);
 		return complain("%s", why);
+	}
+	if (dir) {
+		free(t);
+		return sysfs_files_keep(dir, &c);
 	}
 	if (json)
 		print_json(&c, t);

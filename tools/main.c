@@ -12,7 +12,7 @@ static const char usage[] =
 	"verbena - RDMA for every Linux machine: a network card in user space\n"
 	"\n"
 	"usage: verbena run [OPTION...] COMMAND [ARGUMENT...]\n"
-	"       verbena devices [--json]\n"
+	"       verbena devices [--json | --sysfs DIR]\n"
 	"       verbena stat [OPTION...] [PID...]\n"
 	"       verbena sim [OPTION...] SCENARIO\n"
 	"       verbena sdr model|plan|ring|figures [OPTION...]\n"

@@ -114,7 +114,7 @@ static void clean(const char *place)
 		closedir(d);
 }
 
-static int render(const char *dir, const struct gid_table *t, const struct sysfs_devices *devices)
+int sysfs_render(const char *dir, const struct gid_table *t, const struct sysfs_devices *devices)
 {
 	struct tree_gid gids[NIC_GIDS_MAX];
 	struct tree_facts facts = {
@@ -148,7 +148,7 @@ static int fresh_make(struct fresh *f, const struct gid_table *t, const struct s
 		rc = f->use = tree_use(f->path);
 	}
 	if (rc >= 0)
-		rc = render(f->path, t, devices);
+		rc = sysfs_render(f->path, t, devices);
 	if (!rc && tree_hash(f->path, &f->hash))
 		rc = -errno;
 	if (rc) {

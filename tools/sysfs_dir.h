@@ -18,6 +18,9 @@ struct sysfs_devices {
 	bool rocev1;    /* the others speak RoCEv1 */
 };
 
+/* Writes the files into dir (verbs/tree.h). 0 or a negative errno. */
+int sysfs_render(const char *dir, const struct gid_table *, const struct sysfs_devices *);
+
 /*
  * The path of the directory, which is complete and private to the user, and a descriptor that all its users
  * inherit; or a negative errno and a sentence.
