@@ -235,6 +235,32 @@ static void known_addresses_are_bounded(void **state)
 	world_fini(&w);
 }
 
+/* Of an address that has been connected before a flood leaves as many as ever; of others few. */
+static void a_flood_mutes_strangers_alone(void **state)
+{
+	static const uint8_t known[16] = {[10] = 0xff, [11] = 0xff, [12] = 11}, stranger[16] = {[10] = 0xff, [11] = 0xff, [12] = 12};
+	uint32_t *of_known, *of_stranger;
+	struct cm *cm;
+
+	world_init(&w, wire_perfect, 1);
+	cm = w.ends[SERVER].cm;
+	known_add(cm, known, w.now_ns);
+	of_known = &cm->unanswered_of[CM_SOURCES + known_find(cm, known)];
+	of_stranger = &cm->unanswered_of[address_hash(cm, stranger) % CM_SOURCES];
+	*of_known = *of_stranger = CM_UNANSWERED_MAX_OF_ONE - 1;
+	assert_false(limit_is_mute(cm, stranger));
+	cm->unanswered = CM_UNANSWERED_MANY;
+	assert_true(limit_is_mute(cm, stranger));
+	assert_false(limit_is_mute(cm, known));
+	*of_stranger = CM_UNANSWERED_FEW_OF_ONE - 1;
+	*of_known = CM_UNANSWERED_MAX_OF_ONE;
+	assert_false(limit_is_mute(cm, stranger));
+	assert_true(limit_is_mute(cm, known));
+	*of_known = *of_stranger = 0;
+	cm->unanswered = 0;
+	world_fini(&w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -243,6 +269,7 @@ int main(void)
 		cmocka_unit_test(a_stranger_gets_in_when_it_comes_again),
 		cmocka_unit_test(a_full_backlog_has_room_for_who_is_known),
 		cmocka_unit_test(known_addresses_are_bounded),
+		cmocka_unit_test(a_flood_mutes_strangers_alone),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -381,15 +381,12 @@ static void a_header_that_is_not_right_is_dropped(void **state)
 	}
 }
 
-/* A stranger who has seen all numbers, but sends from another address. */
-static void only_the_peer_can_end_a_connection(void **state)
+/* Who has seen all numbers, and sends from another address, or to another one of ours. */
+static void does_not_end(struct connection c, struct flow in)
 {
-	struct connection c = connected(&w);
-	struct flow in = from_client();
 	uint8_t mad[MAD_LEN];
 	struct cm_req r = good_req();
 
-	in.src[15] = 66;
 	message_start(mad, CM_DREQ, 1);
 	cm_dreq_encode(mad + MAD_HEADER_LEN, &(struct cm_dreq){.local_comm_id = c.client->conn->local_comm_id,
 							       .remote_comm_id = c.server->conn->local_comm_id,
@@ -407,6 +404,21 @@ static void only_the_peer_can_end_a_connection(void **state)
 	cm_input(w.ends[SERVER].cm, &in, mad, w.now_ns);
 	assert_int_equal(state_of(c.server), CONN_ESTABLISHED);
 	nothing_to_take(&w, SERVER);
+}
+
+static void only_the_peer_can_end_a_connection(void **state)
+{
+	struct connection c = connected(&w);
+	struct cm *cm = w.ends[SERVER].cm;
+	struct flow in = from_client();
+	uint8_t mad[MAD_LEN];
+
+	in.src[15] = 66;
+	does_not_end(c, in);
+	in = from_client();
+	cm->gids[cm->gid_count] = cm->gids[0];
+	in.dst[15] = ++cm->gids[cm->gid_count++].raw[15];
+	does_not_end(c, in);
 	/* The peer itself must name the right queue pair. */
 	in = from_client();
 	message_start(mad, CM_DREQ, 1);

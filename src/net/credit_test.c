@@ -159,6 +159,33 @@ static void high_priority_goes_first_for_its_limit_and_then_low_has_one_packet(v
 	assert_int_equal(sent[0], 0);
 }
 
+/* How many packets of high priority go before one of low, when both have some. */
+static unsigned high_before_low(struct vl_arbiter *a, const struct vl_tables *t)
+{
+	const uint32_t bytes[VL_LANES] = {1024, 1024};
+	unsigned sent = 0;
+
+	while (vl_choose(a, t, 3, bytes) == 1)
+		sent++;
+	return sent;
+}
+
+/* IBTA 7.6.9.2: the counter begins anew when it has expired, and when high priority has nothing, whether or not low has. */
+static void the_limit_of_high_priority_begins_anew(void **state)
+{
+	const struct vl_tables t = {.high = {{1, 255}}, .low = {{0, 255}}, .high_count = 1, .low_count = 1, .high_limit = 2};
+	const uint32_t bytes[VL_LANES] = {1024, 1024};
+	struct vl_arbiter a = {0};
+
+	for (int i = 0; i < 9; i++) /* one more than the limit */
+		assert_int_equal(vl_choose(&a, &t, 2, bytes), 1);
+	assert_int_equal(high_before_low(&a, &t), 7);
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(vl_choose(&a, &t, 2, bytes), 1);
+	assert_int_equal(vl_choose(&a, &t, 1, bytes), 0);
+	assert_int_equal(high_before_low(&a, &t), 8);
+}
+
 static void low_priority_goes_while_high_has_nothing(void **state)
 {
 	const struct vl_tables t = {.high = {{1, 1}}, .low = {{0, 1}}, .high_count = 1, .low_count = 1};
@@ -195,6 +222,7 @@ int main(void)
 		cmocka_unit_test(a_packet_may_overdraw_the_weight_of_its_entry),
 		cmocka_unit_test(a_turn_passes_lanes_that_have_nothing_and_entries_without_weight),
 		cmocka_unit_test(high_priority_goes_first_for_its_limit_and_then_low_has_one_packet),
+		cmocka_unit_test(the_limit_of_high_priority_begins_anew),
 		cmocka_unit_test(low_priority_goes_while_high_has_nothing),
 		cmocka_unit_test(a_lane_that_no_table_names_goes_last),
 	};

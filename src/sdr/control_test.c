@@ -6,12 +6,14 @@
 #include <stdint.h>
 #include <setjmp.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 #include <cmocka.h>
 
 #include "sdr/control.h"
 #include "sdr/info.h"
 
-enum { TAG = 0x01020304 };
+enum { TAG = 0x01020304, SHORT_MAX = 64 };
 
 static const uint8_t golden_cts[] = {
 	0x53, 0x44, 1, 1, 1, 2, 3, 4, 0,    0,    0,    0,
@@ -191,6 +193,27 @@ static void control_ignores_what_is_not_its_own(void **state)
 		assert_false(control_decode(&c, golden_cts, len, TAG));
 }
 
+/* Behind the last byte there is no memory: a payload of variable length says its length in bytes that must be there. */
+static void a_short_payload_is_not_read_beyond_its_end(void **state)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	uint8_t *memory = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct control c;
+
+	assert_ptr_not_equal(memory, MAP_FAILED);
+	assert_int_equal(mprotect(memory + page, page, PROT_NONE), 0);
+	for (int type = CONTROL_CTS; type < CONTROL_TYPE_END; type++) {
+		for (uint16_t len = 0; len < SHORT_MAX; len++) {
+			uint8_t *end = memory + page - CONTROL_HEADER_LEN - len;
+
+			memset(memory, 0xff, page);
+			with_header(end, (enum control_type)type, 0, len, 0);
+			(void)control_decode(&c, end, (size_t)CONTROL_HEADER_LEN + len, TAG);
+		}
+	}
+	munmap(memory, 2 * page);
+}
+
 static void numbers_are_found_near_to_what_is_known(void **state)
 {
 	assert_true(number_near(5, 7) == 7);
@@ -317,6 +340,7 @@ int main(void)
 		cmocka_unit_test(control_encodes_golden_bytes),
 		cmocka_unit_test(control_decodes_golden_bytes),
 		cmocka_unit_test(control_ignores_what_is_not_its_own),
+		cmocka_unit_test(a_short_payload_is_not_read_beyond_its_end),
 		cmocka_unit_test(ec_messages_are_as_they_are_drawn),
 		cmocka_unit_test(ec_messages_of_another_length_are_ignored),
 		cmocka_unit_test(numbers_are_found_near_to_what_is_known),

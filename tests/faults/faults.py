@@ -164,6 +164,15 @@ FAULTS = [
     Fault("size_at_the_lower_point", "cdf_bytes", "a->bytes + (uint64_t)", "a->bytes + 0 * (uint64_t)",
           "unit/cdf_test"),
 
+    Fault("a_flood_mutes_who_is_known", "limit_is_mute", "place < CM_SOURCES && ", "", "unit/cm_flood_test"),
+    Fault("any_address_of_ours_is_the_connections", "conn_is_peer", " && !memcmp(c->flow.src, in->dst, sizeof(in->dst))", "", "unit/cm_id_test"),
+    Fault("nobodys_uid_is_certain", "link_uid_is_certain", "return known >= UINT32_MAX;", "return true;", "unit/group_uid_test"),
+    Fault("high_priority_is_spent_for_ever", "vl_choose",
+          "if (high_is_spent(a, t))\n\t\t\ta->high_bytes = 0; /* nobody of low priority waits */", "", "unit/credit_test"),
+    Fault("a_pause_does_not_restore_high_priority", "vl_choose", "if (low) {\n\t\ta->high_bytes = 0;",
+          "if (low) {\n\t\tif (high_is_spent(a, t))\n\t\t\ta->high_bytes = 0;", "unit/credit_test"),
+    Fault("a_short_message_is_read_on", "payload_fits", "len < payloads[type].fixed", "false", "unit/control_test"),
+
     # ---- the interface of a packet
     Fault("packets_leave_as_they_are_routed", "judge", "own && !local && !table.all_own", "false", "unit/udp_routes_test"),
     Fault("packets_for_this_host_leave_it", "judge", "own && !local &&", "own &&", "unit/udp_routes_test"),
