@@ -187,9 +187,9 @@ static inline void unlink_slab(struct pool_slab **list, struct pool_slab *slab)
 }
 
 /* The number of empty slabs that a class may keep. */
-static inline uint32_t empty_max(const struct pool_class *cl)
+static inline uint32_t empty_max(const struct pool *p, const struct pool_class *cl)
 {
-	return 1 + cl->used_count / 4;
+	return p->empty_min + cl->used_count / 4;
 }
 
 static void drop_empty(struct pool *p, struct pool_class *cl)
@@ -255,7 +255,7 @@ static void *take(struct pool *p, size_t bytes)
 
 void pool_init(struct pool *p, const struct alloc *alloc)
 {
-	*p = (struct pool){.alloc = alloc, .bucket_count = POOL_BUCKETS_MIN};
+	*p = (struct pool){.alloc = alloc, .empty_min = 1, .bucket_count = POOL_BUCKETS_MIN};
 }
 
 void pool_fini(struct pool *p)
@@ -345,7 +345,7 @@ static void put_small(struct pool *p, uint32_t c, void *mem)
 	cl->used_count--;
 	link_slab(&cl->empty, slab);
 	cl->empty_count++;
-	while (cl->empty_count > empty_max(cl)) /* twice at most */
+	while (cl->empty_count > empty_max(p, cl)) /* twice at most */
 		drop_empty(p, cl);
 }
 

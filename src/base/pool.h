@@ -3,7 +3,7 @@
  * Memory for what exists only while data is outstanding: powers of two from POOL_MIN_BYTES to
  * POOL_MAX_BYTES, the small ones carved out of slabs. A piece costs O(1) to get and to put. The
  * pool holds little more than it lends: an empty slab goes back to the alloc unless it is one of
- * the few that its class may keep (one, and one for each four in use), and large pieces go back
+ * the few that its class may keep (empty_min, and one for each four in use), and large pieces go back
  * when a few lie free. One thread at a time.
  *
  * Under AddressSanitizer a piece that is not lent, and what lies beyond the bytes that were asked
@@ -29,9 +29,10 @@ enum {
 
 struct pool_slab;
 
-/* Open for its size only; the fields are the pool's own. */
+/* Open for its size only; the fields are the pool's own, but empty_min, which may be raised after pool_init(). */
 struct pool {
 	const struct alloc *alloc;
+	uint32_t empty_min; /* 1 */
 	size_t held_bytes, lent_bytes;
 	/* Slabs by address; `grown` is the table once there are more than POOL_BUCKETS_MIN of them. */
 	struct pool_slab **grown;

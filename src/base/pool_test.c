@@ -195,6 +195,24 @@ static void empty_slabs_are_kept_in_proportion(void **state)
 	assert_int_equal(b.held_bytes, 0);
 }
 
+static void an_owner_may_have_more_empty_slabs_kept(void **state)
+{
+	enum { A_SLAB = POOL_SLAB_BYTES / 32768, SLABS = 10, KEPT = 5, N = SLABS * A_SLAB };
+	void *piece[N];
+	struct budget b;
+	struct pool p;
+
+	budget_init(&b, &p, SIZE_MAX);
+	p.empty_min = KEPT;
+	for (int i = 0; i < N; i++)
+		assert_non_null(piece[i] = pool_get(&p, 32768));
+	for (int i = 0; i < N; i++)
+		pool_put(&p, piece[i], 32768);
+	assert_int_equal(b.held_bytes, KEPT * (POOL_SLAB_BYTES + 64));
+	pool_fini(&p);
+	assert_int_equal(b.held_bytes, 0);
+}
+
 static void empty_slabs_of_one_class_do_not_starve_another(void **state)
 {
 	struct budget b;
@@ -414,6 +432,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(small_pieces_share_a_slab),
 		cmocka_unit_test(a_peak_of_small_pieces_is_given_back),
 		cmocka_unit_test(empty_slabs_are_kept_in_proportion),
+		cmocka_unit_test(an_owner_may_have_more_empty_slabs_kept),
 		cmocka_unit_test(empty_slabs_of_one_class_do_not_starve_another),
 		cmocka_unit_test(a_table_that_cannot_grow_serves_on),
 		cmocka_unit_test(a_put_piece_is_the_next_one_lent),
