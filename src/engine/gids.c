@@ -20,6 +20,7 @@
 
 #include "base/byteorder.h"
 #include "group/group.h"
+#include "space/space.h"
 
 enum { LINKS_MAX = 1024, CANDIDATES_MAX = 1024, DUMP_BYTES = 32768 };
 
@@ -361,7 +362,7 @@ int gids_load(struct gid_table *t, const struct gid_choice *choice, char *err, s
 		snprintf(err, err_bytes, "VERBENA_INTERFACES=%s: there is no interface '%s'", only, name);
 		return -ENODEV;
 	}
-	s = calloc(1, sizeof(*s));
+	s = space_get(sizeof(*s));
 	if (!s) {
 		snprintf(err, err_bytes, "out of memory");
 		return -ENOMEM;
@@ -400,6 +401,6 @@ int gids_load(struct gid_table *t, const struct gid_choice *choice, char *err, s
 		t->interfaces[t->count++] = s->found[i].interface;
 	}
 out:
-	free(s);
+	space_put(s, sizeof(*s));
 	return rc;
 }

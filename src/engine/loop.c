@@ -10,14 +10,13 @@
 #include "engine/loop.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #include "engine/neighbours.h"
 #include "engine/registrar.h"
 #include "engine/requests.h"
 #include "io/tcp.h"
+#include "space/space.h"
 
 enum {
 	INPUT_BATCH = 64,
@@ -366,12 +365,9 @@ static size_t place(void *cm, uint32_t number, uint8_t **to)
 int loop_init(struct loop *l)
 {
 	/* Half a megabyte that is hardly ever touched. */
-	void *stash = mmap(NULL, sizeof(struct loop_stash), PROT_READ | PROT_WRITE,
-			   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-	if (stash == MAP_FAILED)
+	l->stash = space_get(sizeof(*l->stash));
+	if (!l->stash)
 		return -ENOMEM;
-	l->stash = stash;
 	if (l->tcp)
 		tcp_set_placer(l->tcp, (struct tcp_placer){.place = place, .ctx = l->cm});
 	l->requests = requests_new(); /* without, what nobody listens for is refused at once */
@@ -382,7 +378,6 @@ int loop_init(struct loop *l)
 
 void loop_fini(struct loop *l)
 {
-	if (l->stash)
-		munmap(l->stash, sizeof(*l->stash));
+	space_put(l->stash, sizeof(*l->stash));
 	requests_free(l->requests);
 }

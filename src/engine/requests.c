@@ -7,7 +7,8 @@
 #include "engine/requests.h"
 
 #include <string.h>
-#include <sys/mman.h>
+
+#include "space/space.h"
 
 enum {
 	MAD_AT = 20, /* behind BTH and DETH */
@@ -36,15 +37,12 @@ struct requests {
 
 struct requests *requests_new(void)
 {
-	void *p = mmap(NULL, sizeof(struct requests), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-	return p == MAP_FAILED ? NULL : p;
+	return space_get(sizeof(struct requests));
 }
 
 void requests_free(struct requests *r)
 {
-	if (r)
-		munmap(r, sizeof(*r));
+	space_put(r, sizeof(*r));
 }
 
 /* A place to keep it in, or NULL. */

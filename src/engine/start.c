@@ -16,9 +16,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -34,6 +32,7 @@
 #include "io/tcp.h"
 #include "io/udp.h"
 #include "io/uncancelled.h"
+#include "space/space.h"
 
 static_assert((int)SHM_SLOTS == (int)GROUP_SLOTS && (int)SHM_QPN_SHIFT == (int)GROUP_SLOT_SHIFT &&
 		      (int)SHM_ADDRESSES_MAX == (int)NIC_GIDS_MAX,
@@ -43,7 +42,6 @@ static_assert((int)IO_GIDS_MAX == (int)NIC_GIDS_MAX, "a back end knows every GID
 
 enum {
 	WHY_BYTES = 512,
-	MAP_BYTES_MIN = 64 << 10, /* from here on memory comes in pages that are zero until touched */
 	LARGE_MTU_MIN = 62 << 10, /* what veroce_config.large offers, with all headers */
 	WINDOW_BYTES_MIN = 64 << 10,
 	WINDOW_BYTES_MAX = 1 << 20,
@@ -83,27 +81,6 @@ enum {
 
 static pthread_mutex_t the_mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct engine *engines[ENGINE_DEVICES_MAX]; /* by device; NULL: not started */
-
-static void *memory_get(void *ctx, size_t bytes)
-{
-	void *p;
-
-	if (bytes >= MAP_BYTES_MIN) {
-		p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-		return p == MAP_FAILED ? NULL : p;
-	}
-	bytes = (bytes + 63) & ~(size_t)63;
-	p = aligned_alloc(64, bytes);
-	return p ? memset(p, 0, bytes) : NULL;
-}
-
-static void memory_put(void *ctx, void *p, size_t bytes)
-{
-	if (bytes >= MAP_BYTES_MIN)
-		munmap(p, bytes);
-	else
-		free(p);
-}
 
 static bool pcap_ip_id(void *ctx, const struct pkt *p, uint16_t *id)
 {
@@ -276,10 +253,10 @@ static void transport_start(const struct engine *e, struct transport_config *c)
 
 static int nic_start(struct engine *e, char *why, size_t why_bytes)
 {
-	struct nic_config *c = calloc(1, sizeof(*c));
+	struct nic_config *c = space_get(sizeof(*c));
 
 	if (c) {
-		c->alloc = (struct alloc){.get = memory_get, .put = memory_put};
+		c->alloc = space_alloc;
 		c->qpn_slot = e->loop.slot;
 		c->transport.train_max = (uint16_t)io_train_max(e->loop.io);
 		transport_start(e, &c->transport);
@@ -287,12 +264,12 @@ static int nic_start(struct engine *e, char *why, size_t why_bytes)
 		c->gid_count = e->gids.count;
 		if (getrandom(c->secret, sizeof(c->secret), 0) != sizeof(c->secret)) {
 			snprintf(why, why_bytes, "no random numbers from the kernel: %s", strerror(errno));
-			free(c);
+			space_put(c, sizeof(*c));
 			return -EIO;
 		}
 		e->loop.nic = nic_create(c);
 		explicit_bzero(c, sizeof(*c));
-		free(c);
+		space_put(c, sizeof(*c));
 	}
 	if (!e->loop.nic) {
 		snprintf(why, why_bytes, "out of memory");
@@ -343,7 +320,7 @@ static uint32_t half_open_max(void)
  */
 static int cm_start(struct engine *e, char *why, size_t why_bytes)
 {
-	struct cm_config c = {.alloc = {.get = memory_get, .put = memory_put},
+	struct cm_config c = {.alloc = space_alloc,
 			      .slot = e->loop.slot,
 			      .gid_count = e->gids.count,
 			      .registry = e->group && !has_streams(e) ? group_shared(e->group) : NULL,
@@ -388,14 +365,12 @@ static void engine_free(struct engine *e)
 	if (e->group)
 		group_close(e->group);
 	if (e->loop.page)
-		munmap(e->loop.page, sizeof(*e->loop.page));
-	if (e->stat_fd >= 0)
-		close(e->stat_fd);
+		stats_destroy(e->loop.page, e->stat_fd);
 	if (e->epoll_fd >= 0)
 		close(e->epoll_fd);
 	if (e->wake_fd >= 0)
 		close(e->wake_fd);
-	free(e);
+	space_put(e, sizeof(*e));
 }
 
 /* Whichever call found no descriptor left. */
@@ -433,12 +408,12 @@ static void add_address(struct group_config *group, struct group_address a)
 static int group_start(struct engine *e, struct group_config *group, char *why, size_t why_bytes)
 {
 	struct group_address host[NIC_GIDS_MAX];
-	struct gid_table *all = calloc(1, sizeof(*all));
+	struct gid_table *all = space_get(sizeof(*all));
 	int rc = all ? gids_load(all, NULL, why, why_bytes) : -ENOMEM;
 
 	for (uint32_t i = 0; !rc && i < all->count; i++)
 		host[group->host_count++] = address_of(&all->gids[i]);
-	free(all);
+	space_put(all, sizeof(*all));
 	if (rc)
 		return rc;
 	group->host = host;
@@ -494,7 +469,7 @@ static bool is_ours(void *ctx, const struct pkt *p)
 
 static int raw_io_start(struct engine *e, char *why, size_t why_bytes)
 {
-	struct gid_table *all = calloc(1, sizeof(*all));
+	struct gid_table *all = space_get(sizeof(*all));
 	struct io_gid gids[IO_GIDS_MAX];
 	struct raw_config raw = {
 		.gids = gids, .slot = e->loop.slot, .is_ours = is_ours, .ctx = e, .counters = &e->loop.page->io,
@@ -507,7 +482,7 @@ static int raw_io_start(struct engine *e, char *why, size_t why_bytes)
 		gids[i].ifindex = all->gids[i].ifindex;
 		raw.gid_count++;
 	}
-	free(all);
+	space_put(all, sizeof(*all));
 	if (!rc)
 		rc = raw_open(&e->raw, &raw, why, why_bytes);
 	if (rc)
@@ -562,7 +537,7 @@ static int back_end_start(struct engine *e, char *why, size_t why_bytes)
 
 static struct engine *engine_start(unsigned device, const struct engine_sink *sink, char *why, size_t why_bytes)
 {
-	struct engine *e = aligned_alloc(_Alignof(struct engine), sizeof(*e));
+	struct engine *e = space_get(sizeof(*e));
 	int rc = -ENOMEM;
 
 	if (!e) {
@@ -570,7 +545,6 @@ static struct engine *engine_start(unsigned device, const struct engine_sink *si
 		errno = ENOMEM;
 		return NULL;
 	}
-	memset(e, 0, sizeof(*e));
 	lock_init(&e->lock);
 	e->stat_fd = e->epoll_fd = e->wake_fd = -1;
 	e->loop.sink = sink;
@@ -633,11 +607,13 @@ static void fork_prepare(void)
 		if (!e->closed)
 			io_flush(e->loop.io);
 	}
+	space_fork_begin();
 	cancel_restore(state);
 }
 
 static void fork_parent(void)
 {
+	space_fork_end();
 	for (unsigned d = 0; d < ENGINE_DEVICES_MAX; d++) {
 		if (engines[d])
 			engine_leave(engines[d]);
@@ -664,6 +640,7 @@ static void engine_lose(struct engine *e)
 
 static void fork_child(void)
 {
+	space_fork_end();
 	poller_forget_self();
 	for (unsigned d = 0; d < ENGINE_DEVICES_MAX; d++) {
 		if (engines[d])

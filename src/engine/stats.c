@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "io/fd_away.h"
+#include "space/space.h"
 
 enum { READ_TRIES = 20, READ_PAUSE_NS = 1000000 };
 
@@ -64,8 +65,8 @@ struct stats_page *stats_create(int *fd)
 	int saved;
 
 	*fd = make_file();
-	p = mmap(NULL, sizeof(*p), PROT_READ | PROT_WRITE, *fd < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED, *fd, 0);
-	if (p == MAP_FAILED) {
+	p = *fd < 0 ? space_get(sizeof(*p)) : space_map(*fd, sizeof(*p));
+	if (!p) {
 		saved = errno;
 		if (*fd >= 0)
 			close(*fd);
@@ -83,6 +84,16 @@ struct stats_page *stats_create(int *fd)
 	p->version = STATS_VERSION;
 	p->magic = STATS_MAGIC;
 	return p;
+}
+
+void stats_destroy(struct stats_page *p, int fd)
+{
+	if (fd < 0) {
+		space_put(p, sizeof(*p));
+		return;
+	}
+	space_unmap(p, sizeof(*p));
+	close(fd);
 }
 
 const struct stats_page *stats_map(int fd)

@@ -52,6 +52,8 @@ struct stats_page {
  * RLIMIT_FSIZE) *fd is -1: the page is the process's own, and tools cannot look into it. NULL with errno.
  */
 struct stats_page *stats_create(int *fd);
+/* Takes both, as stats_create() gave them. */
+void stats_destroy(struct stats_page *, int fd);
 
 /*
  * Maps the page behind fd, which may come from any process, for reading. NULL: it is no page of this

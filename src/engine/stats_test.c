@@ -29,8 +29,7 @@ static void a_page_is_read_as_it_was_written(void **state)
 	assert_int_equal(seen->nic.rx_packets, 4711);
 	assert_int_equal(seen->pid, getpid());
 	stats_unmap(seen);
-	munmap(p, sizeof(*p));
-	close(fd);
+	stats_destroy(p, fd);
 }
 
 /* As where a container's seccomp profile refuses memory files. */
@@ -50,7 +49,7 @@ static void a_page_without_a_file_is_the_process_s_own(void **state)
 	assert_int_equal(fd, -1);
 	assert_int_equal(p->pid, getpid());
 	p->nic.rx_packets = 4711;
-	munmap(p, sizeof(*p));
+	stats_destroy(p, fd);
 }
 
 static void who_is_lent_a_page_cannot_write_it(void **state)
@@ -73,8 +72,7 @@ static void who_is_lent_a_page_cannot_write_it(void **state)
 	}
 	assert_int_equal(ftruncate(fd, 0), -1);
 	p->nic.tx_packets = 1; /* its owner can */
-	munmap(p, sizeof(*p));
-	close(fd);
+	stats_destroy(p, fd);
 }
 
 /* Everything but the seals is right. */
@@ -92,8 +90,7 @@ static void a_page_that_can_shrink_is_refused(void **state)
 
 	assert_non_null(seen);
 	stats_unmap(seen);
-	munmap(p, sizeof(*p));
-	close(good);
+	stats_destroy(p, good);
 	close(bad);
 }
 
@@ -123,8 +120,7 @@ static void rows_of_queue_pairs_are_whole_or_not_read(void **state)
 	p->qp_count = 1;
 	p->qps_turn = 1;
 	assert_int_equal(stats_read_qps(p, rows), -EAGAIN);
-	munmap(p, sizeof(*p));
-	close(fd);
+	stats_destroy(p, fd);
 }
 
 static uint64_t value_of(const struct stats_page *p, const char *name)
@@ -154,8 +150,7 @@ static void refusals_have_number_and_name_of_their_reason(void **state)
 	assert_int_equal(value_of(p, "cm_rejects_sent_35_vendor_option"), 2);
 	assert_int_equal(value_of(p, "cm_rejects_received_12_gid"), 3);
 	assert_int_equal(value_of(p, "cm_rejects_received_other"), 4);
-	munmap(p, sizeof(*p));
-	close(fd);
+	stats_destroy(p, fd);
 }
 
 int main(void)

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -20,9 +21,10 @@
 #include "io/fd_away.h"
 #include "io/shm.h"
 #include "io/uncancelled.h"
+#include "space/space.h"
 
 enum {
-	STACK_BYTES = 256 << 10,
+	STACK_BYTES = 1 << 20, /* of which hardly any is touched; what is local to threads of a sanitizer takes most of it */
 	/* two longer yields in a row gave the processor to threads that need it, and then */
 	YIELD_LONG_NS = 20000,
 	LENT_TIMES = 6, /* the thread spins for this many times as long while a peer reads what was sent, */
@@ -349,12 +351,34 @@ static void *thread_main(void *arg)
 	}
 }
 
+/* Detached: it runs as long as the process does. */
+static int thread_create(struct engine *e)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	size_t bytes = page + (STACK_BYTES < PTHREAD_STACK_MIN ? PTHREAD_STACK_MIN : STACK_BYTES);
+	uint8_t *stack = space_get(bytes);
+	pthread_attr_t attr;
+	int err;
+
+	if (!stack)
+		return -ENOMEM;
+	pthread_attr_init(&attr);
+	pthread_attr_setstack(&attr, stack + page, bytes - page);
+	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	err = pthread_create(&e->thread, &attr, thread_main, e);
+	pthread_attr_destroy(&attr);
+	if (err)
+		space_put(stack, bytes);
+	else
+		mprotect(stack, page, PROT_NONE); /* its guard */
+	return -err;
+}
+
 int thread_start(struct engine *e)
 {
 	int fds[IO_FDS_MAX];
 	size_t n = io_fds(e->loop.io, fds, IO_FDS_MAX);
 	struct epoll_event ev = {.events = EPOLLIN};
-	pthread_attr_t attr;
 	sigset_t all, old;
 	int rc;
 
@@ -371,12 +395,7 @@ int thread_start(struct engine *e)
 	/* The program's own threads take its signals. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
-	pthread_attr_init(&attr);
-	pthread_attr_setstacksize(&attr, STACK_BYTES < PTHREAD_STACK_MIN ? PTHREAD_STACK_MIN
-									 : STACK_BYTES);
-	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-	rc = -pthread_create(&e->thread, &attr, thread_main, e);
-	pthread_attr_destroy(&attr);
+	rc = thread_create(e);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	return rc;
 }

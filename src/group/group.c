@@ -11,7 +11,6 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -23,6 +22,7 @@
 #include "io/fd_away.h"
 #include "io/udp.h"
 #include "io/uncancelled.h"
+#include "space/space.h"
 
 enum {
 	EVENTS_MAX = 16,        /* of one group_service */
@@ -34,15 +34,10 @@ enum {
 
 struct group *group_new(void)
 {
-	struct group *g = calloc(1, sizeof(*g));
+	struct group *g = space_get(sizeof(*g));
 
 	if (!g)
 		return NULL;
-	g->ring = calloc(GROUP_FORWARDED_MAX, sizeof(*g->ring));
-	if (!g->ring) {
-		free(g);
-		return NULL;
-	}
 	g->epoll = g->listener = g->spare = g->stat_fd = g->shared_fd = g->watch = -1;
 	memset(g->clients, 0xff, sizeof(g->clients));
 	memset(g->peers, 0xff, sizeof(g->peers));
@@ -81,8 +76,7 @@ void group_reset(struct group *g)
 void group_close(struct group *g)
 {
 	group_reset(g);
-	free(g->ring);
-	free(g);
+	space_put(g, sizeof(*g));
 }
 
 void group_child_after_fork(struct group *g)

@@ -14,7 +14,6 @@
 #include <assert.h>
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -24,6 +23,7 @@
 #include "group/group_address.h"
 #include "group/group_join.h"
 #include "io/udp.h"
+#include "space/space.h"
 
 enum {
 	JOIN_MS_DEFAULT = 10000,
@@ -222,7 +222,7 @@ static int attempt_alone(struct join *j)
 
 int group_open(struct group **group, const struct group_config *cfg, char *why, size_t why_bytes)
 {
-	struct join *j = calloc(1, sizeof(*j));
+	struct join *j = space_get(sizeof(*j));
 	struct group *g = group_new();
 	uint64_t now = group_now_ms();
 	int err;
@@ -256,13 +256,13 @@ int group_open(struct group **group, const struct group_config *cfg, char *why, 
 		err = -ETIMEDOUT;
 	if (err < 0)
 		goto free;
-	free(j);
+	space_put(j, sizeof(*j));
 	*group = g;
 	return 0;
 
 free:
 	if (g)
 		group_close(g);
-	free(j);
+	space_put(j, sizeof(*j));
 	return err;
 }

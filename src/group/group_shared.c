@@ -21,6 +21,7 @@
 #include "io/fd_away.h"
 
 #include "group/group_join.h"
+#include "space/space.h"
 
 #define NAME "verbena-group"
 
@@ -29,7 +30,7 @@ enum { ANSWER_MS = 250, SEALS = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL };
 void group_shared_close(struct group *g)
 {
 	if (g->shared)
-		munmap(g->shared, g->shared_bytes);
+		space_unmap(g->shared, g->shared_bytes);
 	if (g->shared_fd >= 0)
 		close(g->shared_fd);
 	g->shared = NULL;
@@ -41,11 +42,11 @@ static bool use(struct group *g, int fd, size_t bytes)
 {
 	int seals = fcntl(fd, F_GET_SEALS);
 	struct stat st;
-	void *p = MAP_FAILED;
+	void *p = NULL;
 
 	if (seals >= 0 && (seals & SEALS) == SEALS && !fstat(fd, &st) && st.st_size == (off_t)bytes)
-		p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
-	if (p == MAP_FAILED) {
+		p = space_map(fd, bytes);
+	if (!p) {
 		close(fd);
 		return false;
 	}

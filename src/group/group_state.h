@@ -87,7 +87,7 @@ struct group {
 	unsigned offer_count;
 
 	/* Forwarded to us: `lent` from head on are with the caller, count in all. */
-	struct forwarded *ring;
+	struct forwarded ring[GROUP_FORWARDED_MAX];
 	unsigned head, lent, count;
 	struct io_counters own_counters; /* for an opener that counts nothing */
 	uint8_t message[GROUP_MSG_BYTES_MAX];

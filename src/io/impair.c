@@ -18,9 +18,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #include "base/prng.h"
+#include "space/space.h"
 
 enum {
 	CELL_BYTES_MAX = 9216, /* of payload; longer packets pass unless they would have to wait */
@@ -578,11 +578,10 @@ static void impair_flush(struct io *io)
 
 static void impair_free(struct impair *im)
 {
-	if (im->cells)
-		munmap(im->cells, sizeof(*im->cells) * im->cfg.limit);
-	free(im->unused);
-	free(im->heap);
-	free(im);
+	space_put(im->cells, sizeof(*im->cells) * im->cfg.limit);
+	space_put(im->unused, sizeof(*im->unused) * im->cfg.limit);
+	space_put(im->heap, sizeof(*im->heap) * im->cfg.limit);
+	space_put(im, sizeof(*im));
 }
 
 static void impair_close(struct io *io)
@@ -596,7 +595,7 @@ static void impair_close(struct io *io)
 int impair_open(struct io **io, struct io *lower, const struct impair_config *cfg,
 		struct io_counters *counters)
 {
-	struct impair *im = calloc(1, sizeof(*im));
+	struct impair *im = space_get(sizeof(*im));
 
 	if (!im)
 		return -ENOMEM;
@@ -610,12 +609,9 @@ int impair_open(struct io **io, struct io *lower, const struct impair_config *cf
 	 * Cells are a stack: a cell that is never needed is never touched, so it takes only address
 	 * space.
 	 */
-	im->cells = mmap(NULL, sizeof(*im->cells) * cfg->limit, PROT_READ | PROT_WRITE,
-			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (im->cells == MAP_FAILED)
-		im->cells = NULL;
-	im->unused = malloc(sizeof(*im->unused) * cfg->limit);
-	im->heap = malloc(sizeof(*im->heap) * cfg->limit);
+	im->cells = space_get(sizeof(*im->cells) * cfg->limit);
+	im->unused = space_get(sizeof(*im->unused) * cfg->limit);
+	im->heap = space_get(sizeof(*im->heap) * cfg->limit);
 	if (!im->cells || !im->unused || !im->heap) {
 		impair_free(im);
 		return -ENOMEM;

@@ -7,7 +7,6 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <unistd.h>
@@ -16,6 +15,7 @@
 #include "io/udp_rx.h"
 #include "io/udp_socket.h"
 #include "io/uncancelled.h"
+#include "space/space.h"
 
 enum {
 	QPN_AT = 5, /* in a BTH */
@@ -55,7 +55,7 @@ static bool is_ipv4(const uint8_t gid[16])
 
 int mcast_open(struct io **io, struct io *lower, uint16_t port, struct io_counters *counters)
 {
-	struct mcast *m = calloc(1, sizeof(*m));
+	struct mcast *m = space_get(sizeof(*m));
 
 	if (!m)
 		return -ENOMEM;
@@ -67,7 +67,7 @@ int mcast_open(struct io **io, struct io *lower, uint16_t port, struct io_counte
 	if (m->epoll_fd < 0) {
 		int err = -errno;
 
-		free(m);
+		space_put(m, sizeof(*m));
 		return err;
 	}
 	for (size_t i = 0; i < MCAST_JOINS_MAX; i++)
@@ -321,7 +321,7 @@ static void mcast_close(struct io *io)
 	}
 	close(m->epoll_fd);
 	io_close(m->lower);
-	free(m);
+	space_put(m, sizeof(*m));
 }
 
 static const struct io_ops mcast_ops = {

@@ -9,13 +9,13 @@
 #include <errno.h>
 #include <pcap/pcap.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/ipudp.h"
 #include "io/pcap_stream.h"
+#include "space/space.h"
 
 enum {
 	SNAP_BYTES = 65535 + PCAP_HEAD_MAX,
@@ -34,7 +34,7 @@ struct capture {
 	pcap_t *pcap;
 	pcap_dumper_t *dumper; /* NULL: capture has stopped */
 	struct pcap_streams *streams; /* NULL: datagrams */
-	char *path;
+	char path[PATH_BYTES_MAX];
 	uint64_t flush_at_ns; /* UINT64_MAX: nothing is buffered */
 	uint8_t frame[SNAP_BYTES];
 };
@@ -87,8 +87,7 @@ static void capture_free(struct capture *c)
 {
 	stop(c);
 	pcap_streams_free(c->streams);
-	free(c->path);
-	free(c);
+	space_put(c, sizeof(*c));
 }
 
 /* From here on `file` belongs to the dumper. */
@@ -110,8 +109,7 @@ static int start(struct capture *c, FILE *file)
 int pcap_io_open(struct io **io, struct io *lower, const struct pcap_config *cfg, char *why,
 		 size_t why_bytes)
 {
-	struct capture *c = calloc(1, sizeof(*c));
-	char path[PATH_BYTES_MAX];
+	struct capture *c = space_get(sizeof(*c));
 	FILE *file;
 	int err;
 
@@ -130,24 +128,23 @@ int pcap_io_open(struct io **io, struct io *lower, const struct pcap_config *cfg
 		err = -ENOMEM;
 		goto free;
 	}
-	err = expand_path(path, sizeof(path), cfg->file);
+	err = expand_path(c->path, sizeof(c->path), cfg->file);
 	if (err < 0) {
 		snprintf(why, why_bytes, "capture file %.80s: %s", cfg->file,
 			 err == -EINVAL ? "only %p (process id) and %% are allowed after a %"
 					: "the name is too long");
 		goto free;
 	}
-	c->path = strdup(path);
-	file = c->path ? fopen(path, "we") : NULL;
+	file = fopen(c->path, "we");
 	if (!file) {
-		err = c->path ? -errno : -ENOMEM;
-		snprintf(why, why_bytes, "cannot create capture file %.120s: %s", path,
+		err = -errno;
+		snprintf(why, why_bytes, "cannot create capture file %.120s: %s", c->path,
 			 strerror(-err));
 		goto free;
 	}
 	err = start(c, file);
 	if (err < 0) {
-		snprintf(why, why_bytes, "cannot write capture file %.120s: %s", path,
+		snprintf(why, why_bytes, "cannot write capture file %.120s: %s", c->path,
 			 strerror(-err));
 		goto free;
 	}

@@ -8,12 +8,12 @@
  */
 #include "io/pcap_stream.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/byteorder.h"
 #include "base/ipudp.h"
 #include "io/tcp.h"
+#include "space/space.h"
 
 enum {
 	BUCKETS = 256,
@@ -59,7 +59,7 @@ struct framer {
 
 struct pcap_streams *pcap_streams_new(void)
 {
-	return calloc(1, sizeof(struct pcap_streams));
+	return space_get(sizeof(struct pcap_streams));
 }
 
 void pcap_streams_free(struct pcap_streams *p)
@@ -69,10 +69,10 @@ void pcap_streams_free(struct pcap_streams *p)
 			struct seen *s = p->buckets[i];
 
 			p->buckets[i] = s->next;
-			free(s);
+			space_put(s, sizeof(*s));
 		}
 	}
-	free(p);
+	space_put(p, sizeof(*p));
 }
 
 /* Where a stream is linked, or would be. */
@@ -172,7 +172,7 @@ static void forget(struct seen **at)
 	struct seen *s = *at;
 
 	*at = s->next;
-	free(s);
+	space_put(s, sizeof(*s));
 }
 
 void pcap_streams_frames(struct pcap_streams *p, const struct pkt *pkt, bool received,
@@ -183,7 +183,7 @@ void pcap_streams_frames(struct pcap_streams *p, const struct pkt *pkt, bool rec
 	struct framer f = {.s = *at, .frame = frame, .ctx = ctx};
 
 	if (pkt->kind == PKT_OPEN && received && !f.s) {
-		f.s = malloc(sizeof(*f.s));
+		f.s = space_get(sizeof(*f.s));
 		if (f.s)
 			opened(p, &f, pkt->flow);
 		return;

@@ -9,7 +9,6 @@
 #include <linux/if_packet.h>
 #include <net/ethernet.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -17,6 +16,7 @@
 #include "io/fd_away.h"
 #include "io/raw_routes.h"
 #include "io/udp_socket.h"
+#include "space/space.h"
 
 enum {
 	RX_FRAMES = 64,
@@ -71,9 +71,9 @@ struct raw {
 	uint32_t waiting_count;
 	uint64_t retry_ns; /* when to look again for the destinations of those that wait */
 	struct waiting *waiting[RAW_WAITING_MAX]; /* the first waiting_count wait, oldest first; the others are free */
-	struct waiting *room;
 	struct raw_tx tx;
 	struct raw_rx rx;
+	struct waiting room[RAW_WAITING_MAX];
 };
 
 static const struct io_ops raw_ops;
@@ -162,14 +162,11 @@ static int explain(int err, char *why, size_t why_bytes)
 
 int raw_open(struct io **io, const struct raw_config *cfg, char *why, size_t why_bytes)
 {
-	struct raw *r = calloc(1, sizeof(*r));
+	struct raw *r = space_get(sizeof(*r));
 	int err;
 
 	assert(cfg->gid_count <= IO_GIDS_MAX);
-	if (r)
-		r->room = calloc(RAW_WAITING_MAX, sizeof(*r->room));
-	if (!r || !r->room) {
-		free(r);
+	if (!r) {
 		snprintf(why, why_bytes, "out of memory");
 		return -ENOMEM;
 	}
@@ -191,8 +188,7 @@ int raw_open(struct io **io, const struct raw_config *cfg, char *why, size_t why
 close_fd:
 	close(r->fd);
 free_r:
-	free(r->room);
-	free(r);
+	space_put(r, sizeof(*r));
 	return explain(err, why, why_bytes);
 }
 
@@ -202,8 +198,7 @@ static void raw_close(struct io *io)
 
 	raw_routes_close(&r->routes);
 	close(r->fd);
-	free(r->room);
-	free(r);
+	space_put(r, sizeof(*r));
 }
 
 size_t raw_rcvbuf_bytes(const struct io *io)

@@ -8,7 +8,6 @@
 #include <assert.h>
 #include <errno.h>
 #include <stddef.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <unistd.h>
@@ -16,6 +15,7 @@
 #include "io/fd_away.h"
 #include "io/shm_state.h"
 #include "io/uncancelled.h"
+#include "space/space.h"
 
 enum {
 	RECORD_BYTES_MAX = 16 << 10, /* of several packets: what one end copies while the other
@@ -45,20 +45,18 @@ static struct shm *of(struct io *io)
 
 int shm_open_io(struct io **io, struct io *lower, const struct shm_config *config)
 {
-	struct shm *s = calloc(1, sizeof(*s));
+	struct shm *s = space_get(sizeof(*s));
 
 	if (!s)
 		return -ENOMEM;
-	s->buffer = malloc(SHM_PLACED_BYTES);
 	s->mark = shm_mark_new();
 	s->epoll_fd = fd_away(epoll_create1(EPOLL_CLOEXEC));
-	if (!s->buffer || !s->mark || s->epoll_fd < 0) {
+	if (!s->mark || s->epoll_fd < 0) {
 		int err = -errno;
 
 		shm_close_fd(&s->epoll_fd);
 		shm_mark_free(s->mark);
-		free(s->buffer);
-		free(s);
+		space_put(s, sizeof(*s));
 		return err;
 	}
 	s->io.ops = &shm_ops;
@@ -738,8 +736,7 @@ static void shm_close(struct io *io)
 	}
 	io_close(s->lower);
 	shm_mark_free(s->mark);
-	free(s->buffer);
-	free(s);
+	space_put(s, sizeof(*s));
 }
 
 static const struct io_ops shm_ops = {

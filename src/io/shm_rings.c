@@ -14,6 +14,7 @@
 #include "io/fd_away.h"
 #include "io/shm_state.h"
 #include "io/uncancelled.h"
+#include "space/space.h"
 
 enum { SEALS = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL };
 
@@ -31,7 +32,7 @@ void shm_free_in(struct shm *s, unsigned slot)
 	if (!r->memory)
 		return;
 	if (!r->mine)
-		munmap(r->memory, SHM_MEMORY_BYTES);
+		space_unmap(r->memory, SHM_MEMORY_BYTES);
 	/* An epoll instance keeps it as long as anybody has a descriptor, and the peer has one. */
 	if (r->bell >= 0)
 		epoll_ctl(s->epoll_fd, EPOLL_CTL_DEL, r->bell, NULL);
@@ -57,7 +58,7 @@ void shm_free_out(struct shm *s, unsigned slot)
 		if (!r->held_up)
 			shm_wait_for_reader(s, slot);
 	}
-	munmap(r->memory, SHM_MEMORY_BYTES);
+	space_unmap(r->memory, SHM_MEMORY_BYTES);
 	shm_spill_free(r->spill);
 	shm_close_fd(&r->memory_fd);
 	shm_close_fd(&r->bell);
@@ -72,11 +73,10 @@ void shm_free_out(struct shm *s, unsigned slot)
 
 static void *map(int fd)
 {
-	void *p = mmap(NULL, SHM_MEMORY_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	void *p = space_map(fd, SHM_MEMORY_BYTES);
 
-	if (p == MAP_FAILED)
-		return NULL;
-	madvise(p, SHM_MEMORY_BYTES, MADV_DONTDUMP);
+	if (p)
+		madvise(p, SHM_MEMORY_BYTES, MADV_DONTDUMP);
 	return p;
 }
 
@@ -144,7 +144,7 @@ int shm_make(struct io *io, unsigned slot, uint64_t now_ns, int fds[2])
 		shm_spill_free(r->spill);
 		r->spill = NULL;
 		if (memory)
-			munmap(memory, SHM_MEMORY_BYTES);
+			space_unmap(memory, SHM_MEMORY_BYTES);
 		shm_close_fd(&r->memory_fd);
 		shm_close_fd(&r->bell);
 		return err;
@@ -207,7 +207,7 @@ int shm_take_ring(struct io *io, unsigned slot, pid_t pid, const int fds[2])
 		return 0;
 	}
 	if (memory)
-		munmap(memory, SHM_MEMORY_BYTES);
+		space_unmap(memory, SHM_MEMORY_BYTES);
 	close(bell);
 	return err;
 }

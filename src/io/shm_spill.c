@@ -7,7 +7,8 @@
 
 #include <assert.h>
 #include <string.h>
-#include <sys/mman.h>
+
+#include "space/space.h"
 
 struct entry {
 	struct flow flow;
@@ -24,15 +25,12 @@ struct shm_spill {
 
 struct shm_spill *shm_spill_new(void)
 {
-	void *p = mmap(NULL, sizeof(struct shm_spill), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-	return p == MAP_FAILED ? NULL : p;
+	return space_get(sizeof(struct shm_spill));
 }
 
 void shm_spill_free(struct shm_spill *s)
 {
-	if (s)
-		munmap(s, sizeof(*s));
+	space_put(s, sizeof(*s));
 }
 
 bool shm_spill_is_empty(const struct shm_spill *s)

@@ -99,8 +99,7 @@ struct shm {
 	uint64_t retry_ns;  /* when to look again whether full rings have room */
 	uint64_t retry_wait_ns;
 
-	/* The train that is being handed out, and the memory of all that were lent. */
-	uint8_t *buffer;
+	/* The train that is being handed out. */
 	struct far_record description;
 	struct shm_far far; /* of the trains below */
 	struct far_train far_trains[SHM_FAR_TRAINS_MAX];
@@ -115,6 +114,7 @@ struct shm {
 	uint32_t left, segment, index;
 	uint16_t packets; /* in `left` */
 	struct flow flows[SHM_FLOWS_MAX];
+	uint8_t buffer[SHM_PLACED_BYTES]; /* of all that were lent */
 };
 
 /* Whether packets to there may leave something out. */

@@ -10,7 +10,6 @@
 #include <linux/sockios.h>
 #include <netinet/tcp.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
@@ -19,6 +18,7 @@
 
 #include "io/fd_away.h"
 #include "io/tcp_address.h"
+#include "space/space.h"
 
 enum {
 	BUCKETS_MIN = 64,
@@ -56,7 +56,7 @@ static void enter(struct tcp *t, struct stream *s)
 static void grow(struct tcp *t)
 {
 	size_t old_count = t->mask + 1;
-	struct stream **old = t->buckets, **more = calloc(2 * old_count, sizeof(*more));
+	struct stream **old = t->buckets, **more = space_get(2 * old_count * sizeof(*more));
 
 	if (!more)
 		return;
@@ -70,12 +70,12 @@ static void grow(struct tcp *t)
 			enter(t, s);
 		}
 	}
-	free(old);
+	space_put(old, old_count * sizeof(*old));
 }
 
 struct stream *tcp_stream_new(struct tcp *t, uint32_t number, int fd)
 {
-	struct stream *s = calloc(1, sizeof(*s));
+	struct stream *s = space_get(sizeof(*s));
 
 	if (!s) {
 		if (fd >= 0)
@@ -104,9 +104,9 @@ void tcp_stream_free(struct tcp *t, struct stream *s)
 	list_remove(&s->due);
 	if (s->fd >= 0)
 		close(s->fd);
-	free(s->kept);
-	free(s->lending);
-	free(s);
+	space_put(s->kept, TCP_KEPT_BYTES);
+	space_put(s->lending, sizeof(*s->lending));
+	space_put(s, sizeof(*s));
 }
 
 void tcp_stream_bury(struct tcp *t, struct stream *s)
@@ -381,9 +381,10 @@ static void tcp_close(struct io *io)
 	}
 	while (!list_empty(&t->dead))
 		tcp_stream_free(t, container_of(t->dead.next, struct stream, due));
-	free(t->buckets);
+	space_put(t->buckets, (t->mask + 1) * sizeof(*t->buckets));
+	space_put(t->spare, TCP_KEPT_BYTES);
 	close(t->epoll_fd);
-	free(t);
+	space_put(t, sizeof(*t));
 }
 
 static const struct io_ops tcp_ops = {
@@ -398,11 +399,10 @@ static const struct io_ops tcp_ops = {
 
 int tcp_open(struct io **out, struct io_counters *counters, bool zerocopy_always, char *why, size_t why_bytes)
 {
-	struct tcp *t = malloc(sizeof(*t));
+	struct tcp *t = space_get(sizeof(*t));
 
 	if (!t)
 		goto fail;
-	memset(t, 0, offsetof(struct tcp, read));
 	t->io.ops = &tcp_ops;
 	t->counters = counters;
 	t->zerocopy_always = zerocopy_always;
@@ -411,7 +411,7 @@ int tcp_open(struct io **out, struct io_counters *counters, bool zerocopy_always
 	list_init(&t->due);
 	list_init(&t->dead);
 	t->mask = BUCKETS_MIN - 1;
-	t->buckets = calloc(BUCKETS_MIN, sizeof(*t->buckets));
+	t->buckets = space_get(BUCKETS_MIN * sizeof(*t->buckets));
 	t->epoll_fd = fd_away(epoll_create1(EPOLL_CLOEXEC));
 	if (!t->buckets || t->epoll_fd < 0)
 		goto free_t;
@@ -421,8 +421,8 @@ int tcp_open(struct io **out, struct io_counters *counters, bool zerocopy_always
 free_t:
 	if (t->epoll_fd >= 0)
 		close(t->epoll_fd);
-	free(t->buckets);
-	free(t);
+	space_put(t->buckets, BUCKETS_MIN * sizeof(*t->buckets));
+	space_put(t, sizeof(*t));
 fail:
 	snprintf(why, why_bytes, "cannot prepare TCP connections: %s", strerror(errno));
 	return -errno;

@@ -27,6 +27,7 @@
 
 enum {
 	TCP_ROOM_BYTES = 512 << 10, /* what a stream takes ahead of its socket, at most */
+	TCP_KEPT_BYTES = TCP_ROOM_BYTES + 256, /* with a last short message */
 	TCP_LENT_MAX = 128,
 	TCP_READ_BYTES = 256 << 10  /* what is read at a time, of all streams together */
 };

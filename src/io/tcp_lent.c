@@ -10,17 +10,18 @@
 #include "io/tcp_state.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <sys/socket.h>
 
 #include <linux/errqueue.h>
+
+#include "space/space.h"
 
 /* What has come is all read: epoll says of a stream that is leaving only once that more came. */
 enum { HEARD_MAX = TCP_CALLS_MAX + 1 };
 
 static struct lending *lending_new(const struct stream *s)
 {
-	struct lending *l = calloc(1, sizeof(*l));
+	struct lending *l = space_get(sizeof(*l));
 	int on = 1;
 
 	if (l)

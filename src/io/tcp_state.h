@@ -41,7 +41,7 @@ struct stream {
 	int lost;            /* likewise, but what came before is still to be read */
 	uint32_t owed;       /* room to grant again */
 	uint32_t events;     /* that epoll asks for */
-	uint8_t *kept;       /* what the socket did not take: bytes [kept_at, kept_end) of TCP_ROOM_BYTES */
+	uint8_t *kept;       /* TCP_KEPT_BYTES; what the socket did not take: bytes [kept_at, kept_end) */
 	size_t kept_at, kept_end;
 	struct lending *lending; /* NULL: nothing was lent yet */
 	uint64_t leave_by_ns;
@@ -85,6 +85,7 @@ struct tcp {
 	size_t mask, count;
 	struct list due;
 	struct list dead; /* said to be gone; freed at the next receive, as flows were lent */
+	uint8_t *spare;   /* for the next stream that must keep something; NULL: none */
 	uint8_t read[TCP_READ_BYTES];
 };
 

@@ -3,9 +3,10 @@
 #include "io/tcp_state.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+
+#include "space/space.h"
 
 /* The peer is gone. What it said before may wait in the socket, which says behind that, too, that it is over. */
 static void lose(struct tcp *t, struct stream *s, int err)
@@ -53,16 +54,16 @@ static void end_output(struct stream *s)
 /* The promise to take what was granted: nobody sends more, but for a last short message. */
 static void keep(struct tcp *t, struct stream *s, const uint8_t *data, size_t len)
 {
-	enum { LAST_BYTES = 256 };
-
-	if (!s->kept)
-		s->kept = malloc(TCP_ROOM_BYTES + LAST_BYTES);
+	if (!s->kept) {
+		s->kept = t->spare ? t->spare : space_get(TCP_KEPT_BYTES);
+		t->spare = NULL;
+	}
 	if (s->kept_at && s->kept_end + len > TCP_ROOM_BYTES) {
 		memmove(s->kept, s->kept + s->kept_at, s->kept_end - s->kept_at);
 		s->kept_end -= s->kept_at;
 		s->kept_at = 0;
 	}
-	if (!s->kept || s->kept_end + len > TCP_ROOM_BYTES + LAST_BYTES) {
+	if (!s->kept || s->kept_end + len > TCP_KEPT_BYTES) {
 		tcp_stream_fail(t, s, ENOBUFS);
 		return;
 	}
@@ -130,7 +131,10 @@ void tcp_stream_flush(struct tcp *t, struct stream *s)
 	}
 	if (s->lost)
 		return;
-	free(s->kept);
+	if (t->spare)
+		space_put(s->kept, TCP_KEPT_BYTES);
+	else
+		t->spare = s->kept;
 	s->kept = NULL;
 	s->kept_at = s->kept_end = 0;
 	if (s->fin_due)

@@ -5,11 +5,11 @@
 #include <assert.h>
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "io/udp_rx.h"
 #include "io/udp_tx.h"
+#include "space/space.h"
 
 struct udp {
 	struct io io;
@@ -25,12 +25,12 @@ static void udp_close(struct io *io)
 
 	udp_tx_close(&u->tx);
 	udp_rx_close(&u->rx);
-	free(u);
+	space_put(u, sizeof(*u));
 }
 
 int udp_open(struct io **io, const struct udp_config *cfg, char *why, size_t why_bytes)
 {
-	struct udp *u = aligned_alloc(64, (sizeof(*u) + 63) / 64 * 64);
+	struct udp *u = space_get(sizeof(*u));
 	int err;
 
 	assert(cfg->rx_count <= UDP_RX_SOCKETS_MAX);
@@ -39,7 +39,6 @@ int udp_open(struct io **io, const struct udp_config *cfg, char *why, size_t why
 		snprintf(why, why_bytes, "out of memory");
 		return -ENOMEM;
 	}
-	memset(u, 0, sizeof(*u));
 	u->io.ops = &udp_ops;
 	err = udp_rx_open(&u->rx, cfg);
 	if (err < 0) {
@@ -58,7 +57,7 @@ close:
 	udp_tx_close(&u->tx);
 	udp_rx_close(&u->rx);
 free_u:
-	free(u);
+	space_put(u, sizeof(*u));
 	return err;
 }
 

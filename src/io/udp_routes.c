@@ -15,7 +15,6 @@
 #include <linux/netlink.h>
 #include <linux/rtnetlink.h>
 #include <net/if.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
@@ -23,6 +22,7 @@
 
 #include "io/fd_away.h"
 #include "io/uncancelled.h"
+#include "space/space.h"
 
 enum {
 	SETS = 1024, /* a power of 2; pages that no route needs are never touched */
@@ -219,7 +219,7 @@ int udp_routes_open(struct udp_routes *t, struct io_interfaces *interfaces)
 {
 	t->interfaces = interfaces;
 	t->turn = 1;
-	t->kept = calloc(SETS * WAYS, sizeof(*t->kept));
+	t->kept = space_get(SETS * WAYS * sizeof(*t->kept));
 	t->fd = fd_away(socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE));
 	return t->kept ? 0 : -ENOMEM;
 }
@@ -228,7 +228,7 @@ void udp_routes_close(struct udp_routes *t)
 {
 	if (t->fd >= 0)
 		close(t->fd);
-	free(t->kept);
+	space_put(t->kept, SETS * WAYS * sizeof(*t->kept));
 }
 
 /*

@@ -8,13 +8,14 @@
 #include <netinet/udp.h>
 #include <poll.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <time.h>
 
 #include "io/uncancelled.h"
+#include "space/space.h"
 
 enum {
 	RX_BUFFER_BYTES = 65536, /* more than any UDP payload */
+	RX_BUFFERS_BYTES = RX_BUFFER_BYTES * UDP_RX_MESSAGES,
 	/* Four trains are 256 KiB: they are consumed while still in the L2 cache. */
 	RX_MESSAGES_OF_TRAINS = 4,
 	RX_TRAIN_BYTES = 8192, /* a mean size above which messages are trains */
@@ -78,12 +79,9 @@ int udp_rx_open(struct udp_rx *u, const struct udp_config *cfg)
 	u->ask = UDP_RX_MESSAGES;
 	u->patience = 1;
 	/* Pages come as packets first touch them. */
-	u->buffers = mmap(NULL, (size_t)RX_BUFFER_BYTES * UDP_RX_MESSAGES, PROT_READ | PROT_WRITE,
-			  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (u->buffers == MAP_FAILED) {
-		u->buffers = NULL;
+	u->buffers = space_get(RX_BUFFERS_BYTES);
+	if (!u->buffers)
 		return -ENOMEM;
-	}
 	for (size_t i = 0; i < UDP_RX_MESSAGES; i++) {
 		u->iov[i].iov_base = u->buffers + i * RX_BUFFER_BYTES;
 		u->iov[i].iov_len = RX_BUFFER_BYTES;
@@ -111,8 +109,7 @@ int udp_rx_open(struct udp_rx *u, const struct udp_config *cfg)
 
 void udp_rx_close(struct udp_rx *u)
 {
-	if (u->buffers)
-		munmap(u->buffers, (size_t)RX_BUFFER_BYTES * UDP_RX_MESSAGES);
+	space_put(u->buffers, RX_BUFFERS_BYTES);
 }
 
 /* ---- receive ---- */

@@ -305,7 +305,7 @@ static void destroy(struct event_channel *ch)
 	cm_channel_destroy(ch->cm, engine_now_ns());
 	engine_leave_unused(ch->engine);
 	close(ch->fd);
-	free(ch);
+	space_put(ch, sizeof(*ch));
 }
 
 static bool is_hung_up(const struct event_channel *ch)
@@ -352,16 +352,16 @@ unlock:
 static int cdev_open(int flags)
 {
 	int type = SOCK_STREAM | (flags & O_CLOEXEC ? SOCK_CLOEXEC : 0) | (flags & O_NONBLOCK ? SOCK_NONBLOCK : 0);
-	struct event_channel *ch = calloc(1, sizeof(*ch));
+	struct engine *engine = device_engine(DEVICE);
+	struct event_channel *ch;
 	int ends[2], err;
 
+	if (!engine)
+		return -1;
+	ch = space_get(sizeof(*ch));
 	if (!ch)
 		return fail_minus_one(ENOMEM);
-	ch->engine = device_engine(DEVICE);
-	if (!ch->engine) {
-		err = errno;
-		goto free_channel;
-	}
+	ch->engine = engine;
 	if (socketpair(AF_UNIX, type, 0, ends)) {
 		err = errno == EMFILE ? trouble_with_descriptors(errno) : errno;
 		goto free_channel;
@@ -376,7 +376,7 @@ static int cdev_open(int flags)
 	close(ends[0]);
 	close(ends[1]);
 free_channel:
-	free(ch);
+	space_put(ch, sizeof(*ch));
 	return fail_minus_one(err);
 }
 

@@ -69,7 +69,7 @@ struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 
 	if (!pd || !attr)
 		return fail_null(EINVAL);
-	ah = calloc(1, sizeof(*ah));
+	ah = space_get(sizeof(*ah));
 	if (!ah)
 		return fail_null(ENOMEM);
 	ctx = context_of(pd->context);
@@ -84,7 +84,7 @@ struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 	}
 	engine_unlock(ctx->engine);
 	if (err) {
-		free(ah);
+		space_put(ah, sizeof(*ah));
 		explain_address(ctx, attr, "ibv_create_ah");
 		return fail_null(err);
 	}
@@ -100,7 +100,7 @@ int ibv_destroy_ah(struct ibv_ah *pub)
 	pd_of(pub->pd)->core->users--;
 	list_remove(&ah->object.link);
 	engine_unlock(ctx->engine);
-	free(ah);
+	space_put(ah, sizeof(*ah));
 	return 0;
 }
 

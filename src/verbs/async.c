@@ -19,7 +19,7 @@ static_assert(sizeof(struct ibv_async_event) == 16, "ABI");
 /* Without memory the event is lost; there is no way to report it. */
 static void enqueue(struct abi_context *ctx, const struct queued_event *from)
 {
-	struct queued_event *e = malloc(sizeof(*e));
+	struct queued_event *e = space_get(sizeof(*e));
 
 	if (!e)
 		return;
@@ -105,7 +105,7 @@ static void remove_matching(struct abi_context *ctx, const void *object, bool al
 		if (!all && e->object != object)
 			continue;
 		list_remove(l);
-		free(e);
+		space_put(e, sizeof(*e));
 		count++;
 	}
 	event_fd_withdrawn(q, count);
@@ -142,7 +142,7 @@ int ibv_get_async_event(struct ibv_context *context, struct ibv_async_event *eve
 		pthread_mutex_unlock(&q->lock);
 	}
 	*event = first->event;
-	free(first);
+	space_put(first, sizeof(*first));
 	return 0;
 }
 

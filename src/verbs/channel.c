@@ -11,14 +11,14 @@ static_assert(offsetof(struct ibv_comp_channel, fd) == 8, "ABI");
 
 struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *context)
 {
-	struct abi_channel *ch = calloc(1, sizeof(*ch));
+	struct abi_channel *ch = space_get(sizeof(*ch));
 	int err;
 
 	if (!ch)
 		return fail_null(ENOMEM);
 	err = event_fd_init(&ch->events);
 	if (err) {
-		free(ch);
+		space_put(ch, sizeof(*ch));
 		return fail_null(err);
 	}
 	ch->pub.context = context;
@@ -37,7 +37,7 @@ int ibv_destroy_comp_channel(struct ibv_comp_channel *channel)
 	if (users)
 		return fail(EBUSY);
 	event_fd_fini(&ch->events);
-	free(ch);
+	space_put(ch, sizeof(*ch));
 	return 0;
 }
 

@@ -125,7 +125,7 @@ struct ibv_context *ibv_open_device(struct ibv_device *device)
 	engine = device_engine((unsigned)index);
 	if (!engine)
 		return NULL;
-	ctx = calloc(1, sizeof(*ctx));
+	ctx = space_get(sizeof(*ctx));
 	if (!ctx)
 		return fail_null(ENOMEM);
 	ctx->engine = engine;
@@ -150,7 +150,7 @@ struct ibv_context *ibv_open_device(struct ibv_device *device)
 out_close:
 	close(ctx->v.context.cmd_fd);
 out_free:
-	free(ctx);
+	space_put(ctx, sizeof(*ctx));
 	return fail_null(err);
 }
 
@@ -175,6 +175,6 @@ int ibv_close_device(struct ibv_context *context)
 	event_fd_fini(&ctx->async);
 	close(context->cmd_fd);
 	pthread_mutex_destroy(&context->mutex);
-	free(ctx);
+	space_put(ctx, sizeof(*ctx));
 	return 0;
 }

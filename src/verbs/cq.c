@@ -48,7 +48,7 @@ struct abi_cq *cq_create(struct ibv_context *context, uint32_t cqe, void *cq_con
 			comp_vector, COMP_VECTORS));
 	if (channel && channel->context != context)
 		return fail_null(EINVAL);
-	cq = calloc(1, sizeof(*cq));
+	cq = space_get(sizeof(*cq));
 	if (!cq)
 		return fail_null(ENOMEM);
 	cq->engine = ctx->engine;
@@ -65,7 +65,7 @@ struct abi_cq *cq_create(struct ibv_context *context, uint32_t cqe, void *cq_con
 	}
 	engine_unlock(ctx->engine);
 	if (err) {
-		free(cq);
+		space_put(cq, sizeof(*cq));
 		return fail_null(-err);
 	}
 	return cq;
@@ -153,7 +153,7 @@ int ibv_destroy_cq(struct ibv_cq *pub)
 	events_await(cq);
 	pthread_mutex_destroy(&pub->mutex);
 	pthread_cond_destroy(&pub->cond);
-	free(cq);
+	space_put(cq, sizeof(*cq));
 	return 0;
 }
 

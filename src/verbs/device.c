@@ -5,6 +5,7 @@
  */
 #include <endian.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "verbs/hostid.h"
 #include "verbs/objects.h"
@@ -69,6 +70,7 @@ int device_index(const struct ibv_device *d)
 	return -1;
 }
 
+/* Of the heap, and not of the device's own memory as all else is: there are programs that end it with free(). */
 struct ibv_device **ibv_get_device_list(int *num_devices)
 {
 	struct ibv_device **list = calloc(ENGINE_DEVICES_MAX + 1, sizeof(*list));

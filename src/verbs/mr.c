@@ -45,6 +45,8 @@ static int range_check(const void *addr, size_t length, uint64_t iova, unsigned 
 			"too");
 	if (err)
 		return err;
+	if (space_has(addr, length))
+		return EXPLAIN(EFAULT, "memory region: of the %zu bytes at %p some are the device's own", length, addr);
 	err = pages_check(addr, length, access & IBV_ACCESS_LOCAL_WRITE);
 	if (err == EFAULT)
 		return EXPLAIN(err, "memory region: not all of the %zu bytes at %p are mapped%s",
@@ -92,7 +94,7 @@ static struct ibv_mr *mr_reg(struct ibv_pd *pd, void *addr, size_t length, uint6
 		return fail_null(err);
 	if (access & IBV_ACCESS_ZERO_BASED)
 		iova = 0;
-	mr = calloc(1, sizeof(*mr));
+	mr = space_get(sizeof(*mr));
 	if (!mr)
 		return fail_null(ENOMEM);
 	ctx = context_of(pd->context);
@@ -105,7 +107,7 @@ static struct ibv_mr *mr_reg(struct ibv_pd *pd, void *addr, size_t length, uint6
 	}
 	engine_unlock(ctx->engine);
 	if (err) {
-		free(mr);
+		space_put(mr, sizeof(*mr));
 		return fail_null(err);
 	}
 	mr->pub.context = pd->context;
@@ -235,6 +237,6 @@ int ibv_dereg_mr(struct ibv_mr *pub)
 	engine_unlock(ctx->engine);
 	if (err)
 		return fail(EXPLAIN(err, "ibv_dereg_mr: a memory window is bound to the region"));
-	free(mr);
+	space_put(mr, sizeof(*mr));
 	return 0;
 }

@@ -30,7 +30,7 @@ struct ibv_mw *alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
 	struct abi_mw *mw;
 	int err;
 
-	mw = calloc(1, sizeof(*mw));
+	mw = space_get(sizeof(*mw));
 	if (!mw)
 		return fail_null(ENOMEM);
 	engine_lock(ctx->engine);
@@ -39,7 +39,7 @@ struct ibv_mw *alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
 		object_add(ctx, &mw->object, mw_reap);
 	engine_unlock(ctx->engine);
 	if (err) {
-		free(mw);
+		space_put(mw, sizeof(*mw));
 		return fail_null(err);
 	}
 	mw->pub.context = pd->context;
@@ -62,7 +62,7 @@ int dealloc_mw(struct ibv_mw *pub)
 	nic_mw_free(ctx->nic, mw->core);
 	list_remove(&mw->object.link);
 	engine_unlock(ctx->engine);
-	free(mw);
+	space_put(mw, sizeof(*mw));
 	return 0;
 }
 

@@ -23,11 +23,11 @@
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include <stdlib.h>
 
 #include "base/list.h"
 #include "engine/engine.h"
 #include "nic/nic.h"
+#include "space/space.h"
 #include "verbs/abi.h"
 #include "verbs/spin.h"
 

@@ -14,7 +14,7 @@ static void pd_reap(struct object *o)
 struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
 {
 	struct abi_context *ctx = context_of(context);
-	struct abi_pd *pd = calloc(1, sizeof(*pd));
+	struct abi_pd *pd = space_get(sizeof(*pd));
 	int err;
 
 	if (!pd)
@@ -25,7 +25,7 @@ struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
 		object_add(ctx, &pd->object, pd_reap);
 	engine_unlock(ctx->engine);
 	if (err) {
-		free(pd);
+		space_put(pd, sizeof(*pd));
 		return fail_null(-err);
 	}
 	pd->pub.context = context;
@@ -46,6 +46,6 @@ int ibv_dealloc_pd(struct ibv_pd *pub)
 	engine_unlock(ctx->engine);
 	if (err)
 		return fail(-err);
-	free(pd);
+	space_put(pd, sizeof(*pd));
 	return 0;
 }

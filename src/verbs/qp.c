@@ -241,7 +241,7 @@ static struct qp_init init_from_verbs(const struct extras *x, const struct ibv_q
 /* A handle without a queue pair. */
 static struct abi_qp *handle_make(const struct extras *x, const struct ibv_qp_init_attr *attr)
 {
-	struct abi_qp *qp = calloc(1, sizeof(*qp));
+	struct abi_qp *qp = space_get(sizeof(*qp));
 	bool xrc = attr->qp_type == IBV_QPT_XRC_SEND || attr->qp_type == IBV_QPT_XRC_RECV;
 
 	if (!qp)
@@ -305,7 +305,7 @@ static struct ibv_qp *qp_create(const struct extras *x, struct ibv_qp_init_attr 
 	return handle_finish(qp);
 
 out_free:
-	free(qp);
+	space_put(qp, sizeof(*qp));
 	return fail_null(explain_create(attr, err));
 }
 
@@ -382,7 +382,7 @@ struct ibv_qp *open_qp(struct ibv_context *context, struct ibv_qp_open_attr *att
 	engine_unlock(ctx->engine);
 	if (first)
 		return handle_finish(qp);
-	free(qp);
+	space_put(qp, sizeof(*qp));
 	return fail_null(EXPLAIN(EINVAL, "ibv_open_qp: no XRC_RECV queue pair of the domain has number 0x%06x in this process; "
 					 "other processes' cannot be opened", attr->qp_num));
 }
@@ -571,7 +571,7 @@ int ibv_destroy_qp(struct ibv_qp *pub)
 	events_await(qp);
 	pthread_mutex_destroy(&pub->mutex);
 	pthread_cond_destroy(&pub->cond);
-	free(qp);
+	space_put(qp, sizeof(*qp));
 	return 0;
 }
 

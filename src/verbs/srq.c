@@ -36,7 +36,7 @@ static struct ibv_srq *srq_create(struct ibv_pd *pd, void *srq_context, struct i
 				"ibv_create_srq: %u WRs of %u SGEs; 1 to %d of up to %d are "
 				"allowed (max_srq_wr, max_srq_sge)",
 				attr->max_wr, attr->max_sge, NIC_MAX_SRQ_WR, NIC_MAX_SGE));
-	srq = calloc(1, sizeof(*srq));
+	srq = space_get(sizeof(*srq));
 	if (!srq)
 		return fail_null(ENOMEM);
 	ctx = context_of(pd->context);
@@ -60,7 +60,7 @@ static struct ibv_srq *srq_create(struct ibv_pd *pd, void *srq_context, struct i
 	}
 	engine_unlock(ctx->engine);
 	if (err) {
-		free(srq);
+		space_put(srq, sizeof(*srq));
 		return fail_null(err);
 	}
 	return &srq->pub;
@@ -161,6 +161,6 @@ int ibv_destroy_srq(struct ibv_srq *pub)
 	events_await(srq);
 	pthread_mutex_destroy(&pub->mutex);
 	pthread_cond_destroy(&pub->cond);
-	free(srq);
+	space_put(srq, sizeof(*srq));
 	return 0;
 }

@@ -45,10 +45,10 @@ static struct abi_domain *domain_of_file(const struct nic *nic, const struct sta
 /* 0 or an errno value. */
 static int domain_make(struct nic *nic, const struct stat *st, struct abi_domain **out)
 {
-	struct abi_domain *d = calloc(1, sizeof(*d));
+	struct abi_domain *d = space_get(sizeof(*d));
 
 	if (!d || nic_xrcd_alloc(nic, &d->core)) {
-		free(d);
+		space_put(d, sizeof(*d));
 		return ENOMEM;
 	}
 	d->nic = nic;
@@ -88,7 +88,7 @@ static int domain_close(struct abi_domain *d)
 		if (nic_xrcd_free(d->nic, d->core))
 			return EBUSY;
 		list_remove(&d->link);
-		free(d);
+		space_put(d, sizeof(*d));
 	} else {
 		d->handles--;
 	}
@@ -116,7 +116,7 @@ struct ibv_xrcd *open_xrcd(struct ibv_context *context, struct ibv_xrcd_init_att
 		return fail_null(EINVAL);
 	if (attr->fd != -1 && fstat(attr->fd, &st))
 		return NULL;
-	x = calloc(1, sizeof(*x));
+	x = space_get(sizeof(*x));
 	if (!x)
 		return fail_null(ENOMEM);
 	x->pub.context = context;
@@ -129,7 +129,7 @@ struct ibv_xrcd *open_xrcd(struct ibv_context *context, struct ibv_xrcd_init_att
 	engine_unlock(ctx->engine);
 	if (!err)
 		return &x->pub;
-	free(x);
+	space_put(x, sizeof(*x));
 	return fail_null(err);
 }
 
@@ -148,6 +148,6 @@ int close_xrcd(struct ibv_xrcd *pub)
 	engine_unlock(ctx->engine);
 	if (err)
 		return fail(EXPLAIN(err, "ibv_close_xrcd: queue pairs or SRQs of the domain exist"));
-	free(x);
+	space_put(x, sizeof(*x));
 	return 0;
 }

@@ -2,11 +2,12 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """What must hold of the tree itself: who may know whom, a core without I/O, clocks or threads, and functions of a size.
 
-Usage: tidy.py CHECK ROOT [BUILD], CHECK one of: includes links core engines headers spdx citations pages sizes
+Usage: tidy.py CHECK ROOT [BUILD], CHECK one of: includes links core engines memory headers spdx citations pages sizes
 
 `includes` reads the #include lines; a header whose opening comment says "Private to src/x." is for that folder alone. `links` looks at what was compiled into BUILD: a function or variable of another
 module is an arrow by whatever header it came in.
 `engines` holds src/nic to call an engine through its row, struct qp_ops, and by nothing else.
+`memory` holds what runs in a program's process to the memory of src/space.
 `citations` looks whether docs/veroce-wire.md has the sections and rules that comments name.
 `sizes` looks how long functions and files are, and how many parameters functions on a packet's path have.
 `pages` follows the relative links in README.md, NEWS.md and docs/, headings included.
@@ -31,15 +32,16 @@ GRAPH = {
     "cm": "nic iwarp mem queue wire base",
     "sdr": "base",
     "sdr/verbs": "sdr base",
-    "io": "wire base",
-    "group": "io base",
-    "engine": "cm nic cc group io base",
+    "space": "base",
+    "io": "space wire base",
+    "group": "io space base",
+    "engine": "cm nic cc group io space base",
     "net": "wire base",
     "fabric": "wire base",
     "workload": "net base",
     "sim": "workload net sdr cm nic cc mem queue wire base",
-    "verbs": "engine nic mem queue base",
-    "rdmacm": "verbs engine cm base",
+    "verbs": "engine nic mem queue space base",
+    "rdmacm": "verbs engine cm space base",
 }
 # A header that another module's contract is made of comes with that contract: nic.h speaks in terms
 # of these, so whoever may include nic may see them.
@@ -180,6 +182,20 @@ def check_core(root):
             # A member or declaration of that name is no call of libc's.
             if m and not re.search(r"(->|\.)" + re.escape(m.group().split("(")[0].strip()), line):
                 yield f"{path}:{n}: {m.group().strip()} has no place in the core"
+
+
+# A program may unmap or free a region that is registered, and its addresses must never become the device's. What a program itself
+# may free(), and what a tool maps, is no memory of the device.
+HEAP_CALLS = re.compile(r"\b(malloc|calloc|realloc|aligned_alloc|posix_memalign|strn?dup|v?asprintf|free|mmap|munmap)\s*\(")
+HEAP_USERS = {"verbs/device.c", "engine/stats.c"}
+
+
+def check_memory(root):
+    for _, path in product_files(root, ["io", "group", "engine", "verbs", "rdmacm"]):
+        for n, line in enumerate(strip_comments(path.read_text()).splitlines(), 1):
+            m = HEAP_CALLS.search(line)
+            if m and path.suffix == ".c" and path.relative_to(root / "src").as_posix() not in HEAP_USERS:
+                yield f"{path}:{n}: {m.group()}) is for programs: memory of the device comes from src/space"
 
 
 # What nobody but an engine may know of an engine. QP types are the verbs' contract, of which qp_state.c is the table.
@@ -346,7 +362,7 @@ def check_sizes(root):
 
 
 def main():
-    checks = {"includes": check_includes, "links": check_links, "core": check_core, "engines": check_engines,
+    checks = {"includes": check_includes, "links": check_links, "core": check_core, "engines": check_engines, "memory": check_memory,
               "headers": check_headers, "spdx": check_spdx, "citations": check_citations, "pages": check_pages,
               "sizes": check_sizes}
     builds = {"links": (4,), "headers": (3, 4)}

@@ -270,6 +270,132 @@ static void uc_write_is_dropped(void **state)
 	pair_destroy(&p);
 }
 
+/* What a program that uses much makes: of everything that the device has memory for. */
+struct objects {
+	struct ibv_cq *cq;
+	struct ibv_srq *srq;
+	struct ibv_qp *qp;
+};
+
+static struct objects objects_make(const struct pair *p, uint32_t entries)
+{
+	struct ibv_srq_init_attr srq = { .attr = { .max_wr = entries, .max_sge = 1 } };
+	struct ibv_qp_init_attr init = { .cap = { entries, entries, 1, 1, 0 }, .qp_type = IBV_QPT_RC };
+	struct objects o = { .cq = ibv_create_cq(p->ctx, (int)entries, NULL, NULL, 0), .srq = ibv_create_srq(p->pd, &srq) };
+
+	assert_true(o.cq && o.srq);
+	init.send_cq = init.recv_cq = o.cq;
+	o.qp = ibv_create_qp(p->pd, &init);
+	assert_non_null(o.qp);
+	return o;
+}
+
+static void objects_destroy(struct objects *o)
+{
+	assert_int_equal(ibv_destroy_qp(o->qp) + ibv_destroy_srq(o->srq) + ibv_destroy_cq(o->cq), 0);
+}
+
+/*
+ * A program that unmaps its memory and leaves the region registered lets peers write there. The addresses are the program's to use
+ * again, and never the device's, whatever it makes afterwards: a WRITE finds what the program has there, which is nothing.
+ */
+static void unmapped_memory_never_becomes_the_device_s(void **state)
+{
+	enum { AREAS = 8, BYTES_MIN = 8192, OBJECTS = 24 };
+	struct objects o[OBJECTS];
+	struct pair p[AREAS];
+	uint8_t *area[AREAS];
+	struct ibv_mr *mr[AREAS];
+	unsigned char pages[1];
+
+	for (int i = 0; i < AREAS; i++) {
+		pair_make(&p[i], (struct wishes){ 0 });
+		area[i] = mmap(NULL, BYTES_MIN << i, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		assert_true(area[i] != MAP_FAILED);
+		mr[i] = ibv_reg_mr(p[i].pd, area[i], BYTES_MIN << i, ACCESS_ALL);
+		assert_non_null(mr[i]);
+	}
+	for (int i = 0; i < AREAS; i++)
+		assert_int_equal(munmap(area[i], BYTES_MIN << i), 0);
+	for (int i = 0; i < OBJECTS; i++)
+		o[i] = objects_make(&p[0], 64u << i % 8);
+	for (int i = 0; i < AREAS; i++) {
+		struct ibv_sge sge = sge_at(&p[i], A, 0, BYTES_MIN << i);
+		struct ibv_send_wr wr = { .opcode = IBV_WR_RDMA_WRITE, .sg_list = &sge, .num_sge = 1 };
+
+		for (int at = 0; at < BYTES_MIN << i; at += PAGE)
+			assert_true(mincore(area[i] + at, PAGE, pages) && errno == ENOMEM);
+		wr.wr.rdma.remote_addr = (uintptr_t)area[i];
+		wr.wr.rdma.rkey = mr[i]->rkey;
+		memset(p[i].side[A].buf, 0xff, BYTES_MIN << i);
+		post(&p[i], A, wr);
+		expect(&p[i], A, IBV_WC_REM_ACCESS_ERR);
+		assert_int_equal(ibv_dereg_mr(mr[i]), 0);
+	}
+	for (int i = 0; i < OBJECTS; i++)
+		objects_destroy(&o[i]);
+	for (int i = 0; i < AREAS; i++)
+		pair_destroy(&p[i]);
+	others_work();
+}
+
+/* Likewise memory of the heap, which stays mapped: nothing that a peer writes there is the device's. */
+static void freed_memory_never_becomes_the_device_s(void **state)
+{
+	enum { AREAS = 64, BYTES = 8192, FIRST = 64, OBJECTS = 16 };
+	struct objects o[OBJECTS];
+	struct pair p;
+	uint8_t *area[AREAS], *between[AREAS];
+	struct ibv_mr *mr[AREAS];
+
+	pair_make(&p, (struct wishes){ 0 });
+	for (int i = 0; i < AREAS; i++) {
+		area[i] = malloc(BYTES);
+		between[i] = malloc(1);
+		assert_true(area[i] && between[i]);
+		mr[i] = ibv_reg_mr(p.pd, area[i], BYTES, ACCESS_ALL);
+		assert_non_null(mr[i]);
+	}
+	for (int i = 0; i < AREAS; i++)
+		free(area[i]);
+	for (int i = 0; i < OBJECTS; i++)
+		o[i] = objects_make(&p, 4u << i % 4);
+	/* The heap's own notes are the first bytes of what is free. No call of the heap comes before the last assertion. */
+	memset(p.side[A].buf, 0xff, BYTES);
+	for (int i = 0; i < AREAS; i++) {
+		struct ibv_sge sge = sge_at(&p, A, 0, BYTES - 2 * FIRST);
+		struct ibv_send_wr wr = { .opcode = IBV_WR_RDMA_WRITE, .sg_list = &sge, .num_sge = 1 };
+
+		wr.wr.rdma.remote_addr = (uintptr_t)area[i] + FIRST;
+		wr.wr.rdma.rkey = mr[i]->rkey;
+		post(&p, A, wr);
+		expect(&p, A, IBV_WC_SUCCESS);
+	}
+	for (int i = 0; i < AREAS; i++)
+		assert_int_equal(ibv_dereg_mr(mr[i]), 0);
+	for (int i = 0; i < OBJECTS; i++)
+		objects_destroy(&o[i]);
+	for (int i = 0; i < AREAS; i++)
+		free(between[i]);
+	pair_destroy(&p);
+	others_work();
+}
+
+/* Nor does a region become the program's way to it. */
+static void the_device_s_memory_is_not_registered(void **state)
+{
+	struct pair p;
+	struct ibv_mr *mr;
+
+	pair_make(&p, (struct wishes){ 0 });
+	assert_null(ibv_reg_mr(p.pd, p.side[A].qp, sizeof(*p.side[A].qp), IBV_ACCESS_LOCAL_WRITE));
+	assert_int_equal(errno, EFAULT);
+	mr = p.side[A].mr;
+	assert_int_equal(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, p.side[A].cq, 1, 0), IBV_REREG_MR_ERR_INPUT);
+	assert_int_equal(errno, EFAULT);
+	pair_destroy(&p);
+}
+
 /* Inline data is copied when it is posted, so the post fails; the queue pair is not affected. */
 static void inline_post_fails(void **state)
 {
@@ -308,6 +434,9 @@ int main(void)
 		cmocka_unit_test(receiver_is_told_and_lives),
 		cmocka_unit_test(unreliable_ends_are_told_and_live),
 		cmocka_unit_test(uc_write_is_dropped),
+		cmocka_unit_test(unmapped_memory_never_becomes_the_device_s),
+		cmocka_unit_test(freed_memory_never_becomes_the_device_s),
+		cmocka_unit_test(the_device_s_memory_is_not_registered),
 		cmocka_unit_test(inline_post_fails),
 	};
 
