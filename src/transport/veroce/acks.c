@@ -210,14 +210,13 @@ void acks_check_counted(const struct transport *tp, const struct qp *qp, const s
 /*
  * 5.3, 5: the path of the packet that is answered. Its source port is the peer's; our port of the same index
  * is the nearest equivalent that a socket can have. An answer with time stamps names the packet's path (13.2), so it goes
- * along with what leaves in this turn, unless only a path that is down was left for that: of the acknowledgements of several QPs, or
- * behind data, none costs a call of its own.
+ * along with what leaves in this turn: of the acknowledgements of several QPs, or behind data, none costs a call of its own.
  */
 static uint32_t answer_path(const struct transport *tp, const struct qp *qp, uint32_t arrival_path, bool stamped)
 {
 	struct pair *pair = qp->veroce->pair;
 	int along = stamped ? veroce_path_of_turn(tp, pair) : PAIR_NO_PATH;
-	uint32_t path = along == PAIR_NO_PATH || pair->path[along].down ? arrival_path % pair->path_count : (uint32_t)along;
+	uint32_t path = along == PAIR_NO_PATH ? arrival_path % pair->path_count : (uint32_t)along;
 
 	return pair->path[path].down ? (uint32_t)pair_pick_any(pair, PATHS_MAX) : path;
 }
