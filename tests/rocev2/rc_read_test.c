@@ -184,6 +184,36 @@ static void responses_lost_repeatedly(void **state)
 	sim_end(&s);
 }
 
+static bool is_response_at(const struct duo_packet *p, const void *psn)
+{
+	return is_response(p, NULL) && p->bth.psn == *(const uint32_t *)psn;
+}
+
+/*
+ * The same response is lost three times. Those behind it show the first loss, and say no more of the second one, which the timer
+ * notices; from then on they count again.
+ */
+static void a_loss_is_seen_again_after_a_timeout(void **state)
+{
+	struct sim s = sim_default();
+	struct duo_wr w = duo_read_wr(1, s.abuf, 0, READ_BYTES, s.bbuf, 0);
+	uint32_t hole = psn_add(s.a->opt.psn[DUO_A], 1);
+
+	for (int i = 0; i < 3; i++)
+		duo_rule(s.duo, (struct duo_rule){.from = DUO_B,
+						  .opcode = DUO_ANY,
+						  .nth = 0,
+						  .match = is_response_at,
+						  .arg = &hole,
+						  .fate = DUO_DROP});
+	assert_true(duo_post(s.a, &w));
+	duo_idle(s.duo);
+	duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
+	assert_memory_equal(s.abuf->p, s.bbuf->p, READ_BYTES);
+	assert_int_equal(nic_counters(s.a->host->nic)->timeouts, 1);
+	sim_end(&s);
+}
+
 /* A READ is not a snapshot: a repeated request reads memory as it is then. */
 static void duplicate_read_reads_again(void **state)
 {
@@ -526,6 +556,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(lost_request_is_sent_again),
 	cmocka_unit_test(any_response_of_many_reads_may_be_lost),
 	cmocka_unit_test(responses_lost_repeatedly),
+	cmocka_unit_test(a_loss_is_seen_again_after_a_timeout),
 	cmocka_unit_test(duplicate_read_reads_again),
 	cmocka_unit_test(duplicate_read_may_not_ask_for_anything_else),
 	cmocka_unit_test(lost_atomic_response_is_replayed),

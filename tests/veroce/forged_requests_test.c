@@ -114,6 +114,31 @@ static void early_mistakes_are_dropped_and_harm_nothing(void **state)
 	sim_end(&s);
 }
 
+/* The last message's receive is the program's again, although its place in the responder's ring may still name it. */
+static void an_early_send_of_the_last_message_is_not_placed(void **state)
+{
+	struct sim s = veroce_default();
+	struct duo_wr w = duo_send_wr(1, s.abuf, 0, 100), x = duo_send_wr(2, s.abuf, 200, 100);
+	struct veroce_packet p = request(&s, OP_RC_SEND_ONLY, 8);
+
+	assert_true(duo_recv(s.b, 11, s.bbuf, 0, 100));
+	assert_true(duo_recv(s.b, 12, s.bbuf, 1000, 100));
+	assert_true(duo_post(s.a, &w));
+	duo_wait(s.duo, &s.a->sent, 1);
+	duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
+	duo_expect(s.duo, &s.b->received, 11, WC_SUCCESS);
+	p.bth.psn = A_PSN + 3;
+	p.msn = 4;
+	veroce_forge(s.duo, DUO_B, &p, junk);
+	assert_int_equal(count_b(&s)->rx_dropped, 1);
+	assert_memory_equal(s.bbuf->p, s.abuf->p, 100);
+	assert_true(duo_post(s.a, &x));
+	duo_idle(s.duo);
+	duo_expect(s.duo, &s.a->sent, 2, WC_SUCCESS);
+	duo_expect(s.duo, &s.b->received, 12, WC_SUCCESS);
+	sim_end(&s);
+}
+
 struct mistake_row {
 	uint8_t opcode;
 	uint32_t payload_len;
@@ -366,6 +391,7 @@ int main(void)
 		cmocka_unit_test(old_psns_are_never_placed),
 		cmocka_unit_test(psns_beyond_the_window_leave_no_trace),
 		cmocka_unit_test(early_mistakes_are_dropped_and_harm_nothing),
+		cmocka_unit_test(an_early_send_of_the_last_message_is_not_placed),
 		cmocka_unit_test(mistakes_in_their_turn_are_answered),
 		cmocka_unit_test(early_ends_with_wrong_numbers_are_found_in_their_turn),
 		cmocka_unit_test(messages_that_do_not_go_on_are_refused),

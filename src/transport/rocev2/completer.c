@@ -50,7 +50,7 @@ static void progress(struct transport *tp, struct qp *qp, uint32_t old_una, uint
 	req->graced = false;
 	req->retries = qp->retry_cnt; /* IBTA 9.7.6.1.3: any progress restores the counter */
 	req->rnr_retries = qp->rnr_retry;
-	req->lost_seen = false;
+	req->lost_seen = false; /* una is no more at lost_psn, but will be again when the PSNs have come round */
 	if (congestion_governing(qp))
 		congestion_acked(tp, qp, acked, now_ns);
 	else
