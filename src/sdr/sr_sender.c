@@ -141,12 +141,15 @@ static void rto_set(struct sr_sender *s, uint64_t rto_ns)
 	s->rto_ns = rto_ns < most_ns ? rto_ns : most_ns;
 }
 
-/* Up at once, down slowly. A chunk that was sent twice does not say which of the two was acknowledged. */
+/*
+ * Up at once, down slowly. A chunk that was sent twice does not say which of the two was acknowledged, and one that is
+ * acknowledged before it was sent (a code repaired it, or its packets are still in the queue) says nothing.
+ */
 static void took(struct sr_sender *s, const struct sr_chunk *c, uint64_t now_ns)
 {
 	uint64_t twice_ns = 2 * (now_ns - c->sent_ns);
 
-	if (c->tries == 1)
+	if (c->tries == 1 && now_ns >= c->sent_ns)
 		rto_set(s, twice_ns > s->rto_ns ? twice_ns : s->rto_ns - (s->rto_ns - twice_ns) / 64);
 }
 

@@ -427,6 +427,23 @@ static void sr_rto_is_twice_what_acknowledgements_take(void **state)
 	sr_sender_free(&s);
 }
 
+/* A code repairs a chunk, or its packets still wait for the wire, when it is acknowledged. */
+static void sr_an_acknowledgement_before_the_sending_is_no_round_trip(void **state)
+{
+	const uint8_t none[2] = {0};
+	struct heap heap;
+	struct alloc alloc;
+	struct sr_sender s;
+	uint32_t chunk;
+
+	half_sent(&heap, &alloc, &s);
+	assert_true(sr_sender_next(&s, &chunk));
+	sr_sender_sent(&s, chunk, 260);
+	assert_true(sr_sender_ack(&s, &(struct sr_ack){chunk + 1, 0}, none, 250));
+	assert_int_equal(s.rto_ns, 500);
+	sr_sender_free(&s);
+}
+
 static void sr_stale_acks_take_nothing_back(void **state)
 {
 	const uint8_t bitmap[2] = {0x05, 0};
@@ -461,6 +478,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(sr_words_that_cannot_be_change_nothing),
 		cmocka_unit_test(sr_asks_are_suppressed_for_what_is_under_way),
 		cmocka_unit_test(sr_rto_is_twice_what_acknowledgements_take),
+		cmocka_unit_test(sr_an_acknowledgement_before_the_sending_is_no_round_trip),
 		cmocka_unit_test(sr_stale_acks_take_nothing_back),
 	};
 
