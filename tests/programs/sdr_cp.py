@@ -226,6 +226,7 @@ def frame(kind, payload=b""):
     return struct.pack(">II", kind, len(payload)) + payload
 
 
+GREETING = b"verbena-sdr 1\n"
 PLAN = struct.pack(">7Q", 0x7364725f63703034, 0, 65536, 0, 0, 0, 0)
 LIES = [(entry(FOLDER, 0, b"") + entry(FILE, 0, name), "an entry that is not allowed")
         for name in (b"..", b".", b"", b"/tmp/x", b"../x", b"a/../../x", b"a\0b", PART.encode() + b"x")]
@@ -250,8 +251,31 @@ def hostile(place):
         received(place, os.path.join(folder(), "x"), PLAN + words, "no sdr_cp of this version says")
     received(place, os.path.join(folder(), "x"), PLAN + frame(CP_LIST, entry(FILE, 0, b"f", b"", 99)) + frame(CP_LIST) +
              frame(CP_KEEP, struct.pack(">II", 0, 0)), "the peer is no program of this kind")
-    received(place, os.path.join(folder(), "x"), b"GET / HTTP/1.0\r\n\r\n" + b"x" * 64, "not the sdr_cp of this version")
+    received(place, os.path.join(folder(), "x"), b"x" * 64, "not the sdr_cp of this version")
     received(place, os.path.join(folder(), "x"), PLAN + frame(CP_FAIL, b"no \x1b[31mred"), "the peer says: no ?[31mred")
+
+
+def talker(place, port, words):
+    """Somebody who says these words to a receiver, and stays."""
+    talk = ("import socket; s = socket.create_connection(('127.0.0.1', %d)); s.sendall(bytes.fromhex('%s')); s.settimeout(60)\n"
+            "print('said', flush=True)\nwhile s.recv(4096): pass" % (port, words.hex()))
+    return Process(place.wrap(0, [sys.executable, "-c", talk]))
+
+
+def strangers(place):
+    """Who connects to a receiver and is no sender neither ends it nor keeps the sender out."""
+    work = folder()
+    here, there = os.path.join(work, "here"), os.path.join(work, "there")
+    write(here, noise(7, 100000))
+    pair = Pair(place, CP, [there], [here], gid_flag="-x")
+    pair.server.wait_listen(pair.port)
+    others = [talker(place, pair.port, words) for words in (b"", GREETING[:5], b"GET / HTTP/1.0\r\n\r\n")]
+    for other in others:
+        other.wait_text("said")
+    pair.go().finish()
+    check(read(here) == read(there), "the copy beside strangers differs")
+    for other in others:
+        other.kill()
 
 
 def received(place, there, words, said):
@@ -259,9 +283,7 @@ def received(place, there, words, said):
     port = random.randrange(20000, 32000)
     server = place.start(0, [CP, "-p", port, there])
     server.wait_listen(port)
-    talk = ("import socket, sys; s = socket.create_connection(('127.0.0.1', %d)); s.sendall(bytes.fromhex('%s')); s.settimeout(60)\n"
-            "while s.recv(4096): pass" % (port, words.hex()))
-    client = Process(place.wrap(0, [sys.executable, "-c", talk]))
+    client = talker(place, port, GREETING + words)
     check(server.wait(60) == 1 and said in server.output(), "'%s' is not said, but: %s" % (said, server.output()))
     client.kill()
 
@@ -341,4 +363,4 @@ def progress(place):
 
 if __name__ == "__main__":
     main({"sizes": sizes, "spoiled": spoiled, "link": link, "idle_fill": idle_fill, "tree": tree, "again": again, "resumed": resumed, "gone": gone,
-          "hostile": hostile, "refused": refused, "full": full, "progress": progress})
+          "hostile": hostile, "strangers": strangers, "refused": refused, "full": full, "progress": progress})

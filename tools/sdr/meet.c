@@ -15,7 +15,12 @@
 
 #include "sdr/meet.h"
 
-enum { CONNECT_S = 10, INFO_BYTES_MAX = 1 << 16 };
+enum { CONNECT_S = 10, GREETING_S = 5, GUESTS_MAX = 16, INFO_BYTES_MAX = 1 << 16 };
+
+#define SECOND_NS UINT64_C(1000000000)
+
+/* Both ends say it first, so that neither takes a stranger for the other. */
+static const char greeting[] = "verbena-sdr 1\n";
 
 void die(const char *fmt, ...)
 {
@@ -66,11 +71,24 @@ static int connect_once(const struct addrinfo *res)
 	return -1;
 }
 
+static void greet_server(int tcp, const char *host, uint16_t port)
+{
+	const struct timeval patience = {.tv_sec = CONNECT_S}, none = {0};
+	char answer[sizeof(greeting)];
+
+	meet_send(tcp, greeting, sizeof(greeting) - 1);
+	setsockopt(tcp, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+	if (recv(tcp, answer, sizeof(greeting) - 1, MSG_WAITALL) != (ssize_t)sizeof(greeting) - 1 ||
+	    memcmp(answer, greeting, sizeof(greeting) - 1))
+		die("%s, TCP port %u: no program of this kind answers there", host, port);
+	setsockopt(tcp, SOL_SOCKET, SO_RCVTIMEO, &none, sizeof(none));
+}
+
 static int to_server(const char *host, uint16_t port)
 {
 	const struct timespec pause = {.tv_nsec = 50000000};
 	struct addrinfo *res = resolve(host, port);
-	uint64_t end = now_ns() + CONNECT_S * UINT64_C(1000000000);
+	uint64_t end = now_ns() + CONNECT_S * SECOND_NS;
 	int s;
 
 	while ((s = connect_once(res)) < 0) {
@@ -79,7 +97,76 @@ static int to_server(const char *host, uint16_t port)
 		nanosleep(&pause, NULL);
 	}
 	freeaddrinfo(res);
+	greet_server(s, host, port);
 	return s;
+}
+
+/* Who has connected and not yet said all of the greeting. */
+struct guest {
+	int tcp;
+	size_t said;
+	uint64_t end_ns;
+};
+
+/* Takes what a guest says. False: it is not the other end. */
+static bool listen_to(struct guest *g)
+{
+	char word[sizeof(greeting)];
+	ssize_t n = recv(g->tcp, word, sizeof(greeting) - 1 - g->said, MSG_DONTWAIT);
+
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return true;
+	if (n <= 0 || memcmp(word, greeting + g->said, (size_t)n))
+		return false;
+	g->said += (size_t)n;
+	return true;
+}
+
+static void drop_guest(struct guest *guests, size_t *count, size_t i)
+{
+	close(guests[i].tcp);
+	memmove(&guests[i], &guests[i + 1], (--*count - i) * sizeof(*guests));
+}
+
+/*
+ * The first one that says the greeting. Strangers, and those that say nothing, keep nobody out: each has a few seconds,
+ * and where there are too many the oldest goes.
+ */
+static int first_to_greet(int listener)
+{
+	struct guest guests[GUESTS_MAX + 1];
+	size_t count = 0;
+
+	for (;;) {
+		struct pollfd fds[GUESTS_MAX + 1] = {{.fd = listener, .events = POLLIN}};
+
+		for (size_t i = 0; i < count; i++)
+			fds[1 + i] = (struct pollfd){.fd = guests[i].tcp, .events = POLLIN};
+		if (poll(fds, 1 + count, count ? 1000 : -1) < 0 && errno != EINTR)
+			die("TCP: %s", strerror(errno));
+		for (size_t i = count; i-- > 0;) {
+			if ((fds[1 + i].revents && !listen_to(&guests[i])) || now_ns() > guests[i].end_ns)
+				drop_guest(guests, &count, i);
+		}
+		for (size_t i = 0; i < count; i++) {
+			int tcp = guests[i].tcp;
+
+			if (guests[i].said < sizeof(greeting) - 1)
+				continue;
+			guests[i].tcp = -1;
+			while (count)
+				drop_guest(guests, &count, count - 1);
+			return tcp;
+		}
+		if (fds[0].revents & POLLIN) {
+			int tcp = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+
+			if (tcp >= 0)
+				guests[count++] = (struct guest){tcp, 0, now_ns() + GREETING_S * SECOND_NS};
+			if (count > GUESTS_MAX)
+				drop_guest(guests, &count, 0);
+		}
+	}
 }
 
 static int from_client(uint16_t port)
@@ -90,11 +177,10 @@ static int from_client(uint16_t port)
 	if (s < 0)
 		die("TCP: %s", strerror(errno));
 	setsockopt(s, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
-	if (bind(s, res->ai_addr, res->ai_addrlen) || listen(s, 1))
+	if (bind(s, res->ai_addr, res->ai_addrlen) || listen(s, GUESTS_MAX))
 		die("TCP port %u: %s", port, strerror(errno));
-	tcp = accept4(s, NULL, NULL, SOCK_CLOEXEC);
-	if (tcp < 0)
-		die("TCP port %u: %s", port, strerror(errno));
+	tcp = first_to_greet(s);
+	meet_send(tcp, greeting, sizeof(greeting) - 1);
 	close(s);
 	freeaddrinfo(res);
 	return tcp;
