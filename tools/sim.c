@@ -205,8 +205,8 @@ int sim_one(const char *name, const char *const *sets, size_t set_count, const c
 			rc = complain("cannot write: %s", strerror(errno));
 		if (outcome == SIM_FAILED)
 			rc = complain("%s", r->partial_why);
-		else if (outcome == SIM_INTERRUPTED && !rc)
-			rc = EXIT_INTERRUPTED;
+		else if (!rc && (outcome == SIM_INTERRUPTED || outcome == SIM_STUCK))
+			rc = outcome == SIM_STUCK ? EXIT_STUCK : EXIT_INTERRUPTED;
 	}
 	results_free(r);
 	free(r);

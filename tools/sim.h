@@ -11,7 +11,7 @@
 #include "sim/results.h"
 #include "sim/scenario.h"
 
-enum { SIM_TEXT_BYTES = 48, EXIT_INTERRUPTED = 130 };
+enum { SIM_TEXT_BYTES = 48, EXIT_STUCK = 3, EXIT_INTERRUPTED = 130 };
 
 /* ---- sim_scenario.c: a scenario and its files, in memory ---- */
 
@@ -41,7 +41,7 @@ void sim_scenarios_list(FILE *f);
 
 /* ---- sim_run.c ---- */
 
-enum sim_outcome { SIM_ENDED, SIM_INTERRUPTED, SIM_FAILED, SIM_REFUSED };
+enum sim_outcome { SIM_ENDED, SIM_STUCK, SIM_INTERRUPTED, SIM_FAILED, SIM_REFUSED };
 
 /* From here on SIGINT and SIGTERM set a flag; a second signal ends the process. */
 void sim_signals_catch(void);
@@ -78,6 +78,9 @@ const char *count_text(uint64_t n, char buf[SIM_TEXT_BYTES]); /* 1 234 567 */
 /* The algorithm that ran: from the results, else from the scenario. */
 const char *transport_text(const struct scenario *, const struct results *);
 const char *cc_text(const struct scenario *, const struct results *, char buf[SIM_TEXT_BYTES]);
+/* What decides what the figures mean: base RTT, window, acknowledgements, and the ideal. */
+enum { SETTINGS_TEXT_BYTES = 320 };
+const char *settings_text(const struct scenario *, const struct results *, char buf[SETTINGS_TEXT_BYTES]);
 
 /* ---- sim_figures.c: a run in a few numbers ---- */
 

@@ -36,13 +36,13 @@ static const char *workload_name(const struct sim_input *in, uint32_t i)
 
 static void write_flows(FILE *f, const struct sim_input *in, const struct results *r)
 {
-	fprintf(f, "flow,workload,src,dst,qp,bytes,start_ps,fct_ps,ideal_ps,slowdown,"
+	fprintf(f, "flow,workload,round,src,dst,qp,bytes,start_ps,fct_ps,ideal_ps,slowdown,"
 		   "received_bytes,base_rtt_ps\n");
 	for (uint32_t i = 0; i < r->flow_count; i++) {
 		const struct results_flow *w = &r->flows[i];
 
-		fprintf(f, U32 ",%s," U32 "," U32 "," U32 "," U64 "," U64 ",", i,
-			workload_name(in, w->workload), w->src, w->dst, w->qp, w->bytes,
+		fprintf(f, U32 ",%s," U32 "," U32 "," U32 "," U32 "," U64 "," U64 ",", i,
+			workload_name(in, w->workload), w->round, w->src, w->dst, w->qp, w->bytes,
 			w->start_ps);
 		if (w->fct_ps == RESULTS_NOT_DONE)
 			fprintf(f, "," U64 ",,", w->ideal_ps);

@@ -317,7 +317,7 @@ static void collectives_add(struct figures *g, const struct results *r)
 int figures_make(struct figures *g, const struct scenario *s, const struct results *r)
 {
 	g->count = 0;
-	add_number(g, "flows", "flows", FIGURE_COUNT, r->flow_count);
+	add_number(g, "flows", "flows", FIGURE_COUNT, r->flow_count + r->flows_held_back);
 	add_number(g, "flows_done", "flows done", FIGURE_COUNT, r->flows_done);
 	add_number(g, "time", "simulated time", FIGURE_TIME, r->time_ps);
 	if (finish_add(g, r) || slowdown_add(g, r))

@@ -241,7 +241,7 @@ static void write_page(FILE *f, const struct sim_input *in, const struct results
 		       const struct figures *g)
 {
 	const struct scenario *s = in->scenario;
-	char text[128], a[SIM_TEXT_BYTES];
+	char text[128], a[SIM_TEXT_BYTES], settings[SETTINGS_TEXT_BYTES];
 
 	page_begin(f, s->name, "verbena sim");
 	fputs("<header><h1>", f);
@@ -261,6 +261,7 @@ static void write_page(FILE *f, const struct sim_input *in, const struct results
 		 r->hosts, r->switches, r->links);
 	chip(f, "network", text);
 	chip(f, "base RTT up to", time_text(r->base_rtt_ps, a));
+	chip(f, "settings", settings_text(s, r, settings));
 	chip(f, "simulated", time_text(r->time_ps, a));
 	chip(f, "verbena", VERBENA_VERSION);
 	fputs("</ul>\n</header>\n", f);

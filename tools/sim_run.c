@@ -218,5 +218,6 @@ enum sim_outcome sim_run(const struct sim_input *in, struct results *r, const ch
 	r->simulator.memory_bytes_peak = (uint64_t)usage.ru_maxrss * 1024;
 	return state == SIMULATION_RUNS     ? SIM_INTERRUPTED
 	       : state == SIMULATION_FAILED ? SIM_FAILED
+	       : state == SIMULATION_STUCK  ? SIM_STUCK
 					    : SIM_ENDED;
 }

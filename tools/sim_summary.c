@@ -140,7 +140,7 @@ void sim_summary(FILE *f, const struct sim_input *in, const struct results *r,
 		 const struct figures *g)
 {
 	const struct scenario *s = in->scenario;
-	char a[SIM_TEXT_BYTES], b[SIM_TEXT_BYTES], c[SIM_TEXT_BYTES];
+	char a[SIM_TEXT_BYTES], b[SIM_TEXT_BYTES], c[SIM_TEXT_BYTES], settings[SETTINGS_TEXT_BYTES];
 
 	fprintf(f, "%s%s%s: seed %" PRIu64 ", %s, %s\n", s->name, s->title[0] ? ": " : "", s->title,
 		s->run.seed, transport_text(s, r), cc_text(s, r, a));
@@ -154,8 +154,12 @@ void sim_summary(FILE *f, const struct sim_input *in, const struct results *r,
 		fprintf(f, "%s to ", rate_text(r->host_rate_bps_min, a));
 	fprintf(f, "%s, %" PRIu32 " switches, %" PRIu32 " links, base RTT up to %s\n", rate_text(r->host_rate_bps, a),
 		r->switches, r->links, time_text(r->base_rtt_ps, b));
+	line(f, "settings");
+	fprintf(f, "%s\n", settings_text(s, r, settings));
 	line(f, "flows");
 	fprintf(f, "%s of %s done", text_of(g, "flows_done", a), text_of(g, "flows", b));
+	if (r->flows_held_back)
+		fprintf(f, "; %" PRIu64 " never began", r->flows_held_back);
 	if (figure_find(g, "finish_first"))
 		fprintf(f, ": first %s,", text_of(g, "finish_first", c));
 	if (figure_find(g, "finish_median"))

@@ -84,3 +84,30 @@ const char *cc_text(const struct scenario *s, const struct results *r, char buf[
 		 s->cc.preset[0] ? ", " : "", s->cc.preset, s->cc.window ? "+w" : "");
 	return buf;
 }
+
+static const char *base_rtt_text(const struct scenario *s, char buf[SIM_TEXT_BYTES + 32], const struct results *r)
+{
+	char t[SIM_TEXT_BYTES];
+	bool own = s->cc.base_rtt_ps == SCENARIO_AUTO && !r->one_base_rtt;
+
+	snprintf(buf, SIM_TEXT_BYTES + 32, own ? "own of each pair, up to %s" : "%s for all",
+		 time_text(s->cc.base_rtt_ps < SCENARIO_LONGEST ? s->cc.base_rtt_ps : r->base_rtt_ps, t));
+	return buf;
+}
+
+const char *settings_text(const struct scenario *s, const struct results *r, char buf[SETTINGS_TEXT_BYTES])
+{
+	char rtt[SIM_TEXT_BYTES + 32], window[SIM_TEXT_BYTES], acks[SIM_TEXT_BYTES];
+	uint64_t bytes = s->transport.window_bytes;
+
+	if (s->transport.ack_every == SCENARIO_AUTO)
+		snprintf(acks, sizeof(acks), r->acks_each ? "each packet" : "as the NIC does");
+	else
+		snprintf(acks, sizeof(acks), "%" PRIu64 " packets at most", s->transport.ack_every);
+	snprintf(buf, SETTINGS_TEXT_BYTES, "base RTT %s; window %s; ACKs %s; ideal alone on one path", base_rtt_text(s, rtt, r),
+		 bytes == SCENARIO_AUTO        ? "two BDP of the longest"
+		 : bytes == SCENARIO_NO_WINDOW ? "none"
+					       : bytes_text(bytes, window),
+		 acks);
+	return buf;
+}

@@ -137,7 +137,8 @@ enum cc_needs {
 	 * both. RoCEv2 receivers send CNPs unless rocev2_config.ce_echo is set, as a simulated host
 	 * does.)
 	 */
-	CC_NEEDS_MARKS = 2
+	CC_NEEDS_MARKS = 2,
+	CC_NEEDS_ECN = 4 /* marks, in acknowledgements or as CNPs: it learns of queues by nothing else */
 };
 
 /* A block as an observer sees it. Names end in their unit, "alpha_ppb"; they are static; NULL:
@@ -186,6 +187,11 @@ bool cc_by_name(const char *, enum cc_algorithm *);
 static inline bool cc_needs_int(enum cc_algorithm algorithm)
 {
 	return cc_kind_of(algorithm)->needs & CC_NEEDS_INT;
+}
+
+static inline bool cc_needs_ecn(enum cc_algorithm algorithm)
+{
+	return cc_kind_of(algorithm)->needs & CC_NEEDS_ECN;
 }
 
 /* A packet's `bytes` bytes left, the first of them number `seq`; retransmissions are not reported. */

@@ -195,6 +195,7 @@ const struct cc_kind cc_dcqcn_kind = {
 	.init = dcqcn_make,
 	.params = &dcqcn_params_default,
 	.params_bytes = sizeof(dcqcn_params_default),
+	.needs = CC_NEEDS_ECN,
 	.cnp_gap_ns = cnp_gap_ns,
 	.look = look,
 };

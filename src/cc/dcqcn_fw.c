@@ -219,6 +219,7 @@ const struct cc_kind cc_dcqcn_fw_kind = {
 	.init = dcqcn_fw_make,
 	.params = &dcqcn_fw_params_default,
 	.params_bytes = sizeof(dcqcn_fw_params_default),
+	.needs = CC_NEEDS_ECN,
 	.cnp_gap_ns = cnp_gap_ns,
 	.look = look,
 };

@@ -187,7 +187,7 @@ static void look(const struct cc *c, struct cc_look *l)
 
 const struct cc_kind cc_dctcp_kind = {
 	.init = dctcp_make,
-	.needs = CC_NEEDS_MARKS,
+	.needs = CC_NEEDS_MARKS | CC_NEEDS_ECN,
 	.params = &dctcp_params_default,
 	.params_bytes = sizeof(dctcp_params_default),
 	.look = look,

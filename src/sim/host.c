@@ -114,6 +114,13 @@ static uint32_t window_bytes(const struct host_config *c, uint64_t line_rate_bps
 	return bdp > UINT32_MAX / 4 ? UINT32_MAX : (uint32_t)(2 * bdp + 16 * c->mtu_bytes);
 }
 
+static uint64_t base_rtt_ns_to(const void *host, const uint8_t dgid[16])
+{
+	const struct host *h = host;
+
+	return h->config->base_rtt_ns(h->config->base_rtt_ctx, h->index, index_of(dgid));
+}
+
 static void configure(struct host *h, struct nic_config *c)
 {
 	uint64_t secret[2];
@@ -139,6 +146,10 @@ static void configure(struct host *h, struct nic_config *c)
 	if (c->transport.cc.params && cc_params_kind(c->transport.cc.params)->needs & CC_NEEDS_MARKS) {
 		c->transport.rocev2.ce_echo = true;
 		c->transport.rocev2.ce_is_cnp = false;
+	}
+	if (h->config->base_rtt_ns) {
+		c->transport.cc.base_rtt_ns_to = base_rtt_ns_to;
+		c->transport.cc.base_rtt_ctx = h;
 	}
 	if (h->config->window_rtt_ps)
 		c->transport.window_bytes = window_bytes(h->config, c->transport.cc.line_rate_bps);

@@ -31,6 +31,12 @@ struct host_config {
 	 * packets; 0: nic.transport.window_bytes.
 	 */
 	uint64_t window_rtt_ps;
+	/*
+	 * Congestion control's base RTT to a peer, which is asked with the numbers of the two hosts; NULL: it is
+	 * nic.transport.cc.base_rtt_ns for all pairs of hosts.
+	 */
+	uint64_t (*base_rtt_ns)(void *ctx, uint32_t src, uint32_t dst);
+	void *base_rtt_ctx;
 	uint32_t mtu_bytes;         /* payload of a full packet */
 	uint32_t frame_bytes;       /* of a packet on the wire, around the transport's; 0: HOST_FRAME_BYTES */
 	uint32_t header_bytes;      /* of a data packet on the wire, around its payload; 0: what it really has */

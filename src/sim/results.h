@@ -51,6 +51,7 @@ struct results_series {
 struct results_flow {
 	uint32_t src, dst;   /* hosts */
 	uint32_t workload;   /* index into scenario's */
+	uint32_t round;      /* of the workload, from 0 */
 	uint32_t qp;         /* index of the pair's queue pairs; information only */
 	uint64_t connection; /* flows of one number share a curve; 0: one of its own */
 	uint32_t curve;      /* set by results_flow_add: the curve of the goodput that it feeds */
@@ -208,6 +209,8 @@ struct results {
 		order_hash; /* of the order of all events: equal runs are equal here; 0: not kept */
 	uint32_t hosts, switches, links;
 	uint64_t base_rtt_ps;      /* the longest of the topology */
+	bool one_base_rtt;         /* congestion control takes it, or the scenario's, for all pairs of hosts */
+	bool acks_each;            /* transport.ack_every = auto: each packet is acknowledged */
 	uint64_t host_rate_bps;    /* of the fastest host */
 	uint64_t host_rate_bps_min; /* of the slowest */
 	uint64_t receivers_bps;    /* of all hosts at which flows end, together */
@@ -219,6 +222,7 @@ struct results {
 	struct results_flow *flows; /* *owned*, in order of number */
 	uint32_t flow_count, flow_capacity;
 	uint32_t flows_done;
+	uint64_t flows_held_back; /* that will never begin, as what they wait for does not happen */
 	struct results_port *ports; /* *owned* */
 	uint32_t port_count, port_capacity;
 	struct results_drop *drops; /* *owned*, merged */

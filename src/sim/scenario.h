@@ -21,6 +21,9 @@
 #define SCENARIO_AUTO  UINT64_MAX
 #define SCENARIO_NONE  UINT64_MAX
 #define SCENARIO_NEVER UINT64_MAX
+/* The second word of a key that has two. */
+#define SCENARIO_LONGEST   (UINT64_MAX - 1) /* cc.base_rtt */
+#define SCENARIO_NO_WINDOW (UINT64_MAX - 1) /* transport.window */
 
 /* Shares, probabilities and gains are in parts of 10^9. */
 #define SCENARIO_PPB UINT64_C(1000000000)
@@ -221,7 +224,7 @@ struct scenario_transport {
 	uint64_t ack_every;       /* packets; SCENARIO_AUTO: as the transport does */
 	uint64_t cnp_interval_ps; /* 0: a CNP for each marked packet */
 	uint64_t cnp_gap_port_ps; /* between any two CNPs of a port */
-	uint64_t window_bytes; /* in flight, of a QP; SCENARIO_NONE: congestion control's */
+	uint64_t window_bytes; /* in flight, of a QP; SCENARIO_AUTO: two BDP; SCENARIO_NO_WINDOW: congestion control's alone */
 	uint64_t rto_ps;       /* SCENARIO_AUTO */
 	uint64_t rx_window;    /* packets, a power of two */
 	uint64_t data_class;   /* 1 .. 7 */
@@ -253,7 +256,7 @@ struct scenario_cc {
 	char preset[SCENARIO_NAME_BYTES]; /* empty: the algorithm's own defaults */
 	bool window;                      /* the +w form of rate algorithms */
 	unsigned scope;       /* enum scenario_cc_scope: who shares one control block */
-	uint64_t base_rtt_ps; /* SCENARIO_AUTO: the longest of the topology */
+	uint64_t base_rtt_ps; /* SCENARIO_AUTO: of each pair its own; SCENARIO_LONGEST */
 	uint32_t param_count;
 	struct scenario_cc_param param[SCENARIO_CC_PARAMS_MAX];
 };
@@ -275,6 +278,8 @@ enum scenario_workload_kind {
 	SCENARIO_WORKLOAD_KINDS
 };
 
+enum scenario_round_qps { SCENARIO_ROUND_QPS_SAME, SCENARIO_ROUND_QPS_NEW };
+
 enum scenario_order { SCENARIO_ORDER_SHIFTED, SCENARIO_ORDER_RANDOM, SCENARIO_ORDER_AT_ONCE };
 
 /* [workload.NAME] */
@@ -295,12 +300,13 @@ struct scenario_workload {
 	uint64_t jitter_ps; /* starts are uniform in [0, this] later */
 	uint64_t interval_ps;
 	uint64_t repeat; /* rounds */
+	unsigned round_qps; /* enum scenario_round_qps */
 	uint64_t flows;  /* at most this many; SCENARIO_NONE */
 	unsigned order;  /* enum scenario_order */
 	uint64_t active; /* peers at a time; SCENARIO_NONE */
 	uint64_t rings;
 	uint64_t zipf_ppb;      /* exponent */
-	uint64_t traffic_class; /* SCENARIO_AUTO: transport.data_class */
+	uint64_t traffic_class; /* SCENARIO_AUTO: of each flow, as its file says */
 };
 
 struct scenario_run {

@@ -39,7 +39,7 @@ struct scenario_row {
 	enum scenario_base base;
 	size_t offset;
 	uint64_t min, max;   /* of numbers */
-	const char *word;    /* stands for UINT64_MAX; NULL: none does */
+	const char *word;    /* stands for UINT64_MAX; "a|b": and b for UINT64_MAX - 1; NULL: none does */
 	const char *choices; /* "a|b|c": the values 0, 1, 2; or those of choice_values */
 	const uint8_t *choice_values;
 	const char *standard;

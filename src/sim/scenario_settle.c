@@ -225,7 +225,7 @@ static int workload_settle(const struct scenario_source *s, struct scenario *out
 		return scenario_fail(e, s->file, s->workload_at[i], key,
 			    "it would never end: give stop or flows, or run.until or run.events");
 	}
-	if (w->traffic_class == SCENARIO_AUTO)
+	if (w->traffic_class == SCENARIO_AUTO && w->kind != SCENARIO_FILE_FLOWS)
 		w->traffic_class = out->transport.data_class;
 	return 0;
 }

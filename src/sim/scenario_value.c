@@ -81,9 +81,11 @@ static bool number_set(const struct scenario_row *r, uint64_t *field, const char
 	enum quantity_fault wrong;
 	uint64_t v;
 
-	if (r->word && !strcmp(text, r->word)) {
-		*field = UINT64_MAX;
-		return true;
+	for (const char *w = r->word; w; w = w[strcspn(w, "|")] ? w + strcspn(w, "|") + 1 : NULL) {
+		if (strlen(text) == strcspn(w, "|") && !strncmp(text, w, strlen(text))) {
+			*field = w == r->word ? UINT64_MAX : UINT64_MAX - 1;
+			return true;
+		}
 	}
 	wrong = quantity_parse(text, strlen(text), kinds[r->kind].form, &v);
 	if (wrong)

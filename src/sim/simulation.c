@@ -5,6 +5,7 @@
  */
 #include "sim/simulation.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -65,6 +66,22 @@ static bool make_topology(struct simulation *s, struct why why)
 	return true;
 }
 
+static uint64_t base_rtt_ns(void *simulation, uint32_t src, uint32_t dst)
+{
+	struct simulation *s = simulation;
+	struct topology_path way;
+
+	if (topology_paths_get(s->paths, src, dst, &way))
+		return s->host_config.nic.transport.cc.base_rtt_ns;
+	return (topology_path_base_rtt_ps(&way, s->scenario->sw.latency_ps) + s->scenario->host.ack_delay_ps) / 1000;
+}
+
+/* HPCC's T is one for all flows (its paper, 3.2). */
+static bool each_pair_has_its_rtt(const struct simulation *s)
+{
+	return s->scenario->cc.base_rtt_ps == SCENARIO_AUTO && !cc_needs_int(s->cc.algorithm);
+}
+
 static bool make_network(struct simulation *s, struct why why)
 {
 	struct network_config c;
@@ -93,7 +110,15 @@ static bool make_network(struct simulation *s, struct why why)
 	queue_ps = longest_queue_ps(s);
 	if (queue_ps == SCENARIO_NONE)
 		return refuse(why, "out of memory");
-	return parts_host(s->scenario, rtt_ps, queue_ps, &s->cc, &s->host_config, why);
+	if (!parts_host(s->scenario, &s->topology, rtt_ps, queue_ps, &s->cc, &s->host_config, why))
+		return false;
+	s->results->acks_each = cc_needs_int(s->cc.algorithm);
+	s->results->one_base_rtt = !each_pair_has_its_rtt(s);
+	if (!s->results->one_base_rtt) {
+		s->host_config.base_rtt_ns = base_rtt_ns;
+		s->host_config.base_rtt_ctx = s;
+	}
+	return true;
 }
 
 static bool make_hosts(struct simulation *s, struct why why)
@@ -411,11 +436,9 @@ struct simulation *simulation_create(const struct scenario *scenario, struct res
 		goto destroy;
 	}
 	if (!make_network(s, why) ||
-	    !parts_workload(scenario, &s->topology, &s->rates, s->workload, s->part_workload, why))
+	    !parts_workload(scenario, &s->topology, &s->rates, s->workload, s->origins, why))
 		goto destroy;
 	s->host_config.credits = credits(s);
-	for (uint32_t i = 0; i < scenario->workload_count; i++)
-		s->workload_class[i] = (uint8_t)scenario->workload[i].traffic_class;
 	s->host_config.completed = flows_completed;
 	s->host_config.received = flows_received;
 	if (scenario->link.lost_count || scenario->output.event_log)
@@ -428,8 +451,7 @@ struct simulation *simulation_create(const struct scenario *scenario, struct res
 		.paths = s->paths,
 		.workload = s->workload,
 		.results = results,
-		.part_workload = s->part_workload,
-		.workload_class = s->workload_class,
+		.origins = s->origins,
 		.named = s->host_config.flow_of != NULL,
 		.posted = flow_posted,
 		.ended = flow_ended,
@@ -555,8 +577,46 @@ void simulation_log(struct simulation *s, simulation_line line, void *context)
 static enum simulation_state partial(struct simulation *s, enum simulation_state state, const char *text)
 {
 	s->results->partial = true;
-	strncpy(s->results->partial_why, text, sizeof(s->results->partial_why) - 1);
+	snprintf(s->results->partial_why, sizeof(s->results->partial_why), "%s", text);
 	return state;
+}
+
+/* Flows that wait for what will not happen: "2 flows never began, the first is ...". Returns how many. */
+static uint64_t held_back_text(const struct simulation *s, char *text, size_t bytes)
+{
+	const struct scenario_workload *of_first = NULL;
+	struct message first, m;
+	uint64_t held_back = 0;
+
+	for (uint32_t i = 0; i < workload_parts(s->workload); i++) {
+		uint64_t of_part = workload_held_back(s->workload, i, &m);
+
+		if (of_part && !held_back) {
+			first = m;
+			of_first = &s->scenario->workload[s->origins[i].workload];
+		}
+		held_back += of_part;
+	}
+	if (!held_back)
+		return 0;
+	if (first.bytes)
+		snprintf(text, bytes, "%" PRIu64 " of the flows never began, the first is %" PRIu32 " to %" PRIu32 " of %" PRIu64
+			 " bytes in [workload.%s]", held_back, first.src, first.dst, first.bytes, of_first->name);
+	else
+		snprintf(text, bytes, "%" PRIu64 " of the flows never began, the first is in [workload.%s]", held_back,
+			 of_first->name);
+	return held_back;
+}
+
+/* No flow is under way, and none will begin. */
+static enum simulation_state all_ended(struct simulation *s, const struct flows_count *n)
+{
+	char text[RESULTS_WHY_BYTES];
+
+	s->results->flows_held_back = held_back_text(s, text, sizeof(text));
+	if (n->failed)
+		return partial(s, SIMULATION_STUCK, "queue pairs broke: their flows never ended");
+	return s->results->flows_held_back ? partial(s, SIMULATION_STUCK, text) : SIMULATION_ENDED;
 }
 
 /* The end that a stop of the network is; RUNS: none. */
@@ -574,11 +634,10 @@ static enum simulation_state judge(struct simulation *s, enum network_stop stop,
 		s->results->partial = true;
 		parts_deadlock_text(network_deadlock(s->network), &s->topology, s->results->partial_why,
 				    sizeof(s->results->partial_why));
-		return SIMULATION_ENDED;
+		return SIMULATION_STUCK;
 	}
 	if (run->all_flows && n.ended)
-		return n.failed ? partial(s, SIMULATION_ENDED, "queue pairs broke: their flows never ended")
-				: SIMULATION_ENDED;
+		return all_ended(s, &n);
 	if (run->until_ps != SCENARIO_NONE && network_now_ps(s->network) >= run->until_ps)
 		return !n.ended && run->all_flows
 			       ? partial(s, SIMULATION_ENDED, "run.until came before all flows were done")
@@ -586,8 +645,8 @@ static enum simulation_state judge(struct simulation *s, enum network_stop stop,
 	if (!s->events_left)
 		return partial(s, SIMULATION_ENDED, "run.events were spent");
 	if (stop == NETWORK_IDLE && next_ps == NETWORK_NEVER_PS)
-		return n.ended ? SIMULATION_ENDED
-			       : partial(s, SIMULATION_ENDED, "nothing will happen any more, with flows open");
+		return n.ended ? all_ended(s, &n)
+			       : partial(s, SIMULATION_STUCK, "nothing will happen any more, with flows open");
 	return SIMULATION_RUNS;
 }
 

@@ -17,7 +17,8 @@ struct simulation;
 
 enum simulation_state {
 	SIMULATION_RUNS,   /* call again */
-	SIMULATION_ENDED,  /* done; results may be partial and then say why */
+	SIMULATION_ENDED,  /* done, or run.until or run.events came; results may be partial and then say why */
+	SIMULATION_STUCK,  /* flows that can never end, or begin: results are partial and say why */
 	SIMULATION_FAILED  /* an invariant does not hold, or no memory: results say why */
 };
 

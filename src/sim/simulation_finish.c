@@ -228,7 +228,7 @@ bool simulation_finish(struct simulation *s)
 	finish_hosts(s);
 	finish_drops(s);
 	finish_recovery(s);
-	rates_collectives(&s->rates, s->workload, s->part_workload, r);
+	rates_collectives(&s->rates, s->workload, s->origins, r);
 	r->receivers_bps = rates_of_receivers(&s->rates, r);
 	return rates_judge(&s->rates, s->scenario, &s->topology, s->network, r);
 }

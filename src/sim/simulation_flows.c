@@ -159,19 +159,18 @@ static void forget_name(struct flows *f, const struct line *l)
 static bool open_channel(struct flows *f, struct line *l, const struct message *m)
 {
 	struct host *src = f->c.hosts[m->src], *dst = f->c.hosts[m->dst];
-	uint8_t class = f->c.workload_class[f->c.part_workload[m->part]];
 	struct topology_path way;
 
 	if (f->c.sdr) {
 		if (topology_paths_get(f->c.paths, m->src, m->dst, &way))
 			return false;
 		l->sdr = sdr_line_open(src, dst, f->c.sdr,
-				       topology_path_base_rtt_ps(&way, f->c.switch_latency_ps) / 1000 + 1, class);
+				       topology_path_base_rtt_ps(&way, f->c.switch_latency_ps) / 1000 + 1, m->class);
 		if (l->sdr)
 			sdr_line_set_owner(l->sdr, l);
 		return l->sdr;
 	}
-	l->channel = channel_open_in_class(src, dst, f->c.piece_bytes, class);
+	l->channel = channel_open_in_class(src, dst, f->c.piece_bytes, m->class);
 	if (l->channel)
 		channel_set_owner(l->channel, l);
 	return l->channel;
@@ -388,8 +387,9 @@ static void begin(struct flows *f, const struct message *m)
 	struct results_flow record = {
 		.src = m->src,
 		.dst = m->dst,
-		.workload = f->c.part_workload[m->part],
-		.qp = m->part,
+		.workload = f->c.origins[m->part].workload,
+		.round = f->c.origins[m->part].round,
+		.qp = f->c.origins[m->part].qp,
 		.connection = m->connection + 1,
 		.bytes = m->bytes,
 		.start_ps = m->start_ps > now_ps ? m->start_ps : now_ps,

@@ -9,6 +9,7 @@
 #include "sim/channel.h"
 #include "sim/results.h"
 #include "sim/sdr_line.h"
+#include "sim/simulation_rates.h"
 #include "net/topology/topology_path.h"
 #include "workload/workload.h"
 
@@ -23,8 +24,7 @@ struct flows_config {
 	uint32_t piece_bytes;           /* of channel_open() */
 	uint64_t switch_latency_ps;     /* these two for the ideal time of a message */
 	uint64_t drain_bps;             /* of receivers; 0: they do not wait */
-	const uint32_t *part_workload;  /* by part of the workload: its number in the results */
-	const uint8_t *workload_class;  /* of each of those, the class of its data */
+	const struct part_origin *origins; /* by part of the workload */
 	bool named;                     /* flows_flow_of() will be asked */
 	const struct sdr_config *sdr;   /* messages go by lines of SDR; NULL: by channels */
 	/*

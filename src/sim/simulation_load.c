@@ -67,10 +67,54 @@ static bool add_round(const struct scenario_workload *w, const char *kind,
 	return refuse(why, "workload.%s: %s", w->name, err.message[0] ? err.message : "out of memory");
 }
 
+/*
+ * A round is a part for each of the queue pairs between two hosts. Without an interval it begins when the one before
+ * is done. Rounds share their connections, unless they are to have new ones.
+ */
+static bool add_rounds(const struct scenario_workload *w, uint32_t number, const char *kind, struct workload_params *p,
+		       struct workload *out, struct part_origin *origins, struct why why)
+{
+	uint32_t rounds = w->kind == SCENARIO_STAIRCASE || !w->repeat ? 1 : (uint32_t)w->repeat, qps = (uint32_t)w->qps;
+	uint32_t first = workload_parts(out);
+	bool same_qps = w->round_qps == SCENARIO_ROUND_QPS_SAME;
+
+	if (rounds * (uint64_t)qps > WORKLOAD_PARTS_MAX - first)
+		return refuse(why, "workload.%s.repeat: %u rounds of %u queue pairs; all workloads together may have %d",
+			      w->name, rounds, qps, WORKLOAD_PARTS_MAX);
+	for (uint32_t i = 0; i < rounds * qps; i++) {
+		uint32_t round = i / qps, qp = i % qps;
+
+		origins[first + i] = (struct part_origin){number, round, qp};
+		p->connections_go_on = same_qps && round + 1 < rounds;
+		if (round) {
+			p->start_ps = w->interval_ps ? w->start_ps + round * w->interval_ps : 0;
+			p->after = first + (round - 1) * qps;
+			p->after_count = w->interval_ps ? 0 : qps;
+			p->connections_of = same_qps ? first + qp + 1 : 0;
+		}
+		if (!add_round(w, kind, p, out, why))
+			return false;
+	}
+	return true;
+}
+
 /* The text shows its format: htsim's begins with the word Nodes. */
 static const char *file_kind(const struct scenario_file *f)
 {
 	return f->text_bytes >= 5 && !memcmp(f->text, "Nodes", 5) ? "htsim-matrix" : "hpcc-flows";
+}
+
+/* 0: as the file says. */
+static uint8_t class_of(const struct scenario *s, const struct scenario_workload *w, const char *kind)
+{
+	if (w->traffic_class != SCENARIO_AUTO)
+		return (uint8_t)w->traffic_class;
+	return strcmp(kind, "hpcc-flows") ? (uint8_t)s->transport.data_class : 0;
+}
+
+static const char *kind_of(const struct scenario_workload *w)
+{
+	return w->kind == SCENARIO_FILE_FLOWS ? file_kind(&w->file) : kinds[w->kind];
 }
 
 static uint32_t nth_of(const struct scenario_ranges *r, uint32_t n)
@@ -120,16 +164,43 @@ static uint64_t *rates_of(const struct rates *rates, const uint32_t *hosts, uint
 	return bps;
 }
 
+/* Of the flows in a file; 0: it cannot be read, which is said when it is added. */
+static uint8_t classes_of_file(const struct scenario_workload *w, const struct topology *t)
+{
+	struct workload *alone = workload_create();
+	struct workload_params p = {.text = w->file.text, .text_bytes = w->file.text_bytes, .topology = t};
+	struct workload_facts facts = {0};
+	struct text_error err;
+
+	if (alone && !workload_add(alone, "hpcc-flows", &p, &err))
+		workload_facts(alone, 0, &facts);
+	workload_free(alone);
+	return facts.classes;
+}
+
+uint8_t parts_classes(const struct scenario *s, const struct topology *t)
+{
+	uint8_t classes = 0;
+
+	for (uint32_t i = 0; i < s->workload_count; i++) {
+		const struct scenario_workload *w = &s->workload[i];
+		uint8_t class = class_of(s, w, kind_of(w));
+
+		classes |= class ? (uint8_t)(1u << class) : classes_of_file(w, t);
+	}
+	return classes;
+}
+
 static bool add_one(const struct scenario *s, const struct scenario_workload *w,
 		    const struct topology *t, const struct rates *rates, uint32_t number,
-		    struct workload *out, uint32_t part_workload[WORKLOAD_PARTS_MAX], struct why why)
+		    struct workload *out, struct part_origin *origins, struct why why)
 {
+	const char *kind = kind_of(w);
 	struct workload_params p = {
 		.seed = s->run.seed,
 		.start_ps = w->start_ps,
 		.tag = (uint16_t)number,
-		.class = (uint8_t)(w->traffic_class == SCENARIO_AUTO ? s->transport.data_class
-								     : w->traffic_class),
+		.class = class_of(s, w, kind),
 		.bytes = w->size_bytes,
 		.senders = w->fan_in == SCENARIO_AUTO ? 0 : (uint32_t)w->fan_in,
 		.target = first_of(&w->receivers, 0),
@@ -148,8 +219,6 @@ static bool add_one(const struct scenario *s, const struct scenario_workload *w,
 		.text_bytes = w->file.text_bytes,
 		.topology = t,
 	};
-	const char *kind = w->kind == SCENARIO_FILE_FLOWS ? file_kind(&w->file) : kinds[w->kind];
-	uint64_t rounds = w->kind == SCENARIO_STAIRCASE || !w->repeat ? 1 : w->repeat;
 	struct cdf cdf = {0};
 	uint32_t *hosts;
 	uint64_t *rates_bps;
@@ -193,19 +262,8 @@ static bool add_one(const struct scenario *s, const struct scenario_workload *w,
 		good = read_cdf(w, &cdf, why);
 		p.cdf = &cdf;
 	}
-	for (uint64_t i = 0; good && i < rounds * w->qps; i++) {
-		uint32_t part = workload_parts(out);
-
-		if (part == WORKLOAD_PARTS_MAX) {
-			good = refuse(why, "workload.%s.repeat: more than %d rounds in all", w->name,
-				      WORKLOAD_PARTS_MAX);
-			break;
-		}
-		p.start_ps = w->start_ps + i / w->qps * w->interval_ps;
-		p.bytes = w->size_bytes / w->qps;
-		part_workload[part] = number;
-		good = add_round(w, kind, &p, out, why);
-	}
+	p.bytes = w->size_bytes / w->qps;
+	good = good && add_rounds(w, number, kind, &p, out, origins, why);
 	cdf_free(&cdf);
 	free(pairs);
 	free(hosts);
@@ -214,10 +272,10 @@ static bool add_one(const struct scenario *s, const struct scenario_workload *w,
 }
 
 bool parts_workload(const struct scenario *s, const struct topology *t, const struct rates *rates,
-		    struct workload *out, uint32_t part_workload[WORKLOAD_PARTS_MAX], struct why why)
+		    struct workload *out, struct part_origin *origins, struct why why)
 {
 	for (uint32_t i = 0; i < s->workload_count; i++) {
-		if (!add_one(s, &s->workload[i], t, rates, i, out, part_workload, why))
+		if (!add_one(s, &s->workload[i], t, rates, i, out, origins, why))
 			return false;
 	}
 	return true;

@@ -60,14 +60,8 @@ static uint64_t *border_buffers(const struct scenario *s, const struct topology 
 	return bytes;
 }
 
-static bool set_pfc(const struct scenario *s, struct network_config *c, struct why why)
+static bool set_pfc(const struct scenario *s, uint8_t data, struct network_config *c, struct why why)
 {
-	uint8_t data = (uint8_t)(1u << s->transport.data_class);
-
-	for (uint32_t i = 0; i < s->workload_count; i++) {
-		if (s->workload[i].traffic_class != SCENARIO_AUTO)
-			data |= (uint8_t)(1u << s->workload[i].traffic_class);
-	}
 	c->red.classes = s->sw.ecn ? data : 0;
 	if (s->sw.pfc == SCENARIO_PFC_OFF)
 		return true;
@@ -84,6 +78,27 @@ static bool set_pfc(const struct scenario *s, struct network_config *c, struct w
 	for (int i = 0; i < PACKET_CLASSES; i++) {
 		if (data >> i & 1 && !log2_of(s->sw.pfc_alpha_ppb, &c->alpha_log2[i]))
 			return refuse(why, "switch.pfc_alpha: a power of two from 1/64 to 8");
+	}
+	return true;
+}
+
+/* Memory in which no packet fits would drop them all. */
+static bool packets_fit(const struct scenario *s, uint32_t packet_bytes, struct why why)
+{
+	const struct {
+		const char *key;
+		uint64_t bytes;
+	} memories[] = {
+		{"switch.buffer", s->sw.buffer_bytes},
+		{"switch.border_buffer", s->sw.border_buffer_bytes},
+		{"switch.port_limit", s->sw.port_limit_bytes},
+		{"host.rx_buffer", s->host.rx_buffer_bytes},
+	};
+
+	for (size_t i = 0; i < sizeof(memories) / sizeof(memories[0]); i++) {
+		if (memories[i].bytes < packet_bytes)
+			return refuse(why, "%s: %llu bytes are less than a packet, which has up to %u", memories[i].key,
+				      (unsigned long long)memories[i].bytes, packet_bytes);
 	}
 	return true;
 }
@@ -121,7 +136,7 @@ bool parts_network(const struct scenario *s, const struct topology *t, struct ne
 		.pmax_ppb = (uint32_t)s->sw.pmax_ppb,
 		.rate_bps = s->sw.ecn_rate_bps,
 	};
-	if (!set_pfc(s, c, why))
+	if (!packets_fit(s, c->mtu_bytes, why) || !set_pfc(s, (uint8_t)(parts_classes(s, t) | 1u << s->transport.data_class), c, why))
 		return false;
 	if (s->sw.flow_control == SCENARIO_FLOW_CONTROL_CREDITS && !parts_credits(s, c, why))
 		return false;

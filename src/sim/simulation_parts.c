@@ -133,6 +133,9 @@ static bool parts_cc(const struct scenario *s, struct cc_params *cc, struct why 
 	}
 	if (cc_needs_int(algorithm) && !s->sw.int_on)
 		return refuse(why, "switch.int: %s needs it, so it must be on", s->cc.algorithm);
+	if (cc_needs_ecn(algorithm) && (!s->sw.ecn || !s->transport.ecn))
+		return refuse(why, "%s.ecn: %s needs marks, so it must be on", s->sw.ecn ? "transport" : "switch",
+			      s->cc.algorithm);
 	if (cc_needs_int(algorithm) && s->transport.protocol != SCENARIO_ROCEV2)
 		return refuse(why, "transport.protocol: %s is carried by rocev2 only", s->cc.algorithm);
 	return true;
@@ -147,14 +150,10 @@ static bool has_delays(const struct scenario_host *h)
 }
 
 /* Refuses settings that a scenario can have but that are not simulated. */
-static bool parts_supported(const struct scenario *s, struct why why)
+static bool parts_supported(const struct scenario *s, const struct topology *t, struct why why)
 {
-	for (uint32_t i = 0; i < s->workload_count; i++) {
-		if (s->workload[i].traffic_class != s->transport.data_class &&
-		    s->transport.ack_class == SCENARIO_ACK_DATA)
-			return refuse(why, "workload.%s.class: with transport.ack_class = data all data has "
-				      "transport.class", s->workload[i].name);
-	}
+	if (s->transport.ack_class == SCENARIO_ACK_DATA && parts_classes(s, t) != 1u << s->transport.data_class)
+		return refuse(why, "transport.ack_class: with data all data has transport.class, but a workload has another");
 	if (s->transport.protocol == SCENARIO_SDR && strcmp(s->cc.algorithm, cc_name(CC_NONE)))
 		return refuse(why, "cc.algorithm: sdr has no congestion control; say none");
 	if (s->transport.protocol == SCENARIO_SDR && (s->output.cc_trace_all || s->output.cc_trace.count))
@@ -234,7 +233,7 @@ static uint8_t qpn_bits(const struct scenario *s)
 	return bits;
 }
 
-bool parts_host(const struct scenario *s, uint64_t longest_rtt_ps, uint64_t longest_queue_ps, struct cc_params *cc,
+bool parts_host(const struct scenario *s, const struct topology *topology, uint64_t longest_rtt_ps, uint64_t longest_queue_ps, struct cc_params *cc,
 		struct host_config *out, struct why why)
 {
 	static const enum veroce_loss losses[] = {
@@ -247,7 +246,8 @@ bool parts_host(const struct scenario *s, uint64_t longest_rtt_ps, uint64_t long
 	bool veroce = t->protocol == SCENARIO_VEROCE;
 	uint32_t frame_bytes = s->sw.flow_control == SCENARIO_FLOW_CONTROL_CREDITS ? HOST_LRH_BYTES : HOST_FRAME_BYTES;
 	uint64_t auto_rtt_ps = longest_rtt_ps + s->host.ack_delay_ps;
-	uint64_t rtt_ps = s->cc.base_rtt_ps == SCENARIO_AUTO ? auto_rtt_ps : s->cc.base_rtt_ps;
+	uint64_t rtt_ps = s->cc.base_rtt_ps < SCENARIO_LONGEST ? s->cc.base_rtt_ps : auto_rtt_ps;
+	uint16_t every_packet;
 	uint64_t rto_ps = t->rto_ps == SCENARIO_AUTO ? 4 * rtt_ps + 100000000 : t->rto_ps;
 
 	/*
@@ -256,8 +256,9 @@ bool parts_host(const struct scenario *s, uint64_t longest_rtt_ps, uint64_t long
 	 */
 	if (!veroce && t->rto_ps == SCENARIO_AUTO)
 		rto_ps += longest_queue_ps;
-	if (!parts_supported(s, why) || !parts_cc(s, cc, why))
+	if (!parts_supported(s, topology, why) || !parts_cc(s, cc, why))
 		return false;
+	every_packet = cc_needs_int(cc->algorithm); /* else 0: the NIC's own rule */
 	*out = (struct host_config){
 		.seed = s->run.seed,
 		.mtu_bytes = (uint32_t)t->payload_bytes,
@@ -294,7 +295,7 @@ bool parts_host(const struct scenario *s, uint64_t longest_rtt_ps, uint64_t long
 				},
 				.rocev2 = {
 					.ackreq_packets =
-						t->ack_every == SCENARIO_AUTO ? 0 : (uint16_t)t->ack_every,
+						t->ack_every == SCENARIO_AUTO ? every_packet : (uint16_t)t->ack_every,
 					.cnp_interval_ns = t->cnp_interval_ps / 1000,
 					.ce_echo = !t->cnp_interval_ps,
 					.ce_is_cnp = true,
@@ -313,7 +314,7 @@ bool parts_host(const struct scenario *s, uint64_t longest_rtt_ps, uint64_t long
 			},
 		},
 	};
-	if (t->window_bytes == SCENARIO_NONE)
+	if (t->window_bytes == SCENARIO_AUTO)
 		out->window_rtt_ps = rtt_ps;
 	else
 		out->nic.transport.window_bytes = (uint32_t)(t->window_bytes < UINT32_MAX ? t->window_bytes : UINT32_MAX);

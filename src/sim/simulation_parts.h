@@ -53,11 +53,14 @@ bool parts_receivers(const struct scenario *, struct network *, uint32_t host_co
  * *out points to *cc; longest_rtt_ps is the topology's, longest_queue_ps the longest wait of a packet in
  * switches without loss.
  */
-bool parts_host(const struct scenario *, uint64_t longest_rtt_ps, uint64_t longest_queue_ps, struct cc_params *cc,
+bool parts_host(const struct scenario *, const struct topology *, uint64_t longest_rtt_ps, uint64_t longest_queue_ps, struct cc_params *cc,
 		struct host_config *out, struct why);
 
-/* Part i of the workload is scenario->workload[i / rounds ..]: *part_workload[i] is its index. */
+/* The classes of the data of all workloads, a mask. */
+uint8_t parts_classes(const struct scenario *, const struct topology *);
+
+/* Fills in origins[i] for each part i of the workload; there is room for WORKLOAD_PARTS_MAX. */
 bool parts_workload(const struct scenario *, const struct topology *, const struct rates *, struct workload *,
-		    uint32_t part_workload[WORKLOAD_PARTS_MAX], struct why);
+		    struct part_origin *origins, struct why);
 
 #endif

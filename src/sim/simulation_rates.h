@@ -27,9 +27,18 @@ struct rates {
 int rates_read(struct rates *, const struct network *, uint32_t hosts);
 void rates_free(struct rates *);
 
-/* Sets the times of all collectives: from the first message's start to the last one's completion.
- * Once, after the last flow. */
-void rates_collectives(const struct rates *, const struct workload *, const uint32_t *part_workload,
+/* What a part of the workload is in the scenario. */
+struct part_origin {
+	uint32_t workload;
+	uint32_t round; /* of it, from 0 */
+	uint32_t qp;    /* of the queue pairs between two hosts, which share a round's bytes */
+};
+
+/*
+ * Sets the times of all collectives: from the first message's start to the last one's completion. Once, after the
+ * last flow. `origins` is by part.
+ */
+void rates_collectives(const struct rates *, const struct workload *, const struct part_origin *origins,
 		       struct results *);
 
 /* The rates of the hosts that flows end at, together; 0: no memory. */

@@ -33,8 +33,7 @@ struct simulation {
 	struct flows *flows;
 	struct channel **idle; /* QPs that do nothing; idle_count of them */
 	uint64_t idle_count;
-	uint32_t part_workload[WORKLOAD_PARTS_MAX];
-	uint8_t workload_class[SCENARIO_WORKLOADS_MAX];
+	struct part_origin origins[WORKLOAD_PARTS_MAX]; /* by part */
 	struct rates rates;
 	uint64_t events_left;
 	simulation_frame frame;

@@ -54,11 +54,22 @@ struct cc_link {
 	const struct cc_params *params;
 	uint64_t line_rate_bps; /* of the port; 0: unknown */
 	uint64_t base_rtt_ns;   /* of the longest path; 0: unknown */
+	/*
+	 * NULL: base_rtt_ns holds for all peers. Otherwise the base RTT to one, a pure function that is asked once for
+	 * each congestion control.
+	 */
+	uint64_t (*base_rtt_ns_to)(const void *ctx, const uint8_t dgid[16]);
+	const void *base_rtt_ctx;
 	uint64_t target_ns;     /* queueing delay that Swift allows; 0: its own formula */
 	uint8_t target_rtt_part; /* ... or 1/n of the base RTT, if that is more; 0: no part of it */
 	uint64_t pace_slack_ns; /* how early a paced packet may leave; trains take half of it */
 	uint32_t wire_overhead_bytes; /* around a packet's transport bytes, for the pace */
 };
+
+static inline uint64_t cc_link_base_rtt_ns(const struct cc_link *l, const uint8_t dgid[16])
+{
+	return l->base_rtt_ns_to ? l->base_rtt_ns_to(l->base_rtt_ctx, dgid) : l->base_rtt_ns;
+}
 
 struct rocev2_config {
 	uint16_t port;            /* UDP, at every peer; 0: 4791 */

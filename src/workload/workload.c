@@ -10,6 +10,8 @@
 
 enum { CONNECTION_PART_SHIFT = 48 };
 
+static_assert(WORKLOAD_PARTS_MAX <= 1 << (64 - CONNECTION_PART_SHIFT), "a connection names its part");
+
 struct workload {
 	struct workload_part *parts[WORKLOAD_PARTS_MAX];
 	uint32_t part_count;
@@ -19,6 +21,7 @@ struct workload {
 	 */
 	struct message *released;
 	uint32_t taken, count, capacity;
+	struct workload_part *begins; /* parts that it let begin, whose first messages are still to be taken */
 };
 
 static const struct {
@@ -95,15 +98,18 @@ struct message part_message(const struct workload_part *p)
 		.start_ps = p->start_ps, .tag = p->tag, .class = p->class, .last = true};
 }
 
-static void to_workload(const struct workload_part *p, struct message *m)
+/* The message is handed out, in the simulation's terms. */
+static void to_workload(struct workload_part *p, struct message *m)
 {
+	p->handed += m->bytes > 0;
 	assert(m->src < p->host_count && m->dst < p->host_count && m->src != m->dst);
 	if (p->hosts) {
 		m->src = p->hosts[m->src];
 		m->dst = p->hosts[m->dst];
 	}
 	m->part = p->number;
-	m->connection |= (uint64_t)p->number << CONNECTION_PART_SHIFT;
+	m->connection |= (uint64_t)p->connections_of << CONNECTION_PART_SHIFT;
+	m->last &= !p->connections_go_on;
 }
 
 void part_release(struct workload_part *p, const struct message *m)
@@ -183,6 +189,19 @@ static int reserve(struct workload *w, uint32_t messages)
 	return 0;
 }
 
+/* The other parts that a part depends on exist. */
+static int check_others(const struct workload *w, const struct workload_params *p, struct text_error *err)
+{
+	if (p->after > w->part_count || p->after_count > w->part_count - p->after)
+		return text_fail(err, 0, "it is to begin after %u parts from number %u on; there are %u",
+				 (uint64_t)p->after_count, (uint64_t)p->after, (uint64_t)w->part_count);
+	for (uint32_t i = 0; i < p->after_count; i++)
+		if (!w->parts[p->after + i]->facts.message_count)
+			return text_fail(err, 0, "it is to begin after part %u, whose end is not known",
+					 (uint64_t)p->after + i);
+	return part_need("connections_of", p->connections_of, 0, w->part_count, err);
+}
+
 int workload_add(struct workload *w, const char *kind, const struct workload_params *p,
 		 struct text_error *err)
 {
@@ -210,13 +229,20 @@ int workload_add(struct workload *w, const char *kind, const struct workload_par
 		common.host_count = p->host_count;
 	}
 	rc = part_need("start, ps,", p->start_ps, 0, WORKLOAD_TIME_PS_MAX, err);
+	if (!rc)
+		rc = check_others(w, p, err);
 	common.seed = part_seed(w, kind, p->seed);
 	common.start_ps = p->start_ps;
 	common.tag = p->tag;
 	common.class = p->class;
 	common.workload = w;
-	common.number = (uint8_t)w->part_count;
+	common.number = (uint16_t)w->part_count;
+	common.connections_of = (uint16_t)(p->connections_of ? p->connections_of - 1 : w->part_count);
+	common.connections_go_on = p->connections_go_on;
+	common.after = p->after;
+	common.after_count = common.waits = p->after_count;
 	common.facts.kind = kinds[k].name;
+	common.facts.classes = (uint8_t)(1u << p->class);
 	if (!rc)
 		rc = kinds[k].create(&part, &common, p, err);
 	if (rc) {
@@ -240,6 +266,8 @@ bool workload_next(struct workload *w, struct message *out)
 	for (uint32_t i = 0; i < w->part_count; i++) {
 		struct workload_part *p = w->parts[i];
 
+		if (p->waits)
+			continue;
 		if (!p->held && !p->over) {
 			p->held = p->ops->next(p, &p->ahead);
 			p->over = !p->held;
@@ -258,33 +286,87 @@ bool workload_next(struct workload *w, struct message *out)
 static struct workload_part *reported(struct workload *w, const struct message *m)
 {
 	assert(m->part < w->part_count);
-	assert(w->taken == w->count);
+	assert(w->taken == w->count && !w->begins);
 	w->taken = w->count = 0;
 	return w->parts[m->part];
+}
+
+/* Lets those begin that have waited for this part and for no other. */
+static void end_part(struct workload *w, const struct workload_part *done, uint64_t now_ps)
+{
+	struct workload_part **at = &w->begins;
+
+	for (uint32_t i = done->number + 1u; i < w->part_count; i++) {
+		struct workload_part *p = w->parts[i];
+
+		if (done->number < p->after || done->number - p->after >= p->after_count || --p->waits)
+			continue;
+		p->begun_ps = now_ps;
+		p->over = true; /* all that `next` has is taken at once */
+		*at = p;
+		at = &p->begins_next;
+	}
+}
+
+static void count_report(struct workload *w, const struct workload_part *p, uint64_t now_ps)
+{
+	if (p->sent == p->facts.message_count && p->received == p->facts.message_count)
+		end_part(w, p, now_ps);
 }
 
 void workload_sent(struct workload *w, const struct message *m, uint64_t now_ps)
 {
 	struct workload_part *p = reported(w, m);
 
+	p->sent++;
 	if (p->ops->sent)
 		p->ops->sent(p, m, now_ps);
+	count_report(w, p, now_ps);
 }
 
 void workload_received(struct workload *w, const struct message *m, uint64_t now_ps)
 {
 	struct workload_part *p = reported(w, m);
 
+	p->received++;
 	if (p->ops->received)
 		p->ops->received(p, m, now_ps);
+	count_report(w, p, now_ps);
 }
 
 bool workload_released(struct workload *w, struct message *out)
 {
-	if (w->taken == w->count)
-		return false;
-	*out = w->released[w->taken++];
-	return true;
+	struct workload_part *p;
+
+	if (w->taken < w->count) {
+		*out = w->released[w->taken++];
+		return true;
+	}
+	while ((p = w->begins)) {
+		if (p->ops->next(p, out)) {
+			out->start_ps += p->begun_ps;
+			to_workload(p, out);
+			return true;
+		}
+		w->begins = p->begins_next;
+	}
+	return false;
+}
+
+uint64_t workload_held_back(const struct workload *w, uint32_t part, struct message *first)
+{
+	const struct workload_part *p = w->parts[part];
+	uint64_t known = p->facts.message_count;
+
+	assert(part < w->part_count);
+	*first = (struct message){0};
+	if (known <= p->handed)
+		return 0;
+	if (p->ops->held_back && p->ops->held_back(p, first) && p->hosts) {
+		first->src = p->hosts[first->src];
+		first->dst = p->hosts[first->dst];
+	}
+	return known - p->handed;
 }
 
 uint32_t workload_parts(const struct workload *w)

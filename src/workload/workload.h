@@ -33,7 +33,7 @@
 #define WORKLOAD_TIME_PS_MAX     (1ull << 62)
 #define WORKLOAD_STEP_GAP_PS_MAX 1000000000000ull /* 1 s */
 enum {
-	WORKLOAD_PARTS_MAX = 64,
+	WORKLOAD_PARTS_MAX = 4096,
 	WORKLOAD_HOSTS_MAX = 1 << 20,
 	WORKLOAD_LIST_MAX = 1 << 24 /* messages of a part that is a list */
 };
@@ -50,12 +50,12 @@ struct message {
 	/*
 	 * Messages of one connection have the same src and dst, share a QP and are sent in the
 	 * order in which they were handed out. Unique in the workload but not consecutive: the part
-	 * is in the high bits.
+	 * whose connections these are is in the high bits.
 	 */
 	uint64_t connection;
 	uint32_t src, dst; /* hosts; never equal */
 	uint16_t tag;      /* the group of flows to which it counts in the report */
-	uint8_t part;
+	uint16_t part;
 	uint8_t class;
 	bool last; /* the connection's last: its QP can be destroyed afterwards */
 };
@@ -84,7 +84,19 @@ struct workload_params {
 	uint64_t seed; /* of the run; parts of one kind and seed draw differently */
 	uint64_t start_ps;
 	uint16_t tag;
-	uint8_t class;
+	uint8_t class; /* of its data; of hpcc-flows 0: as the text says */
+
+	/*
+	 * The part begins when the `after_count` parts from number `after` on are done, all their messages sent and
+	 * received; its times count from then on. Parts whose messages are not counted beforehand are never done.
+	 */
+	uint32_t after, after_count;
+	/*
+	 * n: its connections are those of part n - 1, a part of the same kind and hosts; 0: its own. A part that sets
+	 * connections_go_on shares them with a later one, so none of its messages is its connection's last.
+	 */
+	uint32_t connections_of;
+	bool connections_go_on;
 
 	/*
 	 * The hosts that take part, by their rank: rank i is hosts[i], or host i where hosts is
@@ -172,8 +184,8 @@ struct workload_params {
  *                     time, so often that all incasts together are load_ppm of all hosts' rates
  *   pairs             a message of S for each of `pair_count` `pairs` (at least 1), all at start
  *   hpcc-flows        `text` in the format of workload_file.h; node numbers are those of
- *                     `topology`, or hosts where that is NULL. `tag` is as given, times and
- *                     classes are the text's
+ *                     `topology`, or hosts where that is NULL. `tag` is as given, times are the
+ *                     text's, and so are classes unless one is given
  *   htsim-matrix      likewise
  */
 int workload_add(struct workload *, const char *kind, const struct workload_params *,
@@ -191,17 +203,25 @@ void workload_received(struct workload *, const struct message *, uint64_t now_p
 /* A message that the last report released; the caller takes all of them before the next report. */
 bool workload_released(struct workload *, struct message *);
 
+/*
+ * How many messages of a part have never been handed out, of those that are known beforehand. If the part knows
+ * which they are, *first is the first of them; else first->bytes is 0.
+ */
+uint64_t workload_held_back(const struct workload *, uint32_t part, struct message *first);
+
 /* Facts about a part that are known beforehand, for its report. */
 struct workload_facts {
 	const char *kind;
 	uint64_t message_count; /* with bytes; 0: not known (open loop) */
 	uint64_t bytes;         /* of all of them; 0: not known */
 	/*
-	 * Of a collective: S, and bus bandwidth = bus_num / bus_den x S / time; 0 for others. (Of
+	 * Of a collective of bus_den hosts: S, and bus bandwidth = bus_num / bus_den x S / time; 0 for others. (Of
 	 * an all-to-all it is (n-1)/n; of an allreduce 2(n-1)/n.)
 	 */
 	uint64_t collective_bytes;
 	uint32_t bus_num, bus_den;
+	bool exchange;   /* each byte is for one host alone, so no algorithm has fewer to send or to receive */
+	uint8_t classes; /* bit c: it has messages of class c */
 };
 
 uint32_t workload_parts(const struct workload *);

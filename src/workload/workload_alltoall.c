@@ -69,7 +69,8 @@ static struct message kth_message(const struct all_to_all *a, uint32_t host, uin
 	m.dst = (uint32_t)(((uint64_t)host + distance) % a->part.host_count);
 	m.bytes = bytes_to(a, m.dst);
 	m.number = (uint64_t)host * a->peers + k;
-	m.connection = m.number;
+	/* Not the number: another round has another order of peers. */
+	m.connection = (uint64_t)host * a->part.host_count + m.dst;
 	return m;
 }
 
@@ -118,7 +119,8 @@ static void moe_received(struct workload_part *p, const struct message *m, uint6
 	src = back.src;
 	back.src = back.dst;
 	back.dst = src;
-	back.number = back.connection = number + dispatch_count(a);
+	back.number = number + dispatch_count(a);
+	back.connection += (uint64_t)p->host_count * p->host_count;
 	back.start_ps = now_ps + a->step_gap_ps;
 	part_release(p, &back);
 }
@@ -175,6 +177,7 @@ static int create(struct all_to_all **out, const struct workload_part *c,
 	a->part.facts.collective_bytes = p->bytes;
 	a->part.facts.bus_num = a->peers;
 	a->part.facts.bus_den = c->host_count;
+	a->part.facts.exchange = true;
 	*out = a;
 	return 0;
 }

@@ -7,7 +7,7 @@
 #include "workload/workload_file.h"
 #include "workload/workload_list.h"
 
-enum { CLASS_MAX = 7, PORT_MAX = 65535 };
+enum { CLASS_MIN = 1, CLASS_MAX = 7, PORT_MAX = 65535 }; /* class 0 is for control packets */
 
 struct reader {
 	struct text text;
@@ -93,7 +93,8 @@ static int finish(struct reader *r, int rc, uint64_t start_ps, struct workload_p
 
 /* hpcc-flows */
 
-static int read_flow(struct reader *r)
+/* of: the class of all, or 0: as the text says */
+static int read_flow(struct reader *r, uint8_t of)
 {
 	enum { SRC, DST, CLASS, DPORT, BYTES, START, WORDS };
 	struct listed *item = list_add(r->list);
@@ -109,7 +110,7 @@ static int read_flow(struct reader *r)
 					 (uint64_t)list_count(r->list));
 	rc = read_pair(r, w[SRC], w[DST], item);
 	if (!rc)
-		rc = read_number(r, w[CLASS], "a class", 0, CLASS_MAX, &class);
+		rc = read_number(r, w[CLASS], "a class", CLASS_MIN, CLASS_MAX, &class);
 	if (!rc)
 		rc = read_number(r, w[DPORT], "a port", 0, PORT_MAX, &dport);
 	if (!rc)
@@ -117,7 +118,7 @@ static int read_flow(struct reader *r)
 	if (!rc)
 		rc = read_start(r, w[START], 12, item);
 	if (!rc)
-		item->class = (uint8_t) class;
+		item->class = of ? of : (uint8_t) class;
 	return rc;
 }
 
@@ -144,7 +145,7 @@ int hpcc_flows_create(struct workload_part **out, const struct workload_part *c,
 	if (!r.list)
 		return -ENOMEM;
 	for (uint64_t i = 0; i < count && !rc; i++)
-		rc = read_flow(&r);
+		rc = read_flow(&r, c->class);
 	return finish(&r, rc, c->start_ps, out);
 }
 
@@ -225,6 +226,9 @@ static int read_header(struct matrix *m, struct word key, bool *known)
 		if (rc)
 			return rc;
 		if (i == 0) {
+			if (m->r.topology && value > m->r.topology->host_count)
+				return text_fail(m->r.err, m->r.text.line, "Nodes %u; the topology has %u hosts",
+						 value, (uint64_t)m->r.topology->host_count);
 			m->r.nodes = value;
 			m->has_nodes = true;
 		} else if (i == 1) {

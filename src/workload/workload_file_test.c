@@ -63,7 +63,7 @@ static void hpcc_flows_are_read_as_their_simulator_reads_them(void **state)
 	static const char text[] = "3 \n"
 				   "2 1 3 100 200000000 2\n"
 				   "3 1 3 100 1 2.000000001\n"
-				   "0 4 0 65535 5000000 1.999999999\n"
+				   "0 4 1 65535 5000000 1.999999999\n"
 				   "9 9 9 9 9 9\n"
 				   "\nFirst line: # of flows\n";
 	struct workload *w = read_text("hpcc-flows", text, NULL);
@@ -73,7 +73,7 @@ static void hpcc_flows_are_read_as_their_simulator_reads_them(void **state)
 	assert_int_equal(m.src, 0);
 	assert_int_equal(m.dst, 4);
 	assert_int_equal(m.bytes, 5000000);
-	assert_int_equal(m.class, 0);
+	assert_int_equal(m.class, 1);
 	assert_int_equal(m.start_ps, 1999999999000);
 	assert_true(m.last);
 	m = next(w);
@@ -88,6 +88,7 @@ static void hpcc_flows_are_read_as_their_simulator_reads_them(void **state)
 	workload_facts(w, 0, &facts);
 	assert_int_equal(facts.message_count, 3);
 	assert_int_equal(facts.bytes, 205000001);
+	assert_int_equal(facts.classes, 1 << 1 | 1 << 3);
 	workload_free(w);
 }
 
@@ -230,7 +231,8 @@ static void a_wrong_text_names_line_and_reason(void **state)
 		{"hpcc-flows", "2\n1 2 3 100 5 2\n1 2 3 100 5\n", 4, "the text ends within flow 2"},
 		{"hpcc-flows", "1\n1 1 3 100 5 2\n", 2, "a flow from host 1 to itself"},
 		{"hpcc-flows", "1\n1 9999999 3 100 5 2\n", 2, "'9999999' for a host"},
-		{"hpcc-flows", "1\n1 2 8 100 5 2\n", 2, "'8' for a class; allowed are 0 to 7"},
+		{"hpcc-flows", "1\n1 2 8 100 5 2\n", 2, "'8' for a class; allowed are 1 to 7"},
+		{"hpcc-flows", "1\n1 2 0 100 5 2\n", 2, "'0' for a class; allowed are 1 to 7"},
 		{"hpcc-flows", "1\n1 2 3 65536 5 2\n", 2, "'65536' for a port"},
 		{"hpcc-flows", "1\n1 2 3 100 0 2\n", 2, "'0' for a size; allowed are 1 to"},
 		{"hpcc-flows", "1\n1 2 3 100 5 -2\n", 2, "'-2' for a start"},

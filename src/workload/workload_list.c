@@ -76,8 +76,10 @@ static void fire(struct list *l, uint32_t trigger, uint64_t now_ps)
 	    (t->type == LIST_BARRIER && t->fired != t->count))
 		return;
 	for (uint32_t i = first; i < last; i++) {
-		struct message m = item_message(l, l->targets[t->first + i]);
+		uint32_t item = l->targets[t->first + i];
+		struct message m = item_message(l, item);
 
+		l->items[item].released = true;
 		m.start_ps += now_ps;
 		part_release(&l->part, &m);
 	}
@@ -111,8 +113,24 @@ static void list_part_free(struct workload_part *p)
 	list_free(of(p));
 }
 
-static const struct workload_part_ops list_ops = {
-	.next = list_next, .sent = list_sent, .received = list_received, .free = list_part_free};
+static bool list_held_back(const struct workload_part *p, struct message *out)
+{
+	const struct list *l = (const struct list *)p;
+
+	for (uint32_t i = 0; i < l->count; i++) {
+		if (l->items[i].waits && !l->items[i].released) {
+			*out = item_message(l, i);
+			return true;
+		}
+	}
+	return false;
+}
+
+static const struct workload_part_ops list_ops = {.next = list_next,
+						  .sent = list_sent,
+						  .received = list_received,
+						  .held_back = list_held_back,
+						  .free = list_part_free};
 
 struct list *list_create(const struct workload_part *common, uint32_t room, uint32_t triggers,
 			 uint32_t targets)
@@ -182,9 +200,11 @@ int list_finish(struct list *l, struct workload_part **out)
 		list_free(l);
 		return -ENOMEM;
 	}
+	l->part.facts.classes = 0;
 	for (uint32_t i = 0; i < l->count; i++) {
 		const struct listed *item = &l->items[i];
 
+		l->part.facts.classes |= (uint8_t)(1u << item->class);
 		l->part.facts.message_count += item->bytes > 0;
 		l->part.facts.bytes += item->bytes;
 		if (!item->waits)

@@ -25,6 +25,7 @@ struct listed {
 	uint16_t tag;
 	uint8_t class;
 	bool waits; /* for a trigger; start_ps is how long after it */
+	bool released; /* by it */
 };
 
 enum list_trigger_type {

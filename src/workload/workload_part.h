@@ -20,6 +20,8 @@ struct workload_part_ops {
 	/* May be NULL: no message waits for a report. */
 	void (*sent)(struct workload_part *, const struct message *, uint64_t now_ps);
 	void (*received)(struct workload_part *, const struct message *, uint64_t now_ps);
+	/* May be NULL. The first message that was not handed out, if there is one. */
+	bool (*held_back)(const struct workload_part *, struct message *);
 	void (*free)(struct workload_part *);
 };
 
@@ -36,10 +38,17 @@ struct workload_part {
 	/* workload.c's. */
 	uint32_t *hosts; /* by rank; NULL: rank is host */
 	struct workload *workload;
-	uint8_t number;
+	uint16_t number;
+	uint16_t connections_of; /* the part whose connections these are */
+	bool connections_go_on;
 	bool held; /* `next` is in `ahead` */
 	bool over; /* `next` returned false */
 	struct message ahead;
+	uint64_t begun_ps; /* added to the times of `next` */
+	uint64_t handed, sent, received; /* messages with bytes: handed out, and reported */
+	uint32_t after, after_count;     /* the parts that it waits for */
+	uint32_t waits;                  /* how many of them are not done */
+	struct workload_part *begins_next;
 };
 
 /*

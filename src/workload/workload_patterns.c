@@ -122,8 +122,9 @@ int permutation_create(struct workload_part **out, const struct workload_part *c
 	}
 	draw_init(&r, c->seed, UINT64_MAX);
 	derange(&r, to, n);
+	/* Another round of it has other pairs; a connection is the pair's. */
 	for (uint32_t i = 0; i < n; i++)
-		add_message(l, jittered(c, p, i), i, to[i], p->bytes);
+		add_message(l, jittered(c, p, i), i, to[i], p->bytes)->connection = (uint64_t)i * n + to[i];
 	free(to);
 	return list_finish(l, out);
 }

@@ -380,13 +380,13 @@ static void the_same_seed_gives_the_same_bytes_everywhere(void **state)
 	} cases[] = {
 		{"[topology]\nkind = leaf-spine\nhosts = 4\nleaves = 2\nspines = 2\n"
 		 "[link]\nloss = 0.5%\nloss_place = fabric\n"
-		 "[workload.w]\nkind = all-to-all\nsize = 2MB\n", UINT64_C(0xfa73d1ba04874f6d)},
+		 "[workload.w]\nkind = all-to-all\nsize = 2MB\n", UINT64_C(0x37fdd361597a5703)},
 		{"[topology]\nkind = leaf-spine\nhosts = 4\nleaves = 2\nspines = 2\n"
 		 "[switch]\npfc = on\nbuffer = 1MB\nrouting = spray-two\n"
 		 "[transport]\nprotocol = rocev2\npayload = 1024B\n[cc]\nalgorithm = dcqcn\n"
 		 "[workload.w]\nkind = cdf\ncdf = FB_Hadoop\nload = 50%\nflows = 300\n", UINT64_C(0x82308a924a97e65d)},
 		{"[topology]\nkind = fat-tree\nk = 4\n[failures]\ndegraded = 20%\n[switch]\ntrim = on\n"
-		 "[workload.w]\nkind = permutation\nsize = 500KB\n", UINT64_C(0xf31d52bc99c90dcd)},
+		 "[workload.w]\nkind = permutation\nsize = 500KB\n", UINT64_C(0xdf3b9b9d62250388)},
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {

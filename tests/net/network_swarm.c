@@ -29,7 +29,7 @@ struct drawn {
 	char text[TEXT_MAX];
 	size_t at;
 	struct prng prng;
-	bool veroce, pfc, hpcc_pfc, loss, down, overtakes, jitter, one_class;
+	bool veroce, pfc, hpcc_pfc, loss, down, overtakes, jitter, one_class, unmarked;
 };
 
 static uint64_t below(struct drawn *d, uint64_t n)
@@ -128,7 +128,8 @@ static void draw_switches(struct drawn *d)
 	say(d, "[switch]\nrouting = %s\n", routings[routing]);
 	if (one_in(d, 3))
 		say(d, "latency = %uns\n", (unsigned)below(d, 1000));
-	if (one_in(d, 3))
+	d->unmarked = one_in(d, 3);
+	if (d->unmarked)
 		say(d, "ecn = off\n");
 	if (one_in(d, 3))
 		say(d, "mark = enqueue\n");
@@ -155,7 +156,7 @@ static void draw_transport(struct drawn *d)
 
 	do {
 		cc = (enum cc_algorithm)below(d, CC_ALGORITHMS);
-	} while (d->veroce && cc_needs_int(cc));
+	} while ((d->veroce && cc_needs_int(cc)) || (d->unmarked && cc_needs_ecn(cc)));
 	if (cc_needs_int(cc))
 		say(d, "int = on\n"); /* of [switch], which is the section that we are in */
 	say(d, "[cc]\nalgorithm = %s\n", cc_name(cc));
@@ -182,7 +183,7 @@ static void draw_transport(struct drawn *d)
 		say(d, "window = %uKB\n", 8 + (unsigned)below(d, 100));
 	if (one_in(d, 4))
 		say(d, "class = %u\n", 1 + (unsigned)below(d, 7));
-	if (one_in(d, 5))
+	if (!cc_needs_ecn(cc) && one_in(d, 5))
 		say(d, "ecn = off\n");
 	if (d->veroce && one_in(d, 5))
 		say(d, "flowlet_gap = %uus\n[cc]\nscope = path\n", (unsigned)below(d, 30));
@@ -233,7 +234,7 @@ static void draw_workload(struct drawn *d, unsigned number, unsigned hosts)
 	if (one_in(d, 3))
 		say(d, "qps = %u\n", 1 + (unsigned)below(d, 3));
 	if (one_in(d, 3))
-		say(d, "repeat = 2\ninterval = 30us\n");
+		say(d, "repeat = 2\ninterval = %s\nround_qps = %s\n", one_in(d, 2) ? "30us" : "0", one_in(d, 2) ? "same" : "new");
 	if (one_in(d, 4))
 		say(d, "start = 5us\n");
 	if (!d->one_class && one_in(d, 3))

@@ -156,7 +156,7 @@ static void path_cc_init(const struct transport_config *c, const struct pair *p,
 	struct cc_config config = {
 		.params = p->local ? NULL : c->cc.params,
 		.mtu_bytes = p->mtu_bytes,
-		.base_rtt_ns = c->cc.base_rtt_ns,
+		.base_rtt_ns = cc_link_base_rtt_ns(&c->cc, p->dst),
 		/* All paths share the port's rate; each may have twice its part, as some may be dead or slow. */
 		.line_rate_bps = p->path_count > 1 ? 2 * c->cc.line_rate_bps / p->path_count
 						   : c->cc.line_rate_bps,

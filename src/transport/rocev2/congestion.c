@@ -18,7 +18,7 @@ struct congestion *congestion_of(struct transport *tp, struct qp *qp, uint64_t n
 	struct congestion *g = qp->gbn->congestion;
 	struct cc_config c = {
 		.line_rate_bps = tp->config.cc.line_rate_bps,
-		.base_rtt_ns = tp->config.cc.base_rtt_ns,
+		.base_rtt_ns = cc_link_base_rtt_ns(&tp->config.cc, qp->flow.dst),
 		.mtu_bytes = qp->mtu,
 		.cwnd_bytes_min = qp->mtu,
 		.cwnd_bytes_max = tp->config.window_bytes,
