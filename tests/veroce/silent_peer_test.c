@@ -6,7 +6,7 @@
 #include "veroce/veroce.h"
 #include "transport/veroce/work.h"
 
-enum { MTU = 1024, READ_BYTES = 5 * MTU, READS = 3 };
+enum { MTU = 1024, READ_BYTES = 5 * MTU, READS = 3, EARLIER_NS = 20000000 };
 
 static void post_reads(struct sim *s, struct duo_qp *qp)
 {
@@ -40,10 +40,11 @@ static void a_peer_in_error_fails_the_oldest_request(void **state)
 		o.timeout = 12;
 		o.retry_cnt = 2;
 		s = veroce_start_sim(&v, &o, 1);
-		post_reads(&s, s.a);
-		post_reads(&s, s.b);
 		lose_responses(s.duo, DUO_A);
 		lose_responses(s.duo, DUO_B);
+		post_reads(&s, s.a);
+		duo_run_for(s.duo, EARLIER_NS); /* so that B has waited longer for acknowledgements than for answers */
+		post_reads(&s, s.b);
 		duo_run_for(s.duo, heard ? 100 * DUO_LATENCY_NS : DUO_LATENCY_NS / 2);
 		DUO_CHECK(s.duo, tx_outstanding(&s.b->qp->veroce->w->q.tx) == (heard ? 0 : READS));
 		assert_int_equal(duo_qp_to_state(s.a, QPS_ERR), 0);
