@@ -17,6 +17,7 @@
 
 #include "engine/config.h"
 #include "engine/gids.h"
+#include "heir.h"
 #include "program.h"
 #include "sysfs_dir.h"
 
@@ -239,6 +240,7 @@ int cmd_run(int argc, char **argv)
 		obstacle_say(&program);
 		preload_verbs |= program.has_own_verbs;
 	}
+	heir_leave();
 	rc = prepare_ours();
 	if (!rc)
 		rc = prepare_loader(preload_verbs);

@@ -219,6 +219,8 @@ uint32_t cm_listeners(const struct cm *); /* ids that listen */
 uint32_t cm_listens(const struct cm *);   /* how often one has begun to, modulo 2^32 */
 /* Somebody may have ended: those who did are found, and their peers told, in the turns that follow. */
 void cm_look_for_the_dead(struct cm *);
+/* Whether it still looks, or waits for a peer's answer in the name of one. */
+bool cm_has_wills(const struct cm *);
 /* A MAD to send from QPN 1: *flow and MAD_LEN bytes are written. False: none now. */
 bool cm_output(struct cm *, struct flow *, uint8_t *mad);
 /*

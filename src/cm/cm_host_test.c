@@ -177,10 +177,12 @@ static void rubbish_among_wills_is_dropped(void **state)
 	registry_make_will(r, &will); /* once more */
 	server_lives = false;
 	cm_look_for_the_dead(other);
+	assert_true(cm_has_wills(other));
 	cm_expire(other, w.now_ns);
 	assert_int_equal(other->wills_open, 1);
 	assert_true(cm_output(other, &flow, mad));
 	assert_false(cm_output(other, &flow, mad));
+	assert_true(cm_has_wills(other));
 	/* As many as are carried out at a time: the others wait until those are done, and take no turns. */
 	other->wills_open += REGISTRY_WILLS;
 	cm_look_for_the_dead(other);
@@ -192,6 +194,7 @@ static void rubbish_among_wills_is_dropped(void **state)
 			assert_int_equal(attribute_of(mad), CM_DREQ);
 	}
 	assert_int_equal(other->wills_open, 0);
+	assert_false(cm_has_wills(other));
 }
 
 static void who_hung_up_leaves_no_will(void **state)

@@ -70,6 +70,11 @@ void cm_look_for_the_dead(struct cm *cm)
 	cm->sweeping = cm->registry.page;
 }
 
+bool cm_has_wills(const struct cm *cm)
+{
+	return cm->sweeping || cm->wills_open;
+}
+
 bool will_is_due(const struct cm *cm)
 {
 	return cm->sweeping && cm->wills_open < WILLS_OPEN_MAX;

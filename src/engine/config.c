@@ -156,6 +156,7 @@ static const char *const not_settings[] = {
 	"CONFIG", /* names the file */
 	"SYSFS",  /* directory of `verbena run`'s device tree */
 	"SYSFS_USE", /* the descriptor that shows that the tree is in use */
+	"HEIR",   /* where the process waits that `verbena run` has left behind */
 	"PATHS",  /* of the path redirection library; those of veRoCE are VEROCE_PATHS */
 	"QUIET",  /* works even if the settings cannot be read */
 };

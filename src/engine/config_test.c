@@ -202,6 +202,7 @@ static void good_values_are_taken(void **state)
 		"VERBENA_IMPAIR=",
 		"VERBENA_SYSFS=/whatever",
 		"VERBENA_SYSFS_USE=200",
+		"VERBENA_HEIR=whoever",
 		"VERBENA_PATHS=1",
 		"VERBENA_QUIET=1",
 		"VERBENACLE=no prefix of ours",

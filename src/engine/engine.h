@@ -44,6 +44,9 @@ bool engine_has_rfc7306(const struct engine *);
  */
 struct engine *engine_get(unsigned device, const struct engine_sink *, char *err, size_t err_bytes);
 
+/* Before engine_get(): the memory of a group whose members have ended (group_config.shared_fd). Borrowed, for good. */
+void engine_inherit(int shared_fd);
+
 struct nic *engine_nic(struct engine *);
 /* Whether its wire is RoCEv1: its GIDs are of that type. */
 bool engine_is_rocev1(const struct engine *);

@@ -6,6 +6,7 @@
 #include "engine/registrar.h"
 
 #include <errno.h>
+#include <stdlib.h>
 
 enum { TRIES = 8 };
 
@@ -45,8 +46,12 @@ static void elect(struct loop *l)
 
 void registrar_join(struct loop *l, uint64_t now_ns)
 {
+	const char *heir = getenv("VERBENA_HEIR");
+
 	if (!l->group || l->streams || !l->cm || l->registrar.takes_part)
 		return;
+	if (heir)
+		group_name_heir(l->group, heir);
 	l->registrar.takes_part = true;
 	l->registrar.look_ns = now_ns + look_ns;
 	elect(l);

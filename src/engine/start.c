@@ -81,6 +81,7 @@ enum {
 
 static pthread_mutex_t the_mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct engine *engines[ENGINE_DEVICES_MAX]; /* by device; NULL: not started */
+static int inherited_fd; /* 0: none */
 
 static bool pcap_ip_id(void *ctx, const struct pkt *p, uint16_t *id)
 {
@@ -422,6 +423,7 @@ static int group_start(struct engine *e, struct group_config *group, char *why, 
 	group->stat_fd = e->stat_fd;
 	group->counters = &e->loop.page->io;
 	group->shared_bytes = registry_bytes();
+	group->shared_fd = inherited_fd;
 	group->requests_slot = requests_slot;
 	rc = group_open(&e->group, group, why, why_bytes);
 	if (rc)
@@ -666,6 +668,11 @@ uint32_t engine_iwarp_devices(void)
 	return config_load(&c, why, sizeof(why)) ? 0 : c.iwarp;
 }
 
+void engine_inherit(int shared_fd)
+{
+	inherited_fd = shared_fd;
+}
+
 struct engine *engine_get(unsigned device, const struct engine_sink *sink, char *err, size_t err_bytes)
 {
 	static bool registered;
@@ -740,6 +747,8 @@ static void engine_end(struct engine *e, int *tries)
 			if (!e->closed)
 				cm_hang_up(e->loop.cm, engine_now_ns());
 			engine_turn(e, LOOP_ALL, engine_now_ns());
+			if (!e->closed && e->group)
+				group_leave_nothing(e->group);
 			if (!e->closed && has_streams(e))
 				let_bytes_leave(e);
 			if (!e->closed && e->loop.shm)

@@ -38,7 +38,7 @@ struct group *group_new(void)
 
 	if (!g)
 		return NULL;
-	g->epoll = g->listener = g->spare = g->stat_fd = g->shared_fd = g->watch = -1;
+	g->epoll = g->listener = g->spare = g->stat_fd = g->shared_fd = g->watch = g->heir = -1;
 	memset(g->clients, 0xff, sizeof(g->clients));
 	memset(g->peers, 0xff, sizeof(g->peers));
 	group_rings_init(g);
@@ -62,6 +62,7 @@ void group_reset(struct group *g)
 	for (unsigned i = 0; i < GROUP_SLOTS; i++)
 		close_fd(&g->peers[i]);
 	group_unwatch(g);
+	close_fd(&g->heir);
 	group_rings_close(g);
 	group_shared_close(g);
 	close_fd(&g->epoll);

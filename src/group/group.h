@@ -102,6 +102,7 @@ struct group_config {
 	struct io_counters *counters; /* *borrowed*; NULL: not counted */
 	/* How much memory all members share, the same for all; it is zero at first. 0: none. */
 	size_t shared_bytes;
+	int shared_fd; /* the memory of a group whose members have ended, for who finds no member. *Borrowed*; 0: none */
 	bool rings; /* other members may offer rings */
 	/* By what is in it, the slot that packets go to which name nobody; NULL: 0. */
 	unsigned (*requests_slot)(const void *shared);
@@ -156,6 +157,14 @@ bool group_watch_ended(const struct group *);
 bool group_watched_is_stopped(const struct group *);
 /* Whether a process that watches us has ended since the last call. */
 bool group_somebody_left(struct group *);
+
+/*
+ * A process that is no member, and survives this one, gets the memory that members share: by group_config.shared_fd it can begin
+ * where the last member ended. It listens at that abstract name, and takes one record. Our end looks to it like that of
+ * any connection, unless there was a second record, by which we leave nothing to do. An heir that is not there is none.
+ */
+void group_name_heir(struct group *, const char *name);
+void group_leave_nothing(struct group *);
 
 /* The process with another slot, as our PID namespace numbers it; 0: none that can be seen. */
 pid_t group_pid(const struct group *, unsigned slot);

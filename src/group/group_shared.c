@@ -137,6 +137,8 @@ void join_share(struct join *j)
 		have = j->members[s].state == ALIVE && j->members[s].link >= 0 && ask(j, &j->members[s]);
 	for (unsigned s = 0; s < GROUP_SLOTS && !have && !j->cfg->no_taking; s++)
 		have = j->members[s].state == SILENT && j->members[s].peer.pid && take(j, j->members[s].peer.pid);
+	if (!have && j->cfg->shared_fd > 0)
+		have = use(j->g, fd_away(fcntl(j->cfg->shared_fd, F_DUPFD_CLOEXEC, 0)), bytes);
 	if (!have)
 		make(j->g, bytes);
 	if (j->g->shared && j->cfg->requests_slot)

@@ -68,6 +68,7 @@ struct group {
 	int watch;                     /* to the member whose end we want to know; -1: none */
 	pid_t watched_pid;
 	bool watch_ended;
+	int heir;      /* connection to the process that is told of our end; -1: none */
 	int shared_fd; /* -1: none */
 	void *shared;
 	size_t shared_bytes;

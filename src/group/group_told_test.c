@@ -3,6 +3,8 @@
  * Reports of a group: to a process that cannot join, the reason and the process in its way; to a tool,
  * the members and their counters.
  */
+#include <sys/un.h>
+
 #include "group/group_members.h"
 
 static void a_tool_finds_the_members_and_their_counters(void **state)
@@ -81,6 +83,65 @@ static void a_process_without_a_port_is_found(void **state)
 	group_close(g[1]);
 	assert_int_equal(portless_places(getpid(), 100), 0);
 	close(stat_fd);
+}
+
+static int listen_as(const char *name)
+{
+	struct sockaddr_un a = {.sun_family = AF_UNIX};
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+	strcpy(a.sun_path + 1, name);
+	assert_int_equal(bind(fd, (struct sockaddr *)&a, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + strlen(name))), 0);
+	assert_int_equal(listen(fd, 4), 0);
+	return fd;
+}
+
+static struct group *open_named(const struct group_config *cfg, const char *heir)
+{
+	char why[GROUP_WHY_BYTES];
+	struct group *g;
+
+	assert_int_equal(group_open(&g, cfg, why, sizeof(why)), 0);
+	group_name_heir(g, heir);
+	return g;
+}
+
+/* Whoever was killed and whoever has ended look different to it, and by the memory it begins where the last one ended. */
+static void an_heir_gets_what_the_last_one_leaves(void **state)
+{
+	struct group_config cfg = config();
+	int heir, link, fds[1], page;
+	struct group *g;
+	char name[64], byte;
+	size_t n = 0;
+
+	snprintf(name, sizeof(name), "verbena.test.heir.%d", (int)getpid());
+	cfg.shared_bytes = 4096;
+	g = open_named(&cfg, name);
+	group_close(g); /* nobody has that name: nothing happens */
+	heir = listen_as(name);
+	g = open_named(&cfg, name);
+	*(char *)group_shared(g) = 42;
+	link = accept(heir, NULL, NULL);
+	assert_int_equal(link_recv(link, &byte, 1, fds, 1, &n), 1);
+	assert_int_equal(n, 1);
+	page = fds[0];
+	group_close(g);
+	assert_int_equal(link_recv(link, &byte, 1, fds, 1, &n), 0);
+	close(link);
+	cfg.shared_fd = page;
+	g = open_named(&cfg, name);
+	assert_int_equal(*(char *)group_shared(g), 42);
+	link = accept(heir, NULL, NULL);
+	assert_int_equal(link_recv(link, &byte, 1, fds, 1, &n), 1);
+	close(fds[0]);
+	group_leave_nothing(g);
+	group_close(g);
+	assert_int_equal(link_recv(link, &byte, 1, fds, 1, &n), 1);
+	assert_int_equal(n, 0);
+	close(link);
+	close(page);
+	close(heir);
 }
 
 static void assert_fails(const struct group_config *cfg, int err, const char *part)
@@ -233,6 +294,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		GROUP_TEST(a_tool_finds_the_members_and_their_counters),
 		GROUP_TEST(a_process_without_a_port_is_found),
+		GROUP_TEST(an_heir_gets_what_the_last_one_leaves),
 		GROUP_TEST(a_held_lock_is_reported_with_its_holder),
 		GROUP_TEST(a_held_lock_is_passed_by_in_the_end),
 		GROUP_TEST(a_port_in_use_is_reported),

@@ -4,8 +4,15 @@
  * it ended, so one connection between two members tells both.
  */
 #include <errno.h>
+#include <stddef.h>
+#include <string.h>
 #include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
+
+#include "io/fd_away.h"
+#include "io/uncancelled.h"
 
 #include "group/group_link.h"
 #include "group/group_state.h"
@@ -73,4 +80,42 @@ bool group_somebody_left(struct group *g)
 
 	g->somebody_left = false;
 	return left;
+}
+
+/* ---- whoever is left ------------------------------------------------------------------------------ */
+
+static int connect_to(const char *name)
+{
+	struct sockaddr_un a = {.sun_family = AF_UNIX};
+	socklen_t len = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + strlen(name));
+	int fd;
+
+	if (len > sizeof(a))
+		return -1;
+	memcpy(a.sun_path + 1, name, strlen(name));
+	fd = fd_away(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+	if (fd < 0)
+		return -1;
+	if (!connect(fd, (struct sockaddr *)&a, len) && link_peer_of(fd).uid == geteuid())
+		return fd;
+	close(fd);
+	return -1;
+}
+
+void group_name_heir(struct group *g, const char *name)
+{
+	int state = cancel_off();
+
+	if (g->heir < 0 && g->shared_fd >= 0) {
+		g->heir = connect_to(name);
+		if (g->heir >= 0)
+			link_send(g->heir, "", 1, NULL, 0, &g->shared_fd, 1);
+	}
+	cancel_restore(state);
+}
+
+void group_leave_nothing(struct group *g)
+{
+	if (g->heir >= 0)
+		link_send(g->heir, "", 1, NULL, 0, NULL, 0);
 }

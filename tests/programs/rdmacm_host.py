@@ -8,9 +8,10 @@ import json
 import os
 import re
 import signal
+import subprocess
 import time
 
-from pair import BUILD, check, clear, main
+from pair import BUILD, Process, check, clear, main
 
 PARTY = os.path.join(BUILD, "tests/programs/party")
 SOON_S = 20  # for what takes a moment on a quiet machine
@@ -101,6 +102,53 @@ def peers_are_told(place):
     check(second.running(), "the second server ended:\n%s" % second.output())
 
 
+def heirs(place):
+    """Processes that `verbena run` has left behind in the place's namespaces."""
+    pids = [subprocess.run(["ip", "netns", "pids", s], capture_output=True, text=True).stdout for s in set(place.spaces)]
+    return [read("/proc/%s/comm" % pid) for pid in " ".join(pids).split()].count("verbena-heir\n")
+
+
+def read(path):
+    try:
+        with open(path) as f:
+            return f.read()
+    except FileNotFoundError:
+        return ""
+
+
+def only_one_killed(place):
+    """Connections end at the other end, too, when the one that is killed was the only process of its host."""
+    first = listen(place, 9000)
+    a = connected(place, 9000, 30)
+    first.signal(signal.SIGKILL)
+    disconnected(a, 30)
+    a.kill()
+    second = listen(place, 9000)
+    b = connected(place, 9000, 30)
+    b.signal(signal.SIGKILL)
+    disconnected(second, 30)
+    check(heirs(place) > 0, "who has told it?")
+    second.kill()
+    soon = time.monotonic() + SOON_S
+    while heirs(place):
+        check(time.monotonic() < soon, "left behind for ever")
+        time.sleep(0.1)
+
+
+WAIT = ["/usr/bin/python3", "-c", "import os, time\ntime.sleep(0.1)\ntry:\n  os.wait()\nexcept ChildProcessError:\n  print('no child')"]
+
+
+def nothing_to_wait_for(place):
+    """No program finds a child that it has not made, not even the first one of a container, which adopts orphans."""
+    for command in ([], ["unshare", "-pf"]):
+        if command and os.getuid():
+            continue
+        p = Process(place.wrap(0, command + [place.verbena, "run"] + WAIT))
+        status = p.wait(SOON_S)
+        check(status == 0 and p.output() == "no child\n", "%s: status %s\n%s" % (command, status, p.output()))
+        p.kill()
+
+
 def registrar_killed_meanwhile(place):
     """While clients connect and hang up without end the registrar is killed, several times: no connection fails."""
     idle = [listen(place, 9100 + i) for i in range(3)]
@@ -163,4 +211,4 @@ def alone(case):
 
 if __name__ == "__main__":
     main({case.__name__: alone(case) for case in
-          (ports, killed, peers_are_told, registrar_killed_meanwhile, registrar_stopped, nobody_listens, stat)})
+          (ports, killed, peers_are_told, only_one_killed, nothing_to_wait_for, registrar_killed_meanwhile, registrar_stopped, nobody_listens, stat)})
