@@ -200,7 +200,7 @@ KNOWN += rows(
 # What does not work, and why: the page's last section.
 LACKING = [
     ("ibv_xsrq_pingpong -c 2 and MPI's use of XRC", "share an XRC domain between processes of a host. Each process under Verbena "
-     "has its own: no process can place data into another's memory. The first request for another process's SRQ ends the "
+     "has its own ([verbs.md](verbs.md), 3.7). The first request for another process's SRQ ends the "
      "queue pairs, with a line on standard error at the target; the program looks at no errors then, and waits until it is ended."),
     ("udpong", "a datagram rsocket of librdmacm sends to itself by an address handle that has the port's LID and no GRH "
      "(ds_add_qp_dest() in rsocket.c). RoCE has no LIDs, and Linux refuses the handle on each RoCE device: over rxe the program ends "
