@@ -447,6 +447,7 @@ static int udp_start(struct engine *e, char *why, size_t why_bytes)
 		.paths = 1, /* most programs never need another: engine_add_paths */
 		.spare_fds = SPARE_FDS,
 		.timed_port = e->config.transport.veroce.port,
+		.clock = engine_now_ns,
 		.counters = &e->loop.page->io,
 		.interfaces = &e->loop.page->interfaces,
 	};

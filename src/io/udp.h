@@ -45,6 +45,11 @@ struct udp_config {
 	unsigned paths;               /* source ports wanted per family, 1 .. UDP_PATHS_MAX; 0 means 1 */
 	unsigned spare_fds;           /* descriptors to leave to others when making further paths */
 	uint16_t timed_port;          /* packets to that port tell how long they waited (pkt.waited_ns); 0: none do */
+	/*
+	 * The time that calls are made for, as it is now; NULL: that of the call. A process may lose its processor between its look
+	 * at the clock and the call, and what came meanwhile did not wait for that time.
+	 */
+	uint64_t (*clock)(void);
 	bool no_trains;               /* as on a kernel without UDP_SEGMENT; for tests */
 	struct io_counters *counters; /* *borrowed*, zeroed by the caller */
 	struct io_interfaces *interfaces; /* likewise; NULL: nobody reads it */

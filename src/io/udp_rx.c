@@ -76,6 +76,7 @@ static uint32_t overflow_now(int fd)
 int udp_rx_open(struct udp_rx *u, const struct udp_config *cfg)
 {
 	u->counters = cfg->counters;
+	u->clock = cfg->clock;
 	u->ask = UDP_RX_MESSAGES;
 	u->patience = 1;
 	/* Pages come as packets first touch them. */
@@ -133,14 +134,14 @@ static int cmsg_int(const struct cmsghdr *c)
 	return v;
 }
 
-/* Since the kernel got it. 0: a clock was set meanwhile. */
+/* From when the kernel got it to the time that the call was made for. 0: it came later, or a clock was set meanwhile. */
 static uint32_t waited_ns(const struct udp_rx *u, const struct cmsghdr *c)
 {
 	struct timespec came;
 	int64_t ns;
 
 	memcpy(&came, CMSG_DATA(c), sizeof(came));
-	ns = u->read_at_ns - ((int64_t)came.tv_sec * 1000000000 + came.tv_nsec);
+	ns = u->asked_at_ns - ((int64_t)came.tv_sec * 1000000000 + came.tv_nsec);
 	return ns < 0 || ns > WAITED_NS_MAX ? 0 : (uint32_t)ns;
 }
 
@@ -236,7 +237,7 @@ static int recv_some(int fd, struct mmsghdr *messages, unsigned count)
 }
 
 /* Takes a batch from one socket; false if there was nothing. */
-static bool fill(struct udp_rx *u, struct udp_rx_socket *rx)
+static bool fill(struct udp_rx *u, struct udp_rx_socket *rx, uint64_t now_ns)
 {
 	size_t most;
 	int n;
@@ -274,8 +275,9 @@ static bool fill(struct udp_rx *u, struct udp_rx_socket *rx)
 	u->counters->rx_trains += (uint64_t)n;
 	u->counters->rx_bytes += bytes;
 	u->batch_socket = rx;
+	/* The caller may have lost its processor since now_ns. */
 	if (rx->timed)
-		u->read_at_ns = realtime_ns();
+		u->asked_at_ns = realtime_ns() - (u->clock ? (int64_t)(u->clock() - now_ns) : 0);
 	u->batch = (size_t)n;
 	u->cur = 0;
 	u->offset = 0;
@@ -307,12 +309,12 @@ static size_t ask_others(struct udp_rx *u)
 }
 
 /* Takes a batch from another socket than the first, and makes that one the first. */
-static bool fill_other(struct udp_rx *u)
+static bool fill_other(struct udp_rx *u, uint64_t now_ns)
 {
 	size_t k = u->socket_count > 1 ? ask_others(u) : u->socket_count;
 
 	u->idle = 0;
-	if (k == u->socket_count || !fill(u, &u->sockets[k]))
+	if (k == u->socket_count || !fill(u, &u->sockets[k], now_ns))
 		return false;
 	u->first = k;
 	u->streak = 0;
@@ -343,16 +345,16 @@ static bool fill_any(struct udp_rx *u, uint64_t now_ns)
 	/* The busy socket is polled first, but not for ever. */
 	if (u->streak == RX_STREAK_MAX) {
 		u->streak = 0;
-		if (fill_other(u))
+		if (fill_other(u, now_ns))
 			return true;
 	}
-	if (fill(u, &u->sockets[u->first])) {
+	if (fill(u, &u->sockets[u->first], now_ns)) {
 		u->streak++;
 		return true;
 	}
 	if (++u->idle < u->patience && !paused)
 		return false;
-	if (fill_other(u)) {
+	if (fill_other(u, now_ns)) {
 		u->patience = 1;
 		return true;
 	}

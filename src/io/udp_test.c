@@ -390,6 +390,41 @@ static void what_waits_at_a_timed_port_says_how_long(void **state)
 	}
 }
 
+#define MUCH_NS UINT64_C(1000000000000)
+
+static uint64_t much_later(void)
+{
+	return MUCH_NS;
+}
+
+/* The process lost its processor between its look at the clock and the call: what came meanwhile was not there to be read. */
+static void what_came_after_the_time_of_a_call_did_not_wait(void **state)
+{
+	struct rig *r = rig_new(&(struct udp_config){0});
+	struct udp_config rx = {.counters = &r->rx_counters, .rx_fds = {r->fds[0], r->fds[1]}, .rx_count = r->v6 ? 2 : 1,
+				.timed_port = r->ports[UDP_V4], .clock = much_later};
+	struct flow f = flow_to(r, UDP_V4, "127.0.0.1", "127.0.0.1");
+	struct pkt got[8];
+	char why[256];
+
+	io_close(r->rx);
+	assert_int_equal(udp_open(&r->rx, &rx, why, sizeof(why)), 0);
+	for (uint64_t now_ns = 0; now_ns <= MUCH_NS; now_ns += MUCH_NS) {
+		bool waited = false;
+
+		for (int tries = 0; tries < (now_ns ? 1000 : 20) && !waited; tries++) {
+			make_train(r, r->pkts, &f, 0, 1, 100, 100);
+			assert_int_equal(io_send(r->tx, r->pkts, 1, 0), 1);
+			usleep(1000);
+			while (!io_recv(r->rx, got, 8, now_ns))
+				;
+			waited = got[0].waited_ns;
+		}
+		assert_int_equal(waited, now_ns != 0);
+	}
+	rig_free(r);
+}
+
 static void without_paths_asked_for_there_is_one(void **state)
 {
 	struct rig *r = rig_new(&(struct udp_config){0});
@@ -589,6 +624,7 @@ int main(void)
 		cmocka_unit_test(both_families_are_served_under_load),
 		cmocka_unit_test(paths_have_ports_of_their_own),
 		cmocka_unit_test(what_waits_at_a_timed_port_says_how_long),
+		cmocka_unit_test(what_came_after_the_time_of_a_call_did_not_wait),
 		cmocka_unit_test(without_paths_asked_for_there_is_one),
 		cmocka_unit_test(few_descriptors_give_few_paths),
 		cmocka_unit_test(paths_come_later_and_leave_descriptors_to_others),
