@@ -32,8 +32,72 @@ static void a_wait_at_a_host_is_no_queue_in_the_network(void **state)
 	}
 }
 
+/* Nothing queues anywhere: the window only grows. */
+static void a_wait_for_a_processor_does_not_cut_the_window(void **state)
+{
+	for (int read = 0; read < 2; read++) {
+		struct veroce_options v = veroce_options();
+		struct duo_options o = duo_options();
+		uint64_t first, before = 0;
+		struct transfer t;
+
+		v.cc = VEROCE_CC_SWIFT;
+		/* Timeouts know the round trip. */
+		transfer_start(&t, &v, &o, 1, read, 64 * MTU, NETWORK_NS + WAIT_NS, 2);
+		for (int side = 0; side < DUO_SIDES; side++)
+			t.duo->host[side].waits_ns = WAIT_NS;
+		for (int n = 0; n < 20; n++) {
+			uint64_t cwnd;
+
+			transfer_post(&t, 0, 64 * MTU);
+			duo_wait(t.duo, &t.s.a->sent, t.posted);
+			cwnd = (read ? t.s.b : t.s.a)->qp->veroce->pair->path[0].cc.cwnd_bytes;
+			assert_true(cwnd >= before);
+			if (!n)
+				first = cwnd;
+			before = cwnd;
+		}
+		assert_true(before > first);
+		transfer_check(&t);
+		transfer_end(&t);
+	}
+}
+
+/*
+ * A message leaves at once, and each of its packets takes a microsecond of the link. Its acknowledgement comes for all of them, and tells
+ * of the first one where they were read together.
+ */
+static void a_burst_that_waited_is_no_queue(void **state)
+{
+	enum { PACKETS = 16, PACKET_NS = 1000 };
+
+	for (int waits = 0; waits < 2; waits++) {
+		struct veroce_options v = veroce_options();
+		struct duo_options o = duo_options();
+		uint64_t least = 2 * NETWORK_NS + PACKET_NS;
+		struct transfer t;
+
+		v.cc = VEROCE_CC_SWIFT;
+		transfer_start(&t, &v, &o, 1, false, PACKETS * MTU, NETWORK_NS + (waits ? WAIT_NS : 0), 0);
+		t.packet_ns = PACKET_NS;
+		t.duo->script = transfer_channel;
+		t.duo->script_ctx = &t;
+		for (int side = 0; side < DUO_SIDES; side++)
+			t.duo->host[side].waits_ns = waits ? WAIT_NS : 0;
+		for (int n = 0; n < 20; n++) {
+			transfer_post(&t, 0, PACKETS * MTU);
+			duo_wait(t.duo, &t.s.a->sent, t.posted);
+		}
+		transfer_check(&t);
+		assert_int_equal(t.s.a->qp->veroce->pair->min_rtt_ns[0] <= least, waits);
+		transfer_end(&t);
+	}
+}
+
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(a_wait_at_a_host_is_no_queue_in_the_network),
+	cmocka_unit_test(a_wait_for_a_processor_does_not_cut_the_window),
+	cmocka_unit_test(a_burst_that_waited_is_no_queue),
 };
 
 SIM_MAIN(tests)

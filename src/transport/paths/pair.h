@@ -50,6 +50,7 @@ struct pair {
 	uint64_t cc_due_ns;  /* the first deadline of the paths' congestion control; CC_NO_DEADLINE */
 	uint64_t full_ns;    /* when a QP last found no room for a packet; 0: never */
 	uint64_t paced_ns;   /* end of a wait for a path's pace; CC_NO_DEADLINE: none */
+	uint64_t starved_until_ns; /* one of the two hosts has waited for a processor lately (path_rtt_told()) */
 	uint64_t min_rtt_ns[PATHS_MAX]; /* UINT64_MAX: none measured */
 	struct path_arrivals {  /* of stamped packets, by the peer's path */
 		uint32_t packets;

@@ -104,7 +104,7 @@ static void a_pair_takes_memory_for_the_paths_that_it_sends_on(void **state)
 		uint32_t paths;
 		bool local;
 		size_t received_bytes_max, sent_bytes_max;
-	} rows[] = {{1, false, 640, 1088}, {16, false, 640, 7744}, {16, true, 640, 1088}};
+	} rows[] = {{1, false, 640, 1152}, {16, false, 640, 8064}, {16, true, 640, 1152}};
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		static const uint8_t other[16] = {4};

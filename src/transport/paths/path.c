@@ -164,6 +164,7 @@ static void acked_controlled(struct pair_table *t, struct pair *pair, uint32_t p
 	bool told = echo->path == path;
 	uint64_t network_ns = told ? echo->rtt_ns : n->newest_tx_ns ? now_ns - n->newest_tx_ns : 0;
 	uint64_t hosts_ns = told ? echo->hosts_ns : 0;
+	bool starved;
 	struct cc_ack ack = {
 		.acked_bytes = n->bytes,
 		.acked_packets = n->packets,
@@ -185,7 +186,11 @@ static void acked_controlled(struct pair_table *t, struct pair *pair, uint32_t p
 	if (n->newest_tx_ns || told) {
 		network_ns = network_ns ? network_ns : 1;
 		path_rtt_sample(t->config, pair, path, network_ns + hosts_ns, network_ns);
-		if (path_rtt_round(p, &network_ns, &hosts_ns, now_ns)) {
+		if (told)
+			path_rtt_told(pair, hosts_ns, now_ns);
+		starved = pair_is_starved(pair, now_ns);
+		/* Nobody knows what part of a round trip the hosts took, of which no stamps came. */
+		if ((told || !starved) && path_rtt_round(p, starved, &network_ns, &hosts_ns, now_ns)) {
 			if (t->config->cc.base_rtt_ns)
 				network_ns -= path_detour_ns(pair, p, network_ns, now_ns);
 			ack.rtt_ns = network_ns + hosts_ns;

@@ -27,6 +27,7 @@ struct path {
 	uint64_t rttvar_ns;
 	uint64_t cc_network_ns; /* of the shortest sample of this round trip, the network's part; 0: none */
 	uint64_t cc_round_ns; /* when congestion control gets it */
+	uint64_t cc_least_ns[2]; /* the least of those times in this stretch of rounds, and in the one before; 0: none */
 	uint64_t least_ns[2]; /* the shortest of those, of this period and the one before; 0: none */
 	uint32_t least_while; /* number of this period */
 	uint32_t ce_seen;    /* the peer's count of CE marks on this path */
@@ -46,6 +47,8 @@ struct path {
 	uint8_t good;        /* probes answered in a row while down */
 	uint8_t missed;      /* probes that were not, since it went down */
 	uint16_t cc_hosts_us; /* of that shortest sample, the hosts' part; stops at UINT16_MAX */
+	uint8_t cc_rounds;   /* of this stretch, */
+	uint8_t cc_samples;  /* and samples; both stop where they are enough */
 };
 
 /*

@@ -8,9 +8,13 @@
 enum {
 	REO_ROUNDS = 256, /* round trips for which a path counts as one that reorders */
 	REO_SHIFT = 3,    /* of the round trip, to begin with */
+	STRETCH_ROUNDS = 4,  /* of a starved pair, and */
+	STRETCH_SAMPLES = 32, /* at least: the least of one to two stretches is what the network takes */
+	WAIT_PART = 4, /* what is longer than the least by more than that part of it, and 1 ms, has waited */
 	DETOUR = 4 /* a path counts as longer than the shortest by at most a fourth of that */
 };
 
+static const uint64_t starved_for_ns = 1000000000;
 static const uint64_t reo_ns_min = 20000000;
 static const uint64_t drain_rtt_ns = 200000; /* a host takes at least as long to read a window */
 static const uint64_t least_while_ns = 5000000000ull; /* as Swift's for a base RTT that it measures */
@@ -112,19 +116,59 @@ void path_reo_expire(struct path *p, uint64_t now_ns)
 	}
 }
 
-bool path_rtt_round(struct path *p, uint64_t *network_ns, uint64_t *hosts_ns, uint64_t now_ns)
+void path_rtt_told(struct pair *pair, uint64_t hosts_ns, uint64_t now_ns)
 {
+	if (hosts_ns >= STARVED_NS_MIN)
+		pair->starved_until_ns = now_ns + starved_for_ns;
+}
+
+/* A round has ended. */
+static void note_least(struct path *p, uint64_t network_ns)
+{
+	uint64_t *least = p->cc_least_ns;
+
+	if (p->cc_rounds >= STRETCH_ROUNDS && p->cc_samples >= STRETCH_SAMPLES) {
+		least[1] = least[0];
+		least[0] = 0;
+		p->cc_rounds = 0;
+		p->cc_samples = 0;
+	}
+	if (p->cc_rounds < STRETCH_ROUNDS)
+		p->cc_rounds++;
+	if (!least[0] || network_ns < least[0])
+		least[0] = network_ns;
+}
+
+/* Of this stretch and the one before. */
+static uint64_t least_of_stretches_ns(const struct path *p)
+{
+	bool older = p->cc_least_ns[1] && p->cc_least_ns[1] < p->cc_least_ns[0];
+
+	return p->cc_least_ns[older];
+}
+
+bool path_rtt_round(struct path *p, bool starved, uint64_t *network_ns, uint64_t *hosts_ns, uint64_t now_ns)
+{
+	uint64_t least;
+
 	if (!p->cc_network_ns || *network_ns < p->cc_network_ns) {
 		p->cc_network_ns = *network_ns;
 		p->cc_hosts_us = *hosts_ns / 1000 < UINT16_MAX ? (uint16_t)(*hosts_ns / 1000) : UINT16_MAX;
 	}
+	if (p->cc_samples < STRETCH_SAMPLES)
+		p->cc_samples++;
 	if (now_ns < p->cc_round_ns)
 		return false;
 	*network_ns = p->cc_network_ns;
 	*hosts_ns = p->cc_hosts_us * 1000ull;
 	p->cc_network_ns = 0;
 	p->cc_round_ns = now_ns + p->srtt_ns;
-	return true;
+	note_least(p, *network_ns);
+	if (!starved)
+		return true;
+	*hosts_ns = 0;
+	least = least_of_stretches_ns(p);
+	return *network_ns - least <= least / WAIT_PART + STARVED_NS_MIN;
 }
 
 static uint64_t least_ns(const struct path *p)

@@ -29,12 +29,29 @@ void path_was_late(struct pair *, uint32_t path, uint64_t late_ns, uint64_t now_
 /* Lowers the reordering time of a path that has not reordered for a while. */
 void path_reo_expire(struct path *, uint64_t now_ns);
 
+enum { STARVED_NS_MIN = 1000000 };
+
+/*
+ * The stamps told how much of a round trip the hosts took. A NIC takes some microseconds. A process that takes STARVED_NS_MIN or
+ * more waited for a processor, and is likely to do so again: for a second the pair counts as starved.
+ */
+void path_rtt_told(struct pair *, uint64_t hosts_ns, uint64_t now_ns);
+static inline bool pair_is_starved(const struct pair *pair, uint64_t now_ns)
+{
+	return now_ns < pair->starved_until_ns;
+}
+
 /*
  * The round trip for congestion control: once in each round trip, the sample of it with the shortest time in the network, in
  * *network_ns, and with its time at the hosts. A standing queue delays every packet; a host that did not run for a while, ours or
  * the peer's, delays only some. False: none is due now.
+ *
+ * Of a starved pair all packets of a round trip may have waited, as the round trip itself consists of waits. A thread may also lose
+ * its processor between a stamp and the system call that sends, which looks like time in the network. So there a round trip counts
+ * only if the network took little more than in the shortest of several, and the time at the hosts does not count. A queue is answered
+ * when it has stood for so long; no window grows meanwhile.
  */
-bool path_rtt_round(struct path *, uint64_t *network_ns, uint64_t *hosts_ns, uint64_t now_ns);
+bool path_rtt_round(struct path *, bool starved, uint64_t *network_ns, uint64_t *hosts_ns, uint64_t now_ns);
 /*
  * By how much a path is longer than the shortest of the pair. A configured base RTT is one for all paths, so a longer
  * link would look like a queue that never drains; therefore congestion control gets round trips without the detour

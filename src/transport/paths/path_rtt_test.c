@@ -113,7 +113,7 @@ static void a_controlled_pair_has_room_for_what_the_network_holds(void **state)
 /* What packets wait at hosts is in the timeout, and neither in what the network holds nor in its queues. */
 static void hosts_are_no_part_of_the_network(void **state)
 {
-	struct path_echo echo = {.rtt_ns = 100000, .hosts_ns = 3000000};
+	struct path_echo echo = {.rtt_ns = 100000, .hosts_ns = 900000};
 	struct tx_path_news news = {.bytes = PACKET, .packets = 1};
 	struct fixture f;
 	uint32_t cwnd;
@@ -124,10 +124,10 @@ static void hosts_are_no_part_of_the_network(void **state)
 	cwnd = (uint32_t)f.pair->path[0].cc.cwnd_bytes;
 	for (uint64_t i = 0; i < 10; i++) {
 		path_sent(&f.config, f.pair, 0, PACKET, start_ns + i * 10000000);
-		path_acked(&f.table, f.pair, 0, &news, &echo, start_ns + i * 10000000 + 3100000);
+		path_acked(&f.table, f.pair, 0, &news, &echo, start_ns + i * 10000000 + 1000000);
 	}
 	assert_int_equal(f.pair->min_rtt_ns[0], 100000);
-	assert_int_equal(f.pair->path[0].srtt_ns, 3100000);
+	assert_int_equal(f.pair->path[0].srtt_ns, 1000000);
 	assert_int_equal(f.pair->buffer_bytes, WINDOW);
 	/* Of that configuration the hosts' target is 100 us. */
 	assert_true(f.pair->path[0].cc.cwnd_bytes < cwnd);
@@ -146,19 +146,97 @@ static void a_round_trip_is_of_one_packet(void **state)
 	for (uint64_t i = 0; i < 3; i++) {
 		network_ns = samples[i].network_ns;
 		hosts_ns = samples[i].hosts_ns;
-		assert_false(path_rtt_round(&p, &network_ns, &hosts_ns, start_ns + i));
+		assert_false(path_rtt_round(&p, false, &network_ns, &hosts_ns, start_ns + i));
 	}
 	network_ns = 400000;
 	hosts_ns = 1;
-	assert_true(path_rtt_round(&p, &network_ns, &hosts_ns, start_ns + 3));
+	assert_true(path_rtt_round(&p, false, &network_ns, &hosts_ns, start_ns + 3));
 	assert_int_equal(network_ns, 200000);
 	assert_int_equal(hosts_ns, 40000);
 	/* A process that was away for a second. */
 	network_ns = 7000;
 	hosts_ns = 1000000000;
-	assert_true(path_rtt_round(&p, &network_ns, &hosts_ns, start_ns + 4));
+	assert_true(path_rtt_round(&p, false, &network_ns, &hosts_ns, start_ns + 4));
 	assert_int_equal(network_ns, 7000);
 	assert_int_equal(hosts_ns, UINT16_MAX * 1000ull);
+}
+
+/*
+ * A round trip, of one packet; 0: no stamps came. The pair has no configured base RTT, and the target is the queue that the product
+ * allows, 4 ms.
+ */
+static void round_trip(struct fixture *f, uint64_t *now_ns, uint64_t network_ns, uint64_t hosts_ns)
+{
+	struct path_echo echo = {.path = hosts_ns ? 0 : PATHS_MAX, .rtt_ns = network_ns, .hosts_ns = hosts_ns};
+	struct tx_path_news news = {.packets = 1, .newest_tx_ns = *now_ns};
+
+	news.bytes = (uint32_t)f->pair->path[0].cc.cwnd_bytes;
+	path_sent(&f->config, f->pair, 0, news.bytes, *now_ns);
+	*now_ns += network_ns + hosts_ns;
+	path_acked(&f->table, f->pair, 0, &news, &echo, *now_ns);
+}
+
+static void start_with_target(struct fixture *f)
+{
+	start(f, 1, CC_SWIFT);
+	f->config.cc.target_ns = 4000000;
+	pair_put(&f->table, f->pair);
+	pair_table_fini(&f->table);
+	pair_table_init(&f->table, &f->config, f->table.alloc, here);
+	f->pair = pair_get(&f->table, here, there, false, MTU, start_ns);
+	assert_true(pair_begin(&f->table, f->pair));
+}
+
+/*
+ * Both hosts are busy. A packet waits 5 to 45 ms in sockets; in one round trip of three a thread loses its processor between
+ * a stamp and the call that sends, so that the wait looks like the network's, and in one of five no stamps come.
+ */
+static void a_wait_for_a_processor_is_no_queue(void **state)
+{
+	struct fixture f;
+	struct prng prng;
+	uint64_t now_ns = start_ns, cwnd;
+
+	start_with_target(&f);
+	prng_init(&prng, 9);
+	round_trip(&f, &now_ns, 100000, 20000000);
+	cwnd = f.pair->path[0].cc.cwnd_bytes;
+	for (int i = 0; i < 2000; i++) {
+		uint64_t waits_ns = 5000000 + prng_below(&prng, 40000000);
+
+		if (!prng_below(&prng, 5))
+			round_trip(&f, &now_ns, 100000 + waits_ns, 0);
+		else
+			round_trip(&f, &now_ns, 100000 + (prng_below(&prng, 3) ? 0 : waits_ns), waits_ns);
+		assert_true(f.pair->path[0].cc.cwnd_bytes >= cwnd / 2);
+	}
+	assert_true(f.pair->path[0].cc.cwnd_bytes > 4 * cwnd);
+	end(&f);
+}
+
+/* A queue delays every packet, also where hosts wait: it is answered after two stretches, and what began to grow does not meanwhile. */
+static void a_queue_is_found_behind_waits_for_processors(void **state)
+{
+	struct fixture f;
+	uint64_t now_ns = start_ns, cwnd;
+
+	start_with_target(&f);
+	for (int i = 0; i < 40; i++)
+		round_trip(&f, &now_ns, 100000, 20000000);
+	cwnd = f.pair->path[0].cc.cwnd_bytes;
+	for (int i = 0; i < 31; i++) {
+		round_trip(&f, &now_ns, 40000000, 20000000);
+		assert_true(f.pair->path[0].cc.cwnd_bytes == cwnd);
+	}
+	for (int i = 0; i < 80; i++)
+		round_trip(&f, &now_ns, 40000000, 20000000);
+	assert_true(f.pair->path[0].cc.cwnd_bytes < cwnd / 8);
+	/* A second after the last wait a single round trip counts again. */
+	now_ns += 1000000001;
+	cwnd = f.pair->path[0].cc.cwnd_bytes;
+	round_trip(&f, &now_ns, 100000, 1000);
+	assert_true(f.pair->path[0].cc.cwnd_bytes > cwnd);
+	end(&f);
 }
 
 static void copies_teach_nothing_of_the_path(void **state)
@@ -288,6 +366,8 @@ int main(void)
 		cmocka_unit_test(a_controlled_pair_has_room_for_what_the_network_holds),
 		cmocka_unit_test(hosts_are_no_part_of_the_network),
 		cmocka_unit_test(a_round_trip_is_of_one_packet),
+		cmocka_unit_test(a_wait_for_a_processor_is_no_queue),
+		cmocka_unit_test(a_queue_is_found_behind_waits_for_processors),
 		cmocka_unit_test(copies_teach_nothing_of_the_path),
 		cmocka_unit_test(a_path_that_reorders_is_given_more_time_for_a_while),
 		cmocka_unit_test(what_a_path_is_longer_than_the_shortest_is_no_queue),

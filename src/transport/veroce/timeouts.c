@@ -5,6 +5,7 @@
  */
 #include "transport/veroce/timeouts.h"
 
+#include "transport/paths/path_rtt.h"
 #include "transport/veroce/caps.h"
 #include "transport/veroce/loss.h"
 #include "transport/veroce/nak.h"
@@ -250,7 +251,8 @@ static void time_out(struct transport *tp, struct qp *qp, struct sender *s, bool
 	/* The peer may speak RoCEv2, and drop our packets: its answer to CAPS may have been lost. */
 	if (vr->state == VEROCE_ASSUMED)
 		vr->caps_ask = true;
-	if (s->retries > 1) /* the first timeout may be accidental */
+	/* The first timeout may be accidental. A host that waits for a processor has several in a row, and nothing was lost. */
+	if (s->retries > 1 && !pair_is_starved(vr->pair, now_ns))
 		cc_on_loss(&vr->pair->own[tx_record(&s->tx, una)->path].cc, now_ns, CC_LOSS_RTO);
 	if (proved)
 		tp->loss->timeout(tp, qp, s, now_ns);

@@ -53,15 +53,19 @@ const struct flow *veroce_make_flow(struct transport *tp, const struct qp *qp, u
 	return kept;
 }
 
-void veroce_stamped(struct qp *qp, struct receiver *in, const struct veroce_packet *p, bool ce,
-		    uint64_t came_ns)
+void veroce_stamped(struct pair *pair, const struct veroce_packet *p, bool ce)
 {
-	in->echo_tx1 = p->ts.tx1;
-	in->echo_rx1 = (uint32_t)came_ns | 1; /* 0 means none; a nanosecond does not matter */
 	if (p->ts.path_id < PATHS_MAX) {
-		qp->veroce->pair->arrivals[p->ts.path_id].packets++;
-		qp->veroce->pair->arrivals[p->ts.path_id].ce += ce;
+		pair->arrivals[p->ts.path_id].packets++;
+		pair->arrivals[p->ts.path_id].ce += ce;
 	}
+}
+
+bool veroce_is_echo_kept(const struct receiver *in, const struct veroce_packet *p, uint64_t came_ns)
+{
+	uint32_t took_ns = (uint32_t)came_ns - p->ts.tx1, before_ns = in->echo_rx1 - in->echo_tx1;
+
+	return in->unacked && in->echo_rx1 && in->path == p->ts.path_id && (int32_t)(took_ns - before_ns) > 0;
 }
 
 /* ---- input -------------------------------------------------------------------------------------- */

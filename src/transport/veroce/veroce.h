@@ -45,6 +45,7 @@
 #include <stdint.h>
 
 #include "transport/paths/pair.h"
+#include "transport/paths/path_rtt.h"
 #include "transport/request.h"
 #include "transport/tx.h"
 #include "transport/veroce/work.h"
@@ -176,9 +177,13 @@ static inline bool veroce_is_trimmed(const struct qp *qp, const struct pkt *pkt)
 	return qp->veroce->caps & CAPS_TRIM && pkt->flow->tos >> 2 == VEROCE_DSCP_TRIMMED;
 }
 
-/* Takes the stamp of a packet that has one, and came to this host at came_ns. */
-void veroce_stamped(struct qp *, struct receiver *, const struct veroce_packet *, bool ce,
-		    uint64_t came_ns);
+/* Counts a packet that has a stamp. */
+void veroce_stamped(struct pair *, const struct veroce_packet *, bool ce);
+/*
+ * Whether the stamp to echo remains that of an earlier packet, behind one that waited for this process. Such packets are read and
+ * acknowledged together. What one sender sent in a burst queues behind itself, and the first packet of it tells whether a queue stands.
+ */
+bool veroce_is_echo_kept(const struct receiver *, const struct veroce_packet *, uint64_t came_ns);
 /* Notes what every packet of a PSN space reports: its path, its stamp, its CE mark. */
 static inline void veroce_arrival(struct qp *qp, struct receiver *in, const struct pkt *pkt,
 				  const struct veroce_packet *p, uint64_t now_ns)
@@ -186,16 +191,23 @@ static inline void veroce_arrival(struct qp *qp, struct receiver *in, const stru
 	/* RFC 3168. A trimmed packet's NAK stands for its mark. */
 	bool ce = (pkt->flow->tos & 3) == 3 && !veroce_is_trimmed(qp, pkt);
 
-	in->path = p->bth.ts ? p->ts.path_id : (uint8_t)(pkt->flow->sport % PATHS_MAX);
+	if (!p->bth.ts) {
+		in->path = (uint8_t)(pkt->flow->sport % PATHS_MAX);
+		in->echo_rx1 = 0;
+	} else if (pkt->waited_ns < STARVED_NS_MIN || veroce_is_trimmed(qp, pkt) ||
+		   !veroce_is_echo_kept(in, p, now_ns - pkt->waited_ns)) {
+		in->path = p->ts.path_id;
+		in->echo_tx1 = p->ts.tx1;
+		in->echo_rx1 = (uint32_t)(now_ns - pkt->waited_ns) | 1; /* 0 means none; a nanosecond does not matter */
+	}
+	if (p->bth.ts)
+		veroce_stamped(qp->veroce->pair, p, ce);
 	if (ce) {
 		in->ce = true;
 		in->ce_path = in->path;
 	}
 	if (p->bth.retrans && p->bth.ackreq)
 		in->asked = true;
-	in->echo_rx1 = 0;
-	if (p->bth.ts)
-		veroce_stamped(qp, in, p, ce, now_ns - pkt->waited_ns);
 }
 
 /* look.c, of struct qp_ops. */
