@@ -129,7 +129,8 @@ static int run(char **command, const char *apart)
 		return status_of(child);
 	end_with_parent();
 	setenv("APART", apart, 1);
-	setenv("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", 1); /* everybody's lacks the sbins */
+	/* An ordinary user's has no sbin, where opensm and nft are. */
+	setenv("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", 1);
 	execvp(command[0], command);
 	need(-1, command[0]);
 	return OWN_FAULT;

@@ -7,7 +7,7 @@ import subprocess
 import time
 
 import fabric
-from pair import BUILD, HERE, NOBODY, ROOT, Process, check, folder, is_root, main
+from pair import BUILD, HERE, NOBODY, ROOT, Process, check, folder, is_root, main, need_network
 
 TOOL = os.path.join(BUILD, "tests/apart")
 SOON_S = 60  # less than what a pair may take
@@ -24,6 +24,7 @@ def ended(command, env=None):
 
 def ordinary_user(place):
     """What needs two hosts runs for a user without privileges, and what needs two users is skipped."""
+    need_network()
     for words, status, said in ((["veth1500-4", "rc_common"], 0, " ok"), (["nobody4", "rc_common"], 77, "needs a second user")):
         test = [TOOL, "/usr/bin/python3", "-B", os.path.join(HERE, "pingpong.py")] + words
         got, out = ended(test, {"APART_AS": str(NOBODY)} if is_root() else {})
@@ -32,6 +33,7 @@ def ordinary_user(place):
 
 def alone(place):
     """Nothing is to be seen of other tests: processes, files, interfaces."""
+    need_network()
     with open("/dev/shm/ours", "w"):
         status, out = ended([TOOL, "sh", "-c", "echo /proc/[0-9]* /dev/shm/* /run/*; ip -br link | cut -d' ' -f1"])
     check(out == "/proc/1 /proc/2 /dev/shm/* /run/netns\nlo\n", "status %s\n%s" % (status, out))
@@ -39,6 +41,7 @@ def alone(place):
 
 def killed(place):
     """Nothing outlives a test that is killed."""
+    need_network()
     mark = "100.%d" % time.monotonic_ns()
     p = Process([TOOL, "sh", "-c", "setsid sleep %s & echo begun; wait" % mark])
     p.wait_text("begun")
@@ -51,6 +54,7 @@ def killed(place):
 
 def no_namespaces(place):
     """Where the kernel has none to give tests run all the same, and one after another."""
+    need_network()
     script = ("echo 0 >/proc/sys/user/max_net_namespaces; for i in 1 2; do "
               "%s sh -c 'echo [ $APART; sleep 0.3; echo ]' & done; wait" % TOOL)
     status, out = ended(["unshare", "--user", "--map-root-user", "sh", "-c", script])
