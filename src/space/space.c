@@ -38,7 +38,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static uint8_t *base;      /* NULL: there is no reservation (yet) */
 static size_t unit_count;  /* a multiple of 64 */
 static size_t ready;       /* units from the first on that are mapped to be used */
-static size_t lowest;      /* units from the first on that are all taken, or some of these */
+static size_t lowest;      /* no unit before this one is free */
 static uint64_t taken[UNITS_MAX / 64];   /* a bit for each unit */
 static struct pool pool;
 
