@@ -264,6 +264,21 @@ static void offer_three(struct group *g)
 	pause();
 }
 
+/* The second one over the connection of the first. */
+static void offer_twice(struct group *g)
+{
+	struct group_msg m = {.type = GROUP_RING, .slot = (uint16_t)group_slot(g)};
+	uint8_t buf[GROUP_MSG_HEADER_LEN];
+	int fds[GROUP_RING_FDS];
+
+	offer_in_place(g, "one");
+	await_step(steps_down);
+	make_fds(fds, "two");
+	if (link_send(g->ring_links[0], buf, group_msg_encode(buf, &m), NULL, 0, fds, GROUP_RING_FDS) < 0)
+		_exit(3);
+	pause();
+}
+
 static void offer_two_at_once(struct group *g)
 {
 	offer_in_place(g, "one");
@@ -317,6 +332,25 @@ static void a_ring_that_replaces_another_does_not_end_with_it(void **state)
 	group_close(g);
 }
 
+/* Its end is that of one ring: a process with two slots could leave another one that never ends. */
+static void a_connection_is_for_one_ring(void **state)
+{
+	struct group *g = join(true);
+	struct group_ring r;
+	pid_t pid;
+
+	assert_int_equal(pipe(steps_down) || pipe(steps_up), 0);
+	pid = fork_member(true, offer_twice);
+	expect_offer(g, "one");
+	step(steps_down);
+	assert_true(wait_for_ring(g, &r));
+	assert_int_equal(r.kind, GROUP_RING_IN_ENDED);
+	assert_int_equal(r.slot, 1);
+	assert_false(group_next_ring(g, &r));
+	kill(pid, SIGKILL);
+	group_close(g);
+}
+
 static void of_two_rings_from_one_slot_the_newer_is_told(void **state)
 {
 	struct group *g = join(true);
@@ -343,6 +377,7 @@ int main(void)
 		GROUP_TEST(a_ring_in_the_name_of_another_is_refused),
 		GROUP_TEST(nobody_offers_to_himself),
 		GROUP_TEST(a_ring_that_replaces_another_does_not_end_with_it),
+		GROUP_TEST(a_connection_is_for_one_ring),
 		GROUP_TEST(of_two_rings_from_one_slot_the_newer_is_told),
 		GROUP_TEST(the_end_of_a_reader_is_seen_though_its_slot_is_taken_again),
 	};

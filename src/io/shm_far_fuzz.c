@@ -31,6 +31,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (len) {
 		assert(f.here_count && f.here_count <= PKT_TRAIN_MAX && f.there_count && f.there_count <= f.here_count);
 		assert(len <= head[1]);
+		/* They are cut to this length. */
+		assert((len + head[0] - 1) / head[0] == f.here_count);
 		for (size_t i = 0; i < f.here_count; i++) {
 			uint8_t *p = f.here[i].iov_base;
 

@@ -112,6 +112,29 @@ static void a_large_packet_may_leave_out_little(void **state)
 	end_free(b);
 }
 
+/* Packets are cut to one length, so one behind a shorter one would begin at the wrong place. */
+static void only_the_last_packet_may_be_short(void **state)
+{
+	enum { SHORT = FAR_LEN - 8 };
+	static uint8_t bytes[2][FAR_LEN], description[SHM_FAR_BYTES_MAX], to[2 * FAR_LEN];
+
+	for (unsigned last = 0; last < 2; last++) {
+		struct pkt pkts[2];
+		struct shm_far far = {.here_count = 0};
+		uint64_t count;
+		uint32_t len;
+
+		for (unsigned i = 0; i < 2; i++)
+			pkts[i] = (struct pkt){.data = bytes[i],
+					       .len = i == last ? SHORT : FAR_LEN,
+					       .far_at = FAR_AT,
+					       .far_bytes = PKT_FAR_BYTES_MIN - 8};
+		assert_int_equal(shm_far_describe(description, pkts, 2, &len, &count), 2);
+		assert_int_equal(shm_far_lay_out(description, len, FAR_LEN, to, sizeof(to), &far), last ? FAR_LEN + SHORT : 0);
+		assert_int_equal(far.here_count, last ? 2 : 0);
+	}
+}
+
 /* Trains are read together, and one that cannot be read does not take the others with it. */
 static void one_that_is_not_there_is_lost_alone(void **state)
 {
@@ -647,6 +670,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_packets_leave_out_is_read_where_it_is),
 		cmocka_unit_test(a_large_packet_may_leave_out_little),
+		cmocka_unit_test(only_the_last_packet_may_be_short),
 		cmocka_unit_test(one_that_is_not_there_is_lost_alone),
 		cmocka_unit_test(what_is_not_there_is_lost),
 		cmocka_unit_test(what_is_revoked_is_lost),

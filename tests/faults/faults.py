@@ -212,5 +212,9 @@ FAULTS = [
     Fault("distant_reads_wait_for_round_trips", "read_pairs_came", "r->whole_left = r->whole_next;", ";", "sim/rocev2_read_pairs_test"),
     Fault("a_long_way_is_tried_again_as_often", "read_pairs_came", "r->whole_next * 2", "r->whole_next", "sim/rocev2_read_pairs_test"),
     Fault("timeout_of_a_path_that_came_back", "path_rtt_sample", " || pair->rto_down", "", "unit/path_rtt_test"),
+    Fault("a_connection_is_for_many_rings", "group_ring_offered", " || g->ring_of[client] >= 0", "", "unit/group_ring_test"),
+    Fault("packets_behind_a_short_one", "lay_out", "ended = len < segment;", ";", "unit/shm_far_test"),
+    Fault("ipv4_lane_of_any_address", "is_socket_of_lane", "a.v4.sin_addr.s_addr == wanted.v4.sin_addr.s_addr", "true", "unit/group_socks_test"),
+    Fault("ipv6_lane_of_any_address", "is_socket_of_lane", "!memcmp(&a.v6.sin6_addr, &wanted.v6.sin6_addr, 16)", "true", "unit/group_socks_test"),
     Fault("lost_ring_is_read", "shm_free_out", "shm_set_revocations(&r->putter, UINT64_MAX);", "", "unit/shm_far_test"),
 ]
