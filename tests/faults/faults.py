@@ -216,5 +216,6 @@ FAULTS = [
     Fault("packets_behind_a_short_one", "lay_out", "ended = len < segment;", ";", "unit/shm_far_test"),
     Fault("ipv4_lane_of_any_address", "is_socket_of_lane", "a.v4.sin_addr.s_addr == wanted.v4.sin_addr.s_addr", "true", "unit/group_socks_test"),
     Fault("ipv6_lane_of_any_address", "is_socket_of_lane", "!memcmp(&a.v6.sin6_addr, &wanted.v6.sin6_addr, 16)", "true", "unit/group_socks_test"),
+    Fault("read_is_repeated_behind_the_last_nak", "ends_peer", "aeth_kind(syndrome) == AETH_NAK", "false", "sim/rocev2_rc_remote_errors_test"),
     Fault("lost_ring_is_read", "shm_free_out", "shm_set_revocations(&r->putter, UINT64_MAX);", "", "unit/shm_far_test"),
 ]

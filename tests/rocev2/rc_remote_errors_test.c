@@ -308,6 +308,32 @@ static void region_that_goes_away_midway_is_not_touched(void **state)
 	}
 }
 
+/*
+ * The peer's queue pair has ended with its NAK, and answers no READ again whose response was lost. The READ fails with what the NAK
+ * says, at once: repeating it would only use up the retries.
+ */
+static void a_read_without_an_answer_fails_with_the_nak_behind_it(void **state)
+{
+	for (int retries = 0; retries <= 7; retries += 7) {
+		struct duo_options o = duo_options();
+		struct sim s;
+		struct duo_wr r, w;
+
+		o.retry_cnt = (uint8_t)retries;
+		s = sim_start(&o);
+		r = duo_read_wr(1, s.abuf, 0, 100, s.bbuf, 0);
+		w = duo_write_wr(2, s.abuf, 0, 8, s.bbuf, BUF_BYTES);
+		duo_drop(s.duo, DUO_B, OP_RC_READ_RESPONSE_ONLY, 0);
+		assert_true(duo_post(s.a, &r));
+		assert_true(duo_post(s.a, &w));
+		duo_run_for(s.duo, 10 * DUO_LATENCY_NS);
+		duo_expect(s.duo, &s.a->sent, 1, WC_REM_ACCESS_ERR);
+		duo_expect(s.duo, &s.a->sent, 2, WC_WR_FLUSH_ERR);
+		assert_int_equal(duo_count(s.duo, DUO_A, OP_RC_READ_REQUEST), 1);
+		sim_end(&s);
+	}
+}
+
 /* IBTA C9-88: a request without data needs no key. */
 static void empty_write_and_read_need_no_key(void **state)
 {
@@ -608,6 +634,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(region_of_another_pd_is_an_access_error),
 	cmocka_unit_test(region_that_is_gone_is_an_access_error),
 	cmocka_unit_test(region_that_goes_away_midway_is_not_touched),
+	cmocka_unit_test(a_read_without_an_answer_fails_with_the_nak_behind_it),
 	cmocka_unit_test(empty_write_and_read_need_no_key),
 	cmocka_unit_test(misaligned_atomic_is_an_invalid_request),
 	cmocka_unit_test(too_many_reads_are_an_invalid_request),

@@ -177,13 +177,22 @@ static void nak(struct transport *tp, struct qp *qp, uint8_t code, uint64_t now_
 	}
 }
 
+/*
+ * Whether a NAK is the last packet of a queue pair that goes to ERR (IBTA 9.9.3). A READ before it that has no answer yet gets none any
+ * more. So it fails with what the peer says of its end, and not when its retries are used up (our choice).
+ */
+static bool ends_peer(uint8_t syndrome)
+{
+	return aeth_kind(syndrome) == AETH_NAK && aeth_value(syndrome) != NAK_PSN_SEQUENCE;
+}
+
 static void acknowledge_input(struct transport *tp, struct qp *qp, uint32_t psn, uint8_t syndrome,
 			      uint64_t now_ns)
 {
 	uint32_t before = offset(&qp->gbn->req, psn);
 	bool ack = aeth_kind(syndrome) == AETH_ACK;
 
-	if (!acknowledge(tp, qp, ack ? before + 1 : before, now_ns)) {
+	if (!acknowledge(tp, qp, ack ? before + 1 : before, now_ns) && !ends_peer(syndrome)) {
 		responses_lost(tp, qp, now_ns);
 		return;
 	}
