@@ -217,5 +217,6 @@ FAULTS = [
     Fault("ipv4_lane_of_any_address", "is_socket_of_lane", "a.v4.sin_addr.s_addr == wanted.v4.sin_addr.s_addr", "true", "unit/group_socks_test"),
     Fault("ipv6_lane_of_any_address", "is_socket_of_lane", "!memcmp(&a.v6.sin6_addr, &wanted.v6.sin6_addr, 16)", "true", "unit/group_socks_test"),
     Fault("read_is_repeated_behind_the_last_nak", "ends_peer", "aeth_kind(syndrome) == AETH_NAK", "false", "sim/rocev2_rc_remote_errors_test"),
+    Fault("nak_before_the_responses_before_it", "send_some", "if (!tx_outstanding(&s->tx))\n", "if (true)\n", "sim/veroce_reads_before_errors_test"),
     Fault("lost_ring_is_read", "shm_free_out", "shm_set_revocations(&r->putter, UINT64_MAX);", "", "unit/shm_far_test"),
 ]

@@ -60,11 +60,51 @@ static void answers_that_are_lost_are_repeated_before_a_mistake_is_told(void **s
 	}
 }
 
+/* A region that goes between a READ and its answer is a mistake, too. */
+static void reads_before_one_whose_region_is_gone_are_answered(void **state)
+{
+	for (int loss = 0; loss < 3; loss++) {
+		struct veroce_options v = veroce_options();
+		struct duo_options o = duo_options();
+		struct duo_buf *gone;
+		struct duo_wr first, second;
+		struct sim s;
+
+		v.loss = (enum veroce_loss)loss;
+		v.rx_window = 128;
+		o.mtu = 256;
+		s = veroce_start_sim(&v, &o, 1);
+		gone = duo_buf(s.b->host, 2 * o.mtu, ALL_ACCESS);
+		/* More packets than the window has. */
+		first = duo_read_wr(1, s.abuf, 0, BUF_BYTES - 2 * o.mtu, s.bbuf, 0);
+		second = duo_read_wr(2, s.abuf, BUF_BYTES - 2 * o.mtu, 2 * o.mtu, gone, 0);
+		duo_rule(s.duo, (struct duo_rule){.from = DUO_B,
+						  .opcode = DUO_ANY,
+						  .nth = DUO_ANY,
+						  .match = is_first_response,
+						  .fate = DUO_DROP});
+		assert_true(duo_post(s.a, &first));
+		assert_true(duo_post(s.a, &second));
+		while (!duo_count(s.duo, DUO_B, OP_RC_READ_RESPONSE_FIRST))
+			duo_run_for(s.duo, 100);
+		assert_int_equal(duo_count(s.duo, DUO_B, OP_RC_READ_RESPONSE_LAST), 0);
+		assert_int_equal(duo_count(s.duo, DUO_A, OP_RC_READ_REQUEST), 2);
+		duo_buf_free(gone);
+		duo_idle(s.duo);
+		duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
+		duo_expect(s.duo, &s.a->sent, 2, WC_REM_ACCESS_ERR);
+		assert_memory_equal(s.abuf->p, s.bbuf->p, first.sge[0].len);
+		assert_int_equal(qp_state(s.b->qp), QPS_ERR);
+		sim_end(&s);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(reads_before_a_mistake_are_answered),
 		cmocka_unit_test(answers_that_are_lost_are_repeated_before_a_mistake_is_told),
+		cmocka_unit_test(reads_before_one_whose_region_is_gone_are_answered),
 	};
 
 	duo_fail_hook = sim_fail;

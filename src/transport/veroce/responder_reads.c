@@ -281,7 +281,8 @@ static int32_t ask(struct transport *tp, struct qp *qp, uint32_t psn, uint32_t p
 	veroce_stamp(qp, &p, path, now_ns);
 	len = veroce_encode_headers(out, &p) + ICRC_LEN;
 	tx_commit(&tp->tx, flow, qp->dest_qpn, len);
-	if (!w->asked_ns) {
+	/* The oldest: a probe may have been for a later one. */
+	if (!w->asked_ns || psn_diff(psn, w->asked_psn) < 0) {
 		w->asked_ns = now_ns;
 		w->asked_psn = psn;
 	}
@@ -313,7 +314,7 @@ void responder_reads_answered(struct transport *tp, struct qp *qp, const struct 
 	if (!tx_is_outstanding(tx, w->asked_psn) ||
 	    tx_record(tx, w->asked_psn)->state == TX_ACKED)
 		w->asked_ns = 0; /* the requester has it */
-	else if (is_answer(qp, p, now_ns))
+	else if (w->asked_psn == tx->una && is_answer(qp, p, now_ns))
 		region_gone(tp, qp, tx_record(tx, w->asked_psn)->item);
 }
 
@@ -374,7 +375,9 @@ static int send_some(struct transport *tp, struct qp *qp, uint32_t *budget, uint
 	if (len < 0 && again)
 		len = ask(tp, qp, psn, (uint32_t)path, now_ns);
 	if (len < 0) {
-		region_gone(tp, qp, r);
+		/* Those before it come first: the NAK ends the connection (veRoCE 11). */
+		if (!tx_outstanding(&s->tx))
+			region_gone(tp, qp, r);
 		return -1;
 	}
 	if (!len)

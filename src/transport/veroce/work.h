@@ -83,7 +83,7 @@ struct veroce_work {
 	uint32_t asked_psn;    /* of R: lost, and its region is gone */
 	bool unheard;          /* the peer did not answer our responses: they wait */
 	bool fatal;            /* the NAK that is due is this QP's last packet ... */
-	bool cut_short;        /* ... even if responses are under way */
+	bool cut_short;        /* ... even if responses are due, which cannot be given */
 
 	/* control packets */
 	bool rtt_reply;        /* rtt is to be sent back */
