@@ -191,7 +191,7 @@ struct responder {
 	bool nak_pending;
 	uint8_t nak_syndrome;
 	uint32_t nak_psn;    /* NAK_AT_EPSN, or of the last answer: it differs where a READ response cannot be sent any more, or it is an ACK */
-	bool fatal;          /* the pending NAK is this QP's last packet */
+	uint8_t fatal;       /* enum rx_verdict: the pending answer is this QP's last packet, for this; 0: it is not */
 	uint8_t res_head;    /* free-running; [res_emit, res_head) may have responses to send */
 	uint8_t res_emit;
 	uint8_t res_count;   /* valid entries before res_head, at most max_dest_rd_atomic */

@@ -60,6 +60,31 @@ static void answers_that_are_lost_are_repeated_before_a_mistake_is_told(void **s
 	}
 }
 
+/* A program that destroys the queue pair for the event does not take the NAK away from its peer. */
+static void the_event_of_a_mistake_comes_when_the_nak_has_left(void **state)
+{
+	struct veroce_options v = veroce_options();
+	struct duo_options o = duo_options();
+	struct sim s = veroce_start_sim(&v, &o, 1);
+	struct duo_wr r = duo_read_wr(1, s.abuf, 0, 3 * o.mtu, s.bbuf, 0);
+	struct duo_wr bad = duo_write_wr(2, s.abuf, 0, 10, s.bbuf, BUF_BYTES);
+
+	duo_rule(s.duo, (struct duo_rule){.from = DUO_B,
+					  .opcode = DUO_ANY,
+					  .nth = DUO_ANY,
+					  .match = is_first_response,
+					  .fate = DUO_DROP});
+	assert_true(duo_post(s.a, &r));
+	assert_true(duo_post(s.a, &bad));
+	while (!duo_had_event(s.b->host, EVENT_QP_ACCESS_ERR, s.b))
+		duo_run_for(s.duo, 100);
+	duo_qp_destroy(s.b);
+	duo_idle(s.duo);
+	duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
+	duo_expect(s.duo, &s.a->sent, 2, WC_REM_ACCESS_ERR);
+	sim_end(&s);
+}
+
 /* A region that goes between a READ and its answer is a mistake, too. */
 static void reads_before_one_whose_region_is_gone_are_answered(void **state)
 {
@@ -104,6 +129,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(reads_before_a_mistake_are_answered),
 		cmocka_unit_test(answers_that_are_lost_are_repeated_before_a_mistake_is_told),
+		cmocka_unit_test(the_event_of_a_mistake_comes_when_the_nak_has_left),
 		cmocka_unit_test(reads_before_one_whose_region_is_gone_are_answered),
 	};
 

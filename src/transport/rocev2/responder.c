@@ -44,7 +44,10 @@ static void schedule_ack(struct transport *tp, struct qp *qp, uint64_t now_ns)
 	ack_schedule(tp, qp, rsp->unacked >= QP_ACK_NOW_PACKETS ? ACK_NOW : ACK_HELD, now_ns);
 }
 
-/* The QP sends one last answer and goes to ERR (IBTA 9.9.3: class B, C and J). */
+/*
+ * The QP sends one last answer and goes to ERR (IBTA 9.9.3: class B, C and J). The program hears of it then: it may destroy the QP at
+ * once, and the answer is still owed.
+ */
 static void fatal(struct transport *tp, struct qp *qp, enum rx_verdict v, uint64_t now_ns)
 {
 	const struct rx_consequence *c = &rx_consequences[v];
@@ -53,8 +56,7 @@ static void fatal(struct transport *tp, struct qp *qp, enum rx_verdict v, uint64
 		message_fail(tp, qp, c->recv_status, now_ns);
 	if (qp_get_state(qp) == QPS_ERR)
 		return;
-	qp_raise(tp, qp, c->event);
-	qp->gbn->rsp.fatal = true;
+	qp->gbn->rsp.fatal = (uint8_t)v;
 	schedule_nak(tp, qp, c->syndrome);
 }
 
@@ -418,8 +420,10 @@ static bool send_pending_nak(struct transport *tp, struct qp *qp, uint64_t now_n
 	rsp->ack_pending = false; /* a NAK acknowledges everything before it */
 	rsp->unacked = 0;
 	list_remove(&qp->held);
-	if (rsp->fatal)
+	if (rsp->fatal) {
+		qp_raise(tp, qp, rx_consequences[rsp->fatal].event);
 		qp_to_error(tp, qp, now_ns);
+	}
 	return true;
 }
 

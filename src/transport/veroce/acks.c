@@ -417,8 +417,10 @@ static bool send_nak(struct transport *tp, struct qp *qp, struct receiver *in, u
 		return false;
 	in->nak_due = false;
 	message_answered(tp, in->nak_syndrome);
-	if (qp->veroce->w->fatal)
+	if (qp->veroce->w->fatal) {
+		qp_raise(tp, qp, rx_consequences[qp->veroce->w->fatal].event);
 		qp_to_error(tp, qp, now_ns);
+	}
 	return true;
 }
 

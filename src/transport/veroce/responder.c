@@ -200,7 +200,10 @@ static bool follows(const struct veroce *vr, const struct veroce_packet *p)
 
 /* ---- in order -------------------------------------------------------------------------------------- */
 
-/* The QP sends one last answer, to a packet with those flags, and goes to ERR (IBTA 9.9.3). */
+/*
+ * The QP sends one last answer, to a packet with those flags, and goes to ERR (IBTA 9.9.3). The program hears of it then: it may destroy
+ * the QP at once, and the answer is still owed.
+ */
 static void fatal(struct transport *tp, struct qp *qp, uint32_t flags, enum rx_verdict v,
 		  uint64_t now_ns)
 {
@@ -217,8 +220,7 @@ static void fatal(struct transport *tp, struct qp *qp, uint32_t flags, enum rx_v
 	}
 	if (qp_get_state(qp) == QPS_ERR)
 		return;
-	qp_raise(tp, qp, c->event);
-	vr->w->fatal = true;
+	vr->w->fatal = (uint8_t)v;
 	acks_nak(tp, qp, in, in->rx.epsn, c->syndrome);
 	if (aeth_kind(c->syndrome) == AETH_ACK) {
 		in->amsn = psn_add(in->amsn, 1);

@@ -247,9 +247,8 @@ static void region_gone(struct transport *tp, struct qp *qp, uint32_t r)
 {
 	struct veroce *vr = qp->veroce;
 
-	vr->w->fatal = true;
+	vr->w->fatal = RX_ACCESS;
 	vr->w->cut_short = true;
-	qp_raise(tp, qp, EVENT_QP_ACCESS_ERR);
 	acks_nak(tp, qp, &vr->w->q_in, slot(qp, r)->psn_start, AETH_NAK | NAK_REMOTE_ACCESS);
 }
 

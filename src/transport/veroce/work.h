@@ -82,7 +82,7 @@ struct veroce_work {
 	uint64_t asked_ns;     /* when the peer was first asked for asked_psn; 0: nothing is asked */
 	uint32_t asked_psn;    /* of R: lost, and its region is gone */
 	bool unheard;          /* the peer did not answer our responses: they wait */
-	bool fatal;            /* the NAK that is due is this QP's last packet ... */
+	uint8_t fatal;         /* enum rx_verdict: the answer that is due is this QP's last packet, for this ... */
 	bool cut_short;        /* ... even if responses are due, which cannot be given */
 
 	/* control packets */
