@@ -192,6 +192,13 @@ free_r:
 	return explain(err, why, why_bytes);
 }
 
+void raw_set_gids(struct io *io, const struct raw_gid *gids, size_t count)
+{
+	struct raw *r = (struct raw *)io;
+
+	raw_routes_set(&r->routes, r->fd, gids, count);
+}
+
 static void raw_close(struct io *io)
 {
 	struct raw *r = (struct raw *)io;

@@ -42,12 +42,18 @@ static void interface_read(struct raw_interface *i, int fd, uint32_t ifindex)
 
 int raw_routes_open(struct raw_routes *t, int fd, const struct io_gid *gids, size_t count)
 {
-	memset(t, 0, sizeof(*t));
 	t->neighbour_fd = neighbour_open();
 	if (t->neighbour_fd < 0)
 		return t->neighbour_fd;
+	raw_routes_set(t, fd, gids, count);
+	return 0;
+}
+
+void raw_routes_set(struct raw_routes *t, int fd, const struct raw_gid *gids, size_t count)
+{
+	memset(t->kept, 0, sizeof(t->kept));
 	t->loopback = if_nametoindex("lo");
-	for (; t->gid_count < count && t->gid_count < IO_GIDS_MAX; t->gid_count++) {
+	for (t->gid_count = 0; t->gid_count < count && t->gid_count < IO_GIDS_MAX; t->gid_count++) {
 		struct raw_interface *i = &t->interfaces[t->gid_count];
 
 		t->gids[t->gid_count] = gids[t->gid_count];
@@ -55,7 +61,6 @@ int raw_routes_open(struct raw_routes *t, int fd, const struct io_gid *gids, siz
 		if (i->is_loopback)
 			t->loopback = i->ifindex;
 	}
-	return 0;
 }
 
 void raw_routes_close(struct raw_routes *t)

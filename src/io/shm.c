@@ -90,6 +90,20 @@ static bool is_within_host(const struct shm *s, const struct flow *f)
 	return is_own_address(s, f->src) && is_own_address(s, f->dst);
 }
 
+/* Each ring's flow is judged anew: the next train brings it along. Of those that come, the judgement is all that changes. */
+void shm_set_addresses(struct io *io, const uint8_t (*addresses)[16], size_t count)
+{
+	struct shm *s = of(io);
+
+	assert(count <= SHM_ADDRESSES_MAX);
+	memcpy(s->config.addresses, addresses, count * sizeof(addresses[0]));
+	s->config.address_count = count;
+	for (unsigned i = 0; i < SHM_SLOTS; i++) {
+		s->out[i].putter.has_flow = false;
+		s->in[i].foreign = s->in[i].taker.has_flow && !is_within_host(s, &s->in[i].taker.flow);
+	}
+}
+
 /* ---- send ---- */
 
 int shm_next_wanted(struct io *io)
@@ -472,13 +486,13 @@ static enum shm_verdict take_train(struct shm *s, struct ring_in *r, bool *far)
 
 	if (v != SHM_DONE)
 		return v;
-	/* Its flow is the peer's word, too. */
-	if (t.new_flow && !is_within_host(s, &r->taker.flow))
-		return SHM_BAD;
+	/* Its flow is the peer's word, too; but who has heard of an address before us is no liar. */
+	if (t.new_flow)
+		r->foreign = !is_within_host(s, &r->taker.flow);
 	r->taker.flow.neighbour = (uint8_t)(1 + (r - s->in));
 	if (t.far && !shm_lay_out(s, &t, to))
 		return SHM_BAD;
-	if (!is_for_us(s, to, t.segment)) {
+	if (r->foreign || !is_for_us(s, to, t.segment)) {
 		if (t.far)
 			shm_forget_last(s);
 		c->shm_dropped++;

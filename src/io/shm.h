@@ -66,6 +66,9 @@ struct shm_placer {
 /* *Takes* lower on success. 0 or a negative errno. */
 int shm_open_io(struct io **, struct io *lower, const struct shm_config *);
 
+/* The host's addresses have changed: at most SHM_ADDRESSES_MAX, in GID form. What is in rings already is received all the same. */
+__attribute__((cold)) void shm_set_addresses(struct io *, const uint8_t (*addresses)[16], size_t count);
+
 /*
  * Packets with another count of revocations (struct pkt_far) must not be taken any more, and nothing that they left out is read any
  * more when it returns. That takes as long as the peers read; the dead are not waited for, and who reads for half a second is not either, and is sent

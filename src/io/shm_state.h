@@ -69,6 +69,7 @@ struct ring_in {
 	bool mine;    /* the memory is that of the ring to ourselves */
 	bool begun;   /* the sockets hold nothing older */
 	bool ending;  /* its process has ended */
+	bool foreign; /* the taker's flow is not between addresses of this host, or not yet: its packets are dropped */
 	uint32_t ended; /* so many records were taken since then */
 	uint32_t looks, vain; /* before it begins */
 	uint32_t vain_bells;

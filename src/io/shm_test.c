@@ -620,12 +620,40 @@ static void packets_of_others_are_not_taken(void **state)
 		assert_int_equal(shm_take_ring(b->io, A, getpid(), given), 0);
 		put_raw(m, from_afar ? B : C, from_afar ? &outward : &within);
 		expect_nothing(b);
-		assert_int_equal(b->counters.shm_dropped, !from_afar);
-		assert_int_equal(b->counters.shm_broken, from_afar);
+		assert_int_equal(b->counters.shm_dropped, 1);
+		assert_int_equal(b->counters.shm_broken, 0);
 		munmap(m, SHM_MEMORY_BYTES);
 		end_free(a);
 		end_free(b);
 	}
+}
+
+/* An address goes and returns; the two ends hear of it one after the other. */
+static void packets_follow_the_hosts_addresses(void **state)
+{
+	struct end *a = end_new(A), *b = end_new(B);
+	const uint8_t(*own)[16] = (const uint8_t(*)[16])within.dst;
+
+	connect_ends(a, A, b, B);
+	send(a, B, 0, 2);
+	expect(b, 0, 2);
+	shm_set_addresses(b->io, own, 0);
+	send(a, B, 2, 1);
+	expect_nothing(b);
+	assert_int_equal(b->counters.shm_dropped, 1);
+	shm_set_addresses(a->io, own, 0);
+	send(a, B, 3, 1);
+	assert_int_equal(a->lower->sent, 1);
+	shm_set_addresses(a->io, own, 1);
+	send(a, B, 4, 1);
+	expect_nothing(b);
+	shm_set_addresses(b->io, own, 1);
+	send(a, B, 5, 1);
+	expect(b, 5, 1);
+	assert_int_equal(a->lower->sent, 1);
+	assert_int_equal(a->counters.shm_broken + b->counters.shm_broken, 0);
+	end_free(a);
+	end_free(b);
 }
 
 static void a_bell_that_rings_for_ever_is_not_heard_for_ever(void **state)
@@ -759,6 +787,7 @@ int main(void)
 		cmocka_unit_test(nonsense_ends_that_ring_alone),
 		cmocka_unit_test(a_ring_without_an_end_is_left),
 		cmocka_unit_test(packets_of_others_are_not_taken),
+		cmocka_unit_test(packets_follow_the_hosts_addresses),
 		cmocka_unit_test(a_bell_that_rings_for_ever_is_not_heard_for_ever),
 		cmocka_unit_test(what_is_no_ring_is_refused),
 		cmocka_unit_test(a_killed_process_leaves_no_gap),

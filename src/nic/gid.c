@@ -65,6 +65,17 @@ bool nic_is_local(const struct nic *nic, const uint8_t gid[16])
 	return false;
 }
 
+void nic_set_gids(struct nic *nic, const struct nic_gid *gids, uint32_t count)
+{
+	memset(nic->gids, 0, sizeof(nic->gids));
+	nic->gid_count = count < NIC_GIDS_MAX ? count : NIC_GIDS_MAX;
+	memcpy(nic->gids, gids, nic->gid_count * sizeof(gids[0]));
+	for (uint32_t i = 0; i <= nic->qps_mask; i++)
+		for (struct qp *qp = nic->qps[i]; qp; qp = qp->table_next)
+			qp->local = qp->av.is_global && nic_is_local(nic, qp->flow.src) && nic_is_local(nic, qp->flow.dst);
+	nic->tp.qp_changes++;
+}
+
 uint32_t nic_active_mtu(const struct nic *nic)
 {
 	uint32_t least = UINT32_MAX;

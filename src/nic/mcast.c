@@ -137,6 +137,18 @@ bool nic_mcast_has(const struct nic *nic, const uint8_t gid[16])
 	return find(nic, gid);
 }
 
+bool nic_mcast_group(const struct nic *nic, uint32_t n, uint8_t gid[16])
+{
+	struct list *l = nic->groups.next;
+
+	while (n-- && l != &nic->groups)
+		l = l->next;
+	if (l == &nic->groups)
+		return false;
+	memcpy(gid, container_of(l, struct mcast_group, link)->gid, sizeof(((struct mcast_group *)0)->gid));
+	return true;
+}
+
 /*
  * IBTA 10.5.2.1: each attached QP judges for itself, as with a packet to it alone, and what one lacks is no other's
  * affair. A QPN of a multicast comes to a group's address only (IBTA 9.6.1.2.3).

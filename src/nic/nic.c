@@ -51,9 +51,8 @@ struct nic *nic_create(const struct nic_config *c)
 	half[0] = siphash_u64(c->secret, 0);
 	half[1] = siphash_u64(c->secret, 1);
 	memcpy(nic->qpn_secret, half, sizeof(half));
-	nic->gid_count = c->gid_count < NIC_GIDS_MAX ? c->gid_count : NIC_GIDS_MAX;
-	memcpy(nic->gids, c->gids, nic->gid_count * sizeof(nic->gids[0]));
 	qp_table_init(nic);
+	nic_set_gids(nic, c->gids, c->gid_count);
 	nic->own_arena = !c->tx_arena;
 	nic->tp.tx.arena = c->tx_arena ? c->tx_arena : alloc_get(&c->alloc, TX_ARENA_BYTES);
 	if (!nic->tp.tx.arena)

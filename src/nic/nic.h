@@ -375,6 +375,8 @@ int nic_mcast_attach(struct nic *, struct qp *, const uint8_t gid[16]);
 int nic_mcast_detach(struct nic *, struct qp *, const uint8_t gid[16]); /* -EINVAL: it is not attached */
 /* Whether a QP is attached to the group. */
 bool nic_mcast_has(const struct nic *, const uint8_t gid[16]);
+/* The groups that QPs are attached to, counted from 0; false: no more. */
+bool nic_mcast_group(const struct nic *, uint32_t n, uint8_t gid[16]);
 /* How many groups a QP is attached to. */
 uint32_t nic_qp_groups(const struct qp *);
 /* An IPv6 multicast address, or ::ffff:a.b.c.d of an IPv4 one. */
@@ -391,6 +393,11 @@ enum qp_state qp_state(const struct qp *);
  * *ip_mtu gets the interface's MTU, or 65535 for an address of this host. A UD address handle is just this flow.
  */
 int nic_resolve(const struct nic *, const struct ah_attr *, struct flow *out, uint32_t *ip_mtu);
+/*
+ * Another GID table, from now on. What was resolved before stays as it was: a QP whose source address has gone sends by it, as
+ * an adapter does, and lives again when the address returns.
+ */
+void nic_set_gids(struct nic *, const struct nic_gid *, uint32_t count);
 /* The GID table: -EINVAL outside it; an empty slot is all zero. */
 int nic_gid(const struct nic *, uint32_t index, struct nic_gid *out);
 uint32_t nic_gid_count(const struct nic *);

@@ -214,12 +214,43 @@ static void reports_say_where_queue_pairs_lead(void **state)
 	}
 }
 
+/* Memory takes packets between the host's own addresses alone, as they are now. */
+static void a_queue_pair_is_near_while_the_host_has_its_addresses(void **state)
+{
+	struct nic_config *c = calloc(1, sizeof(*c));
+	struct fixture f = qp_in_init(QPT_RC, c);
+	struct nic_neighbours n = {.slots = {UINT64_MAX, UINT64_MAX}};
+	struct nic_gid gone = {0}, entry;
+	struct qp_attr a = peer();
+	struct nic_qp_report r;
+	uint64_t changes;
+
+	a.av.dgid[15] = 1;
+	assert_int_equal(nic_qp_modify(f.nic, f.qp, &a, peer_mask(QPT_RC), 0), 0);
+	nic_set_neighbours(f.nic, &n);
+	for (int there = 0; there < 2; there++) {
+		struct nic_gid gids[2] = {gone, there ? c->gids[1] : gone};
+
+		changes = nic_qp_changes(f.nic);
+		nic_set_gids(f.nic, gids, 2);
+		assert_true(nic_qp_changes(f.nic) != changes);
+		assert_int_equal(nic_report_qps(f.nic, &r, 1), 1);
+		assert_int_equal(r.way, there ? NIC_WAY_MEMORY : NIC_WAY_PACKETS);
+		assert_int_equal(nic_gid(f.nic, 1, &entry), 0);
+		assert_memory_equal(entry.raw, gids[1].raw, 16);
+		assert_int_equal(nic_resolve(f.nic, &a.av, &(struct flow){0}, NULL), there ? 0 : -EINVAL);
+	}
+	nic_destroy(f.nic);
+	free(c);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(modify_changes_nothing_without_memory),
 		cmocka_unit_test(more_reads_than_there_is_memory_for_change_nothing),
 		cmocka_unit_test(reports_say_where_queue_pairs_lead),
+		cmocka_unit_test(a_queue_pair_is_near_while_the_host_has_its_addresses),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
