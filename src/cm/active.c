@@ -78,13 +78,12 @@ static void write_req(struct conn *c, const struct cm_param *param)
 int active_connect(struct cm_id *id, const struct cm_param *param, uint64_t now_ns)
 {
 	struct cm *cm = id->cm;
-	struct flow flow = {.ifindex = id->remote.ifindex, .ttl = CM_HOP_LIMIT, .tos = id->tos};
+	struct flow flow = {.ttl = CM_HOP_LIMIT, .tos = id->tos};
 	struct conn *c;
 
 	if (param->data_len > CM_REQ_PRIVATE)
 		return -EINVAL;
-	memcpy(flow.src, id->local.ip, sizeof(flow.src));
-	memcpy(flow.dst, id->remote.ip, sizeof(flow.dst));
+	id_address(id, &flow);
 	c = conn_create(cm, id, &flow);
 	if (!c)
 		return -ENOMEM;
@@ -96,7 +95,7 @@ int active_connect(struct cm_id *id, const struct cm_param *param, uint64_t now_
 	c->initiator_depth = param->initiator_depth;
 	c->retry_count = at_most(param->retry_count, 7);
 	c->rnr_retry_count = at_most(param->rnr_retry_count, 7);
-	c->mtu = path_mtu_code(cm, id->gid_index, id->remote.ip);
+	c->mtu = path_mtu_code(cm, id->gid_index, flow.dst);
 	c->ack_timeout = id->ack_timeout;
 	c->traffic_class = id->tos;
 	c->flow_label = flow_label_of(id->local.port, id->remote.port);

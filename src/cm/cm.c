@@ -26,8 +26,7 @@ struct cm *cm_create(const struct cm_config *c)
 	cm->next_comm_id = (uint32_t)siphash_u64(c->secret, 5);
 	cm->slot = c->slot;
 	cm->ca_guid = c->ca_guid;
-	cm->gid_count = c->gid_count < NIC_GIDS_MAX ? c->gid_count : NIC_GIDS_MAX;
-	memcpy(cm->gids, c->gids, cm->gid_count * sizeof(cm->gids[0]));
+	cm_set_gids(cm, c->gids, c->gid_count);
 	cm->port_first = c->port_first;
 	cm->port_last = c->port_last;
 	cm->registry = (struct registry){.page = c->registry, .slot = c->slot, .lives = c->lives, .ctx = c->lives_ctx,

@@ -58,8 +58,10 @@ enum cm_event_type {
 	CM_REJECTED = 8,
 	CM_ESTABLISHED = 9,
 	CM_DISCONNECTED = 10,
+	CM_DEVICE_REMOVAL = 11,
 	CM_MULTICAST_JOIN = 12,
 	CM_MULTICAST_ERROR = 13,
+	CM_ADDR_CHANGE = 14,
 	CM_TIMEWAIT_EXIT = 15,
 	CM_USER = 18,     /* these two a program tells itself */
 	CM_INTERNAL = 19
@@ -188,6 +190,14 @@ struct cm *cm_create(const struct cm_config *);
 /* Sends nothing; channels and ids are destroyed with it. */
 void cm_destroy(struct cm *);
 
+/* Another GID table, from now on: the nic's. Ids keep the addresses that they have. */
+void cm_set_gids(struct cm *, const struct nic_gid *, uint32_t count);
+/*
+ * Something happened to a network interface, which the ids that have one of its GIDs are told of: CM_DEVICE_REMOVAL, it is no
+ * more; CM_ADDR_CHANGE, it has another link-layer address.
+ */
+void cm_tell_interface(struct cm *, uint32_t ifindex, enum cm_event_type);
+
 /* Destroys all ids, with a DREQ or REJ to their peers: the program ends. */
 void cm_hang_up(struct cm *, uint64_t now_ns);
 
@@ -280,16 +290,16 @@ struct cm_id *cm_id_find(const struct cm *, uint32_t number); /* or NULL */
 struct cm_channel *cm_id_channel(const struct cm_id *);
 
 /*
- * Binds an id that is not bound yet. Port 0: one is drawn. -EINVAL: it is bound; -EADDRNOTAVAIL: the address is not one
- * of this host, or another id has the port, and one of the two binds the wildcard; -EADDRINUSE: another id has the port
- * on the same address.
- * The device is known afterwards, except with the wildcard, and with a loopback address where the host has others.
+ * Binds an id that is not bound yet. Port 0: one is drawn. A loopback address is one of this host where the device has others.
+ * -EINVAL: it is bound; -EADDRNOTAVAIL: the address is not one of this host, or another id has the port, and one of the two
+ * binds the wildcard; -EADDRINUSE: another id has the port on the same address.
+ * The device is known afterwards, except with the wildcard, and with a loopback address where the device has others.
  */
 int cm_id_bind(struct cm_id *, const struct cm_addr *);
 /*
- * Resolves the destination's address: `src` is the local address for it, from the host's routing. -ENODEV:
- * `src` is not among the GIDs; and as cm_id_bind(), which is called first if the id is not bound. An event reports
- * the result.
+ * Resolves the destination's address: `src` is the local address for it, from the host's routing. A loopback address that is
+ * no GID, or not the only one, stands for the device's own, and packets go from that to itself. -ENODEV: `src` is not among the
+ * GIDs; and as cm_id_bind(), which is called first if the id is not bound. An event reports the result.
  */
 int cm_id_resolve_addr(struct cm_id *, const struct cm_addr *src, const struct cm_addr *dst);
 /* The caller has found no route to the destination: what the call returns then. -EINVAL as cm_id_resolve_addr(), else status. */
@@ -351,6 +361,7 @@ int cm_id_qp_attr(const struct cm_id *, struct qp_attr *attr, uint32_t *mask);
 struct cm_id_info {
 	enum cm_space space;
 	struct cm_addr local, remote; /* as far as they are known */
+	uint8_t sgid[16], dgid[16];   /* likewise: the same addresses, unless they are loopback's, which the device does not have */
 	int gid_index;  /* -1: no device yet */
 	bool resolved;  /* there is a route */
 	bool asked;     /* this end sent the request */

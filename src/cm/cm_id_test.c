@@ -160,6 +160,87 @@ static void a_loopback_address_names_no_device_where_there_are_others(void **sta
 	assert_int_equal(device_after_bind("\x7f\0\0\x01"), 0);
 }
 
+static size_t events_of(enum cm_event_type type)
+{
+	struct cm_event e;
+	size_t n = 0;
+
+	while (cm_channel_take_event(w.ends[SERVER].channel, &e))
+		n += e.type == type;
+	return n;
+}
+
+/* A peer of this host by a loopback address that the device does not have, as Linux's cma_bind_loopback() has it. */
+static void loopback_goes_from_the_devices_address_to_itself(void **state)
+{
+	struct cm_addr lo = anywhere(CM_IPV4, 80), src;
+	struct end *e = &w.ends[SERVER];
+	struct cm_id *listener = new_id(), *other = new_id(), *id = new_id(), *asked;
+	struct cm_addr at = here(80);
+	struct cm_param param = {.qpn = 9};
+	struct cm_id_info info;
+	struct flow flow;
+	uint8_t mad[MAD_LEN];
+
+	lo.ip[12] = 127;
+	lo.ip[15] = 1;
+	src = lo;
+	src.port = 0;
+	assert_int_equal(cm_id_bind(listener, &lo), 0);
+	assert_int_equal(cm_id_listen(listener, 1), 0);
+	assert_int_equal(cm_id_bind(other, &at), 0);
+	assert_int_equal(cm_id_listen(other, 1), 0);
+	assert_int_equal(cm_id_resolve_addr(id, &src, &lo), 0);
+	assert_int_equal(cm_id_resolve_route(id), 0);
+	assert_int_equal(events_of(CM_ADDR_RESOLVED), 1);
+	assert_int_equal(cm_id_connect(id, &param, 0), 0);
+	cm_id_query(id, &info);
+	assert_int_equal(info.gid_index, 0);
+	assert_memory_equal(info.sgid, e->addr.ip, 16);
+	assert_memory_equal(info.dgid, e->addr.ip, 16);
+	assert_memory_equal(info.remote.ip, lo.ip, 16);
+
+	assert_true(cm_output(e->cm, &flow, mad));
+	assert_memory_equal(flow.src, e->addr.ip, 16);
+	assert_memory_equal(flow.dst, e->addr.ip, 16);
+	assert_int_equal(cm_route(e->cm, &flow, mad, true), CM_HERE);
+	cm_input(e->cm, &flow, mad, 0);
+	/* The listener of the packet's own address is not asked. */
+	asked = requested(&w);
+	cm_id_query(asked, &info);
+	assert_int_equal(info.gid_index, 0);
+	assert_memory_equal(info.local.ip, lo.ip, 16);
+	assert_memory_equal(info.remote.ip, lo.ip, 16);
+	assert_memory_equal(info.dgid, e->addr.ip, 16);
+}
+
+static void ids_hear_of_their_interface(void **state)
+{
+	struct cm *cm = w.ends[SERVER].cm;
+	struct cm_addr at = here(80), any = anywhere(CM_IPV4, 81);
+	struct nic_gid gone = {0}, was = cm->gids[0];
+	struct cm_id *id = new_id();
+	struct cm_id_info info;
+
+	cm->gids[0].ifindex = 7;
+	assert_int_equal(cm_id_bind(id, &at), 0);
+	assert_int_equal(cm_id_bind(new_id(), &any), 0);
+	cm_tell_interface(cm, 8, CM_DEVICE_REMOVAL);
+	assert_int_equal(cm_channel_events(w.ends[SERVER].channel), 0);
+	cm_tell_interface(cm, 7, CM_ADDR_CHANGE);
+	assert_int_equal(events_of(CM_ADDR_CHANGE), 1);
+	/* The address goes first. */
+	cm_set_gids(cm, &gone, 1);
+	cm_id_query(id, &info);
+	assert_int_equal(info.gid_index, 0);
+	at.port = 82;
+	assert_int_equal(cm_id_bind(new_id(), &at), -EADDRNOTAVAIL);
+	cm_tell_interface(cm, 7, CM_DEVICE_REMOVAL);
+	assert_int_equal(events_of(CM_DEVICE_REMOVAL), 1);
+	cm_set_gids(cm, &was, 1);
+	assert_int_equal(cm_id_bind(new_id(), &at), 0);
+}
+
 static void the_listener_that_fits_best_hears(void **state)
 {
 	struct cm_addr four = anywhere(CM_IPV4, 80), six = anywhere(CM_IPV6, 80), at = here(80);
@@ -311,6 +392,23 @@ static int answer_to(const struct cm_req *r, const struct flow *in)
 	return rej.reason;
 }
 
+/* Another host may not name itself so. */
+static void loopback_from_elsewhere_is_refused(void **state)
+{
+	struct cm_addr lo = anywhere(CM_IPV4, SERVER_PORT);
+	struct flow in = from_client();
+	struct cm_ip ip = {.ip_version = 4, .sport = 9, .src = {[12] = 127, [15] = 1}, .dst = {[12] = 127, [15] = 1}};
+	struct cm_req r = good_req();
+	struct cm_id *listener = new_id();
+
+	lo.ip[12] = 127;
+	lo.ip[15] = 1;
+	assert_int_equal(cm_id_bind(listener, &lo), 0);
+	assert_int_equal(cm_id_listen(listener, 1), 0);
+	cm_ip_encode(r.private_data, &ip);
+	assert_int_equal(answer_to(&r, &in), CM_REJ_SERVICE_ID);
+}
+
 static void a_req_that_is_not_right_is_refused_or_dropped(void **state)
 {
 	struct flow in = from_client();
@@ -440,6 +538,9 @@ int main(void)
 		T(when_no_port_is_left_it_is_said),
 		T(only_our_own_addresses_are_bound),
 		T(a_loopback_address_names_no_device_where_there_are_others),
+		T(loopback_goes_from_the_devices_address_to_itself),
+		T(loopback_from_elsewhere_is_refused),
+		T(ids_hear_of_their_interface),
 		T(the_listener_that_fits_best_hears),
 		T(calls_come_in_their_order_or_fail),
 		T(events_move_with_their_id),

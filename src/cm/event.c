@@ -108,6 +108,9 @@ static bool concerns(struct cm_id *id, enum cm_event_type type)
 		return true;
 	case CM_ADDR_ERROR:
 		return id->state != ID_DISCONNECTED;
+	case CM_DEVICE_REMOVAL:
+	case CM_ADDR_CHANGE:
+		return true;
 	case CM_TIMEWAIT_EXIT:
 		return id->state == ID_DISCONNECTED;
 	default:
@@ -192,7 +195,7 @@ static struct event *stranger_of(const struct cm_id *listener)
 	for (int i = 0; l != head && i < STRANGER_LOOKS; l = l->next, i++) {
 		struct event *e = container_of(l, struct event, link);
 
-		if (e->id == listener && e->made && e->made->conn && known_find(listener->cm, e->made->remote.ip) < 0)
+		if (e->id == listener && e->made && e->made->conn && known_find(listener->cm, id_gid(e->made, &e->made->remote)) < 0)
 			return e;
 	}
 	return NULL;
@@ -201,7 +204,7 @@ static struct event *stranger_of(const struct cm_id *listener)
 /* A full backlog makes room for an address that is known: the request that goes comes again, if anybody sent it. */
 static bool make_room(struct cm_id *listener, const struct cm_id *made)
 {
-	struct event *e = known_find(listener->cm, made->remote.ip) >= 0 ? stranger_of(listener) : NULL;
+	struct event *e = known_find(listener->cm, id_gid(made, &made->remote)) >= 0 ? stranger_of(listener) : NULL;
 	struct cm_id *gone;
 
 	if (!e)
@@ -232,7 +235,7 @@ int event_tell_request(struct cm_id *listener, struct cm_id *made, const struct 
 	}
 	if (cm->half_open_count >= CM_HALF_OPEN_MAX)
 		make_room(listener, made);
-	if (!limit_half_open(cm, made->remote.ip, &place))
+	if (!limit_half_open(cm, id_gid(made, &made->remote), &place))
 		return -EAGAIN;
 	e = event_add(listener, CM_CONNECT_REQUEST, param);
 	if (!e) {

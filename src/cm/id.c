@@ -78,21 +78,6 @@ int cm_id_create(struct cm_channel *ch, enum cm_space space, enum qp_type qp_typ
 	return 0;
 }
 
-struct cm_id *id_for_request(struct cm_id *listener, const struct cm_addr *local, const struct cm_addr *remote)
-{
-	struct cm_id *id = id_new(listener->channel, listener->space, listener->qp_type);
-
-	if (!id && listener->cm->id_count >= CM_IDS_MAX)
-		limit_reached(listener->cm, CM_LIMIT_IDS);
-	if (!id)
-		return NULL;
-	id->state = ID_CONNECTING;
-	id->local = *local;
-	id->remote = *remote;
-	id->gid_index = gid_index_of(id->cm, local->ip, local->ifindex);
-	return id;
-}
-
 uint32_t cm_id_destroy(struct cm_id *id, uint64_t now_ns)
 {
 	uint32_t taken = id->events_taken;
@@ -140,12 +125,49 @@ struct cm_channel *cm_id_channel(const struct cm_id *id)
 
 /* ---- addresses --------------------------------------------------------------------------------------- */
 
+static bool is_empty(const struct nic_gid *g)
+{
+	static const uint8_t zero[16];
+
+	return !memcmp(g->raw, zero, sizeof(zero));
+}
+
+void cm_set_gids(struct cm *cm, const struct nic_gid *gids, uint32_t count)
+{
+	cm->gid_count = count < NIC_GIDS_MAX ? count : NIC_GIDS_MAX;
+	for (uint32_t i = 0; i < cm->gid_count; i++) {
+		uint32_t before = cm->gids[i].ifindex;
+
+		cm->gids[i] = gids[i];
+		/* Its ids, and the groups that they have joined, are of that interface still. */
+		if (is_empty(&gids[i]))
+			cm->gids[i].ifindex = before;
+	}
+}
+
+/* The ids of a channel as they are now: events add none. */
+static void tell_channel(struct cm_channel *ch, uint32_t ifindex, enum cm_event_type type)
+{
+	for (struct list *l = ch->ids.next; l != &ch->ids; l = l->next) {
+		struct cm_id *id = container_of(l, struct cm_id, link);
+
+		if (id->gid_index >= 0 && ch->cm->gids[id->gid_index].ifindex == ifindex)
+			event_tell(id, type, 0, NULL);
+	}
+}
+
+void cm_tell_interface(struct cm *cm, uint32_t ifindex, enum cm_event_type type)
+{
+	for (struct list *l = cm->channels.next; l != &cm->channels; l = l->next)
+		tell_channel(container_of(l, struct cm_channel, link), ifindex, type);
+}
+
 int gid_index_of(const struct cm *cm, const uint8_t *ip, uint32_t ifindex)
 {
 	for (uint32_t i = 0; i < cm->gid_count; i++) {
 		const struct nic_gid *g = &cm->gids[i];
 
-		if (!memcmp(g->raw, ip, sizeof(g->raw)) && (!ifindex || !g->ifindex || g->ifindex == ifindex))
+		if (!is_empty(g) && !memcmp(g->raw, ip, sizeof(g->raw)) && (!ifindex || !g->ifindex || g->ifindex == ifindex))
 			return (int)i;
 	}
 	return -1;
@@ -174,18 +196,70 @@ uint32_t flow_label_of(uint16_t sport, uint16_t dport)
 	return (sport * 31u + dport) & 0xfffff;
 }
 
-static bool addr_is_ours(const struct cm *cm, const struct cm_addr *a)
+/*
+ * The GID that a loopback address stands for: the first of its family that is none, and not of a link alone if there is
+ * another, or else the first that is none; -1: the device has loopback's alone.
+ */
+static int stand_in(const struct cm *cm, const uint8_t *ip)
 {
-	return addr_is_wildcard(a) || gid_index_of(cm, a->ip, a->ifindex) >= 0;
+	int best = -1, best_rank = 0;
+
+	for (uint32_t i = 0; i < cm->gid_count; i++) {
+		const uint8_t *raw = cm->gids[i].raw;
+		bool akin = ip_is_ipv4(raw) == ip_is_ipv4(ip), link_local = raw[0] == 0xfe && (raw[1] & 0xc0) == 0x80;
+		int rank = 1 + 2 * akin + !link_local;
+
+		if (is_empty(&cm->gids[i]) || ip_is_loopback(raw) || rank <= best_rank)
+			continue;
+		best = (int)i;
+		best_rank = rank;
+	}
+	return best;
 }
 
 /*
  * A loopback address names no device where there are others, as with Linux, whose devices have none: libfabric binds to
- * one, and offers the addresses of interfaces to its peers only if that gives no device. GIDs of loopback come last.
+ * one, and offers the addresses of interfaces to its peers only if that gives no device.
  */
 static bool addr_names_device(const struct cm *cm, const struct cm_addr *a)
 {
-	return !addr_is_wildcard(a) && (!ip_is_loopback(a->ip) || ip_is_loopback(cm->gids[0].raw));
+	return !addr_is_wildcard(a) && (!ip_is_loopback(a->ip) || stand_in(cm, a->ip) < 0);
+}
+
+static bool addr_is_ours(const struct cm *cm, const struct cm_addr *a)
+{
+	return !addr_names_device(cm, a) || gid_index_of(cm, a->ip, a->ifindex) >= 0;
+}
+
+const uint8_t *id_gid(const struct cm_id *id, const struct cm_addr *a)
+{
+	return id->looped ? id->own : a->ip;
+}
+
+void id_address(const struct cm_id *id, struct flow *f)
+{
+	memcpy(f->src, id_gid(id, &id->local), sizeof(f->src));
+	memcpy(f->dst, id_gid(id, &id->remote), sizeof(f->dst));
+	f->ifindex = id->looped && f->dst[0] == 0xfe ? id->cm->gids[id->gid_index].ifindex : id->remote.ifindex;
+}
+
+/* A loopback address of ours that was chosen leads to others that are not. */
+static bool is_looped(const struct cm *cm, int own, const struct cm_addr *src, const struct cm_addr *dst)
+{
+	if (!ip_is_loopback(dst->ip) || addr_names_device(cm, dst))
+		return false;
+	return own < 0 || !ip_is_loopback(src->ip) || gid_index_of(cm, dst->ip, 0) >= 0;
+}
+
+/* As Linux's cma_bind_loopback(): by the device that the id has, or else by any. */
+static int loop(struct cm_id *id, const struct cm_addr *dst)
+{
+	const struct cm *cm = id->cm;
+	int index = id->gid_index >= 0 && !is_empty(&cm->gids[id->gid_index]) ? id->gid_index : stand_in(cm, dst->ip);
+
+	id->looped = true;
+	memcpy(id->own, cm->gids[index].raw, sizeof(id->own));
+	return index;
 }
 
 static int bind_to(struct cm_id *id, const struct cm_addr *addr, bool asked)
@@ -234,10 +308,11 @@ int cm_id_resolve_addr(struct cm_id *id, const struct cm_addr *src, const struct
 {
 	struct cm_addr from = *src;
 	int index = gid_index_of(id->cm, src->ip, src->ifindex), err;
+	bool looped = is_looped(id->cm, index, src, dst);
 
 	if (!may_resolve(id))
 		return -EINVAL;
-	if (index < 0) {
+	if (index < 0 && !looped) {
 		id->cm->obstacle = (struct cm_obstacle){.kind = CM_NO_SUCH_ADDRESS, .space = id->space, .addr = *src};
 		return -ENODEV;
 	}
@@ -249,7 +324,7 @@ int cm_id_resolve_addr(struct cm_id *id, const struct cm_addr *src, const struct
 	from.port = id->local.port;
 	id->local = from;
 	id->remote = *dst;
-	id->gid_index = index;
+	id->gid_index = looped ? loop(id, dst) : index;
 	id->state = ID_ADDR_RESOLVED;
 	event_tell(id, CM_ADDR_RESOLVED, 0, NULL);
 	return 0;
@@ -275,6 +350,27 @@ int cm_id_resolve_service(const struct cm_id *id)
 }
 
 /* ---- conversations ------------------------------------------------------------------------------------ */
+
+struct cm_id *id_for_request(struct cm_id *listener, const struct cm_addr *local, const struct cm_addr *remote,
+			     const uint8_t gid[16])
+{
+	struct cm_id *id = id_new(listener->channel, listener->space, listener->qp_type);
+
+	if (!id && listener->cm->id_count >= CM_IDS_MAX)
+		limit_reached(listener->cm, CM_LIMIT_IDS);
+	if (!id)
+		return NULL;
+	id->state = ID_CONNECTING;
+	id->local = *local;
+	id->remote = *remote;
+	id->gid_index = gid_index_of(id->cm, gid, local->ifindex);
+	/* A stream may come to a loopback address itself. */
+	if (id->gid_index < 0)
+		id->gid_index = stand_in(id->cm, gid);
+	id->looped = memcmp(gid, local->ip, sizeof(local->ip)) != 0;
+	memcpy(id->own, gid, sizeof(id->own));
+	return id;
+}
 
 int cm_id_listen(struct cm_id *id, int backlog)
 {
@@ -458,6 +554,8 @@ void cm_id_query(const struct cm_id *id, struct cm_id_info *info)
 				    .tos = id->tos,
 				    .ack_timeout = id->ack_timeout,
 				    .flow_label = flow_label_of(id->local.port, id->remote.port)};
+	memcpy(info->sgid, id_gid(id, &id->local), sizeof(info->sgid));
+	memcpy(info->dgid, id_gid(id, &id->remote), sizeof(info->dgid));
 	if (id->gid_index >= 0 && id->remote.family != CM_NO_FAMILY)
-		info->mtu = path_mtu_code(id->cm, id->gid_index, id->remote.ip);
+		info->mtu = path_mtu_code(id->cm, id->gid_index, info->dgid);
 }

@@ -46,6 +46,11 @@ void ip_encode(uint8_t *private_data, const struct cm_id *id)
 	cm_ip_encode(private_data, &ip);
 }
 
+static bool is_the_packets(const struct flow *in, const uint8_t *ip, const uint8_t gid[16])
+{
+	return !memcmp(ip, gid, 16) || (ip_is_loopback(ip) && !memcmp(in->src, in->dst, sizeof(in->src)));
+}
+
 bool ip_decode(const uint8_t *private_data, const struct flow *in, uint64_t service_id, struct cm_addr *local,
 	       struct cm_addr *remote)
 {
@@ -54,7 +59,7 @@ bool ip_decode(const uint8_t *private_data, const struct flow *in, uint64_t serv
 
 	cm_ip_decode(&ip, private_data);
 	if (ip.version || !from_wire(from.ip, ip.src, ip.ip_version) || !from_wire(to.ip, ip.dst, ip.ip_version) ||
-	    memcmp(from.ip, in->src, sizeof(from.ip)) || memcmp(to.ip, in->dst, sizeof(to.ip)))
+	    !is_the_packets(in, from.ip, in->src) || !is_the_packets(in, to.ip, in->dst))
 		return false;
 	from.family = to.family = ip.ip_version;
 	from.port = ip.sport;
@@ -62,6 +67,14 @@ bool ip_decode(const uint8_t *private_data, const struct flow *in, uint64_t serv
 	*local = to;
 	*remote = from;
 	return true;
+}
+
+void ip_asked(uint8_t ip[16], const uint8_t *private_data, const struct flow *in)
+{
+	struct cm_addr local, remote;
+	bool says = ip_decode(private_data, in, 0, &local, &remote);
+
+	memcpy(ip, says ? local.ip : in->dst, sizeof(local.ip));
 }
 
 uint64_t service_id_of(enum cm_space space, uint16_t port)

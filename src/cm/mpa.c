@@ -460,28 +460,18 @@ static void opened(struct mpa *m, const struct pkt *pkt, uint64_t now_ns)
 	move(m, MPA_WAIT_REPLY, now_ns);
 }
 
-/* The listener for what came by this flow, as InfiniBand's requests find theirs. */
-static struct cm_id *listener_of(const struct cm *cm, const struct flow *flow)
-{
-	return port_listener_for(cm, flow, service_id_of(CM_SPACE_TCP, flow->sport));
-}
-
 static void tell_request(struct mpa *m, uint64_t now_ns)
 {
 	struct cm_addr local = {.ifindex = m->flow.ifindex, .port = m->flow.sport}, remote = {.port = m->flow.dport};
-	/* Seen from the peer, as the listener is looked for. */
-	struct flow in = m->flow;
 	struct cm_id *listener, *id = NULL;
 	struct cm_param param;
 
 	memcpy(local.ip, m->flow.src, sizeof(local.ip));
 	memcpy(remote.ip, m->flow.dst, sizeof(remote.ip));
 	local.family = remote.family = ip_is_ipv4(local.ip) ? CM_IPV4 : CM_IPV6;
-	memcpy(in.dst, m->flow.src, sizeof(in.dst));
-	memcpy(in.src, m->flow.dst, sizeof(in.src));
-	listener = listener_of(m->cm, &in);
+	listener = port_listener_for(m->cm, local.ip, service_id_of(CM_SPACE_TCP, local.port));
 	if (listener)
-		id = id_for_request(listener, &local, &remote);
+		id = id_for_request(listener, &local, &remote, local.ip);
 	if (!id) {
 		reset(m);
 		return;

@@ -62,7 +62,7 @@ static uint16_t judge(struct cm *cm, struct request *r)
 
 	if (!type_of(&r->req, &type))
 		return CM_REJ_TRANSPORT;
-	r->listener = port_listener_for(cm, r->in, r->req.service_id);
+	r->listener = port_listener_for(cm, addressed ? r->local.ip : r->in->dst, r->req.service_id);
 	if (!r->listener || r->listener->qp_type == QPT_UD)
 		return CM_REJ_SERVICE_ID;
 	if (!gids_are_the_packets(r))
@@ -151,7 +151,7 @@ static void admit(struct cm *cm, const struct request *r)
 {
 	struct flow back = message_flow_back(r->in);
 	struct cm_param param = param_of(r);
-	struct cm_id *id = id_for_request(r->listener, &r->local, &r->remote);
+	struct cm_id *id = id_for_request(r->listener, &r->local, &r->remote, r->in->dst);
 	struct conn *c = id ? conn_create(cm, id, &back) : NULL;
 
 	if (!c)
@@ -175,13 +175,15 @@ drop_id:
 
 struct route_key passive_route(const struct cm *cm, const struct flow *in, const uint8_t *msg)
 {
+	struct route_key key = {0};
 	struct cm_req req;
 
 	cm_req_decode(&req, msg);
-	return (struct route_key){.known = conn_find_remote(cm, in, req.ca_guid, req.local_comm_id) ||
-					   conn_find_remote_qpn(cm, in, req.ca_guid, req.qpn),
-				  .service_id = req.service_id,
-				  .note = request_note(in, req.ca_guid, req.local_comm_id)};
+	key.known = conn_find_remote(cm, in, req.ca_guid, req.local_comm_id) || conn_find_remote_qpn(cm, in, req.ca_guid, req.qpn);
+	key.service_id = req.service_id;
+	key.note = request_note(in, req.ca_guid, req.local_comm_id);
+	ip_asked(key.to, req.private_data, in);
+	return key;
 }
 
 void passive_req(struct cm *cm, const struct flow *in, const struct mad *mad, const uint8_t *msg, uint64_t now_ns)

@@ -181,13 +181,13 @@ void port_amend(struct cm_id *id)
 	registry_amend(&id->cm->registry, id->row, &changed);
 }
 
-struct cm_id *port_listener_for(const struct cm *cm, const struct flow *in, uint64_t service_id)
+struct cm_id *port_listener_for(const struct cm *cm, const uint8_t *ip, uint64_t service_id)
 {
 	struct cm_addr to = {.port = (uint16_t)service_id};
 	enum cm_space space;
 	int fit;
 
-	memcpy(to.ip, in->dst, sizeof(to.ip));
+	memcpy(to.ip, ip, sizeof(to.ip));
 	return service_space(service_id, &space) ? port_listener(cm, space, &to, &fit) : NULL;
 }
 

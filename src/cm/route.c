@@ -37,15 +37,15 @@ static struct route_key key_of(const struct cm *cm, const struct flow *in, const
 }
 
 /* The listener that fits best, here or there. */
-static int to_listener(struct cm *cm, const struct flow *in, uint64_t service_id)
+static int to_listener(struct cm *cm, const struct route_key *key)
 {
-	struct cm_addr to = {.port = (uint16_t)service_id};
+	struct cm_addr to = {.port = (uint16_t)key->service_id};
 	int fit_here, fit_there, slot;
 	enum cm_space space;
 
-	if (!service_space(service_id, &space))
+	if (!service_space(key->service_id, &space))
 		return CM_HERE; /* refused by whoever looks at it */
-	memcpy(to.ip, in->dst, sizeof(to.ip));
+	memcpy(to.ip, key->to, sizeof(to.ip));
 	port_listener(cm, space, &to, &fit_here);
 	slot = registry_listener(&cm->registry, space, to.ip, to.port, &fit_there);
 	if (fit_there > fit_here)
@@ -66,7 +66,7 @@ int cm_route(struct cm *cm, const struct flow *in, const uint8_t *mad, bool note
 	slot = notes ? registry_noted(&cm->registry, key.note) : REGISTRY_NOBODY;
 	if (slot != REGISTRY_NOBODY && slot != (int)cm->slot)
 		return slot;
-	return key.service_id ? to_listener(cm, in, key.service_id) : CM_HERE;
+	return key.service_id ? to_listener(cm, &key) : CM_HERE;
 }
 
 bool cm_is_gone(struct cm *cm, int slot)

@@ -21,14 +21,13 @@ static uint64_t address_key(const struct cm *cm, const uint8_t *ip)
 int sidr_connect(struct cm_id *id, const struct cm_param *param, uint64_t now_ns)
 {
 	struct cm *cm = id->cm;
-	struct flow flow = {.ifindex = id->remote.ifindex, .ttl = CM_HOP_LIMIT, .tos = id->tos};
+	struct flow flow = {.ttl = CM_HOP_LIMIT, .tos = id->tos};
 	struct cm_sidr_req req = {.pkey = NIC_PKEY_DEFAULT};
 	struct conn *c;
 
 	if (param->data_len > CM_SIDR_REQ_PRIVATE)
 		return -EINVAL;
-	memcpy(flow.src, id->local.ip, sizeof(flow.src));
-	memcpy(flow.dst, id->remote.ip, sizeof(flow.dst));
+	id_address(id, &flow);
 	c = conn_create(cm, id, &flow);
 	if (!c)
 		return -ENOMEM;
@@ -110,7 +109,7 @@ static void admit(struct cm *cm, const struct flow *in, uint64_t tid, const stru
 {
 	struct flow back = message_flow_back(in);
 	struct cm_param p = {.data_len = CM_SIDR_REQ_PRIVATE};
-	struct cm_id *id = id_for_request(listener, local, remote);
+	struct cm_id *id = id_for_request(listener, local, remote, in->dst);
 	struct conn *c = id ? conn_create(cm, id, &back) : NULL;
 
 	if (!c)
@@ -137,12 +136,15 @@ drop_id:
 
 struct route_key sidr_route(const struct cm *cm, const struct flow *in, const uint8_t *msg)
 {
+	struct route_key key = {0};
 	struct cm_sidr_req req;
 
 	cm_sidr_req_decode(&req, msg);
-	return (struct route_key){.known = conn_find_remote(cm, in, address_key(cm, in->src), req.request_id),
-				  .service_id = req.service_id,
-				  .note = request_note(in, 0, req.request_id)};
+	key.known = conn_find_remote(cm, in, address_key(cm, in->src), req.request_id);
+	key.service_id = req.service_id;
+	key.note = request_note(in, 0, req.request_id);
+	ip_asked(key.to, req.private_data, in);
+	return key;
 }
 
 void sidr_req(struct cm *cm, const struct flow *in, const struct mad *mad, const uint8_t *msg, uint64_t now_ns)
@@ -157,7 +159,7 @@ void sidr_req(struct cm *cm, const struct flow *in, const struct mad *mad, const
 		return;
 	cm->counters.requests_received++;
 	if (ip_decode(req.private_data, in, req.service_id, &local, &remote))
-		listener = port_listener_for(cm, in, req.service_id);
+		listener = port_listener_for(cm, local.ip, req.service_id);
 	if (listener && listener->qp_type == QPT_UD) {
 		admit(cm, in, mad->tid, &req, listener, &local, &remote);
 	} else if (limit_refusal(cm, in->src, now_ns)) {

@@ -159,6 +159,8 @@ struct cm_id {
 	enum qp_type qp_type;
 	struct cm_addr local, remote;
 	int gid_index;
+	bool looped;     /* its addresses are loopback's, which the device does not have: */
+	uint8_t own[16]; /* packets go from this one of the device's to itself */
 	struct conn *conn;
 	struct mpa *mpa;   /* instead, where connections are streams */
 	uint32_t listener; /* of such a listener its number, else 0 */
@@ -360,6 +362,7 @@ void sidr_rep(struct cm *, const struct flow *in, const struct mad *, const uint
 struct route_key {
 	bool known;          /* it belongs to a conversation here */
 	uint64_t service_id; /* whoever listens there may have it; 0: it is for one that knows it alone */
+	uint8_t to[16];      /* at this address */
 	uint64_t note;       /* what the registry remembers it by */
 };
 
@@ -432,12 +435,20 @@ void join_leave_all(struct cm_id *);
 
 /* ---- id.c, port.c ------------------------------------------------------------------------------- */
 
-/* An id for a request: bound to the listener's port, with the conversation's addresses. NULL: no memory, too many. */
-struct cm_id *id_for_request(struct cm_id *listener, const struct cm_addr *local, const struct cm_addr *remote);
+/*
+ * An id for a request that came to a GID: bound to the listener's port, with the conversation's addresses. NULL: no memory, too
+ * many.
+ */
+struct cm_id *id_for_request(struct cm_id *listener, const struct cm_addr *local, const struct cm_addr *remote,
+			     const uint8_t gid[16]);
 /* Drops an id that no program has seen. Sends no REJ. */
 void id_drop(struct cm_id *);
 /* A GID index, or -1. */
 int gid_index_of(const struct cm *, const uint8_t *ip, uint32_t ifindex);
+/* The GID that one of the id's addresses stands for. */
+const uint8_t *id_gid(const struct cm_id *, const struct cm_addr *);
+/* Sets the addresses of packets to the id's peer. */
+void id_address(const struct cm_id *, struct flow *);
 uint8_t mtu_code(uint32_t bytes);
 /* The largest MTU that the path to `remote` carries from our side, as a code. */
 uint8_t path_mtu_code(const struct cm *, int gid_index, const uint8_t *remote);
@@ -453,8 +464,8 @@ int port_listen(struct cm_id *);
 void port_amend(struct cm_id *);
 /* The listener for requests to this address and how well it fits, or NULL. */
 struct cm_id *port_listener(const struct cm *, enum cm_space, const struct cm_addr *to, int *fit);
-/* Likewise for a service requested by this flow; the message's other fields do not count. */
-struct cm_id *port_listener_for(const struct cm *, const struct flow *in, uint64_t service_id);
+/* Likewise for a service requested there. */
+struct cm_id *port_listener_for(const struct cm *, const uint8_t *ip, uint64_t service_id);
 
 /* ---- ip.c: the IP header in private data --------------------------------------------------------- */
 
@@ -462,9 +473,14 @@ bool ip_is_ipv4(const uint8_t *ip);
 bool ip_is_loopback(const uint8_t *ip);
 /* Writes addresses in the annex's form, before `len` bytes of a program's. */
 void ip_encode(uint8_t *private_data, const struct cm_id *);
-/* False: the header is not of version 0, or has other addresses than the packet. */
+/*
+ * False: the header is not of version 0, or has other addresses than the packet. Loopback's are none of a device: they stand
+ * for this host where the packet goes from one of its addresses to the same.
+ */
 bool ip_decode(const uint8_t *private_data, const struct flow *in, uint64_t service_id, struct cm_addr *local,
 	       struct cm_addr *remote);
+/* The address that a request was for, as far as it says so. */
+void ip_asked(uint8_t ip[16], const uint8_t *private_data, const struct flow *in);
 uint64_t service_id_of(enum cm_space, uint16_t port);
 /* False: no space that anybody can listen in. */
 bool service_space(uint64_t service_id, enum cm_space *);

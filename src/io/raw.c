@@ -192,7 +192,7 @@ free_r:
 	return explain(err, why, why_bytes);
 }
 
-void raw_set_gids(struct io *io, const struct raw_gid *gids, size_t count)
+void raw_set_gids(struct io *io, const struct io_gid *gids, size_t count)
 {
 	struct raw *r = (struct raw *)io;
 

@@ -41,7 +41,7 @@ struct raw_config {
 int raw_open(struct io **, const struct raw_config *, char *why, size_t why_bytes);
 
 /* The host's addresses have changed, or something about their interfaces; as in struct raw_config. */
-void raw_set_gids(struct io *, const struct raw_gid *gids, size_t count);
+void raw_set_gids(struct io *, const struct io_gid *gids, size_t count);
 /* As mcast_join() and mcast_keep() of mcast.h. */
 int raw_join(struct io *, const uint8_t gid[16], const uint32_t *ifindex, size_t count);
 void raw_keep(struct io *, bool (*keep)(const void *ctx, const uint8_t gid[16], uint32_t ifindex), const void *ctx);

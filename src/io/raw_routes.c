@@ -49,7 +49,7 @@ int raw_routes_open(struct raw_routes *t, int fd, const struct io_gid *gids, siz
 	return 0;
 }
 
-void raw_routes_set(struct raw_routes *t, int fd, const struct raw_gid *gids, size_t count)
+void raw_routes_set(struct raw_routes *t, int fd, const struct io_gid *gids, size_t count)
 {
 	memset(t->kept, 0, sizeof(t->kept));
 	t->loopback = if_nametoindex("lo");

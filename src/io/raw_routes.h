@@ -56,7 +56,7 @@ bool raw_gid_is_group(const uint8_t gid[16]);
 int raw_routes_open(struct raw_routes *, int fd, const struct io_gid *, size_t count);
 void raw_routes_close(struct raw_routes *);
 /* Other addresses and interfaces from now on; no answer is kept. */
-void raw_routes_set(struct raw_routes *, int fd, const struct raw_gid *, size_t count);
+void raw_routes_set(struct raw_routes *, int fd, const struct io_gid *, size_t count);
 
 /* The index of that GID of this host, on that interface unless it is 0; -1. */
 int raw_gid_find(const struct raw_routes *, const uint8_t gid[16], uint32_t ifindex);

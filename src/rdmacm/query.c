@@ -80,8 +80,8 @@ static struct ib_user_path_rec path_of(const struct cm_id_info *info)
 				     .packet_life_time_selector = EXACTLY,
 				     .packet_life_time = PACKET_LIFE_TIME};
 
-	memcpy(p.sgid, info->local.ip, sizeof(p.sgid));
-	memcpy(p.dgid, info->remote.ip, sizeof(p.dgid));
+	memcpy(p.sgid, info->sgid, sizeof(p.sgid));
+	memcpy(p.dgid, info->dgid, sizeof(p.dgid));
 	return p;
 }
 
@@ -99,8 +99,8 @@ int query_route(struct call *c, const void *bytes)
 		r.port_num = 1;
 		r.ibdev_index = c->host->device_index;
 		/* Without a path Linux gives the GIDs all the same. */
-		memcpy(r.ib_route[0].sgid, info.local.ip, sizeof(info.local.ip));
-		memcpy(r.ib_route[0].dgid, info.remote.ip, sizeof(info.remote.ip));
+		memcpy(r.ib_route[0].sgid, info.sgid, sizeof(info.sgid));
+		memcpy(r.ib_route[0].dgid, info.dgid, sizeof(info.dgid));
 		r.ib_route[0].pkey = htobe16(NIC_PKEY_DEFAULT);
 	}
 	if (has_path(&info)) {
@@ -140,8 +140,8 @@ static void record_write(uint8_t *to, const struct cm_id_info *info)
 	uint32_t flow = htobe32(info->flow_label << 8 | HOP_LIMIT);
 	uint16_t pkey = htobe16(NIC_PKEY_DEFAULT);
 
-	memcpy(to + 8, info->remote.ip, 16);
-	memcpy(to + 24, info->local.ip, 16);
+	memcpy(to + 8, info->dgid, 16);
+	memcpy(to + 24, info->sgid, 16);
 	memcpy(to + 44, &flow, sizeof(flow));
 	to[48] = info->tos;
 	to[49] = 0x80 | 1; /* reversible, one path */
@@ -170,15 +170,15 @@ static int query_path(struct call *c, const struct rdma_ucm_query *cmd)
 	return call_answer(c, cmd->response, &r, len);
 }
 
-static uint16_t gid_write(void *to, const struct cm_addr *a, const struct cm_id_info *info)
+static uint16_t gid_write(void *to, const uint8_t gid[16], uint16_t port, const struct cm_id_info *info)
 {
 	struct sockaddr_of_gid s = {.family = FAMILY_IB};
 
 	if (has_device(info)) {
 		s.pkey = NIC_PKEY_DEFAULT;
-		memcpy(s.gid, a->ip, sizeof(s.gid));
+		memcpy(s.gid, gid, sizeof(s.gid));
 	}
-	s.service_id = htobe64((uint64_t)info->space << 16 | a->port);
+	s.service_id = htobe64((uint64_t)info->space << 16 | port);
 	memcpy(to, &s, sizeof(s));
 	return sizeof(s);
 }
@@ -191,8 +191,8 @@ static int query_gid(struct call *c, const struct rdma_ucm_query *cmd)
 	if (c->out < ADDR_BYTES_MIN)
 		return -ENOSPC;
 	cm_id_query(c->id, &info);
-	r.src_size = gid_write(&r.src_addr, &info.local, &info);
-	r.dst_size = gid_write(&r.dst_addr, &info.remote, &info);
+	r.src_size = gid_write(&r.src_addr, info.sgid, info.local.port, &info);
+	r.dst_size = gid_write(&r.dst_addr, info.dgid, info.remote.port, &info);
 	describe_device(c, &info, &r);
 	return call_answer(c, cmd->response, &r, sizeof(r));
 }
