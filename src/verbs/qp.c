@@ -497,6 +497,8 @@ int ibv_modify_qp(struct ibv_qp *pub, struct ibv_qp_attr *attr, int given)
 		resume(qp, true);
 	else
 		engine_unlock(qp->engine);
+	if (!err && mask & IBV_QP_AV)
+		explain_peer(context_of(pub->context), &attr->ah_attr);
 	return err ? fail(explain_modify(qp, attr, mask, err)) : 0;
 }
 

@@ -55,6 +55,29 @@ bool explain_address(struct abi_context *ctx, const struct ibv_ah_attr *a, const
 	return false;
 }
 
+static bool is_loopback(const uint8_t gid[16])
+{
+	static const uint8_t one[16] = {[15] = 1};
+
+	return is_ipv4(gid) ? gid[12] == 127 : !memcmp(gid, one, sizeof(one));
+}
+
+void explain_peer(struct abi_context *ctx, const struct ibv_ah_attr *a)
+{
+	const uint8_t *dgid = a->grh.dgid.raw;
+	struct nic_gid own;
+
+	if (!is_loopback(dgid))
+		return;
+	engine_lock(ctx->engine);
+	nic_gid(ctx->nic, a->grh.sgid_index, &own);
+	engine_unlock(ctx->engine);
+	if (!is_loopback(own.raw))
+		EXPLAIN(0, "ibv_modify_qp: the peer's GID is %s, a loopback address, and this end's, GID %u, is not: if the peer is "
+			"on another host, it is never reached, and should choose another of its GIDs",
+			is_ipv4(dgid) ? "of 127.0.0.0/8" : "::1", a->grh.sgid_index);
+}
+
 /* ---- ibv_create_qp --------------------------------------------------------------------------- */
 
 static const char *type_name(enum ibv_qp_type type)
