@@ -58,13 +58,12 @@ both() {
 echo "== the device, as programs see it"
 "$verbena" run ibv_devinfo -v >"$dir/client" 2>&1 || die "ibv_devinfo failed"
 grep -E 'hca_id|state:|link_layer|active_mtu|GID\[' "$dir/client"
-gid=$(sed -n 's/.*GID\[ *\([0-9]*\)\]:[[:space:]]*::ffff:127\.0\.0\.1,.*/\1/p' "$dir/client")
-test -n "$gid" || die "the device has no GID for 127.0.0.1"
+grep -q 'GID\[ *0\]' "$dir/client" || die "no interface is up and has an address"
 
-both "ping-pong of 4096 bytes, every one checked" ibv_rc_pingpong -g "$gid" -n 5000 -c
+both "ping-pong of 4096 bytes, every one checked" ibv_rc_pingpong -g 0 -n 5000 -c
 grep -E 'address|bytes in|iters in' "$dir/client" || die "no result"
 
-both "one-sided writes of 1 MiB" ib_write_bw -F -x "$gid" -s 1048576 -n 2000
+both "one-sided writes of 1 MiB" ib_write_bw -F -x 0 -s 1048576 -n 2000
 grep -A 1 '#bytes' "$dir/client" || die "no result"
 
 echo

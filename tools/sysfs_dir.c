@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The directory's name contains a hash of its content. The directory is rendered beside its place and
+ * The directory's name contains a hash of its content, as it was at first. The directory is rendered beside its place and
  * renamed into it, so no process sees half of it; if one with the right owner and content exists
  * already, it is used. Before that, unused directories of ours are removed, which killed processes
  * have left.
@@ -119,7 +119,7 @@ int sysfs_render(const char *dir, const struct gid_table *t, const struct sysfs_
 	struct tree_gid gids[NIC_GIDS_MAX];
 	struct tree_facts facts = {
 		.guid = hostid_guid(), .device_count = devices->count,
-		.iwarp = devices->iwarp, .rocev1 = devices->rocev1, .gids = gids, .gid_count = t->count};
+		.iwarp = devices->iwarp, .rocev1 = devices->rocev1, .port = t->port, .gids = gids, .gid_count = t->count};
 
 	memset(gids, 0, sizeof(gids));
 	for (uint32_t i = 0; i < t->count; i++) {
@@ -166,12 +166,11 @@ static void fresh_drop(struct fresh *f)
 }
 
 /*
- * Renames it to the name with its hash, or takes the directory that has this name. Returns the
- * descriptor to keep.
+ * Renames it to the name with its hash, or takes the directory that has this name if it has that content still: programs that use
+ * it keep it true. Returns the descriptor to keep.
  */
 static int settle(struct fresh *f, const char *place, char *path, size_t path_bytes)
 {
-	char aside[PATH_MAX];
 	uint64_t there;
 
 	snprintf(path, path_bytes, "%s/verbena-%u-%016" PRIx64, place, geteuid(), f->hash);
@@ -190,12 +189,9 @@ static int settle(struct fresh *f, const char *place, char *path, size_t path_by
 			return use;
 		}
 		close(use);
-		/* Another process removed files in it: move it away and try again. */
-		snprintf(aside, sizeof(aside), "%s/verbena-%u.old.XXXXXX", place, geteuid());
-		if (mkdtemp(aside) && !rename(path, aside))
-			tree_remove(aside);
+		break;
 	}
-	/* Another user has the name: a directory of this run alone. */
+	/* A directory of this run alone. */
 	snprintf(path, path_bytes, "%s", f->path);
 	return f->use;
 }

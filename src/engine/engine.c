@@ -29,6 +29,11 @@ struct nic *engine_nic(struct engine *e)
 	return e->loop.nic;
 }
 
+unsigned engine_device(const struct engine *e)
+{
+	return e->device;
+}
+
 bool engine_is_rocev1(const struct engine *e)
 {
 	return e->config.transport.protocol == PROTOCOL_ROCEV1;
@@ -80,14 +85,6 @@ int engine_watch(struct engine *e, int fd)
 	return epoll_ctl(e->epoll_fd, EPOLL_CTL_ADD, fd, &ev) < 0 ? -errno : 0;
 }
 
-int engine_gid_interface(const struct engine *e, uint32_t gid_index, struct engine_interface *out)
-{
-	if (gid_index >= e->gids.count)
-		return -ENOENT;
-	*out = e->gids.interfaces[gid_index];
-	return 0;
-}
-
 void engine_note_paths(struct engine *e)
 {
 	e->paths = udp_paths(e->udp);
@@ -117,17 +114,6 @@ void engine_add_paths(struct engine *e)
 		return;
 	engine_note_paths(e);
 	nic_set_paths(e->loop.nic, e->paths, e->sport_ipv4, e->sport_ipv6);
-}
-
-bool engine_chosen_address(const struct engine *e, uint32_t index, uint8_t gid[16], uint32_t *ifindex)
-{
-	const struct nic_gid *g = &e->gids.gids[index];
-
-	if (!e->config.address[0] || index >= e->gids.count)
-		return false;
-	memcpy(gid, g->raw, sizeof(g->raw));
-	*ifindex = g->raw[0] == 0xfe && (g->raw[1] & 0xc0) == 0x80 ? g->ifindex : 0;
-	return true;
 }
 
 /* At every address that the device has, of those that the wildcard stands for. */
@@ -344,55 +330,6 @@ static bool may_defer(struct engine *e, const struct qp *qp, uint64_t *now_ns)
 	deferred = atomic_load_explicit(&e->deferred_kicks, memory_order_relaxed);
 	atomic_store_explicit(&e->deferred_kicks, deferred + 1, memory_order_relaxed);
 	return deferred < DEFERRED_KICKS_MAX && !(runs_on(e, qp) && qp_goes_near(qp));
-}
-
-/* The interfaces that have a GID; how many. */
-static size_t interfaces(const struct engine *e, uint32_t *ifindex)
-{
-	size_t count = 0;
-
-	for (uint32_t i = 0; i < e->gids.count; i++) {
-		bool known = false;
-
-		for (size_t k = 0; k < count; k++)
-			known |= ifindex[k] == e->gids.gids[i].ifindex;
-		if (!known)
-			ifindex[count++] = e->gids.gids[i].ifindex;
-	}
-	return count;
-}
-
-static int join_on(struct engine *e, const uint8_t gid[16], const uint32_t *ifindex, size_t count)
-{
-	return e->raw ? raw_join(e->raw, gid, ifindex, count) : mcast_join(e->mcast, gid, ifindex, count);
-}
-
-int engine_join(struct engine *e, const uint8_t gid[16], uint32_t ifindex)
-{
-	uint32_t all[NIC_GIDS_MAX];
-
-	if (!e->mcast && !e->raw)
-		return -EOPNOTSUPP;
-	if (ifindex)
-		return join_on(e, gid, &ifindex, 1);
-	if (cm_hears(e->loop.cm, gid, 0))
-		return 0;
-	return join_on(e, gid, all, interfaces(e, all));
-}
-
-static bool is_needed(const void *engine, const uint8_t gid[16], uint32_t ifindex)
-{
-	const struct engine *e = engine;
-
-	return nic_mcast_has(e->loop.nic, gid) || cm_hears(e->loop.cm, gid, ifindex);
-}
-
-void engine_leave_unused(struct engine *e)
-{
-	if (e->mcast)
-		mcast_keep(e->mcast, is_needed, e);
-	if (e->raw)
-		raw_keep(e->raw, is_needed, e);
 }
 
 /* Lock held, released here. A thread that posts cannot poll meanwhile, so this turn does not count as time without polls. */

@@ -27,6 +27,9 @@ struct engine;
 struct engine_sink {
 	void (*cq_event)(void *cq_owner);
 	void (*async_event)(const struct async_event *);
+	void (*port_event)(struct engine *, enum event_type); /* likewise, but by the engine's thread */
+	/* Not locked, by the engine's thread: the port or the GID table has changed. */
+	void (*port_changed)(struct engine *);
 };
 
 enum { ENGINE_DEVICES_MAX = 8 };
@@ -48,6 +51,7 @@ struct engine *engine_get(unsigned device, const struct engine_sink *, char *err
 void engine_inherit(int shared_fd);
 
 struct nic *engine_nic(struct engine *);
+unsigned engine_device(const struct engine *);
 /* Whether its wire is RoCEv1: its GIDs are of that type. */
 bool engine_is_rocev1(const struct engine *);
 struct cm *engine_cm(struct engine *);
@@ -139,13 +143,25 @@ struct engine_interface {
 	uint32_t ifindex;
 	uint32_t mtu;
 };
-/* The interface of a GID index; -ENOENT. */
+/* Lock held. The interface of a GID index; -ENOENT: there is no GID. */
 int engine_gid_interface(const struct engine *, uint32_t gid_index, struct engine_interface *);
+
+/*
+ * The port's state: that of the interfaces with its addresses. Loopback counts only where the port has had no other
+ * interface that was up, or the settings name no other.
+ */
+struct engine_port {
+	bool active;  /* one of them is up and has a carrier, */
+	bool enabled; /* or is up at least */
+	uint64_t speed_bps; /* of the fastest; 0: none says */
+};
+/* Lock held. */
+struct engine_port engine_port(const struct engine *);
 
 enum { ENGINE_ADDRESSES_MAX = 16 };
 /*
- * The addresses that VERBENA_ADDRESS leaves the device, by an index below ENGINE_ADDRESSES_MAX; ifindex is 0 but for
- * link-local ones. False: no more of them, and from index 0 on, the device has every address of the host.
+ * Lock held. The addresses that VERBENA_ADDRESS leaves the device, counted from 0, below ENGINE_ADDRESSES_MAX; ifindex is 0
+ * but for link-local ones. False: no more of them, and from index 0 on, the device has every address of the host.
  */
 bool engine_chosen_address(const struct engine *, uint32_t index, uint8_t gid[16], uint32_t *ifindex);
 

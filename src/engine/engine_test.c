@@ -49,7 +49,16 @@ static void on_async(const struct async_event *ev)
 {
 }
 
-static const struct engine_sink sink = {.cq_event = on_cq, .async_event = on_async};
+static void on_port(struct engine *e, enum event_type type)
+{
+}
+
+static void on_change(struct engine *e)
+{
+}
+
+static const struct engine_sink sink = {
+	.cq_event = on_cq, .async_event = on_async, .port_event = on_port, .port_changed = on_change};
 
 static void connect_end(struct end *e, const struct end *peer)
 {
@@ -639,6 +648,7 @@ static int start(void **state)
 	struct engine_interface i;
 	struct nic_gid gid;
 
+	setenv("VERBENA_INTERFACES", "lo", 1);
 	engine = engine_get(0, &sink, why, sizeof(why));
 	if (!engine) {
 		print_error("%s\n", why);

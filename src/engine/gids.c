@@ -19,22 +19,19 @@
 #include <unistd.h>
 
 #include "base/byteorder.h"
+#include "engine/link_speed.h"
 #include "group/group.h"
 #include "space/space.h"
 
 enum { LINKS_MAX = 1024, CANDIDATES_MAX = 1024, DUMP_BYTES = 32768 };
 
-struct link {
-	struct engine_interface interface;
-	bool loopback;
-};
-
 struct scan {
-	struct link links[LINKS_MAX];
+	struct gid_link links[LINKS_MAX];
 	size_t link_count;
 	struct gid_candidate found[CANDIDATES_MAX];
 	size_t found_count;
 	const char *only;
+	bool shows_loopback; /* the choice names it, or has every address */
 	uint32_t loopback_mtu;
 };
 
@@ -61,11 +58,13 @@ static void on_link(struct scan *s, const struct nlmsghdr *h)
 {
 	const struct ifinfomsg *info = NLMSG_DATA(h);
 	unsigned int left = (unsigned int)IFLA_PAYLOAD(h);
-	struct link *l = &s->links[s->link_count];
+	struct gid_link *l = &s->links[s->link_count];
 
-	if (h->nlmsg_type != RTM_NEWLINK || !(info->ifi_flags & IFF_UP) || s->link_count == LINKS_MAX)
+	if (h->nlmsg_type != RTM_NEWLINK || s->link_count == LINKS_MAX)
 		return;
-	*l = (struct link){.loopback = info->ifi_flags & IFF_LOOPBACK};
+	*l = (struct gid_link){.loopback = info->ifi_flags & IFF_LOOPBACK,
+			       .up = info->ifi_flags & IFF_UP,
+			       .running = info->ifi_flags & IFF_RUNNING};
 	l->interface.ifindex = (uint32_t)info->ifi_index;
 	for (const struct rtattr *a = IFLA_RTA(info); RTA_OK(a, left); a = RTA_NEXT(a, left)) {
 		if (a->rta_type == IFLA_IFNAME)
@@ -73,14 +72,16 @@ static void on_link(struct scan *s, const struct nlmsghdr *h)
 				 (const char *)RTA_DATA(a));
 		else if (a->rta_type == IFLA_MTU)
 			memcpy(&l->interface.mtu, RTA_DATA(a), sizeof(l->interface.mtu));
+		else if (a->rta_type == IFLA_ADDRESS && RTA_PAYLOAD(a) <= sizeof(l->mac))
+			memcpy(l->mac, RTA_DATA(a), RTA_PAYLOAD(a));
 	}
-	if (l->loopback)
+	if (l->loopback && l->up)
 		s->loopback_mtu = l->interface.mtu;
 	if (list_has(s->only, l->interface.name))
 		s->link_count++;
 }
 
-static const struct link *link_find(const struct scan *s, uint32_t ifindex)
+static const struct gid_link *link_find(const struct scan *s, uint32_t ifindex)
 {
 	for (size_t i = 0; i < s->link_count; i++) {
 		if (s->links[i].interface.ifindex == ifindex)
@@ -100,7 +101,7 @@ static bool usable(uint32_t flags)
 static void on_address(struct scan *s, const struct nlmsghdr *h)
 {
 	const struct ifaddrmsg *info = NLMSG_DATA(h);
-	const struct link *l = link_find(s, info->ifa_index);
+	const struct gid_link *l = link_find(s, info->ifa_index);
 	unsigned int left = (unsigned int)IFA_PAYLOAD(h);
 	uint32_t flags = info->ifa_flags;
 	const void *local = NULL, *address = NULL;
@@ -125,6 +126,9 @@ static void on_address(struct scan *s, const struct nlmsghdr *h)
 	*c = (struct gid_candidate){
 		.interface = l->interface,
 		.loopback = l->loopback,
+		.up = l->up,
+		.running = l->running,
+		.of_host = l->loopback && info->ifa_scope == RT_SCOPE_HOST,
 		.prefix_len = info->ifa_prefixlen,
 		.sequence = (uint32_t)s->found_count,
 	};
@@ -323,7 +327,7 @@ static bool add_covered(struct scan *s, const struct wanted *w, size_t count)
 	return false;
 }
 
-/* Leaves of what was found the addresses of the list. */
+/* Leaves of what was found the addresses of the list. `err`: each must be there; NULL: those that are not may come. */
 static int choose(struct scan *s, const char *list, char *err, size_t err_bytes)
 {
 	struct wanted w[GROUP_ADDRESSES_MAX];
@@ -335,7 +339,7 @@ static int choose(struct scan *s, const char *list, char *err, size_t err_bytes)
 	for (size_t i = 0; i < count; i++)
 		is_wanted(w, n, &s->found[i]);
 	for (int i = 0; i < n; i++) {
-		if (w[i].found || add_covered(s, &w[i], count))
+		if (w[i].found || add_covered(s, &w[i], count) || !err)
 			continue;
 		snprintf(err, err_bytes,
 			 "VERBENA_ADDRESS=%s: %.*s is no address of an interface that is up%s: allowed are those that `verbena "
@@ -350,57 +354,198 @@ static int choose(struct scan *s, const char *list, char *err, size_t err_bytes)
 	return 0;
 }
 
+/* ---- the table ---- */
+
+static int ask_kernel(struct scan *s)
+{
+	int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
+	int rc = fd < 0 ? -errno : dump(fd, RTM_GETLINK, s, on_link);
+
+	if (!rc)
+		rc = dump(fd, RTM_GETADDR, s, on_address);
+	if (fd >= 0)
+		close(fd);
+	return rc;
+}
+
+static bool is_zero(const uint8_t gid[16])
+{
+	static const uint8_t zero[16];
+
+	return !memcmp(gid, zero, sizeof(zero));
+}
+
+/* Whether it may be added. */
+static bool is_shown(const struct gid_table *t, const struct scan *s, const struct gid_candidate *c)
+{
+	return c->up && (!c->of_host || !t->networked || s->shows_loopback);
+}
+
+static void place(struct gid_table *t, uint32_t i, struct gid_candidate *c)
+{
+	t->gids[i] = (struct nic_gid){.ifindex = c->interface.ifindex, .ip_mtu = c->interface.mtu};
+	memcpy(t->gids[i].raw, c->raw, sizeof(c->raw));
+	memcpy(t->last[i], c->raw, sizeof(c->raw));
+	t->interfaces[i] = c->interface;
+	c->placed = true;
+}
+
+/* The address that an index has or had, on the same interface, which may have been made anew. */
+static struct gid_candidate *returned(const struct gid_table *t, uint32_t i, struct scan *s)
+{
+	for (size_t k = 0; k < s->found_count; k++) {
+		struct gid_candidate *c = &s->found[k];
+
+		if (!c->placed && !memcmp(c->raw, t->last[i], sizeof(c->raw)) &&
+		    (c->interface.ifindex == t->interfaces[i].ifindex || !strcmp(c->interface.name, t->interfaces[i].name)))
+			return c;
+	}
+	return NULL;
+}
+
+/* The first index that none has had, or else one whose address has gone; NIC_GIDS_MAX: there is none. */
+static uint32_t free_index(struct gid_table *t)
+{
+	uint32_t i = 0;
+
+	if (t->count < NIC_GIDS_MAX)
+		return t->count++;
+	while (i < NIC_GIDS_MAX && !is_zero(t->gids[i].raw))
+		i++;
+	return i;
+}
+
+static void merge(struct gid_table *t, struct scan *s)
+{
+	for (uint32_t i = 0; i < t->count; i++) {
+		struct gid_candidate *c = returned(t, i, s);
+
+		if (c && (!is_zero(t->gids[i].raw) || is_shown(t, s, c)))
+			place(t, i, c);
+		else
+			t->gids[i] = (struct nic_gid){0};
+	}
+	for (size_t k = 0; k < s->found_count; k++) {
+		struct gid_candidate *c = &s->found[k];
+		uint32_t i = c->placed || !is_shown(t, s, c) ? NIC_GIDS_MAX : free_index(t);
+
+		if (i < NIC_GIDS_MAX)
+			place(t, i, c);
+	}
+}
+
+static bool has_had(const struct gid_table *t, uint32_t ifindex)
+{
+	for (uint32_t i = 0; i < t->count; i++)
+		if (t->interfaces[i].ifindex == ifindex)
+			return true;
+	return false;
+}
+
+struct engine_port gids_port(const struct gid_table *t)
+{
+	struct engine_port p = {0};
+
+	for (uint32_t i = 0; i < t->link_count; i++) {
+		const struct gid_link *l = &t->links[i];
+
+		if (l->loopback && t->networked)
+			continue;
+		p.enabled |= l->up;
+		p.active |= l->up && l->running;
+	}
+	p.speed_bps = t->port.speed_bps;
+	return p;
+}
+
+static void settle(struct gid_table *t, struct scan *s)
+{
+	bool named = s->only && s->only[0];
+
+	gids_sort(s->found, s->found_count);
+	for (size_t i = 0; i < s->found_count; i++)
+		t->networked |= !s->found[i].loopback && s->found[i].up && s->found[i].running;
+	merge(t, s);
+	t->loopback_mtu = s->loopback_mtu;
+	t->link_count = 0;
+	t->port.speed_bps = 0;
+	for (size_t i = 0; i < s->link_count && t->link_count < NIC_GIDS_MAX; i++) {
+		const struct gid_link *l = &s->links[i];
+		uint64_t bps;
+
+		if (!named && !has_had(t, l->interface.ifindex))
+			continue;
+		t->links[t->link_count++] = *l;
+		bps = l->running ? link_speed_bps(l->interface.name) : 0;
+		if (bps > t->port.speed_bps)
+			t->port.speed_bps = bps;
+	}
+}
+
+static struct scan *scan_new(const struct gid_choice *choice)
+{
+	struct scan *s = space_get(sizeof(*s));
+	bool named = choice && choice->interfaces && choice->interfaces[0];
+	bool chosen = choice && choice->addresses && choice->addresses[0];
+
+	if (s) {
+		s->only = choice ? choice->interfaces : NULL;
+		s->shows_loopback = !choice || named || chosen;
+	}
+	return s;
+}
+
+static void drop_down(struct scan *s)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < s->found_count; i++)
+		if (s->found[i].up)
+			s->found[kept++] = s->found[i];
+	s->found_count = kept;
+}
+
 int gids_load(struct gid_table *t, const struct gid_choice *choice, char *err, size_t err_bytes)
 {
 	const char *only = choice ? choice->interfaces : NULL;
 	const char *addresses = choice ? choice->addresses : NULL;
 	char name[IF_NAMESIZE];
 	struct scan *s;
-	int fd, rc;
+	int rc;
 
 	if (only && unknown_name(only, name)) {
 		snprintf(err, err_bytes, "VERBENA_INTERFACES=%s: there is no interface '%s'", only, name);
 		return -ENODEV;
 	}
-	s = space_get(sizeof(*s));
+	s = scan_new(choice);
 	if (!s) {
 		snprintf(err, err_bytes, "out of memory");
 		return -ENOMEM;
 	}
-	s->only = only;
-	fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
-	rc = fd < 0 ? -errno : dump(fd, RTM_GETLINK, s, on_link);
-	if (!rc)
-		rc = dump(fd, RTM_GETADDR, s, on_address);
-	if (fd >= 0)
-		close(fd);
-	if (rc) {
-		snprintf(err, err_bytes, "cannot ask the kernel for this host's addresses: %s",
-			 strerror(-rc));
-		goto out;
-	}
-	if (!s->found_count) {
-		snprintf(err, err_bytes, "no interface%s%s is up and has an address",
-			 only && only[0] ? " of VERBENA_INTERFACES=" : "", only ? only : "");
-		rc = -EADDRNOTAVAIL;
-		goto out;
-	}
-	rc = addresses && addresses[0] ? choose(s, addresses, err, err_bytes) : 0;
+	rc = ask_kernel(s);
 	if (rc)
-		goto out;
-
-	gids_sort(s->found, s->found_count);
-	t->loopback_mtu = s->loopback_mtu;
-	t->count = 0;
-	for (size_t i = 0; i < s->found_count && t->count < NIC_GIDS_MAX; i++) {
-		struct nic_gid *g = &t->gids[t->count];
-
-		memcpy(g->raw, s->found[i].raw, sizeof(g->raw));
-		g->ifindex = s->found[i].interface.ifindex;
-		g->ip_mtu = s->found[i].interface.mtu;
-		t->interfaces[t->count++] = s->found[i].interface;
+		snprintf(err, err_bytes, "cannot ask the kernel for this host's addresses: %s", strerror(-rc));
+	drop_down(s);
+	if (!rc && addresses && addresses[0])
+		rc = choose(s, addresses, err, err_bytes);
+	if (!rc) {
+		memset(t, 0, sizeof(*t));
+		settle(t, s);
+		t->port = gids_port(t);
 	}
-out:
+	space_put(s, sizeof(*s));
+	return rc;
+}
+
+int gids_follow(struct gid_table *t, const struct gid_choice *choice)
+{
+	struct scan *s = scan_new(choice);
+	int rc = s ? ask_kernel(s) : -ENOMEM;
+
+	if (!rc && choice && choice->addresses && choice->addresses[0])
+		rc = choose(s, choice->addresses, NULL, 0);
+	if (!rc)
+		settle(t, s);
 	space_put(s, sizeof(*s));
 	return rc;
 }

@@ -22,9 +22,9 @@
 #include <unistd.h>
 
 #include "cm/registry.h"
-#include "engine/link_speed.h"
 #include "engine/neighbours.h"
 #include "engine/poller.h"
+#include "engine/port.h"
 #include "io/impair.h"
 #include "io/pcap.h"
 #include "io/raw.h"
@@ -121,8 +121,7 @@ static struct io *shm_start(struct engine *e, struct io *lower)
 			       .lives = neighbours_reader_lives,
 			       .lives_ctx = e->group};
 
-	for (uint32_t i = 0; i < e->gids.count && i < SHM_ADDRESSES_MAX; i++)
-		memcpy(c.addresses[c.address_count++], e->gids.gids[i].raw, 16);
+	c.address_count = port_addresses(e, c.addresses);
 	return shm_open_io(&e->loop.shm, lower, &c) < 0 ? lower : e->loop.shm;
 }
 
@@ -208,18 +207,9 @@ static uint32_t window_bytes(const struct engine *e)
 /* The rate of the fastest interface; congestion control finds slower ones. 0: unknown. */
 static uint64_t line_rate_bps(const struct engine *e)
 {
-	uint64_t fastest = 0;
-
 	if (e->config.transport.cc.line_rate_bps)
 		return e->config.transport.cc.line_rate_bps;
-	for (uint32_t i = 0; i < e->gids.count; i++) {
-		const struct engine_interface *f = &e->gids.interfaces[i];
-		uint64_t bps = i && f->ifindex == f[-1].ifindex ? 0 : link_speed_bps(f->name);
-
-		if (bps > fastest)
-			fastest = bps;
-	}
-	return fastest;
+	return e->gids.port.speed_bps;
 }
 
 static void cc_start(const struct engine *e, struct transport_config *c)
@@ -371,6 +361,7 @@ static void engine_free(struct engine *e)
 		close(e->epoll_fd);
 	if (e->wake_fd >= 0)
 		close(e->wake_fd);
+	port_close(e);
 	space_put(e, sizeof(*e));
 }
 
@@ -387,12 +378,12 @@ static void explain_limit(char *why, size_t why_bytes)
 		 (unsigned long long)limit.rlim_cur);
 }
 
-static struct group_address address_of(const struct nic_gid *gid)
+static struct group_address address_of(const struct io_gid *gid)
 {
-	bool is_link_local = gid->raw[0] == 0xfe && (gid->raw[1] & 0xc0) == 0x80;
+	bool is_link_local = gid->gid[0] == 0xfe && (gid->gid[1] & 0xc0) == 0x80;
 	struct group_address a = {.ifindex = is_link_local ? gid->ifindex : 0};
 
-	memcpy(a.gid, gid->raw, sizeof(a.gid));
+	memcpy(a.gid, gid->gid, sizeof(a.gid));
 	return a;
 }
 
@@ -409,17 +400,21 @@ static void add_address(struct group_config *group, struct group_address a)
 static int group_start(struct engine *e, struct group_config *group, char *why, size_t why_bytes)
 {
 	struct group_address host[NIC_GIDS_MAX];
-	struct gid_table *all = space_get(sizeof(*all));
-	int rc = all ? gids_load(all, NULL, why, why_bytes) : -ENOMEM;
+	struct io_gid all[IO_GIDS_MAX];
+	int rc, count = port_host_gids(all, why, why_bytes);
 
-	for (uint32_t i = 0; !rc && i < all->count; i++)
-		host[group->host_count++] = address_of(&all->gids[i]);
-	space_put(all, sizeof(*all));
-	if (rc)
-		return rc;
+	if (count < 0)
+		return count;
+	for (int i = 0; i < count; i++)
+		host[group->host_count++] = address_of(&all[i]);
 	group->host = host;
-	for (uint32_t i = 0; e->config.address[0] && i < e->gids.count && group->address_count < GROUP_ADDRESSES_MAX; i++)
-		add_address(group, address_of(&e->gids.gids[i]));
+	for (uint32_t i = 0; e->config.address[0] && i < e->gids.count && group->address_count < GROUP_ADDRESSES_MAX; i++) {
+		const struct nic_gid *g = &e->gids.gids[i];
+		struct io_gid own = {.ifindex = g->ifindex};
+
+		memcpy(own.gid, g->raw, sizeof(own.gid));
+		add_address(group, address_of(&own));
+	}
 	group->stat_fd = e->stat_fd;
 	group->counters = &e->loop.page->io;
 	group->shared_bytes = registry_bytes();
@@ -472,21 +467,15 @@ static bool is_ours(void *ctx, const struct pkt *p)
 
 static int raw_io_start(struct engine *e, char *why, size_t why_bytes)
 {
-	struct gid_table *all = space_get(sizeof(*all));
 	struct io_gid gids[IO_GIDS_MAX];
 	struct raw_config raw = {
 		.gids = gids, .slot = e->loop.slot, .is_ours = is_ours, .ctx = e, .counters = &e->loop.page->io,
 		.interfaces = &e->loop.page->interfaces};
-	int rc = all ? gids_load(all, NULL, why, why_bytes) : -ENOMEM;
-
 	/* Also those of interfaces that are not used: packets to them stay on this host. */
-	for (uint32_t i = 0; !rc && i < all->count; i++) {
-		memcpy(gids[i].gid, all->gids[i].raw, sizeof(gids[i].gid));
-		gids[i].ifindex = all->gids[i].ifindex;
-		raw.gid_count++;
-	}
-	space_put(all, sizeof(*all));
-	if (!rc)
+	int rc = port_host_gids(gids, why, why_bytes);
+
+	raw.gid_count = rc < 0 ? 0 : (size_t)rc;
+	if (rc >= 0)
 		rc = raw_open(&e->raw, &raw, why, why_bytes);
 	if (rc)
 		return rc;
@@ -549,7 +538,7 @@ static struct engine *engine_start(unsigned device, const struct engine_sink *si
 		return NULL;
 	}
 	lock_init(&e->lock);
-	e->stat_fd = e->epoll_fd = e->wake_fd = -1;
+	e->stat_fd = e->epoll_fd = e->wake_fd = e->port_fd = -1;
 	e->loop.sink = sink;
 	e->device = device;
 
@@ -558,7 +547,7 @@ static struct engine *engine_start(unsigned device, const struct engine_sink *si
 		goto fail;
 	if (e->config.iwarp >> device & 1)
 		e->config.transport.protocol = PROTOCOL_IWARP;
-	rc = gids_load(&e->gids, &(struct gid_choice){e->config.interfaces, e->config.address}, why, why_bytes);
+	rc = port_open(e, why, why_bytes);
 	if (rc)
 		goto fail;
 	e->loop.page = stats_create(&e->stat_fd);
@@ -637,6 +626,7 @@ static void engine_lose(struct engine *e)
 	e->loop.io = e->loop.shm = NULL;
 	close(e->epoll_fd);
 	close(e->wake_fd);
+	port_close(e);
 	if (e->stat_fd >= 0)
 		close(e->stat_fd);
 }

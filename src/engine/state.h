@@ -108,6 +108,8 @@ struct engine {
 	bool may_cancel;     /* the back end makes calls that are cancellation points: streams, raw frames, a capture */
 	size_t rcvbuf_bytes; /* as the kernel counts */
 	int stat_fd;
+	int port_fd;     /* of port.h; -1: none */
+	bool port_stale; /* the table is; the thread alone */
 	int wake_fd;
 	int epoll_fd;
 	pthread_t thread;

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "engine/poller.h"
+#include "engine/port.h"
 #include "engine/processors.h"
 #include "io/fd_away.h"
 #include "io/shm.h"
@@ -30,7 +31,7 @@ enum {
 	LENT_TIMES = 6, /* the thread spins for this many times as long while a peer reads what was sent, */
 	CROWDED_TIMES = 10, /* and not at all for this many times as long, */
 	CROWDED_NS_MAX = 20000000, /* up to this */
-	EVENTS_MAX = IO_FDS_MAX + 2
+	EVENTS_MAX = IO_FDS_MAX + 3
 };
 
 /* The thread's own state. */
@@ -46,6 +47,8 @@ struct self {
 	bool excused;              /* that one waited for a processor then */
 	bool looked_again;         /* the lock was held, and nobody polled */
 	bool group_asks;
+	bool world_asks; /* the port's descriptor is readable */
+	uint64_t look_due_ns; /* when to look whether it is, without that */
 	int hung_up[EVENTS_MAX]; /* descriptors that are watched */
 	int hung_up_count;
 };
@@ -204,6 +207,7 @@ static void block(struct self *s, uint64_t now_ns)
 			continue;
 		if (e->group && ev[i].data.fd == group_fd(e->group))
 			s->group_asks = true;
+		s->world_asks |= ev[i].data.fd == port_fd(e);
 		if (ev[i].events & EPOLLHUP)
 			s->hung_up[s->hung_up_count++] = ev[i].data.fd;
 	}
@@ -288,6 +292,16 @@ static void let_faults_through(void)
 	syscall(SYS_rt_sigprocmask, SIG_UNBLOCK, &faults, NULL, sizeof(faults));
 }
 
+/* A thread that is not in epoll asks the kernel now and then, with one system call, whether the port has changed. */
+static void watch_world(struct self *s, uint64_t now_ns)
+{
+	if (!s->world_asks && now_ns < s->look_due_ns)
+		return;
+	s->world_asks = false;
+	s->look_due_ns = now_ns + SERVE_NS;
+	port_look(s->e);
+}
+
 static void *thread_main(void *arg)
 {
 	struct self s = {.e = arg};
@@ -301,6 +315,7 @@ static void *thread_main(void *arg)
 		uint64_t now_ns = engine_now_ns(), until_ns;
 		bool moved;
 
+		watch_world(&s, now_ns);
 		if (polled_lately(&s, now_ns, &until_ns)) {
 			if (!stand_back(&s, now_ns, until_ns))
 				block(&s, now_ns);
@@ -376,7 +391,7 @@ static int thread_create(struct engine *e)
 
 int thread_start(struct engine *e)
 {
-	int fds[IO_FDS_MAX];
+	int fds[EVENTS_MAX];
 	size_t n = io_fds(e->loop.io, fds, IO_FDS_MAX);
 	struct epoll_event ev = {.events = EPOLLIN};
 	sigset_t all, old;
@@ -386,8 +401,11 @@ int thread_start(struct engine *e)
 	e->wake_fd = fd_away(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
 	if (e->epoll_fd < 0 || e->wake_fd < 0)
 		return -errno;
-	for (size_t i = 0; i < n + 2; i++) {
-		ev.data.fd = i < n ? fds[i] : i == n ? e->wake_fd : e->group ? group_fd(e->group) : -1;
+	fds[n++] = e->wake_fd;
+	fds[n++] = port_fd(e);
+	fds[n++] = e->group ? group_fd(e->group) : -1;
+	for (size_t i = 0; i < n; i++) {
+		ev.data.fd = fds[i];
 		if (ev.data.fd >= 0 && epoll_ctl(e->epoll_fd, EPOLL_CTL_ADD, ev.data.fd, &ev) < 0)
 			return -errno;
 	}

@@ -73,7 +73,7 @@ static int explain_full(struct join *j)
 static int explain_unproven(struct join *j, unsigned lane)
 {
 	snprintf(j->why, j->why_bytes,
-		 "a datagram sent to ourselves on UDP port %u (IPv%c) does not arrive: a firewall on the loopback interface, or other processes that join at the same time",
+		 "a datagram sent to ourselves on UDP port %u (IPv%c) does not arrive: the loopback interface is down or has a firewall, or there are other processes that join at the same time",
 		 j->g->lanes[lane].port, j->g->lanes[lane].family == UDP_V4 ? '4' : '6');
 	return -EAGAIN;
 }

@@ -25,7 +25,7 @@ enum event_type {
 
 struct async_event {
 	enum event_type type;
-	void *owner; /* of the CQ, QP or SRQ; NULL for a port event */
+	void *owner; /* of the CQ, QP or SRQ; the core knows nothing of ports' events */
 };
 
 /*

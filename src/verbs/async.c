@@ -30,9 +30,24 @@ static void enqueue(struct abi_context *ctx, const struct queued_event *from)
 	pthread_mutex_unlock(&ctx->async.lock);
 }
 
+struct port_event {
+	const struct engine *engine;
+	struct queued_event event;
+};
+
 static void enqueue_at(struct abi_context *ctx, void *arg)
 {
-	enqueue(ctx, arg);
+	const struct port_event *p = arg;
+
+	if (ctx->engine == p->engine)
+		enqueue(ctx, &p->event);
+}
+
+void port_event(struct engine *engine, enum event_type type)
+{
+	struct port_event p = {.engine = engine, .event.event = {.element.port_num = PORT, .event_type = (enum ibv_event_type)type}};
+
+	contexts_each(enqueue_at, &p);
 }
 
 /*
@@ -59,13 +74,6 @@ void async_event(const struct async_event *ev)
 	struct abi_srq *srq = ev->owner;
 
 	switch (ev->type) {
-	case EVENT_PORT_ACTIVE:
-	case EVENT_PORT_ERR:
-	case EVENT_GID_CHANGE:
-		e.event.element.port_num = PORT;
-		e.object = NULL;
-		contexts_each(enqueue_at, &e);
-		return;
 	case EVENT_CQ_ERR:
 		e.event.element.cq = &cq->pub;
 		e.delivered = &cq->async_delivered;
@@ -89,6 +97,10 @@ void async_event(const struct async_event *ev)
 		e.delivered = &qp->async_delivered;
 		enqueue(context_of(qp->pub.context), &e);
 		return;
+	case EVENT_PORT_ACTIVE:
+	case EVENT_PORT_ERR:
+	case EVENT_GID_CHANGE:
+		return; /* of no object: port_event() */
 	}
 }
 

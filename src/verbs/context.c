@@ -52,6 +52,8 @@ static struct list contexts = {&contexts, &contexts};
 static const struct engine_sink sink = {
 	.cq_event = channel_cq_event,
 	.async_event = async_event,
+	.port_event = port_event,
+	.port_changed = port_changed,
 };
 
 void contexts_each(void (*f)(struct abi_context *, void *arg), void *arg)
@@ -103,15 +105,34 @@ static void context_fill(struct abi_context *ctx)
 	pthread_mutex_init(&c->mutex, NULL);
 }
 
+static void explain_empty_port(struct engine *engine)
+{
+	struct engine_port port;
+
+	engine_lock(engine);
+	port = engine_port(engine);
+	engine_unlock(engine);
+	if (!port.enabled)
+		EXPLAIN(0, "no interface of the port's is up and has an address: the port is down until one comes");
+}
+
 struct engine *device_engine(unsigned index)
 {
+	static atomic_bool opened[ENGINE_DEVICES_MAX];
 	char why[512] = "the engine did not start";
 	struct engine *engine;
 
 	memory_faults_claim();
+	tree_follow();
 	errno = 0;
 	engine = engine_get(index, &sink, why, sizeof(why));
-	return engine ? engine : fail_null(EXPLAIN(errno ? errno : EIO, "%s", why));
+	if (!engine)
+		return fail_null(EXPLAIN(errno ? errno : EIO, "%s", why));
+	if (!atomic_exchange(&opened[index], true)) {
+		port_changed(engine); /* since the tree was made */
+		explain_empty_port(engine);
+	}
+	return engine;
 }
 
 struct ibv_context *ibv_open_device(struct ibv_device *device)

@@ -278,11 +278,16 @@ void channel_detach(struct abi_cq *);
 
 /* async.c */
 void async_event(const struct async_event *); /* engine_sink.async_event */
+void port_event(struct engine *, enum event_type); /* engine_sink.port_event */
 /* Withdraws the object's undelivered events; no new ones may come any more. */
 void async_withdraw(struct abi_context *, const void *object);
 void async_flush(struct abi_context *);
 /* As pthread_cond_wait(), but a thread that is cancelled in it does not end with the mutex. */
 void event_wait(pthread_cond_t *, pthread_mutex_t *);
+
+/* tree_follow.c */
+void tree_follow(void); /* from now on, if there is a tree: before the first engine starts */
+void port_changed(struct engine *); /* engine_sink.port_changed */
 
 /* cq.c */
 struct abi_cq *cq_create(struct ibv_context *, uint32_t cqe, void *cq_context,

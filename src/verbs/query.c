@@ -8,6 +8,7 @@
 
 #include "verbs/hostid.h"
 #include "verbs/objects.h"
+#include "verbs/port.h"
 #include "verbs/private.h"
 
 static_assert(sizeof(struct ibv_device_attr) == 232, "ABI");
@@ -18,7 +19,7 @@ static_assert(offsetof(struct ibv_port_attr, port_cap_flags2) == 48, "ABI");
 static_assert(sizeof(struct ibv_gid_entry) == 32, "ABI");
 
 /* Port numbers as IBTA tables 155 ff. have them. */
-enum { PHYS_STATE_LINK_UP = 5, WIDTH_4X = 2, SPEED_25_GBPS = 32, VL_COUNT_1 = 1 };
+enum { VL_COUNT_1 = 1 };
 
 /* The part of struct ibv_port_attr that programs of before 2019 know. */
 enum { PORT_ATTR_COMPAT_BYTES = 48 };
@@ -164,23 +165,31 @@ uint32_t port_mtu_bytes(struct abi_context *ctx)
 int query_port(struct ibv_context *context, uint8_t port, struct ibv_port_attr *attr, size_t size)
 {
 	struct ibv_port_attr all = {
-		.state = IBV_PORT_ACTIVE,
 		.max_mtu = IBV_MTU_4096,
 		.gid_tbl_len = NIC_GIDS_MAX,
 		.port_cap_flags = IBV_PORT_CM_SUP | IBV_PORT_IP_BASED_GIDS,
 		.max_msg_sz = NIC_MSG_BYTES_MAX,
 		.pkey_tbl_len = 1,
 		.max_vl_num = VL_COUNT_1,
-		.active_width = WIDTH_4X,
-		.active_speed = SPEED_25_GBPS,
-		.phys_state = PHYS_STATE_LINK_UP,
 		.link_layer = IBV_LINK_LAYER_ETHERNET,
 		.flags = IBV_QPF_GRH_REQUIRED,
 	};
 
+	struct abi_context *ctx = context_of(context);
+	struct engine_port now;
+	const struct port_rate *rate;
+
 	if (port != PORT)
 		return fail(EINVAL);
-	all.active_mtu = mtu_from_bytes(port_mtu_bytes(context_of(context)));
+	engine_lock(ctx->engine);
+	now = engine_port(ctx->engine);
+	engine_unlock(ctx->engine);
+	rate = port_rate(now.speed_bps);
+	all.state = (enum ibv_port_state)port_state(&now)->state;
+	all.phys_state = port_state(&now)->phys_state;
+	all.active_speed = rate->speed;
+	all.active_width = rate->width;
+	all.active_mtu = mtu_from_bytes(port_mtu_bytes(ctx));
 	memset(attr, 0, size);
 	memcpy(attr, &all, size < sizeof(all) ? size : sizeof(all));
 	return 0;

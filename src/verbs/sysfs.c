@@ -71,7 +71,7 @@ int ibv_read_sysfs_file(const char *dir, const char *file, char *buf, size_t siz
 	if (d) {
 		const struct tree_facts facts = {
 			.guid = hostid_guid(), .device_count = (unsigned)device_index(d) + 1,
-			.iwarp = engine_iwarp_devices()};
+			.iwarp = engine_iwarp_devices(), .port.active = true};
 
 		snprintf(path, sizeof(path), "class/infiniband/%s/%s", d->name, file);
 		len = tree_read(&facts, path, buf, size);

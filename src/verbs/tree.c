@@ -3,20 +3,23 @@
  * One walk names every file with its text, as the kernel prints it; rendering and reading are two
  * visitors of it. Counters are left out, because a file cannot count.
  */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "verbs/hostid.h"
+#include "verbs/port.h"
 #include "verbs/tree.h"
 
 enum { PATH_BYTES = 4096, TEXT_BYTES = 128, GID_TABLE_LEN = 64 };
 
-/* A path that ends in a slash is a directory. False ends the walk. */
+/* A path that ends in a slash is a directory; another one without a text is not there. False ends the walk. */
 typedef bool (*tree_visit)(void *arg, const char *path, const char *text);
 
 struct file {
@@ -35,9 +38,6 @@ static const struct file device_files[] = {
 	{ "device/device", "0x0001" },
 	{ "device/numa_node", "-1" },
 	{ "device/net/", NULL },
-	{ "ports/1/state", "4: ACTIVE" },
-	{ "ports/1/phys_state", "5: LinkUp" },
-	{ "ports/1/rate", "100 Gb/sec (4X EDR)" },
 	{ "ports/1/link_layer", "Ethernet" },
 	{ "ports/1/lid", "0x0" },
 	{ "ports/1/lid_mask_count", "0" },
@@ -78,19 +78,35 @@ static bool visit_guid(const struct walk *w, const char *path, uint64_t guid)
 	return visit_file(w, path, text);
 }
 
+static bool is_empty(const struct tree_gid *gid)
+{
+	static const struct tree_gid none;
+
+	return !memcmp(gid->raw, none.raw, sizeof(gid->raw));
+}
+
 /*
  * Programs take the first interface of a device for the one that it is a port of (pyverbs, to find the device's address). So
- * the loopback interface, whose GIDs come last, is there only where it is the only one.
+ * the loopback interface is there only where it is the only one.
  */
-static bool is_no_port(const struct tree_facts *f, size_t index)
+static bool is_port(const struct tree_facts *f, const char *interface)
 {
-	return !strcmp(f->gids[index].interface, "lo") && strcmp(f->gids[0].interface, "lo") != 0;
+	bool others = false, has = false;
+
+	for (size_t i = 0; i < f->gid_count; i++) {
+		if (is_empty(&f->gids[i]))
+			continue;
+		others |= strcmp(f->gids[i].interface, "lo") != 0;
+		has |= !strcmp(f->gids[i].interface, interface);
+	}
+	return has && (!others || strcmp(interface, "lo") != 0);
 }
 
 static bool visit_gid(const struct walk *w, const struct tree_facts *f, size_t index)
 {
 	static const struct tree_gid none;
 	const struct tree_gid *gid = index < f->gid_count ? &f->gids[index] : &none;
+	const char *type = f->rocev1 && !(f->iwarp >> w->device & 1) ? "IB/RoCE v1" : "RoCE v2";
 	char path[TEXT_BYTES], text[TEXT_BYTES];
 	size_t at = 0;
 
@@ -100,15 +116,13 @@ static bool visit_gid(const struct walk *w, const struct tree_facts *f, size_t i
 	snprintf(path, sizeof(path), "ports/1/gids/%zu", index);
 	if (!visit_file(w, path, text))
 		return false;
-	if (gid == &none)
-		return true;
 	snprintf(path, sizeof(path), "ports/1/gid_attrs/types/%zu", index);
-	if (!visit_file(w, path, f->rocev1 && !(f->iwarp >> w->device & 1) ? "IB/RoCE v1" : "RoCE v2"))
+	if (!visit_file(w, path, is_empty(gid) ? NULL : type))
 		return false;
 	snprintf(path, sizeof(path), "ports/1/gid_attrs/ndevs/%zu", index);
-	if (!visit_file(w, path, gid->interface))
+	if (!visit_file(w, path, is_empty(gid) ? NULL : gid->interface))
 		return false;
-	if (is_no_port(f, index))
+	if (is_empty(gid) || !is_port(f, gid->interface))
 		return true;
 	snprintf(path, sizeof(path), "device/net/%s/", gid->interface);
 	return visit_file(w, path, NULL);
@@ -141,6 +155,10 @@ static bool visit_device(const struct walk *w, const struct tree_facts *f)
 		if (!visit_file(w, d->path, d->text || is_directory(d->path) ? d->text : w->name))
 			return false;
 	}
+	if (!visit_file(w, "ports/1/state", port_state(&f->port)->state_text) ||
+	    !visit_file(w, "ports/1/phys_state", port_state(&f->port)->phys_state_text) ||
+	    !visit_file(w, "ports/1/rate", port_rate(f->port.speed_bps)->text))
+		return false;
 	if (!visit_guid(w, "node_guid", device_guid(f->guid, w->device)) ||
 	    !visit_guid(w, "sys_image_guid", f->guid))
 		return false;
@@ -153,7 +171,7 @@ static bool visit_device(const struct walk *w, const struct tree_facts *f)
 
 static void walk(const struct tree_facts *f, tree_visit visit, void *arg)
 {
-	struct walk w = { .visit = visit, .arg = arg };
+	struct walk w = { .visit = visit, .arg = arg, .device = f->device_first };
 
 	if (!visit(arg, "class/infiniband_verbs/abi_version", "6") ||
 	    !visit(arg, "class/misc/rdma_cm/abi_version", "4") || !visit(arg, "dev/infiniband/", NULL) ||
@@ -183,20 +201,38 @@ static int directories_make(char *path, char *below)
 	return 0;
 }
 
-static int file_write(const char *path, const char *text)
+static bool file_has(const char *path, const char *line, size_t len)
 {
-	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-	char line[TEXT_BYTES + 1];
-	int len = snprintf(line, sizeof(line), "%s\n", text);
-	int err = 0;
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	char there[TEXT_BYTES + 1];
+	ssize_t n;
 
 	if (fd < 0)
+		return false;
+	n = read(fd, there, sizeof(there));
+	close(fd);
+	return n == (ssize_t)len && !memcmp(there, line, len);
+}
+
+/* By a file that takes the other's place at once: readers of sysfs find no half of a line. */
+static int file_write(const char *dir, const char *path, const char *text)
+{
+	char line[TEXT_BYTES + 1], fresh[PATH_BYTES];
+	int len = snprintf(line, sizeof(line), "%s\n", text), fd, err = 0;
+
+	if (len < 0 || (size_t)len >= sizeof(line) ||
+	    (size_t)snprintf(fresh, sizeof(fresh), "%s/new-XXXXXX", dir) >= sizeof(fresh))
+		return -ENAMETOOLONG;
+	if (file_has(path, line, (size_t)len))
+		return 0;
+	fd = mkostemp(fresh, O_CLOEXEC);
+	if (fd < 0)
 		return -errno;
-	if (len < 0 || (size_t)len >= sizeof(line))
-		err = -ENAMETOOLONG;
-	else if (write(fd, line, (size_t)len) != len)
+	if (write(fd, line, (size_t)len) != len || fchmod(fd, 0644) || rename(fresh, path))
 		err = errno ? -errno : -EIO;
 	close(fd);
+	if (err)
+		unlink(fresh);
 	return err;
 }
 
@@ -209,14 +245,37 @@ static bool render_one(void *arg, const char *relative, const char *text)
 		r->err = -ENAMETOOLONG;
 		return false;
 	}
+	if (!text && !is_directory(relative)) {
+		r->err = unlink(path) && errno != ENOENT ? -errno : 0;
+		return !r->err;
+	}
 	/* Each program that starts writes this tree, and most files follow another of the same directory. */
-	r->err = text ? file_write(path, text) : -ENOENT;
+	r->err = text ? file_write(r->dir, path, text) : -ENOENT;
 	if (r->err == -ENOENT) {
 		r->err = directories_make(path, path + strlen(r->dir) + 1);
 		if (!r->err && text)
-			r->err = file_write(path, text);
+			r->err = file_write(r->dir, path, text);
 	}
 	return !r->err;
+}
+
+/* Interfaces that the device does not have any more. */
+static void interfaces_drop(const char *dir, const struct tree_facts *f, unsigned device)
+{
+	char name[DEVICE_NAME_BYTES], path[PATH_BYTES];
+	const struct dirent *e;
+	DIR *d;
+
+	device_name(name, f->iwarp, device);
+	snprintf(path, sizeof(path), "%s/class/infiniband/%s/device/net", dir, name);
+	d = opendir(path);
+	while (d && (e = readdir(d))) {
+		/* "." and ".." are not empty. */
+		if (!is_port(f, e->d_name))
+			unlinkat(dirfd(d), e->d_name, AT_REMOVEDIR);
+	}
+	if (d)
+		closedir(d);
 }
 
 static int link_make(const char *dir, const char *relative, const char *target)
@@ -270,12 +329,12 @@ static int device_links_make(const char *dir, const struct tree_facts *f, unsign
 	return link_make(dir, path, "../../../../bus/verbena/drivers/verbena");
 }
 
-static int nodes_make(const char *dir, unsigned count)
+static int nodes_make(const char *dir, const struct tree_facts *f)
 {
 	char path[TEXT_BYTES];
 	int err = link_make(dir, "dev/infiniband/rdma_cm", "/dev/null");
 
-	for (unsigned d = 0; d < count && !err; d++) {
+	for (unsigned d = f->device_first; d < f->device_count && !err; d++) {
 		snprintf(path, sizeof(path), "dev/infiniband/" DEVICE_UVERBS, d);
 		err = link_make(dir, path, "/dev/null");
 	}
@@ -287,11 +346,13 @@ int tree_render(const char *dir, const struct tree_facts *f)
 	struct rendering r = { .dir = dir };
 
 	/* First the links, as files are written by way of them. */
-	for (unsigned d = 0; d < f->device_count && !r.err; d++)
+	for (unsigned d = f->device_first; d < f->device_count && !r.err; d++)
 		r.err = device_links_make(dir, f, d);
 	if (!r.err)
 		walk(f, render_one, &r);
-	return r.err ? r.err : nodes_make(dir, f->device_count);
+	for (unsigned d = f->device_first; d < f->device_count && !r.err; d++)
+		interfaces_drop(dir, f, d);
+	return r.err ? r.err : nodes_make(dir, f);
 }
 
 struct reading {

@@ -11,6 +11,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "engine/engine.h"
+
 struct tree_gid {
 	uint8_t raw[16];
 	char interface[16];
@@ -18,16 +20,18 @@ struct tree_gid {
 
 struct tree_facts {
 	uint64_t guid; /* hostid_guid() */
-	unsigned device_count; /* all alike but for name, GUID and kind */
+	unsigned device_first, device_count; /* of the devices below the count those from the first on; all alike but for name, GUID and kind */
 	uint32_t iwarp; /* a bit for each that speaks iWARP */
 	bool rocev1; /* GIDs are of that type */
-	const struct tree_gid *gids;
+	struct engine_port port;
+	const struct tree_gid *gids; /* an address of zeros: none */
 	size_t gid_count;
 };
 
 /*
- * Writes class/infiniband, class/infiniband_verbs and dev/infiniband, and what these have links to, below dir, which must exist
- * and may hold an earlier rendering. 0 or a negative errno.
+ * Writes class/infiniband, class/infiniband_verbs and dev/infiniband, and what these have links to, below dir, which must exist.
+ * What is there of an earlier rendering is changed where it differs; a reader finds each file as it was or as it will be. 0 or a
+ * negative errno.
  */
 int tree_render(const char *dir, const struct tree_facts *);
 

@@ -225,6 +225,51 @@ static void rendering_can_be_repeated_and_files_end_with_a_newline(void **state)
 	assert_int_equal(tree_render(dir, &facts), -ENOENT);
 }
 
+static bool holds(const char *dir, const char *path, const char *text)
+{
+	char full[512], buf[128] = "";
+	FILE *f;
+
+	snprintf(full, sizeof(full), "%s/class/infiniband/verbena1/%s", dir, path);
+	f = fopen(full, "r");
+	if (!f)
+		return !text;
+	assert_non_null(fgets(buf, sizeof(buf), f));
+	fclose(f);
+	buf[strcspn(buf, "\n")] = 0;
+	return text && !strcmp(buf, text);
+}
+
+static void a_later_rendering_changes_what_differs(void **state)
+{
+	static const struct tree_gid later[] = {{{0}, "eth0"}, {{[0] = 0xfd, [15] = 9}, "eth1"}};
+	struct tree_facts f = facts;
+	char dir[] = "/tmp/verbena-tree-XXXXXX", path[512];
+	struct stat before, after;
+
+	assert_non_null(mkdtemp(dir));
+	f.port = (struct engine_port){.active = true, .enabled = true, .speed_bps = 10000000000};
+	assert_int_equal(tree_render(dir, &f), 0);
+	assert_true(holds(dir, "ports/1/state", "4: ACTIVE") && holds(dir, "ports/1/rate", "10 Gb/sec (1X FDR10)"));
+	snprintf(path, sizeof(path), "%s/class/infiniband/verbena1/node_guid", dir);
+	assert_int_equal(stat(path, &before), 0);
+
+	f.device_first = 1;
+	f.port = (struct engine_port){0};
+	f.gids = later;
+	assert_int_equal(tree_render(dir, &f), 0);
+	assert_true(holds(dir, "ports/1/state", "1: DOWN") && holds(dir, "ports/1/phys_state", "3: Disabled"));
+	assert_true(holds(dir, "ports/1/gids/0", "0000:0000:0000:0000:0000:0000:0000:0000"));
+	assert_true(holds(dir, "ports/1/gid_attrs/types/0", NULL) && holds(dir, "ports/1/gid_attrs/ndevs/0", NULL));
+	assert_true(holds(dir, "ports/1/gid_attrs/ndevs/1", "eth1"));
+	assert_true(holds(dir, "../verbena0/ports/1/state", "4: ACTIVE"));
+	assert_int_equal(stat(path, &after), 0);
+	assert_int_equal(after.st_ino, before.st_ino);
+	snprintf(path, sizeof(path), "test \"$(ls %s/class/infiniband/verbena1/device/net)\" = eth1 && test -z \"$(ls %s | grep new)\" && rm -r %s",
+		 dir, dir, dir);
+	run(path);
+}
+
 static void the_guid_is_stable_and_local(void **state)
 {
 	uint64_t guid = hostid_guid();
@@ -244,6 +289,7 @@ int main(void)
 		cmocka_unit_test(rendering_can_be_repeated_and_files_end_with_a_newline),
 		cmocka_unit_test(a_device_is_a_link_to_a_virtual_one),
 		cmocka_unit_test(loopback_is_the_devices_interface_only_if_there_is_no_other),
+		cmocka_unit_test(a_later_rendering_changes_what_differs),
 		cmocka_unit_test(the_guid_is_stable_and_local),
 	};
 

@@ -419,7 +419,7 @@ class Place:
     def tool(self, end, *words, seconds=60):
         """`verbena WORDS`: its standard output; it must end with status 0."""
         r = subprocess.run(self.wrap(end, [self.verbena] + list(words)), capture_output=True, text=True,
-                           timeout=seconds, env=clean_env(), cwd="/")
+                           timeout=seconds, env=clean_env(self.env[end]), cwd="/")
         check(r.returncode == 0, "verbena %s: status %s\n%s%s"
               % (" ".join(words), r.returncode, r.stdout, r.stderr))
         return r.stdout
