@@ -93,7 +93,7 @@ struct group_config {
 	size_t host_count;
 	bool no_ipv6; /* without a choice: IPv4 alone */
 	bool no_taking;       /* as if no process may inspect another; for tests */
-	unsigned join_ms_max; /* how long to wait for the lock and for others; 0: 10 s */
+	unsigned join_ms_max; /* how long to wait for the lock and to try then; 0: as long as its holder lives, and 10 s */
 	/*
 	 * A descriptor that processes of this user get on request (`verbena stat`): a memfd with
 	 * counters. *Borrowed*; -1: none.
@@ -109,8 +109,9 @@ struct group_config {
 };
 
 /*
- * Joins. Blocks for some milliseconds, for about a second if members or other joiners do not answer, and
- * for about join_ms_max at most. Returns 0, or a negative errno with a sentence in why:
+ * Joins. Blocks for some milliseconds, for about a second if members do not answer, as long as others join before it, of
+ * which a line on standard error tells after some seconds, and for about join_ms_max at most. Returns 0, or a negative
+ * errno with a sentence in why:
  *	-EADDRINUSE  a port is used by another user, another program or another group of this user (why names it and, if
  *	             there is one, an address that is free)
  *	-ENOSPC      all slots are taken, or the sockets of stopped members are in the way

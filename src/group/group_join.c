@@ -168,8 +168,8 @@ static int attempt(struct join *j)
 		err = join_fetch(j);
 	if (err == 0)
 		err = join_place(j);
-	if (err == 0 && join_lock_is_old(j)) {
-		snprintf(j->why, j->why_bytes, "this process gets too little time to join");
+	if (err == 0 && join_lock_is_passed(j)) {
+		snprintf(j->why, j->why_bytes, "other processes join while this one is stopped");
 		err = -EAGAIN;
 	}
 	if (err == 0)
@@ -188,17 +188,17 @@ static int attempt_locked(struct join *j)
 
 	if (lock < 0)
 		return lock;
+	if (!j->cfg->join_ms_max)
+		j->deadline_ms = group_now_ms() + JOIN_MS_DEFAULT;
 	do {
 		group_reset(j->g);
 		memset(j->members, 0, sizeof(j->members));
 		for (unsigned s = 0; s < GROUP_SLOTS; s++)
 			j->members[s].link = -1;
 		err = attempt(j);
-		if (err == -EAGAIN && join_lock_is_old(j))
-			break;
 		if (err == -EAGAIN)
 			group_sleep_ms(RETRY_MS);
-	} while (err == -EAGAIN && group_now_ms() < j->deadline_ms);
+	} while (err == -EAGAIN && !join_lock_is_passed(j) && group_now_ms() < j->deadline_ms);
 	close(lock);
 	return err;
 }
@@ -237,6 +237,7 @@ int group_open(struct group **group, const struct group_config *cfg, char *why, 
 	j->cfg = cfg;
 	j->uid = geteuid();
 	j->deadline_ms = now + (cfg->join_ms_max ? cfg->join_ms_max : JOIN_MS_DEFAULT);
+	j->lock_until_ms = cfg->join_ms_max ? j->deadline_ms : UINT64_MAX;
 	j->closing_until_ms = now + CLOSING_MS;
 	j->why = why;
 	j->why_bytes = why_bytes;

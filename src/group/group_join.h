@@ -37,9 +37,10 @@ struct join {
 	struct group *g;
 	const struct group_config *cfg;
 	uid_t uid;
-	uint64_t deadline_ms;
+	uint64_t lock_until_ms; /* how long to wait for the lock; UINT64_MAX: as long as its holder lives */
+	uint64_t deadline_ms;   /* how long to try with the lock */
 	uint64_t closing_until_ms; /* how long sockets of the dead may remain */
-	uint64_t lease_until_ms;   /* until then the lock is certainly ours */
+	unsigned lock_level;       /* which lock we have, or had last */
 	uint64_t digest;           /* of what the members gave us */
 	struct member members[GROUP_SLOTS];
 	bool fresh[GROUP_LANES_MAX]
@@ -55,12 +56,12 @@ void group_sleep_ms(unsigned ms);
 int join_explain(struct join *, int err, const char *doing);
 
 /*
- * The lock: a descriptor to close, or a negative errno. If another process has held it for longer than a
- * join takes, another lock is taken instead: see group_lock.c.
+ * The lock: a descriptor to close, or a negative errno. Waits for whoever has it. If that process is stopped,
+ * another lock is taken instead: see group_lock.c.
  */
 int join_lock(struct join *);
-/* Whether another process may have the lock by now, because we were stopped. */
-bool join_lock_is_old(const struct join *);
+/* Whether another process that runs has such another lock now, because we were stopped. */
+bool join_lock_is_passed(const struct join *);
 
 /*
  * Connects to every name and waits a short while for answers. 0, or a negative errno that ends the

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Mostly one process joins at a time: the holder of the lock, a listening name that vanishes with its process. A
- * holder that is stopped, by Ctrl-Z or a debugger, would keep all others waiting. So there are several such
- * names, and a process that has waited PATIENCE_MS for the holder of one, or sees that it is stopped, tries the
- * next.
+ * holder that lives is waited for: on a busy machine each of its steps may take a second. One that is stopped, by
+ * Ctrl-Z or a debugger, would keep all others waiting. So there are several such names, and a process that sees that
+ * the holder of one is stopped, or has waited PATIENCE_MS for it, tries the next.
  *
  * A holder that continues after another process has passed it harms no member: no member depends on the order in
- * which others come and go (group.h). But it would disturb the process that joins now, so a holder whose lease
- * is over begins anew.
+ * which others come and go (group.h). But it would disturb the process that joins now, so a holder begins anew
+ * when it finds that somebody who runs has one of the next names.
  */
 #include <errno.h>
 #include <poll.h>
@@ -17,8 +17,9 @@
 #include "group/group_join.h"
 
 enum {
-	LEASE_MS = 600,    /* longer than any part of a join that needs the lock */
-	PATIENCE_MS = 700, /* longer than that */
+	PATIENCE_MS = 60000, /* with one that is frozen, or in another PID namespace, where nobody sees its state */
+	STRANGER_MS = 700,   /* with another user's */
+	TELL_MS = 5000,      /* until a line says for whom we wait */
 	LOOK_MS = 10,
 	STOPPED_MS = 50 /* how often to look whether it is stopped */
 };
@@ -29,6 +30,7 @@ struct seen {
 	int link; /* connection to the holder, which closes it; -1: none */
 	struct link_peer peer;
 	int err; /* why there is none */
+	bool told;
 };
 
 static void look_away(struct seen *s)
@@ -59,7 +61,7 @@ static void look(struct join *j, struct seen *s, unsigned level)
 
 static bool is_overdue(const struct seen *s)
 {
-	return group_now_ms() >= s->since_ms + PATIENCE_MS ||
+	return group_now_ms() >= s->since_ms + (s->err == -EPERM ? STRANGER_MS : PATIENCE_MS) ||
 	       (s->link >= 0 && link_is_stopped(s->peer.pid));
 }
 
@@ -73,8 +75,8 @@ static void wait(struct join *j, struct seen *seen, unsigned level)
 		p[i] = (struct pollfd){.fd = seen[i].link};
 	if (seen[level].link >= 0)
 		until = now + STOPPED_MS;
-	if (until > j->deadline_ms)
-		until = j->deadline_ms;
+	if (until > j->lock_until_ms)
+		until = j->lock_until_ms;
 	if (poll(p, LINK_LOCKS, now < until ? (int)(until - now) : 0) <= 0)
 		return;
 	for (unsigned i = 0; i < LINK_LOCKS; i++)
@@ -104,6 +106,15 @@ static int try_locks(struct join *j, struct seen *seen, unsigned *level)
 	return -EAGAIN;
 }
 
+static void tell(const struct join *j, struct seen *s)
+{
+	if (s->told || s->link < 0 || group_now_ms() < s->since_ms + TELL_MS)
+		return;
+	s->told = true;
+	fprintf(stderr, "verbena: waiting for process %ld, which joins the group on UDP port %u\n", (long)s->peer.pid,
+		j->cfg->ports[0]);
+}
+
 static int explain_held(struct join *j, const struct seen *s)
 {
 	if (s->err == -EPERM)
@@ -129,14 +140,15 @@ int join_lock(struct join *j)
 	for (unsigned i = 0; i < LINK_LOCKS; i++)
 		seen[i] = (struct seen){.link = -1};
 	while ((fd = try_locks(j, seen, &level)) == -EAGAIN) {
-		if (group_now_ms() >= j->deadline_ms)
+		if (group_now_ms() >= (seen[level].err == -EPERM ? j->deadline_ms : j->lock_until_ms))
 			break;
 		/* The patience with all of them runs at the same time. */
 		for (unsigned i = level; i < LINK_LOCKS; i++)
 			look(j, &seen[i], i);
+		tell(j, &seen[level]);
 		wait(j, seen, level);
 	}
-	j->lease_until_ms = group_now_ms() + LEASE_MS;
+	j->lock_level = level;
 	for (unsigned i = 0; i < LINK_LOCKS; i++)
 		if (seen[i].link >= 0)
 			close(seen[i].link);
@@ -145,7 +157,17 @@ int join_lock(struct join *j)
 	return fd < 0 ? join_explain(j, fd, "take the lock") : fd;
 }
 
-bool join_lock_is_old(const struct join *j)
+bool join_lock_is_passed(const struct join *j)
 {
-	return group_now_ms() > j->lease_until_ms;
+	bool passed = false;
+
+	for (unsigned i = j->lock_level + 1; i < LINK_LOCKS && !passed; i++) {
+		struct link_peer peer;
+		int fd = link_connect(&j->g->id, LINK_LOCK - (int)i, &peer);
+
+		passed = fd >= 0 && !link_is_stopped(peer.pid);
+		if (fd >= 0)
+			close(fd);
+	}
+	return passed;
 }

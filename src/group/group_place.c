@@ -519,7 +519,7 @@ static int take_found(struct join *j)
 	struct found found;
 
 	j->digest = 0; /* our sockets have moved: the members get all of them */
-	for (unsigned round = 0; round < ROUNDS && !join_lock_is_old(j); round++) {
+	for (unsigned round = 0; round < ROUNDS && !join_lock_is_passed(j); round++) {
 		unsigned slot;
 		int err;
 
