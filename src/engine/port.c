@@ -235,15 +235,16 @@ static void hear(struct gid_table *t, const struct nlmsghdr *h, struct news *n)
 	/* A bridge's words about its ports are of its own family. */
 	if ((!gone && h->nlmsg_type != RTM_NEWLINK) || info->ifi_family != AF_UNSPEC)
 		return;
+	/* It may be gone from the table since the message of its going down. */
+	if (gone)
+		tell_interface(n, (uint32_t)info->ifi_index, CM_DEVICE_REMOVAL);
 	l = link_of(t, info->ifi_index);
 	if (!l)
 		return;
 	l->up = !gone && info->ifi_flags & IFF_UP;
 	l->running = !gone && info->ifi_flags & IFF_RUNNING;
 	tell_state(t, n);
-	if (gone)
-		tell_interface(n, l->interface.ifindex, CM_DEVICE_REMOVAL);
-	else if (has_new_mac(l, info, (unsigned int)IFLA_PAYLOAD(h)))
+	if (!gone && has_new_mac(l, info, (unsigned int)IFLA_PAYLOAD(h)))
 		tell_interface(n, l->interface.ifindex, CM_ADDR_CHANGE);
 }
 

@@ -405,6 +405,10 @@ static int group_start(struct engine *e, struct group_config *group, char *why, 
 
 	if (count < 0)
 		return count;
+	if (!count) {
+		snprintf(why, why_bytes, "no interface is up, not even loopback, by which the programs of a host meet");
+		return -EADDRNOTAVAIL;
+	}
 	for (int i = 0; i < count; i++)
 		host[group->host_count++] = address_of(&all[i]);
 	group->host = host;
