@@ -186,7 +186,7 @@ uint8_t parts_classes(const struct scenario *s, const struct topology *t)
 		const struct scenario_workload *w = &s->workload[i];
 		uint8_t class = class_of(s, w, kind_of(w));
 
-		classes |= class ? (uint8_t)(1u << class) : classes_of_file(w, t);
+		classes = (uint8_t)(classes | (class ? 1u << class : classes_of_file(w, t)));
 	}
 	return classes;
 }
