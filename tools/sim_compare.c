@@ -48,6 +48,7 @@ static bool column_used(size_t c, const struct sweep_run *r, size_t count)
 static const char *state_text(const struct sweep_run *r)
 {
 	return r->status == -1                 ? "not begun"
+	       : r->status == EXIT_STUCK       ? "partial"
 	       : r->status == EXIT_INTERRUPTED ? "partial"
 	       : r->status                     ? "failed"
 					       : "";

@@ -217,7 +217,7 @@ static void run_child(const struct sweep_options *w, const struct sweep_run *run
 	rc = sim_one(w->name, run->sets, run->set_count, path, true, &g);
 	/* Names and labels are constants of this program, so their pointers are valid in the
 	 * parent. */
-	if ((!rc || rc == EXIT_INTERRUPTED) && pwrite(fd, &g, sizeof(g), 0) != (ssize_t)sizeof(g))
+	if ((!rc || rc == EXIT_STUCK || rc == EXIT_INTERRUPTED) && pwrite(fd, &g, sizeof(g), 0) != (ssize_t)sizeof(g))
 		rc = complain("cannot pass on the figures: %s", strerror(errno));
 	fflush(NULL);
 	_exit(rc);
@@ -251,7 +251,7 @@ static void job_end(struct sweep_run *runs, struct job *j, int status)
 		run->figures.count = 0;
 	close(j->fd);
 	j->pid = 0;
-	if (run->status && run->status != EXIT_INTERRUPTED)
+	if (run->status && run->status != EXIT_STUCK && run->status != EXIT_INTERRUPTED)
 		complain("run %s failed with status %d", run->label, run->status);
 }
 
@@ -357,8 +357,9 @@ int sim_sweep(const struct sweep_options *w)
 		if (fflush(stdout) || ferror(stdout))
 			rc = complain("cannot write: %s", strerror(errno));
 		for (size_t i = 0; i < count; i++) {
-			if (runs[i].status && runs[i].status != EXIT_INTERRUPTED &&
-			    runs[i].status != -1)
+			if (runs[i].status == EXIT_STUCK)
+				rc = rc ? rc : EXIT_STUCK;
+			else if (runs[i].status && runs[i].status != EXIT_INTERRUPTED && runs[i].status != -1)
 				rc = EXIT_OURS;
 		}
 		if (sim_interrupted() && !rc)

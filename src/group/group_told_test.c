@@ -106,7 +106,7 @@ static struct group *open_named(const struct group_config *cfg, const char *heir
 	return g;
 }
 
-/* Whoever was killed and whoever has ended look different to it, and by the memory it begins where the last one ended. */
+/* It can tell a process that was killed from one that has ended, and the memory that it gets has what the last one wrote. */
 static void an_heir_gets_what_the_last_one_leaves(void **state)
 {
 	struct group_config cfg = config();

@@ -90,7 +90,7 @@ static bool is_within_host(const struct shm *s, const struct flow *f)
 	return is_own_address(s, f->src) && is_own_address(s, f->dst);
 }
 
-/* Each ring's flow is judged anew: the next train brings it along. Of those that come, the judgement is all that changes. */
+/* The next train to each ring brings its flow along, so that its taker judges it anew. Rings from others are judged here. */
 void shm_set_addresses(struct io *io, const uint8_t (*addresses)[16], size_t count)
 {
 	struct shm *s = of(io);

@@ -66,7 +66,7 @@ struct shm_placer {
 /* *Takes* lower on success. 0 or a negative errno. */
 int shm_open_io(struct io **, struct io *lower, const struct shm_config *);
 
-/* The host's addresses have changed: at most SHM_ADDRESSES_MAX, in GID form. What is in rings already is received all the same. */
+/* The host's addresses have changed: at most SHM_ADDRESSES_MAX, in GID form. Packets that are in rings already are received all the same. */
 __attribute__((cold)) void shm_set_addresses(struct io *, const uint8_t (*addresses)[16], size_t count);
 
 /*

@@ -6,7 +6,10 @@
 #include <sys/mman.h>
 #include <sys/random.h>
 
-/* So many bytes: the places are so far below the stack, where programs map nothing that they do not place themselves, and as many. */
+/*
+ * Marks lie in a range of so many bytes, whose end is so many bytes below the stack: programs map nothing there, unless they choose the address
+ * themselves.
+ */
 #define PLACES (UINT64_C(1) << 41)
 
 struct shm_mark *shm_mark_new(void)

@@ -48,7 +48,7 @@ struct shm_process {
 struct shm_process shm_process_of(pid_t, const struct shm_probe *);
 /*
  * As process_vm_readv(2), but the caller leaves the first piece here and there free, and it is not counted. -1: it is another process by
- * now, or may not be read, and what came is to be forgotten.
+ * now, or may not be read, and the caller forgets the bytes that came.
  */
 ssize_t shm_process_read(const struct shm_process *, struct iovec *to, size_t to_count, struct iovec *from, size_t from_count);
 /* Whether it is still that process, and may be read. */

@@ -355,10 +355,12 @@ bool workload_released(struct workload *w, struct message *out)
 
 uint64_t workload_held_back(const struct workload *w, uint32_t part, struct message *first)
 {
-	const struct workload_part *p = w->parts[part];
-	uint64_t known = p->facts.message_count;
+	const struct workload_part *p;
+	uint64_t known;
 
 	assert(part < w->part_count);
+	p = w->parts[part];
+	known = p->facts.message_count;
 	*first = (struct message){0};
 	if (known <= p->handed)
 		return 0;
