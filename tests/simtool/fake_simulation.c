@@ -3,7 +3,7 @@
  * Replaces the simulator in tests of `verbena sim`: results of every kind, derived from the seed
  * and the scenario's text. It simulates nothing.
  *
- * cc.algorithm = "refused" is refused; "broken" fails half way; "slow" takes 20 ms a slice.
+ * cc.algorithm = "refused" is refused; "broken" fails half way, "stuck" cannot go on from there; "slow" takes 20 ms a slice.
  */
 #include "sim/simulation.h"
 
@@ -43,7 +43,7 @@ struct simulation *simulation_create(const struct scenario *s, struct results *r
 
 	if (!strcmp(s->cc.algorithm, "refused")) {
 		snprintf(why, why_bytes,
-			 "cc.algorithm: 'refused': there are fake, broken and slow");
+			 "cc.algorithm: 'refused': there are fake, broken, stuck and slow");
 		return NULL;
 	}
 	m = calloc(1, sizeof(*m));
@@ -170,6 +170,11 @@ enum simulation_state simulation_run(struct simulation *m, uint64_t events)
 		snprintf(m->r->partial_why, sizeof(m->r->partial_why),
 			 "an invariant does not hold");
 		return SIMULATION_FAILED;
+	}
+	if (m->step >= STEPS / 2 && !strcmp(m->s->cc.algorithm, "stuck")) {
+		m->r->partial = true;
+		snprintf(m->r->partial_why, sizeof(m->r->partial_why), "it cannot go on");
+		return SIMULATION_STUCK;
 	}
 	return m->step < STEPS ? SIMULATION_RUNS : SIMULATION_ENDED;
 }

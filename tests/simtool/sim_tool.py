@@ -302,6 +302,17 @@ def failed(place):
         check(json.load(f)["partial"], "not marked")
 
 
+def stuck(place):
+    """A run that cannot go on is reported, marked, and has a status of its own; so has a sweep with such a run."""
+    a = place.file("a.ini", SMALL + "[cc]\nalgorithm = stuck\n")
+    out, err = run(a, "--report", place.at("r"), status=3)
+    check("PARTIAL    it cannot go on" in out and not err, out + err)
+    with open(place.at("r", "summary.json")) as f:
+        check(json.load(f)["partial"], "not marked")
+    out, err = run(a, "--sweep", "cc.algorithm=stuck,fake", status=3)
+    check(out.count(" partial") == 1 and not err, out + err)
+
+
 def full_disk(place):
     a = place.file("a.ini", SMALL)
     place.file("plain", "")
@@ -508,7 +519,7 @@ def manual(place):
 
 
 CASES = [words, keys, wrong_scenario, overrides, files, summary, report, headlines, event_log, same_seed_same_bytes,
-         gnuplot_missing, interrupted, failed, full_disk, sweep, seeds, commands,
+         gnuplot_missing, interrupted, failed, stuck, full_disk, sweep, seeds, commands,
          commands_as_documented, figures_as_documented, sweep_wrong, sweep_interrupted, examples, manual]
 
 
