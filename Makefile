@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # A thin front for the CMake presets. `make help` lists the targets.
-.PHONY: all build install deb packages check test test-all demo bench bench-loss bench-sim reproduce interop fuzz clean help
+.PHONY: all build install deb packages check test test-all demo bench bench-loss bench-sim reproduce interop fuzz format clean help
 
 # The loader's lists, by which programs find Verbena, cannot name such a folder; nor can some of the tests'.
 ifneq (,$(strip $(foreach c,: ; $$,$(findstring $c,$(CURDIR))) $(filter-out 1,$(words $(CURDIR)))))
@@ -23,6 +23,7 @@ help:
 	@echo "make reproduce   simulate published results and this project's goals into docs/results.md (hours)"
 	@echo "make interop  against Linux's own rxe and siw in a guest (root, minutes)"
 	@echo "make fuzz     libFuzzer targets, FUZZ_SECONDS each (60)"
+	@echo "make format   lay out the C files by .clang-format (clang-format-14)"
 	@echo "make clean    remove what was built"
 
 build:
@@ -82,6 +83,9 @@ interop:
 fuzz:
 	@cmake/install-packages.sh build test
 	@tests/fuzz.sh $${FUZZ_SECONDS:-60}
+
+format:
+	@python3 -B tests/tidy/tidy.py format .
 
 clean:
 	rm -rf build build-debug build-fuzz build-coverage

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* `collective all-reduce|all-to-all BYTES TIMES`: microseconds for one, of so many bytes a rank or a pair of ranks. bench/local.py builds and runs it. */
+/* `collective all-reduce|all-to-all BYTES TIMES`: microseconds for one, of so many bytes a rank or a pair of ranks.
+ * bench/local.py builds and runs it. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -17,8 +17,8 @@
  * compared on a busy machine too: it is the least of ten parts. The calls that send are counted then.
  *
  * Both ends are of one host, as in `make bench`, unless --remote: then veRoCE has congestion control and 16 paths, or
- * as many as --paths says. pingpong: SENDs to and fro: each is posted when the receive of the one before completes; both
- * ends poll.
+ * as many as --paths says. pingpong: SENDs to and fro: each is posted when the receive of the one before completes;
+ * both ends poll.
  */
 #include <arpa/inet.h>
 #include <getopt.h>
@@ -37,7 +37,7 @@
 
 enum {
 	BURST = 2 * PKT_TRAIN_MAX + NIC_TX_ANSWERS, /* as in the engine */
-	WINDOW_BYTES = 1 << 20, /* as the product where buffers allow */
+	WINDOW_BYTES = 1 << 20,                     /* as the product where buffers allow */
 	DEPTH_MAX = 512,
 	QPS_MAX = 64,
 	TURN_NS = 1000,
@@ -76,10 +76,10 @@ struct end {
 	uint32_t turn;   /* the QP that posts next */
 	struct cq *cq;
 	struct duo_buf *buf;
-	struct duo_wr wr; /* what is posted, each time */
+	struct duo_wr wr;                /* what is posted, each time */
 	uint64_t trains, packets, bytes; /* sent */
 	uint32_t sent, received;         /* completions */
-	struct io *io; /* with --udp */
+	struct io *io;                   /* with --udp */
 	struct io_counters io_counters;
 	double spent_ns, least_ns; /* processor time: of this part, and the least of a message */
 };
@@ -155,10 +155,8 @@ static void connect_ends(void)
 
 	o.mtu = set.mtu;
 	o.psn[DUO_A] = o.psn[DUO_B] = 1;
-	o.cap = (struct qp_cap){.max_send_wr = DEPTH_MAX,
-				.max_recv_wr = DEPTH_MAX,
-				.max_send_sge = 1,
-				.max_recv_sge = 1};
+	o.cap = (struct qp_cap){
+		.max_send_wr = DEPTH_MAX, .max_recv_wr = DEPTH_MAX, .max_send_sge = 1, .max_recv_sge = 1};
 	for (int side = 0; side < DUO_SIDES; side++) {
 		struct end *e = &ends[side];
 
@@ -179,10 +177,8 @@ static void connect_ends(void)
 
 static void prepare(int side)
 {
-	static const enum wr_opcode opcodes[] = {[OP_WRITE] = WR_WRITE,
-						 [OP_READ] = WR_READ,
-						 [OP_SEND] = WR_SEND,
-						 [OP_PINGPONG] = WR_SEND};
+	static const enum wr_opcode opcodes[] = {
+		[OP_WRITE] = WR_WRITE, [OP_READ] = WR_READ, [OP_SEND] = WR_SEND, [OP_PINGPONG] = WR_SEND};
 	struct end *e = &ends[side];
 
 	e->wr = duo_write_wr(0, e->buf, 0, set.size, ends[!side].buf, 0);
@@ -454,40 +450,21 @@ static void options(int argc, char **argv)
 				die("--op is write, read, send or pingpong");
 			set.op = (enum op)i;
 			break;
-		case 's':
-			set.size = n;
-			break;
-		case 'm':
-			set.mtu = n;
-			break;
-		case 'n':
-			set.messages = n;
-			break;
-		case 'd':
-			set.depth = n;
-			break;
+		case 's': set.size = n; break;
+		case 'm': set.mtu = n; break;
+		case 'n': set.messages = n; break;
+		case 'd': set.depth = n; break;
 		case 'p':
 			if (strcmp(optarg, "veroce") != 0 && strcmp(optarg, "rocev2") != 0)
 				die("--protocol is veroce or rocev2");
 			set.protocol = *optarg == 'v' ? PROTOCOL_VEROCE : PROTOCOL_ROCEV2;
 			break;
-		case 'q':
-			set.qps = n;
-			break;
-		case 'P':
-			set.paths = n;
-			break;
-		case 'b':
-			set.both = true;
-			break;
-		case 'r':
-			set.remote = true;
-			break;
-		case 'u':
-			set.udp = true;
-			break;
-		default:
-			exit(2);
+		case 'q': set.qps = n; break;
+		case 'P': set.paths = n; break;
+		case 'b': set.both = true; break;
+		case 'r': set.remote = true; break;
+		case 'u': set.udp = true; break;
+		default: exit(2);
 		}
 	}
 	if (!set.depth || set.depth > DEPTH_MAX)

@@ -27,9 +27,8 @@ struct shape {
 };
 
 static const struct shape shapes[] = {
-	{EC_CAUCHY, 4, 2},    {EC_CAUCHY, 10, 4},  {EC_CAUCHY, 32, 2},  {EC_CAUCHY, 32, 4},
-	{EC_CAUCHY, 32, 8},   {EC_CAUCHY, 64, 16}, {EC_CAUCHY, 243, 4}, {EC_CAUCHY, 243, 8},
-	{EC_CAUCHY, 223, 32}, {EC_XOR, 32, 8},
+	{EC_CAUCHY, 4, 2},   {EC_CAUCHY, 10, 4},  {EC_CAUCHY, 32, 2},  {EC_CAUCHY, 32, 4},   {EC_CAUCHY, 32, 8},
+	{EC_CAUCHY, 64, 16}, {EC_CAUCHY, 243, 4}, {EC_CAUCHY, 243, 8}, {EC_CAUCHY, 223, 32}, {EC_XOR, 32, 8},
 };
 
 /* Groups of one shape that fill the working set, so that data comes from memory and not from a
@@ -108,8 +107,7 @@ static double ours_encode(const struct groups *g, const struct ec_code *code)
 	double start = now_s();
 
 	for (size_t i = 0; i < g->n; i++)
-		ec_encode(code, (const uint8_t *const *)g->pieces[i], g->pieces[i] + code->data,
-			  g->piece);
+		ec_encode(code, (const uint8_t *const *)g->pieces[i], g->pieces[i] + code->data, g->piece);
 	return gbps(g, now_s() - start);
 }
 
@@ -124,8 +122,7 @@ static double ours_encode_add(const struct groups *g, const struct ec_code *code
 		for (unsigned p = 0; p < code->parity; p++)
 			memset(parity[p], 0, g->piece);
 		for (unsigned j = 0; j < code->data; j++)
-			ec_encode_add(code, j, 1, (const uint8_t *const *)&g->pieces[i][j], parity,
-				      g->piece);
+			ec_encode_add(code, j, 1, (const uint8_t *const *)&g->pieces[i][j], parity, g->piece);
 	}
 	return gbps(g, now_s() - start);
 }
@@ -159,8 +156,7 @@ static double isal_encode(const struct groups *g)
 	ec_init_tables((int)k, (int)m, matrix + k * k, tables);
 	start = now_s();
 	for (size_t i = 0; i < g->n; i++)
-		ec_encode_data((int)g->piece, (int)k, (int)m, tables, g->pieces[i],
-			       g->pieces[i] + k);
+		ec_encode_data((int)g->piece, (int)k, (int)m, tables, g->pieces[i], g->pieces[i] + k);
 	rate = gbps(g, now_s() - start);
 	free(matrix);
 	free(tables);
@@ -188,8 +184,7 @@ static double isal_xor(const struct groups *g)
 
 static int by_size(const void *a, const void *b)
 {
-	return (*(const double *)a > *(const double *)b) -
-	       (*(const double *)a < *(const double *)b);
+	return (*(const double *)a > *(const double *)b) - (*(const double *)a < *(const double *)b);
 }
 
 static double median(double *v)
@@ -200,8 +195,7 @@ static double median(double *v)
 
 static void measure(const struct groups *g)
 {
-	double isal[ROUNDS], all[KERNELS_MAX][ROUNDS], one[KERNELS_MAX][ROUNDS],
-		repair[KERNELS_MAX][ROUNDS], peer;
+	double isal[ROUNDS], all[KERNELS_MAX][ROUNDS], one[KERNELS_MAX][ROUNDS], repair[KERNELS_MAX][ROUNDS], peer;
 	unsigned lost = g->shape.parity < 8 ? g->shape.parity : 8;
 
 	for (int round = 0; round < ROUNDS; round++) {
@@ -211,8 +205,8 @@ static void measure(const struct groups *g)
 
 			if (!ec_kernels[n]->usable())
 				continue;
-			if (ec_code_init(&code, g->shape.kind, g->shape.data, g->shape.parity,
-					 ec_kernels[n], &heap) != 0)
+			if (ec_code_init(&code, g->shape.kind, g->shape.data, g->shape.parity, ec_kernels[n], &heap) !=
+			    0)
 				exit(1);
 			all[n][round] = ours_encode(g, &code);
 			one[n][round] = ours_encode_add(g, &code);
@@ -228,9 +222,8 @@ static void measure(const struct groups *g)
 			continue;
 		rate = median(all[n]);
 		printf("%-6s (%3u,%2u) %-7s %8.1f %10.1f %8.1f %8.2f %12.1f\n",
-		       g->shape.kind == EC_XOR ? "xor" : "cauchy", g->shape.data, g->shape.parity,
-		       ec_kernels[n]->name, rate, median(one[n]), peer, rate / peer,
-		       median(repair[n]));
+		       g->shape.kind == EC_XOR ? "xor" : "cauchy", g->shape.data, g->shape.parity, ec_kernels[n]->name,
+		       rate, median(one[n]), peer, rate / peer, median(repair[n]));
 	}
 }
 
@@ -246,8 +239,8 @@ int main(int argc, char **argv)
 	printf("pieces of %ld bytes, working set %ld MiB, seed %d, medians of %d rounds, Gbit/s of "
 	       "data a processor\n",
 	       piece, mib, SEED, ROUNDS);
-	printf("%-6s %-8s %-7s %8s %10s %8s %8s %12s\n", "code", "(k,m)", "kernel", "encode",
-	       "by piece", "ISA-L", "ratio", "repair of m");
+	printf("%-6s %-8s %-7s %8s %10s %8s %8s %12s\n", "code", "(k,m)", "kernel", "encode", "by piece", "ISA-L",
+	       "ratio", "repair of m");
 	for (size_t s = 0; s < sizeof(shapes) / sizeof(shapes[0]); s++) {
 		struct groups g;
 

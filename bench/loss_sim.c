@@ -32,7 +32,7 @@ enum {
 	MESSAGE_BYTES = 1 << 20,
 	BUFFER_MESSAGES = 4, /* written over and over */
 	POSTED_MAX = 128,
-	BURST = 16,          /* packets asked of a nic at a time */
+	BURST = 16, /* packets asked of a nic at a time */
 	PACKET_MAX = 4096 + 128,
 	IP_OVERHEAD = 20 + 8 + 38, /* IPv4, UDP, Ethernet with preamble and gap (veRoCE 1.2) */
 	WRITE_OVERHEAD = 36 + ICRC_LEN,
@@ -324,8 +324,8 @@ static void open_ends(struct channel *c)
 		struct end *e = &c->end[side];
 
 		e->nic = c->duo->host[side].nic;
-		e->buf = duo_buf(&c->duo->host[side], BUFFER_MESSAGES * MESSAGE_BYTES,
-				 MR_LOCAL_WRITE | MR_REMOTE_WRITE);
+		e->buf =
+			duo_buf(&c->duo->host[side], BUFFER_MESSAGES * MESSAGE_BYTES, MR_LOCAL_WRITE | MR_REMOTE_WRITE);
 		prng_init(&e->out.prng, c->set->seed ^ (uint64_t)(side + 1) << 32);
 		for (int i = 0; i < PATHS_MAX; i++)
 			e->out.path[i].tail = &e->out.path[i].head;
@@ -375,8 +375,7 @@ static struct outcome run(const struct setting *set)
 	c.first_ns = c.duo->now_ns;
 	work(&c);
 	/* A run that takes many times as long as the wire needs ends here: its rate is known. */
-	run_until(&c, c.first_ns +
-			      (uint64_t)(PATIENCE * packet_ns * (double)set->bytes / set->mtu));
+	run_until(&c, c.first_ns + (uint64_t)(PATIENCE * packet_ns * (double)set->bytes / set->mtu));
 	if (c.done)
 		out.bps = (double)c.done * MESSAGE_BYTES * 8e9 / (double)(c.last_ns - c.first_ns);
 	n = nic_counters(c.end[0].nic);
@@ -402,12 +401,11 @@ static const uint32_t path_counts[] = {1, 16};
 
 static void row(const struct setting *s, const struct outcome *o, double free_bps)
 {
-	printf("%-7s %5u %5u %5.1f %8.3f %8.4f %7.4f %8.4f %8" PRIu64 " %7" PRIu64 " %9" PRIu64
-	       " %8" PRIu64 " %8" PRIu64 "%s\n",
+	printf("%-7s %5u %5u %5.1f %8.3f %8.4f %7.4f %8.4f %8" PRIu64 " %7" PRIu64 " %9" PRIu64 " %8" PRIu64
+	       " %8" PRIu64 "%s\n",
 	       detections[s->detection], s->bdp, s->paths, s->loss * 100, o->bps / 1e9,
-	       free_bps > 0 ? o->bps / free_bps : 0, o->retransmits / o->packets,
-	       o->duplicates / o->packets, o->timeouts, o->probes, o->path_timeouts, o->acks,
-	       o->sacks, o->failed ? " failed" : "");
+	       free_bps > 0 ? o->bps / free_bps : 0, o->retransmits / o->packets, o->duplicates / o->packets,
+	       o->timeouts, o->probes, o->path_timeouts, o->acks, o->sacks, o->failed ? " failed" : "");
 	fflush(stdout);
 }
 
@@ -443,8 +441,7 @@ static void table(struct setting s, double loss, uint32_t bdp, uint32_t paths, i
 				s.bdp = bdp ? bdp : bdps[b];
 				s.paths = paths ? paths : path_counts[p];
 				s.detection = d;
-				if ((detection >= 0 && (uint32_t)detection != d) ||
-				    (d == ROCEV2 && s.paths > 1))
+				if ((detection >= 0 && (uint32_t)detection != d) || (d == ROCEV2 && s.paths > 1))
 					continue;
 				rows(s, loss);
 			}
@@ -465,12 +462,11 @@ static _Noreturn void usage(void)
 int main(int argc, char **argv)
 {
 	static const struct option options[] = {
-		{"bytes", 1, NULL, 'b'}, {"seed", 1, NULL, 's'},   {"loss", 1, NULL, 'l'},
-		{"bdp", 1, NULL, 'd'},	 {"paths", 1, NULL, 'p'},  {"mtu", 1, NULL, 'm'},
-		{"rtt", 1, NULL, 'r'},	 {"skew", 1, NULL, 'k'},   {"loss-detection", 1, NULL, 'D'},
-		{"order", 1, NULL, 'o'},
-		{"quick", 0, NULL, 'q'}, {"window", 1, NULL, 'w'}, {"backlog", 1, NULL, 'B'},
-		{NULL, 0, NULL, 0}};
+		{"bytes", 1, NULL, 'b'},   {"seed", 1, NULL, 's'},  {"loss", 1, NULL, 'l'},
+		{"bdp", 1, NULL, 'd'},     {"paths", 1, NULL, 'p'}, {"mtu", 1, NULL, 'm'},
+		{"rtt", 1, NULL, 'r'},     {"skew", 1, NULL, 'k'},  {"loss-detection", 1, NULL, 'D'},
+		{"order", 1, NULL, 'o'},   {"quick", 0, NULL, 'q'}, {"window", 1, NULL, 'w'},
+		{"backlog", 1, NULL, 'B'}, {NULL, 0, NULL, 0}};
 	struct setting s = {
 		.bytes = 1000000000,
 		.seed = 1,
@@ -485,42 +481,19 @@ int main(int argc, char **argv)
 
 	while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
 		switch (option) {
-		case 'b':
-			s.bytes = strtoull(optarg, NULL, 0);
-			break;
-		case 's':
-			s.seed = strtoull(optarg, NULL, 0);
-			break;
-		case 'l':
-			loss = strtod(optarg, NULL) / 100;
-			break;
-		case 'd':
-			bdp = (uint32_t)strtoul(optarg, NULL, 0);
-			break;
-		case 'p':
-			paths = (uint32_t)strtoul(optarg, NULL, 0);
-			break;
-		case 'm':
-			s.mtu = (uint32_t)strtoul(optarg, NULL, 0);
-			break;
-		case 'r':
-			s.rtt_ns = (uint64_t)(strtod(optarg, NULL) * 1000);
-			break;
-		case 'k':
-			s.skew = strtod(optarg, NULL) / 100;
-			break;
-		case 'w':
-			s.window = strtod(optarg, NULL);
-			break;
-		case 'B':
-			s.backlog = (uint32_t)strtoul(optarg, NULL, 0);
-			break;
-		case 'q':
-			s.bytes = 100000000;
-			break;
+		case 'b': s.bytes = strtoull(optarg, NULL, 0); break;
+		case 's': s.seed = strtoull(optarg, NULL, 0); break;
+		case 'l': loss = strtod(optarg, NULL) / 100; break;
+		case 'd': bdp = (uint32_t)strtoul(optarg, NULL, 0); break;
+		case 'p': paths = (uint32_t)strtoul(optarg, NULL, 0); break;
+		case 'm': s.mtu = (uint32_t)strtoul(optarg, NULL, 0); break;
+		case 'r': s.rtt_ns = (uint64_t)(strtod(optarg, NULL) * 1000); break;
+		case 'k': s.skew = strtod(optarg, NULL) / 100; break;
+		case 'w': s.window = strtod(optarg, NULL); break;
+		case 'B': s.backlog = (uint32_t)strtoul(optarg, NULL, 0); break;
+		case 'q': s.bytes = 100000000; break;
 		case 'D':
-			for (detection = DETECTIONS - 1;
-			     detection >= 0 && strcmp(optarg, detections[detection]) != 0;)
+			for (detection = DETECTIONS - 1; detection >= 0 && strcmp(optarg, detections[detection]) != 0;)
 				detection--;
 			if (detection < 0)
 				usage();
@@ -531,8 +504,7 @@ int main(int argc, char **argv)
 			if (s.order == ORDERS)
 				usage();
 			break;
-		default:
-			usage();
+		default: usage();
 		}
 	}
 	if (optind != argc || paths > PATHS_MAX || !s.bytes || !s.rtt_ns || s.window <= 0 ||
@@ -542,8 +514,7 @@ int main(int argc, char **argv)
 		printf("%s%c", argv[i], i + 1 < argc ? ' ' : '\n');
 	printf("seed %" PRIu64 ", %" PRIu64 " bytes in WRITEs of %u, PMTU %u, round trip %.1f us, "
 	       "window %.1f BDP, skew %.0f %%, backlog %u\n\n",
-	       s.seed, s.bytes, MESSAGE_BYTES, s.mtu, (double)s.rtt_ns / 1000, s.window,
-	       s.skew * 100, s.backlog);
+	       s.seed, s.bytes, MESSAGE_BYTES, s.mtu, (double)s.rtt_ns / 1000, s.window, s.skew * 100, s.backlog);
 	printf("                   loss     Gbps  goodput  resent spurious timeouts  probes"
 	       " path-outs     acks    sacks\n"
 	       "loss by   bdp paths     %%          of free   share    share\n");

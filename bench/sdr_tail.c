@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * How long messages take by src/sdr's codes over the tail, over a link in numbers (tests/support/tail_link.h): as the
- * simulator's, some ten times as fast, so that the largest messages and the rarest cases can be counted. `sdr_line_test`
- * holds the two to each other. Prints a line of CSV; times are multiples of the ideal one.
+ * simulator's, some ten times as fast, so that the largest messages and the rarest cases can be counted.
+ * `sdr_line_test` holds the two to each other. Prints a line of CSV; times are multiples of the ideal one.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,8 +21,9 @@ static int order(const void *a, const void *b)
 
 static int usage(void)
 {
-	fprintf(stderr, "sdr_tail [-n MESSAGES] [-w EARLIER_MESSAGES] [-l LOSS] [-b BURST] [-a ASSUMED_LOSS] [-s SEED]\n"
-			"         [-f] [-r ROUND_TRIP_NS] [-t PACKET_NS] PACKETS\n");
+	fprintf(stderr,
+		"sdr_tail [-n MESSAGES] [-w EARLIER_MESSAGES] [-l LOSS] [-b BURST] [-a ASSUMED_LOSS] [-s SEED]\n"
+		"         [-f] [-r ROUND_TRIP_NS] [-t PACKET_NS] PACKETS\n");
 	return 2;
 }
 
@@ -67,9 +68,9 @@ static void print(const struct tail_link_wish *w, const struct totals *t, uint32
 
 	model_bound(&m, &bound);
 	printf("packets,loss,burst,assumed,messages,mean,p999,most,parity,sent_again,words,bound_mean,bound_p999,fill\n");
-	printf("%u,%g,%g,%g,%u,%.6f,%.6f,%.6f,%.6f,%.6f,%.1f,%.6f,%.6f,%.6f\n", w->packets, w->loss, w->burst, w->assumed, n,
-	       t->sum / n, t->times[(uint64_t)n * 999 / 1000], t->times[n - 1], t->parities / all, t->again / all,
-	       t->words / n, bound.mean_s / model_ideal(&m), bound.p999_s / model_ideal(&m),
+	printf("%u,%g,%g,%g,%u,%.6f,%.6f,%.6f,%.6f,%.6f,%.1f,%.6f,%.6f,%.6f\n", w->packets, w->loss, w->burst,
+	       w->assumed, n, t->sum / n, t->times[(uint64_t)n * 999 / 1000], t->times[n - 1], t->parities / all,
+	       t->again / all, t->words / n, bound.mean_s / model_ideal(&m), bound.p999_s / model_ideal(&m),
 	       t->fills / all);
 }
 

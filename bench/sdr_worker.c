@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a receive worker of SDR does for a packet once its completion was polled: judges it, notes it in the bitmaps, and
- * publishes its chunk if it was the last one of it. Workers are threads; channel c is worker c mod threads, as in the
- * library, and packets take the channels in turn, so all workers write into the same words. There is no network.
+ * What a receive worker of SDR does for a packet once its completion was polled: judges it, notes it in the bitmaps,
+ * and publishes its chunk if it was the last one of it. Workers are threads; channel c is worker c mod threads, as in
+ * the library, and packets take the channels in turn, so all workers write into the same words. There is no network.
  *
  *   build/bench/sdr_worker [threads-max [rounds]]
  *
- * Prints for each number of threads and each size of a chunk: packets a microsecond by the clock, all together; the same
- * by the processors' time, where other processes do not count; and what posting and completing a message takes.
+ * Prints for each number of threads and each size of a chunk: packets a microsecond by the clock, all together; the
+ * same by the processors' time, where other processes do not count; and what posting and completing a message takes.
  */
 #include <pthread.h>
 #include <stdio.h>

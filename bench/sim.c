@@ -122,8 +122,7 @@ static void post(struct bench *b, const struct run *r, struct host **hosts, uint
 		if (dst == i)
 			continue;
 		posts[i].bytes = r->bytes;
-		channel_post(must(channel_open(hosts[i], hosts[dst], CHANNEL_PIECE_BYTES_MAX), "channel"),
-			     &posts[i]);
+		channel_post(must(channel_open(hosts[i], hosts[dst], CHANNEL_PIECE_BYTES_MAX), "channel"), &posts[i]);
 		b->sent++;
 	}
 	free(to);
@@ -143,15 +142,16 @@ static struct figures measure(const struct run *r, uint64_t seed)
 		.completed = completed,
 		.received = received,
 		.ctx = &b,
-		.nic = {
-			.transport.protocol = r->veroce ? PROTOCOL_VEROCE : PROTOCOL_ROCEV2,
-			.transport.paths = r->veroce ? PATHS_MAX : 1,
-			.transport.veroce.cc = r->veroce ? VEROCE_CC_SWIFT : VEROCE_CC_NONE,
-			.transport.cc.base_rtt_ns = 12000,
-			.transport.window_bytes = r->veroce ? 300000 : 150000,
-			.transport.rocev2.ackreq_packets = 1,
-			.qpn_bits = 10,
-		},
+		.nic =
+			{
+				.transport.protocol = r->veroce ? PROTOCOL_VEROCE : PROTOCOL_ROCEV2,
+				.transport.paths = r->veroce ? PATHS_MAX : 1,
+				.transport.veroce.cc = r->veroce ? VEROCE_CC_SWIFT : VEROCE_CC_NONE,
+				.transport.cc.base_rtt_ns = 12000,
+				.transport.window_bytes = r->veroce ? 300000 : 150000,
+				.transport.rocev2.ackreq_packets = 1,
+				.qpn_bits = 10,
+			},
 	};
 	struct network_counts counts;
 	struct topology topology;
@@ -242,13 +242,12 @@ static bool bench(const struct run *r, unsigned count, uint64_t seed)
 
 	printf("%-19s %5" PRIu64 " hosts ", r->name, m->hosts);
 	if (r->setup)
-		printf("%6.1f ms (fastest %.1f), hosts %.1f us each of it", m->setup_s * 1e3,
-		       best->setup_s * 1e3, m->hosts_s * 1e6 / (double)m->hosts);
+		printf("%6.1f ms (fastest %.1f), hosts %.1f us each of it", m->setup_s * 1e3, best->setup_s * 1e3,
+		       m->hosts_s * 1e6 / (double)m->hosts);
 	else
 		printf("%6.2f M hops/s (fastest %.2f), %5.1f ns and %.2f events a hop, %.1f M hops",
 		       (double)m->hops / m->run_s / 1e6, (double)best->hops / best->run_s / 1e6,
-		       m->run_s * 1e9 / (double)m->hops, (double)m->events / (double)m->hops,
-		       (double)m->hops / 1e6);
+		       m->run_s * 1e9 / (double)m->hops, (double)m->events / (double)m->hops, (double)m->hops / 1e6);
 	printf(", peak %.1f MB", (double)m->memory_bytes / 1e6);
 	if (r->goal)
 		printf("  [%s]", r->goal);
@@ -260,8 +259,10 @@ static bool bench(const struct run *r, unsigned count, uint64_t seed)
 int main(int argc, char **argv)
 {
 	static const struct option options[] = {
-		{"run", required_argument, NULL, 'r'},   {"runs", required_argument, NULL, 'n'},
-		{"seed", required_argument, NULL, 's'},  {"bytes", required_argument, NULL, 'b'},
+		{"run", required_argument, NULL, 'r'},
+		{"runs", required_argument, NULL, 'n'},
+		{"seed", required_argument, NULL, 's'},
+		{"bytes", required_argument, NULL, 'b'},
 		{NULL, 0, NULL, 0},
 	};
 	const char *name = NULL;
@@ -272,31 +273,22 @@ int main(int argc, char **argv)
 
 	while ((c = getopt_long(argc, argv, "k:", options, NULL)) != -1) {
 		switch (c) {
-		case 'r':
-			name = optarg;
-			break;
-		case 'n':
-			count = strtoul(optarg, NULL, 10);
-			break;
-		case 's':
-			seed = strtoull(optarg, NULL, 10);
-			break;
-		case 'b':
-			bytes = strtoull(optarg, NULL, 10);
-			break;
-		case 'k':
-			k = strtoul(optarg, NULL, 10);
-			break;
-		default:
-			return 2;
+		case 'r': name = optarg; break;
+		case 'n': count = strtoul(optarg, NULL, 10); break;
+		case 's': seed = strtoull(optarg, NULL, 10); break;
+		case 'b': bytes = strtoull(optarg, NULL, 10); break;
+		case 'k': k = strtoul(optarg, NULL, 10); break;
+		default: return 2;
 		}
 	}
 	if (optind < argc || !count || count > RUNS_MAX) {
 		fprintf(stderr, "usage: sim [--run NAME] [--runs 1..%d] [--seed N] [-k K] [--bytes N]\n", RUNS_MAX);
 		return 2;
 	}
-	printf("seed %" PRIu64 ", median of %lu, one core; fat tree at 100 Gbit/s, 1 us a link; payload %d bytes, an ACK"
-	       " a packet\n", seed, count, PAYLOAD);
+	printf("seed %" PRIu64
+	       ", median of %lu, one core; fat tree at 100 Gbit/s, 1 us a link; payload %d bytes, an ACK"
+	       " a packet\n",
+	       seed, count, PAYLOAD);
 	for (size_t i = 0; i < sizeof(runs) / sizeof(runs[0]); i++) {
 		struct run r = runs[i];
 

@@ -103,16 +103,14 @@ static int bench(const struct setting *s, const struct network_config *config)
 	after_s = cpu_s();
 	network_count(net, &counts);
 	getrusage(RUSAGE_SELF, &usage);
-	printf("%s k %u, %u hosts, %" PRIu64 " packets each, window %" PRIu64 ", seed %" PRIu64
-	       "\n",
-	       names[s->run], s->k, t.host_count, s->packets, s->window, s->seed);
-	printf("  stop %d, virtual %.3f us, %" PRIu64 " packets, %" PRIu64 " hops, %" PRIu64
-	       " events, %" PRIu64 " dropped\n",
-	       (int)stop, (double)network_now_ps(net) * 1e-6, counts.packets, counts.hops,
-	       counts.events, counts.dropped);
+	printf("%s k %u, %u hosts, %" PRIu64 " packets each, window %" PRIu64 ", seed %" PRIu64 "\n", names[s->run],
+	       s->k, t.host_count, s->packets, s->window, s->seed);
+	printf("  stop %d, virtual %.3f us, %" PRIu64 " packets, %" PRIu64 " hops, %" PRIu64 " events, %" PRIu64
+	       " dropped\n",
+	       (int)stop, (double)network_now_ps(net) * 1e-6, counts.packets, counts.hops, counts.events,
+	       counts.dropped);
 	printf("  set-up %.2f ms, run %.3f s, %.2f M hops/s, %.3f events/hop, peak %ld KiB\n",
-	       (created_s - before_s) * 1e3, after_s - created_s,
-	       (double)counts.hops / (after_s - created_s) * 1e-6,
+	       (created_s - before_s) * 1e3, after_s - created_s, (double)counts.hops / (after_s - created_s) * 1e-6,
 	       (double)counts.events / (double)(counts.hops ? counts.hops : 1), usage.ru_maxrss);
 	network_destroy(net);
 	tree_free(&t);
@@ -150,12 +148,9 @@ static void set_features(struct network_config *c, const char *name)
 int main(int argc, char **argv)
 {
 	static const struct option options[] = {
-		{"run", required_argument, NULL, 'r'},
-		{"packets", required_argument, NULL, 'p'},
-		{"window", required_argument, NULL, 'w'},
-		{"seed", required_argument, NULL, 's'},
-		{"features", required_argument, NULL, 'f'},
-		{NULL, 0, NULL, 0},
+		{"run", required_argument, NULL, 'r'},      {"packets", required_argument, NULL, 'p'},
+		{"window", required_argument, NULL, 'w'},   {"seed", required_argument, NULL, 's'},
+		{"features", required_argument, NULL, 'f'}, {NULL, 0, NULL, 0},
 	};
 	struct setting s = {.run = RUN_PERMUTATION, .k = 8, .packets = 2000, .seed = 1};
 	struct network_config config;
@@ -170,23 +165,12 @@ int main(int argc, char **argv)
 				: !strcmp(optarg, "spray") ? RUN_SPRAY
 							   : RUN_PERMUTATION;
 			break;
-		case 'k':
-			s.k = (uint32_t)strtoul(optarg, NULL, 10) & ~1u;
-			break;
-		case 'p':
-			s.packets = strtoull(optarg, NULL, 10);
-			break;
-		case 'w':
-			s.window = strtoull(optarg, NULL, 10);
-			break;
-		case 'f':
-			set_features(&config, optarg);
-			break;
-		case 's':
-			s.seed = strtoull(optarg, NULL, 10);
-			break;
-		default:
-			return 2;
+		case 'k': s.k = (uint32_t)strtoul(optarg, NULL, 10) & ~1u; break;
+		case 'p': s.packets = strtoull(optarg, NULL, 10); break;
+		case 'w': s.window = strtoull(optarg, NULL, 10); break;
+		case 'f': set_features(&config, optarg); break;
+		case 's': s.seed = strtoull(optarg, NULL, 10); break;
+		default: return 2;
 		}
 	}
 	config.seed = s.seed;

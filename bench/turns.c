@@ -41,7 +41,7 @@ enum {
 	SENDS_MAX = 512,
 	PINGPONG_SENDS = 32, /* not known to be complete */
 	POLL = 16,
-	IDLE_TURNS = 3, /* before the first that counts */
+	IDLE_TURNS = 3,   /* before the first that counts */
 	BETWEEN_US = 300, /* for what is on the way when a turn ends */
 	LIMIT_S = 20
 };
@@ -119,8 +119,7 @@ static void post_receive(void)
 
 static void post(void)
 {
-	static const enum ibv_wr_opcode opcodes[] = {IBV_WR_RDMA_WRITE, IBV_WR_RDMA_READ, IBV_WR_SEND,
-						     IBV_WR_SEND};
+	static const enum ibv_wr_opcode opcodes[] = {IBV_WR_RDMA_WRITE, IBV_WR_RDMA_READ, IBV_WR_SEND, IBV_WR_SEND};
 	struct ibv_sge sge = {(uintptr_t)end.memory, shared->m.size, end.mr->lkey};
 	struct ibv_send_wr wr = {.sg_list = &sge,
 				 .num_sge = 1,
@@ -192,8 +191,7 @@ static void create(void)
 	end.qp = end.mr && end.cq ? ibv_create_qp(pd, &init) : NULL;
 	if (!end.qp)
 		die("no MR, no CQ or no QP");
-	errno = ibv_modify_qp(end.qp, &attr,
-			      IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
+	errno = ibv_modify_qp(end.qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
 	if (errno)
 		die("INIT");
 	gid = gid_index(context);
@@ -229,8 +227,8 @@ static void create(void)
 				    .sq_psn = end.us->psn,
 				    .max_rd_atomic = 16};
 	errno = ibv_modify_qp(end.qp, &attr,
-			      IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-				      IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC);
+			      IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
+				      IBV_QP_MAX_QP_RD_ATOMIC);
 	if (errno)
 		die("RTS");
 	end.us->steps = 2;
@@ -415,8 +413,8 @@ static bool is_first_of_name(size_t pair)
 static void print_ratio(double *ratio, const char *what, const char *to)
 {
 	qsort(ratio, turns, sizeof(*ratio), by_value);
-	printf("  %-12s to %-12s %.3f, quartiles %.3f and %.3f\n", what, to, ratio[turns / 2],
-	       ratio[turns / 4], ratio[turns * 3 / 4]);
+	printf("  %-12s to %-12s %.3f, quartiles %.3f and %.3f\n", what, to, ratio[turns / 2], ratio[turns / 4],
+	       ratio[turns * 3 / 4]);
 }
 
 static void print_speed(const struct measure *m, const char *name, double *seconds)
@@ -429,11 +427,9 @@ static void print_speed(const struct measure *m, const char *name, double *secon
 	if (m->op == OP_PINGPONG)
 		printf("  %-12s %8.2f us a round trip, best tenth %.2f\n", name, median * 1e6, best * 1e6);
 	else if (m->size < 4096)
-		printf("  %-12s %8.3f million messages/s, best tenth %.3f\n", name, 1 / median / 1e6,
-		       1 / best / 1e6);
+		printf("  %-12s %8.3f million messages/s, best tenth %.3f\n", name, 1 / median / 1e6, 1 / best / 1e6);
 	else
-		printf("  %-12s %8.0f MB/s, best tenth %.0f\n", name, m->size / median / 1e6,
-		       m->size / best / 1e6);
+		printf("  %-12s %8.0f MB/s, best tenth %.0f\n", name, m->size / median / 1e6, m->size / best / 1e6);
 }
 
 static void print_all(const struct measure *m)
@@ -442,8 +438,8 @@ static void print_all(const struct measure *m)
 
 	if (!v)
 		die("calloc");
-	printf("%s: %u bytes, path MTU %u, %u under way, %u starts, %u turns of %u messages each\n", m->name,
-	       m->size, m->mtu, m->depth, starts, turns_each, m->messages);
+	printf("%s: %u bytes, path MTU %u, %u under way, %u starts, %u turns of %u messages each\n", m->name, m->size,
+	       m->mtu, m->depth, starts, turns_each, m->messages);
 	for (size_t i = 0; i < pair_count; i++) {
 		if (!is_first_of_name(i))
 			continue;
@@ -528,14 +524,13 @@ static uint32_t number(const char *option, const char *text, uint32_t least, uin
 
 int main(int argc, char **argv)
 {
-	static const struct option options[] = {
-		{"verbena", 1, NULL, 'v'}, {"measure", 1, NULL, 'o'}, {"starts", 1, NULL, 'S'},
-		{"turns", 1, NULL, 'n'},    {"messages", 1, NULL, 'm'}, {"warm-up", 1, NULL, 'w'},
-		{"depth", 1, NULL, 'd'},    {"size", 1, NULL, 's'},	{"mtu", 1, NULL, 'u'},
-		{NULL, 0, NULL, 0}};
-	static const char *const pairs_else[] = {
-		"RoCEv2:VERBENA_PROTOCOL=rocev2", "veRoCE:VERBENA_PROTOCOL=veroce",
-		"RoCEv2:VERBENA_PROTOCOL=rocev2", "veRoCE:VERBENA_PROTOCOL=veroce"};
+	static const struct option options[] = {{"verbena", 1, NULL, 'v'},  {"measure", 1, NULL, 'o'},
+						{"starts", 1, NULL, 'S'},   {"turns", 1, NULL, 'n'},
+						{"messages", 1, NULL, 'm'}, {"warm-up", 1, NULL, 'w'},
+						{"depth", 1, NULL, 'd'},    {"size", 1, NULL, 's'},
+						{"mtu", 1, NULL, 'u'},      {NULL, 0, NULL, 0}};
+	static const char *const pairs_else[] = {"RoCEv2:VERBENA_PROTOCOL=rocev2", "veRoCE:VERBENA_PROTOCOL=veroce",
+						 "RoCEv2:VERBENA_PROTOCOL=rocev2", "veRoCE:VERBENA_PROTOCOL=veroce"};
 	const char *only = NULL;
 	struct measure said = {0};
 	bool found = false;

@@ -264,20 +264,11 @@ int main(int argc, char **argv)
 
 	while ((opt = getopt(argc, argv, "s:n:t:c:")) != -1) {
 		switch (opt) {
-		case 's':
-			g.size = strtoull(optarg, NULL, 10);
-			break;
-		case 'n':
-			g.messages = strtoull(optarg, NULL, 10);
-			break;
-		case 't':
-			g.ahead = strtoull(optarg, NULL, 10);
-			break;
-		case 'c':
-			g.channels = (unsigned)strtoul(optarg, NULL, 10);
-			break;
-		default:
-			g.size = 0;
+		case 's': g.size = strtoull(optarg, NULL, 10); break;
+		case 'n': g.messages = strtoull(optarg, NULL, 10); break;
+		case 't': g.ahead = strtoull(optarg, NULL, 10); break;
+		case 'c': g.channels = (unsigned)strtoul(optarg, NULL, 10); break;
+		default: g.size = 0;
 		}
 	}
 	if (!g.size || !g.messages || !g.ahead || g.ahead > 128 || !g.channels || g.channels > CHANNELS_MAX ||

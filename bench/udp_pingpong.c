@@ -45,8 +45,7 @@ static int bound_socket(int family, struct sockaddr_storage *at, socklen_t *len)
 	else
 		((struct sockaddr_in *)at)->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
 	*len = family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
-	if (fd < 0 || bind(fd, (struct sockaddr *)at, *len) < 0 ||
-	    getsockname(fd, (struct sockaddr *)at, len) < 0)
+	if (fd < 0 || bind(fd, (struct sockaddr *)at, *len) < 0 || getsockname(fd, (struct sockaddr *)at, len) < 0)
 		die("socket");
 	return fd;
 }

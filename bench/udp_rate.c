@@ -43,8 +43,8 @@ static void messages(size_t bytes, struct sockaddr_in *to)
 {
 	for (int i = 0; i < BATCH_MAX; i++) {
 		iov[i] = (struct iovec){buf[i], bytes};
-		msg[i].msg_hdr = (struct msghdr){.msg_iov = &iov[i], .msg_iovlen = 1, .msg_name = to,
-						 .msg_namelen = to ? sizeof(*to) : 0};
+		msg[i].msg_hdr = (struct msghdr){
+			.msg_iov = &iov[i], .msg_iovlen = 1, .msg_name = to, .msg_namelen = to ? sizeof(*to) : 0};
 	}
 }
 
@@ -76,8 +76,7 @@ int main(int argc, char **argv)
 	if (arrived == MAP_FAILED || rx < 0 || tx < 0)
 		die("socket");
 	setsockopt(rx, SOL_SOCKET, SO_RCVBUF, &room, sizeof(room));
-	if (bind(rx, (struct sockaddr *)&at, sizeof(at)) < 0 ||
-	    getsockname(rx, (struct sockaddr *)&at, &len) < 0)
+	if (bind(rx, (struct sockaddr *)&at, sizeof(at)) < 0 || getsockname(rx, (struct sockaddr *)&at, &len) < 0)
 		die("bind");
 
 	child = fork();
@@ -109,7 +108,7 @@ int main(int argc, char **argv)
 	before = *arrived - before;
 	kill(child, SIGKILL);
 	waitpid(child, NULL, 0);
-	printf("%zu bytes: sent %.0f a second, arrived %.0f a second, batches of %u\n", bytes,
-	       (double)sent / took, (double)before / took, batch);
+	printf("%zu bytes: sent %.0f a second, arrived %.0f a second, batches of %u\n", bytes, (double)sent / took,
+	       (double)before / took, batch);
 	return 0;
 }

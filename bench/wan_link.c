@@ -131,8 +131,7 @@ int main(int argc, char **argv)
 	struct pollfd fds[2];
 
 	if (argc != 8) {
-		fprintf(stderr,
-			"wan_link NAMESPACE NAMESPACE RATE_MBPS DELAY_MS LOSS_PPM QUEUE_MS SEED\n");
+		fprintf(stderr, "wan_link NAMESPACE NAMESPACE RATE_MBPS DELAY_MS LOSS_PPM QUEUE_MS SEED\n");
 		return 1;
 	}
 	for (int i = 0; i < 2; i++) {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * apart COMMAND...: runs a test apart from everything else on the machine. Its network is a loopback interface that is up, which
- * `ip netns` calls "own"; it may make more networks. Its processes see no others, and none of them outlives it, however it
- * ends. /run and /dev/shm are its own and empty; HOME and TMPDIR are /run.
+ * apart COMMAND...: runs a test apart from everything else on the machine. Its network is a loopback interface that is
+ * up, which `ip netns` calls "own"; it may make more networks. Its processes see no others, and none of them outlives
+ * it, however it ends. /run and /dev/shm are its own and empty; HOME and TMPDIR are /run.
  *
- * Root stays root. Any other user becomes root of a user namespace, in which there is no second user; with APART_AS=UID root
- * is that user first. The test finds APART=yes in its environment. Where the kernel refuses, it finds APART=no, and such
- * tests run one after another, since programs of one user share ports.
+ * Root stays root. Any other user becomes root of a user namespace, in which there is no second user; with APART_AS=UID
+ * root is that user first. The test finds APART=yes in its environment. Where the kernel refuses, it finds APART=no,
+ * and such tests run one after another, since programs of one user share ports.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -153,7 +153,8 @@ static int one_at_a_time(char **command)
 {
 	int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
 
-	fprintf(stderr, "apart: no namespaces for tests here (%s), so they run one after another\n", strerror(*refused));
+	fprintf(stderr, "apart: no namespaces for tests here (%s), so they run one after another\n",
+		strerror(*refused));
 	need(fd, "/proc/self/exe");
 	need(flock(fd, LOCK_EX), "flock");
 	return run(command, "no");

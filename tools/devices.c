@@ -61,13 +61,14 @@ static void print_table(const struct config *c, const struct gid_table *t)
 		else if (is_rocev1(c))
 			printf("RoCEv1\n");
 		else
-			printf("RoCEv2 on UDP port %u, veRoCE on %u\n", c->transport.rocev2.port, c->transport.veroce.port);
+			printf("RoCEv2 on UDP port %u, veRoCE on %u\n", c->transport.rocev2.port,
+			       c->transport.veroce.port);
 	}
 	printf("packets to programs of yours on this host go through %s\n", config_has_shm(c) ? "memory" : "sockets");
 	printf("\n%5s  %-39s  %-15s  %6s  %8s\n", "GID", "ADDRESS", "INTERFACE", "MTU", "PATH MTU");
 	for (uint32_t i = 0; i < t->count; i++)
-		printf("%5u  %-39s  %-15s  %6u  %8u\n", i, gid_text(t->gids[i].raw, address),
-		       t->interfaces[i].name, t->gids[i].ip_mtu, nic_path_mtu(t->gids[i].ip_mtu));
+		printf("%5u  %-39s  %-15s  %6u  %8u\n", i, gid_text(t->gids[i].raw, address), t->interfaces[i].name,
+		       t->gids[i].ip_mtu, nic_path_mtu(t->gids[i].ip_mtu));
 	printf("\n%-16s  %10s\n", "LIMIT", "VALUE");
 	for (int i = 0; i < LIMITS; i++)
 		printf("%-16s  %10" PRIu64 "\n", limits[i].name, limits[i].value);
@@ -85,11 +86,10 @@ static void print_json_device(const struct config *c, const struct gid_table *t,
 		printf("\"udp_port\": %u, \"veroce_port\": %u, ", c->transport.rocev2.port, c->transport.veroce.port);
 	printf("\"gids\": [");
 	for (uint32_t i = 0; i < t->count; i++) {
-		printf("%s\n  {\"index\": %u, \"address\": \"%s\", \"type\": \"%s\", \"interface\": ",
-		       i ? "," : "", i, gid_text(t->gids[i].raw, address), is_rocev1(c) ? "IB/RoCE v1" : "RoCE v2");
+		printf("%s\n  {\"index\": %u, \"address\": \"%s\", \"type\": \"%s\", \"interface\": ", i ? "," : "", i,
+		       gid_text(t->gids[i].raw, address), is_rocev1(c) ? "IB/RoCE v1" : "RoCE v2");
 		json_string(stdout, t->interfaces[i].name);
-		printf(", \"mtu\": %u, \"path_mtu\": %u}", t->gids[i].ip_mtu,
-		       nic_path_mtu(t->gids[i].ip_mtu));
+		printf(", \"mtu\": %u, \"path_mtu\": %u}", t->gids[i].ip_mtu, nic_path_mtu(t->gids[i].ip_mtu));
 	}
 	printf("]}]}");
 }
@@ -123,24 +123,18 @@ int cmd_devices(int argc, char **argv)
 
 	while ((opt = getopt_long(argc, argv, "js:h", options, NULL)) != -1) {
 		switch (opt) {
-		case 'j':
-			json = 1;
-			break;
-		case 's':
-			dir = optarg;
-			break;
-		case 'h':
-			fputs(usage, stdout);
-			return EXIT_SUCCESS;
-		default:
-			return usage_error("devices");
+		case 'j': json = 1; break;
+		case 's': dir = optarg; break;
+		case 'h': fputs(usage, stdout); return EXIT_SUCCESS;
+		default: return usage_error("devices");
 		}
 	}
 	if (optind < argc)
 		return complain("devices: '%s': no argument is allowed", argv[optind]);
 	if (!t)
 		return complain("out of memory");
-	if (config_load(&c, why, sizeof(why)) || gids_load(t, &(struct gid_choice){c.interfaces, c.address}, why, sizeof(why))) {
+	if (config_load(&c, why, sizeof(why)) ||
+	    gids_load(t, &(struct gid_choice){c.interfaces, c.address}, why, sizeof(why))) {
 		free(t);
 		return complain("%s", why);
 	}

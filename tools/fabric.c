@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * `verbena fabric`: a modelled InfiniBand fabric for the management tools of the distribution, through ibsim's protocol: their
- * MADs come in datagrams on sockets in the abstract name space, by libumad2sim, which stands before libibumad.
+ * `verbena fabric`: a modelled InfiniBand fabric for the management tools of the distribution, through ibsim's
+ * protocol: their MADs come in datagrams on sockets in the abstract name space, by libumad2sim, which stands before
+ * libibumad.
  *
- * A client has a control socket, BASE:ctlPID, and one for MADs, BASE:inPID; here are BASE:ctl for all, and BASE:outN for client N.
+ * A client has a control socket, BASE:ctlPID, and one for MADs, BASE:inPID; here are BASE:ctl for all, and BASE:outN
+ * for client N.
  */
 #include "tool.h"
 
@@ -46,7 +48,19 @@ enum {
 
 #define CONTROL_MAGIC 0xdeadbeefu
 
-enum control_type { ERROR, CONNECT, DISCONNECT, GET_PORT, GET_VENDOR, GET_GID, GET_GUID, GET_NODEINFO, GET_PORTINFO, SET_ISSM, GET_PKEYS };
+enum control_type {
+	ERROR,
+	CONNECT,
+	DISCONNECT,
+	GET_PORT,
+	GET_VENDOR,
+	GET_GID,
+	GET_GUID,
+	GET_NODEINFO,
+	GET_PORTINFO,
+	SET_ISSM,
+	GET_PKEYS
+};
 
 static const char usage[] =
 	"usage: verbena fabric [OPTION...] TOPOLOGY [-- COMMAND [ARGUMENT...]]\n"
@@ -163,7 +177,8 @@ static struct client *client_free(struct server *s)
 	return NULL;
 }
 
-/* The data: its PID, a QP, whether it is a manager, the node's name; the answer has the client's number and the name. */
+/* The data: its PID, a QP, whether it is a manager, the node's name; the answer has the client's number and the name.
+ */
 static bool client_begin(struct server *s, struct control *m)
 {
 	struct client *c = client_free(s);
@@ -226,9 +241,7 @@ static bool client_answer(struct server *s, struct client *c, struct control *m)
 	uint32_t on;
 
 	switch (m->type) {
-	case DISCONNECT:
-		client_end(s, c);
-		return true;
+	case DISCONNECT: client_end(s, c); return true;
 	case GET_PORT:
 		memcpy(m->data, &port_of(c)->info.lid, 2);
 		m->data[2] = port_of(c)->info.state;
@@ -241,24 +254,15 @@ static bool client_answer(struct server *s, struct client *c, struct control *m)
 		put_be64(m->data, port_of(c)->info.gid_prefix);
 		put_be64(m->data + 8, guid);
 		return true;
-	case GET_GUID:
-		put_be64(m->data, guid);
-		return true;
-	case GET_NODEINFO:
-		attribute_get(s, c, SMP_NODE_INFO, 0, m->data);
-		return true;
-	case GET_PORTINFO:
-		attribute_get(s, c, SMP_PORT_INFO, m->data[0], m->data);
-		return true;
+	case GET_GUID: put_be64(m->data, guid); return true;
+	case GET_NODEINFO: attribute_get(s, c, SMP_NODE_INFO, 0, m->data); return true;
+	case GET_PORTINFO: attribute_get(s, c, SMP_PORT_INFO, m->data[0], m->data); return true;
 	case SET_ISSM:
 		memcpy(&on, m->data, sizeof(on));
 		sm_set(s, c, on);
 		return true;
-	case GET_PKEYS:
-		attribute_get(s, c, SMP_PKEY_TABLE, 0, m->data);
-		return true;
-	default:
-		return false;
+	case GET_PKEYS: attribute_get(s, c, SMP_PKEY_TABLE, 0, m->data); return true;
+	default: return false;
 	}
 }
 
@@ -293,8 +297,8 @@ static void word_swap(uint8_t *message, size_t a, size_t b)
 }
 
 /*
- * A client says that it is a manager, and so does ibping -S, to be asked at all; but not which classes it takes. opensm does not survive a
- * request of a class that it has not registered.
+ * A client says that it is a manager, and so does ibping -S, to be asked at all; but not which classes it takes. opensm
+ * does not survive a request of a class that it has not registered.
  */
 static bool takes_request(const struct client *c, const uint8_t *mad)
 {
@@ -303,7 +307,8 @@ static bool takes_request(const struct client *c, const uint8_t *mad)
 	return c->is_sm && c->manages == (class == SMP_CLASS_LID || class == SMP_CLASS_DIRECTED || class == CLASS_SA);
 }
 
-/* The client at that node that requests go to, or the one that a response names in the highest bits of its transaction id. */
+/* The client at that node that requests go to, or the one that a response names in the highest bits of its transaction
+ * id. */
 static struct client *receiver_of(struct server *s, const struct fabric_mad *m)
 {
 	bool response = m->bytes[3] & METHOD_RESPONSE;
@@ -319,7 +324,8 @@ static struct client *receiver_of(struct server *s, const struct fabric_mad *m)
 	return NULL;
 }
 
-/* What a faulty link loses, the sender's kernel, or a response's requester, sends again after its timeout; here there is no time. */
+/* What a faulty link loses, the sender's kernel, or a response's requester, sends again after its timeout; here there
+ * is no time. */
 static enum fabric_end mad_carry(struct server *s, struct fabric_mad *m)
 {
 	enum fabric_end end = FABRIC_LOST;
@@ -329,7 +335,8 @@ static enum fabric_end mad_carry(struct server *s, struct fabric_mad *m)
 	return end;
 }
 
-/* A message: DLID, SLID (16 bits in network order, in a word), destination and source QP, status, 4 and 8 bytes, MAD. */
+/* A message: DLID, SLID (16 bits in network order, in a word), destination and source QP, status, 4 and 8 bytes, MAD.
+ */
 /* False: none is waiting. */
 static bool mad_serve(struct server *s, struct client *c)
 {
@@ -364,8 +371,7 @@ static bool mad_serve(struct server *s, struct client *c)
 		if (m.bytes[3] & METHOD_RESPONSE)
 			put_be16(m.bytes + 8, 0);
 		break;
-	case FABRIC_LOST:
-		to = NULL;
+	case FABRIC_LOST: to = NULL;
 	}
 	if (!to) {
 		if (!fabric_is_request(message + MAD_AT))
@@ -457,7 +463,8 @@ static int first_choose(struct server *s, const char *name)
 	}
 	if (s->first && s->first->type == NODE_CA && fabric_first_port(s->first))
 		return 0;
-	return complain("fabric: there is no adapter %s%s%swith a link", name ? "\"" : "", name ? name : "", name ? "\" " : "");
+	return complain("fabric: there is no adapter %s%s%swith a link", name ? "\"" : "", name ? name : "",
+			name ? "\" " : "");
 }
 
 /* The command's process, or -1. Its signals are those of a program, not the server's blocked ones. */
@@ -479,7 +486,8 @@ static pid_t command_start(const struct server *s, char **argv, const sigset_t *
 static int command_status(const struct server *s, int status)
 {
 	if (s->save)
-		return complain("fabric: nothing is saved: the command ended before all links were active and all pairs known");
+		return complain(
+			"fabric: nothing is saved: the command ended before all links were active and all pairs known");
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
@@ -489,7 +497,8 @@ static int serve(struct server *s, int signals, pid_t child)
 	bool saved = false;
 
 	for (;;) {
-		struct pollfd p[CLIENTS_MAX + 2] = {{.fd = s->control, .events = POLLIN}, {.fd = signals, .events = POLLIN}};
+		struct pollfd p[CLIENTS_MAX + 2] = {{.fd = s->control, .events = POLLIN},
+						    {.fd = signals, .events = POLLIN}};
 		struct signalfd_siginfo info;
 		int status;
 
@@ -555,9 +564,11 @@ static int run(struct server *s, char **command)
 
 int cmd_fabric(int argc, char **argv)
 {
-	static const struct option options[] = {
-		{"node", required_argument, NULL, 'n'}, {"save", required_argument, NULL, 's'}, {"fault", required_argument, NULL, 'f'},
-		{"help", no_argument, NULL, 'h'}, {NULL, 0, NULL, 0}};
+	static const struct option options[] = {{"node", required_argument, NULL, 'n'},
+						{"save", required_argument, NULL, 's'},
+						{"fault", required_argument, NULL, 'f'},
+						{"help", no_argument, NULL, 'h'},
+						{NULL, 0, NULL, 0}};
 	static struct server s;
 	char base[64];
 	const char *node = NULL, *save = NULL, *name = getenv("IBSIM_SOCKNAME");
@@ -565,22 +576,15 @@ int cmd_fabric(int argc, char **argv)
 
 	while ((opt = getopt_long(argc, argv, "+n:s:f:h", options, NULL)) != -1) {
 		switch (opt) {
-		case 'n':
-			node = optarg;
-			break;
-		case 's':
-			save = optarg;
-			break;
+		case 'n': node = optarg; break;
+		case 's': save = optarg; break;
 		case 'f':
 			if (s.fault_count == FAULTS_MAX)
 				return complain("fabric: --fault: at most %d", FAULTS_MAX);
 			s.faults[s.fault_count++] = optarg;
 			break;
-		case 'h':
-			fputs(usage, stdout);
-			return EXIT_SUCCESS;
-		default:
-			return usage_error("fabric");
+		case 'h': fputs(usage, stdout); return EXIT_SUCCESS;
+		default: return usage_error("fabric");
 		}
 	}
 	if (optind == argc) {

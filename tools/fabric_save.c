@@ -15,13 +15,13 @@ enum { SL_UNKNOWN = 0xff, QUERIES_A_TURN = 32, TURNS_TO_ANSWER = 50 };
 struct fabric_save {
 	struct fabric *fabric;
 	const char *path;
-	uint16_t *number;  /* of each node */
-	uint16_t *hosts;   /* nodes */
+	uint16_t *number; /* of each node */
+	uint16_t *hosts;  /* nodes */
 	uint16_t host_count, switch_count;
-	uint8_t *sl;       /* [source][destination] */
+	uint8_t *sl; /* [source][destination] */
 	size_t known, next;
-	unsigned quiet;    /* turns without an answer */
-	unsigned asked;    /* and not answered */
+	unsigned quiet; /* turns without an answer */
+	unsigned asked; /* and not answered */
 };
 
 static struct fabric_port *port_of(const struct fabric *f, uint16_t node)
@@ -148,7 +148,8 @@ bool fabric_save_turn(struct fabric_save *s, struct fabric_mad *q)
 	s->asked++;
 	*q = (struct fabric_mad){.node = (uint16_t)(sm - s->fabric->nodes), .dqp = GSI_QPN};
 	q->slid = q->dlid = port_of(s->fabric, q->node)->info.lid;
-	path_query_encode(q->bytes, (uint64_t)FABRIC_SAVE_TID << 48 | at, port_of(s->fabric, s->hosts[at / s->host_count])->info.lid,
+	path_query_encode(q->bytes, (uint64_t)FABRIC_SAVE_TID << 48 | at,
+			  port_of(s->fabric, s->hosts[at / s->host_count])->info.lid,
 			  port_of(s->fabric, s->hosts[at % s->host_count])->info.lid);
 	return true;
 }
@@ -175,7 +176,8 @@ static void write_links(const struct fabric_save *s, FILE *f)
 			const struct fabric_port *port = &s->fabric->nodes[i].ports[p];
 
 			if (port->linked && (port->peer > i || (port->peer == i && port->peer_port > p)))
-				fprintf(f, "link %u %u %u %u\n", s->number[i], p, s->number[port->peer], port->peer_port);
+				fprintf(f, "link %u %u %u %u\n", s->number[i], p, s->number[port->peer],
+					port->peer_port);
 		}
 	}
 }
@@ -249,7 +251,7 @@ static unsigned entries(const uint8_t (*blocks)[SMP_DATA_LEN], FILE *f)
 
 static void write_arbitration_of(FILE *f, unsigned number, unsigned port, const struct fabric_port *p)
 {
-	const uint8_t (*low)[SMP_DATA_LEN] = &p->vl_arbitration[0], (*high)[SMP_DATA_LEN] = &p->vl_arbitration[2];
+	const uint8_t(*low)[SMP_DATA_LEN] = &p->vl_arbitration[0], (*high)[SMP_DATA_LEN] = &p->vl_arbitration[2];
 
 	if (!entries(low, NULL) && !entries(high, NULL))
 		return;
@@ -289,9 +291,11 @@ int fabric_save_write(const struct fabric_save *s)
 
 	if (!f)
 		return complain("fabric: %s: %s", s->path, strerror(errno));
-	fprintf(f, "# Forwarding tables, service levels and lanes of a subnet, by verbena fabric --save. Adapters and their LIDs:\n");
+	fprintf(f,
+		"# Forwarding tables, service levels and lanes of a subnet, by verbena fabric --save. Adapters and their LIDs:\n");
 	for (uint16_t h = 0; h < s->host_count; h++)
-		fprintf(f, "# %u \"%s\" LID %u\n", h, s->fabric->nodes[s->hosts[h]].name, port_of(s->fabric, s->hosts[h])->info.lid);
+		fprintf(f, "# %u \"%s\" LID %u\n", h, s->fabric->nodes[s->hosts[h]].name,
+			port_of(s->fabric, s->hosts[h])->info.lid);
 	fprintf(f, "subnet %u %u\n", s->host_count, s->switch_count);
 	write_links(s, f);
 	write_forwarding(s, f);

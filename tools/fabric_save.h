@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * `verbena fabric --save`: asks a manager for the service level of every pair of adapters, and writes what it set into a file that
- * `verbena sim` reads (docs/fabric.md has the format).
+ * `verbena fabric --save`: asks a manager for the service level of every pair of adapters, and writes what it set into
+ * a file that `verbena sim` reads (docs/fabric.md has the format).
  */
 #ifndef TOOLS_FABRIC_SAVE_H
 #define TOOLS_FABRIC_SAVE_H
@@ -23,8 +23,8 @@ struct fabric_save *fabric_save_new(struct fabric *, const char *path);
 void fabric_save_free(struct fabric_save *);
 
 /*
- * A turn: once all links are active, makes the next query, to the manager's node. False: there is nothing to ask now. The answer
- * goes to fabric_save_answer().
+ * A turn: once all links are active, makes the next query, to the manager's node. False: there is nothing to ask now.
+ * The answer goes to fabric_save_answer().
  */
 bool fabric_save_turn(struct fabric_save *, struct fabric_mad *query);
 void fabric_save_answer(struct fabric_save *, const uint8_t mad[MAD_LEN]);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The heir: a process that `verbena run` leaves behind, outside the program's family, so that no wait() finds it and no
- * signal tells of its end. Programs of rdma_cm connect to it and give it the memory that the processes of a group share,
- * with their last wills (docs/rdmacm.md 7.6). It sleeps until a connection ends that has not said good-bye: then it starts an
- * engine with that memory, in a child, which is a member of the group like any other. If nobody else is left, that one is
- * the registrar and carries out the wills; else it has nothing to do. The heir ends with the program and the last connection.
+ * signal tells of its end. Programs of rdma_cm connect to it and give it the memory that the processes of a group
+ * share, with their last wills (docs/rdmacm.md 7.6). It sleeps until a connection ends that has not said good-bye: then
+ * it starts an engine with that memory, in a child, which is a member of the group like any other. If nobody else is
+ * left, that one is the registrar and carries out the wills; else it has nothing to do. The heir ends with the program
+ * and the last connection.
  */
 #include "heir.h"
 
@@ -189,7 +190,8 @@ static void wait_and_serve(struct heir *h)
 		executor_start(h);
 }
 
-/* Keeps nothing of the program's: no session, folder or descriptor, of a pipe for example that somebody reads to its end. */
+/* Keeps nothing of the program's: no session, folder or descriptor, of a pipe for example that somebody reads to its
+ * end. */
 static void step_aside(const int kept[2])
 {
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -253,8 +255,8 @@ close_it:
 }
 
 /*
- * Where the program is to be the process that adopts orphans, as a container's first one is, it would find the heir among its
- * children. Below another `verbena run` there is an heir already.
+ * Where the program is to be the process that adopts orphans, as a container's first one is, it would find the heir
+ * among its children. Below another `verbena run` there is an heir already.
  */
 static bool is_possible(void)
 {

@@ -8,28 +8,27 @@
 
 #include "engine/config.h"
 
-static const char usage[] =
-	"verbena - RDMA for every Linux machine: a network card in user space\n"
-	"\n"
-	"usage: verbena run [OPTION...] COMMAND [ARGUMENT...]\n"
-	"       verbena devices [--json | --sysfs DIR]\n"
-	"       verbena stat [OPTION...] [PID...]\n"
-	"       verbena sim [OPTION...] SCENARIO\n"
-	"       verbena sdr model|plan|ring|figures [OPTION...]\n"
-	"       verbena fabric [OPTION...] TOPOLOGY [-- COMMAND [ARGUMENT...]]\n"
-	"       verbena help [COMMAND]\n"
-	"       verbena --version\n"
-	"\n"
-	"  run      runs a program that uses libibverbs on Verbena's device\n"
-	"  devices  shows the device, its port, addresses (GIDs) and limits\n"
-	"  stat     shows live counters of running programs\n"
-	"  sim      simulates a network of hosts that run Verbena's transport\n"
-	"  sdr      computes what reliability costs over a long link, and recommends one\n"
-	"  fabric   models an InfiniBand fabric for subnet managers and their tools\n"
-	"\n"
-	"settings: in the environment, or in the file that VERBENA_CONFIG names\n"
-	"\n"
-	"  variable              default meaning\n";
+static const char usage[] = "verbena - RDMA for every Linux machine: a network card in user space\n"
+			    "\n"
+			    "usage: verbena run [OPTION...] COMMAND [ARGUMENT...]\n"
+			    "       verbena devices [--json | --sysfs DIR]\n"
+			    "       verbena stat [OPTION...] [PID...]\n"
+			    "       verbena sim [OPTION...] SCENARIO\n"
+			    "       verbena sdr model|plan|ring|figures [OPTION...]\n"
+			    "       verbena fabric [OPTION...] TOPOLOGY [-- COMMAND [ARGUMENT...]]\n"
+			    "       verbena help [COMMAND]\n"
+			    "       verbena --version\n"
+			    "\n"
+			    "  run      runs a program that uses libibverbs on Verbena's device\n"
+			    "  devices  shows the device, its port, addresses (GIDs) and limits\n"
+			    "  stat     shows live counters of running programs\n"
+			    "  sim      simulates a network of hosts that run Verbena's transport\n"
+			    "  sdr      computes what reliability costs over a long link, and recommends one\n"
+			    "  fabric   models an InfiniBand fabric for subnet managers and their tools\n"
+			    "\n"
+			    "settings: in the environment, or in the file that VERBENA_CONFIG names\n"
+			    "\n"
+			    "  variable              default meaning\n";
 
 /* Not a setting: it works even if the settings cannot be read. */
 static const char quiet_help[] =
@@ -40,12 +39,9 @@ static const struct command {
 	char *title; /* the prefix of getopt's messages */
 	int (*run)(int argc, char **argv);
 } commands[] = {
-	{"run", (char[]){"verbena run"}, cmd_run},
-	{"devices", (char[]){"verbena devices"}, cmd_devices},
-	{"stat", (char[]){"verbena stat"}, cmd_stat},
-	{"sim", (char[]){"verbena sim"}, cmd_sim},
-	{"sdr", (char[]){"verbena sdr"}, cmd_sdr},
-	{"fabric", (char[]){"verbena fabric"}, cmd_fabric},
+	{"run", (char[]){"verbena run"}, cmd_run},    {"devices", (char[]){"verbena devices"}, cmd_devices},
+	{"stat", (char[]){"verbena stat"}, cmd_stat}, {"sim", (char[]){"verbena sim"}, cmd_sim},
+	{"sdr", (char[]){"verbena sdr"}, cmd_sdr},    {"fabric", (char[]){"verbena fabric"}, cmd_fabric},
 };
 
 const char *gid_text(const uint8_t raw[16], char text[ADDRESS_BYTES])
@@ -72,7 +68,8 @@ static int help(const char *name)
 	char *argv[] = {(char *)name, "--help", NULL};
 
 	if (name && !c)
-		return complain("there is no command '%s'; there are: run, devices, stat, sim, sdr, fabric, help", name);
+		return complain("there is no command '%s'; there are: run, devices, stat, sim, sdr, fabric, help",
+				name);
 	if (c)
 		return c->run(2, argv);
 	printf("%s%s%s", usage, config_help(), quiet_help);
@@ -97,8 +94,10 @@ int main(int argc, char **argv)
 	if (!c && argv[1][0] == '-')
 		return complain("there is no option '%s'; see 'verbena --help'", argv[1]);
 	if (!c)
-		return complain("there is no command '%s'; there are: run, devices, stat, sim, sdr, fabric, help; did you "
-				"mean 'verbena run %s'?", argv[1], argv[1]);
+		return complain(
+			"there is no command '%s'; there are: run, devices, stat, sim, sdr, fabric, help; did you "
+			"mean 'verbena run %s'?",
+			argv[1], argv[1]);
 	argv[1] = c->title;
 	return c->run(argc - 1, argv + 1);
 }

@@ -31,9 +31,8 @@ enum { DRAWN, TABLE, DRAWN_LOG, OUTPUTS };
 static const struct {
 	const char *drawn, *page;
 } inks[] = {
-	{"rgb(  1,   2,   3)", "currentColor"}, {"rgb(1,2,3)", "currentColor"},
-	{"rgb(  4,   5,   6)", "var(--faint)"}, {"rgb(4,5,6)", "var(--faint)"},
-	{"'black'", "'currentColor'"},          {"\"black\"", "\"currentColor\""},
+	{"rgb(  1,   2,   3)", "currentColor"}, {"rgb(1,2,3)", "currentColor"}, {"rgb(  4,   5,   6)", "var(--faint)"},
+	{"rgb(4,5,6)", "var(--faint)"},         {"'black'", "'currentColor'"},  {"\"black\"", "\"currentColor\""},
 };
 
 static const char preamble[] = "set datafile separator ' '\n"
@@ -53,8 +52,7 @@ static const char preamble[] = "set datafile separator ' '\n"
 const char *plot_colour(unsigned i)
 {
 	static const char *const colours[] = {
-		"#2f7ed8", "#e8743b", "#19a979", "#c2489f",
-		"#8a63d2", "#c9a227", "#3aa7c9", "#8d6e63",
+		"#2f7ed8", "#e8743b", "#19a979", "#c2489f", "#8a63d2", "#c9a227", "#3aa7c9", "#8d6e63",
 	};
 
 	return colours[i % (sizeof(colours) / sizeof(colours[0]))];
@@ -153,8 +151,7 @@ bool plot_possible(void)
 
 static void set_terminal(const struct plot *p)
 {
-	fprintf(p->script,
-		"set terminal svg size %u,%u dynamic noenhanced font 'sans-serif,12' linewidth 1\n",
+	fprintf(p->script, "set terminal svg size %u,%u dynamic noenhanced font 'sans-serif,12' linewidth 1\n",
 		p->width, p->height);
 }
 
@@ -253,8 +250,7 @@ static char *text_of(int fd)
 
 static char *drawing_of(int fd)
 {
-	char *text = text_of(fd),
-	     *out = text && strstr(text, "</svg>") ? drawing_adopt(text) : NULL;
+	char *text = text_of(fd), *out = text && strstr(text, "</svg>") ? drawing_adopt(text) : NULL;
 
 	free(text);
 	return out;

@@ -36,12 +36,10 @@ static bool find(const char *command, char file[PATH_MAX])
 	size_t len;
 
 	if (strchr(command, '/'))
-		return (size_t)snprintf(file, PATH_MAX, "%s", command) < PATH_MAX &&
-		       is_executable(file);
+		return (size_t)snprintf(file, PATH_MAX, "%s", command) < PATH_MAX && is_executable(file);
 	for (path = path ? path : "/bin:/usr/bin";; path += len + 1) {
 		len = strcspn(path, ":");
-		if ((size_t)snprintf(file, PATH_MAX, "%.*s%s%s", (int)len, path, len ? "/" : "",
-				     command) < PATH_MAX &&
+		if ((size_t)snprintf(file, PATH_MAX, "%.*s%s%s", (int)len, path, len ? "/" : "", command) < PATH_MAX &&
 		    is_executable(file))
 			return true;
 		if (!path[len])
@@ -86,9 +84,8 @@ static bool gains_capabilities(const char *file)
 {
 	struct statvfs fs;
 
-	return getuid() && getxattr(file, "security.capability", NULL, 0) > 0 &&
-	       !statvfs(file, &fs) && !(fs.f_flag & ST_NOSUID) &&
-	       prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) != 1;
+	return getuid() && getxattr(file, "security.capability", NULL, 0) > 0 && !statvfs(file, &fs) &&
+	       !(fs.f_flag & ST_NOSUID) && prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) != 1;
 }
 
 /* ---- what is in it --------------------------------------------------------------------------- */
@@ -153,8 +150,7 @@ static const ElfW(Phdr) * segment(const struct image *m, uint32_t type)
 	for (unsigned i = 0; i < m->header->e_phnum; i++) {
 		const ElfW(Phdr) *p = &m->segments[i];
 
-		if (p->p_type == type && p->p_offset <= m->size &&
-		    p->p_filesz <= m->size - p->p_offset)
+		if (p->p_type == type && p->p_offset <= m->size && p->p_filesz <= m->size - p->p_offset)
 			return p;
 	}
 	return NULL;
@@ -191,8 +187,7 @@ static const char *string(const struct image *m, uint64_t offset)
 		if (p->p_type != PT_LOAD || table < p->p_vaddr || table - p->p_vaddr >= p->p_filesz)
 			continue;
 		at = table - p->p_vaddr + p->p_offset;
-		if (at >= m->size || offset >= m->size - at ||
-		    !memchr(m->at + at + offset, 0, m->size - at - offset))
+		if (at >= m->size || offset >= m->size - at || !memchr(m->at + at + offset, 0, m->size - at - offset))
 			return NULL;
 		return (const char *)m->at + at + offset;
 	}
@@ -220,8 +215,7 @@ static bool dir_has_verbs(const char *dir, size_t len, const char *origin)
 
 		if (len < n || memcmp(dir, names[i], n))
 			continue;
-		snprintf(file, sizeof(file), "%s%.*s/" VERBS_LIBRARY, origin, (int)(len - n),
-			 dir + n);
+		snprintf(file, sizeof(file), "%s%.*s/" VERBS_LIBRARY, origin, (int)(len - n), dir + n);
 		return !access(file, F_OK);
 	}
 	snprintf(file, sizeof(file), "%.*s/" VERBS_LIBRARY, (int)len, dir);
@@ -235,8 +229,7 @@ static bool run_path_has_verbs(const struct image *m, const char *file)
 	char real[PATH_MAX];
 	const char *dirs, *origin;
 
-	if (dynamic(m, DT_RUNPATH, &runpath) || !dynamic(m, DT_RPATH, &rpath) ||
-	    !realpath(file, real))
+	if (dynamic(m, DT_RUNPATH, &runpath) || !dynamic(m, DT_RPATH, &rpath) || !realpath(file, real))
 		return false;
 	dirs = string(m, rpath);
 	origin = dirname(real);

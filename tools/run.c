@@ -60,8 +60,7 @@ static void list_add(const char *variable, const char *text, bool before)
 /* The directory of our libraries, from where this program lies: built or installed. */
 static int library_dir(char dir[PATH_MAX])
 {
-	static const char *const places[] = {"lib/verbena", "../lib/verbena",
-					     "../" VERBENA_LIBDIR "/verbena"};
+	static const char *const places[] = {"lib/verbena", "../lib/verbena", "../" VERBENA_LIBDIR "/verbena"};
 	char exe[PATH_MAX], file[2 * PATH_MAX];
 	ssize_t n = readlink("/proc/self/exe", exe, sizeof(exe) - 1);
 	const char *base;
@@ -78,8 +77,8 @@ static int library_dir(char dir[PATH_MAX])
 		if (realpath(file, dir))
 			return 0;
 	}
-	return complain("there is no " VERBS_LIBRARY " of ours in %s/%s, %s or %s", base, places[0],
-			places[1], places[2]);
+	return complain("there is no " VERBS_LIBRARY " of ours in %s/%s, %s or %s", base, places[0], places[1],
+			places[2]);
 }
 
 /* The loader splits these lists at such characters and has no way to quote them. */
@@ -135,8 +134,9 @@ static int prepare_ours(void)
 		return complain("out of memory");
 	rc = gids_load(t, &(struct gid_choice){c.interfaces, c.address}, why, sizeof(why));
 	if (!rc)
-		rc = sysfs_dir_get(t, &(struct sysfs_devices){c.devices, c.iwarp, c.transport.protocol == PROTOCOL_ROCEV1}, dir,
-				   sizeof(dir), why, sizeof(why));
+		rc = sysfs_dir_get(t,
+				   &(struct sysfs_devices){c.devices, c.iwarp, c.transport.protocol == PROTOCOL_ROCEV1},
+				   dir, sizeof(dir), why, sizeof(why));
 	free(t);
 	if (rc < 0)
 		return complain("%s", why);
@@ -158,7 +158,8 @@ static int prepare_loader(bool preload_verbs)
 		return EXIT_OURS;
 	if (!loader_can_name(dir))
 		return complain("the loader cannot use the directory '%s': it has one of : ; $ or a space "
-				"in its name", dir);
+				"in its name",
+				dir);
 	list_add("LD_LIBRARY_PATH", dir, true);
 	if (preload_verbs) {
 		snprintf(library, sizeof(library), "%s/" VERBS_LIBRARY, dir);
@@ -208,26 +209,13 @@ int cmd_run(int argc, char **argv)
 
 	while ((opt = getopt_long(argc, argv, "+h", options, NULL)) != -1) {
 		switch (opt) {
-		case 'p':
-			rc = set_pcap(optarg);
-			break;
-		case 'i':
-			setenv("VERBENA_IMPAIR", optarg, 1);
-			break;
-		case 'a':
-			setenv("VERBENA_ADDRESS", optarg, 1);
-			break;
-		case 's':
-			rc = set_setting(optarg);
-			break;
-		case 'l':
-			preload_verbs = true;
-			break;
-		case 'h':
-			fputs(usage, stdout);
-			return EXIT_SUCCESS;
-		default:
-			return usage_error("run");
+		case 'p': rc = set_pcap(optarg); break;
+		case 'i': setenv("VERBENA_IMPAIR", optarg, 1); break;
+		case 'a': setenv("VERBENA_ADDRESS", optarg, 1); break;
+		case 's': rc = set_setting(optarg); break;
+		case 'l': preload_verbs = true; break;
+		case 'h': fputs(usage, stdout); return EXIT_SUCCESS;
+		default: return usage_error("run");
 		}
 		if (rc)
 			return rc;

@@ -11,37 +11,36 @@
 #include "base/quantity.h"
 #include "tool.h"
 
-static const char usage[] =
-	"usage: verbena sdr model [OPTION...]\n"
-	"       verbena sdr plan [OPTION...]\n"
-	"       verbena sdr ring [OPTION...]\n"
-	"       verbena sdr figures FILE.html\n"
-	"\n"
-	"How long a reliable Write takes over a long link that loses packets, by computation; "
-	"nothing\n"
-	"is sent. model shows what each scheme of reliability gives, plan which one to use, and "
-	"why;\n"
-	"ring does the same for an all-reduce between data centres; figures writes a page that "
-	"draws\n"
-	"the schemes over size, distance and loss.\n"
-	"\n"
-	"  -s, --size BYTES[,...]  of a message, of ring the buffer (128MiB)\n"
-	"  -l, --loss SHARE[,...]  of the packets: 0.1%, 1e-3 (0.1%)\n"
-	"  -r, --rate RATE         of the link (400Gbps)\n"
-	"  -d, --distance LENGTH   of the link: 3750km (3750km, which is a round trip of 25 ms)\n"
-	"  -t, --rtt TIME          the round trip, in place of the distance\n"
-	"  -p, --packet BYTES      of payload (4KiB)\n"
-	"  -c, --chunk BYTES       what is repeated or coded as one, whole packets (64KiB)\n"
-	"  -o, --rto NUMBER        the timer of selective repeat, in round trips (3)\n"
-	"  -k, --code DATA,PARITY  chunks of a group of XOR and EC (32,8)\n"
-	"  -a, --assumed SHARE     TAIL: the loss that it reckons with (that of --loss)\n"
-	"      --idle-fill         TAIL: parities go on until all has arrived\n"
-	"  -n, --nodes NUMBER      of the ring (4)\n"
-	"      --receiver-gated    ring: a round begins when data is there, not when it is "
-	"acknowledged\n"
-	"      --csv               CSV in place of the table or the text\n"
-	"      --html FILE         plan: writes a page in place of the text\n"
-	"  -h, --help              this text\n";
+static const char usage[] = "usage: verbena sdr model [OPTION...]\n"
+			    "       verbena sdr plan [OPTION...]\n"
+			    "       verbena sdr ring [OPTION...]\n"
+			    "       verbena sdr figures FILE.html\n"
+			    "\n"
+			    "How long a reliable Write takes over a long link that loses packets, by computation; "
+			    "nothing\n"
+			    "is sent. model shows what each scheme of reliability gives, plan which one to use, and "
+			    "why;\n"
+			    "ring does the same for an all-reduce between data centres; figures writes a page that "
+			    "draws\n"
+			    "the schemes over size, distance and loss.\n"
+			    "\n"
+			    "  -s, --size BYTES[,...]  of a message, of ring the buffer (128MiB)\n"
+			    "  -l, --loss SHARE[,...]  of the packets: 0.1%, 1e-3 (0.1%)\n"
+			    "  -r, --rate RATE         of the link (400Gbps)\n"
+			    "  -d, --distance LENGTH   of the link: 3750km (3750km, which is a round trip of 25 ms)\n"
+			    "  -t, --rtt TIME          the round trip, in place of the distance\n"
+			    "  -p, --packet BYTES      of payload (4KiB)\n"
+			    "  -c, --chunk BYTES       what is repeated or coded as one, whole packets (64KiB)\n"
+			    "  -o, --rto NUMBER        the timer of selective repeat, in round trips (3)\n"
+			    "  -k, --code DATA,PARITY  chunks of a group of XOR and EC (32,8)\n"
+			    "  -a, --assumed SHARE     TAIL: the loss that it reckons with (that of --loss)\n"
+			    "      --idle-fill         TAIL: parities go on until all has arrived\n"
+			    "  -n, --nodes NUMBER      of the ring (4)\n"
+			    "      --receiver-gated    ring: a round begins when data is there, not when it is "
+			    "acknowledged\n"
+			    "      --csv               CSV in place of the table or the text\n"
+			    "      --html FILE         plan: writes a page in place of the text\n"
+			    "  -h, --help              this text\n";
 
 /* Light in fibre: 3 * 10^5 km/s is what the paper reckons with. */
 static const double metres_per_second = 3e8;
@@ -81,23 +80,12 @@ static const struct taken
 	size = {"size", "1B to 1PB", {.units = quantity_bytes}, 1, 1, 1e15},
 	loss = {"loss",
 		"0 to 50%",
-		{.units = quantity_shares,
-		 .exponent = 15,
-		 .flags = QUANTITY_NEAREST | QUANTITY_FRACTION},
+		{.units = quantity_shares, .exponent = 15, .flags = QUANTITY_NEAREST | QUANTITY_FRACTION},
 		1e-15,
 		0,
 		0.5},
-	rate = {"rate",
-		"1kbps to 1000Tbps",
-		{.units = quantity_rates, .flags = QUANTITY_UNIT},
-		1,
-		1e3,
-		1e15},
-	distance = {"distance",
-		    "1m to 1000000km",
-		    {.units = lengths, .flags = QUANTITY_UNIT | QUANTITY_NEAREST},
-		    1,
-		    1,
+	rate = {"rate", "1kbps to 1000Tbps", {.units = quantity_rates, .flags = QUANTITY_UNIT}, 1, 1e3, 1e15},
+	distance = {"distance", "1m to 1000000km", {.units = lengths, .flags = QUANTITY_UNIT | QUANTITY_NEAREST}, 1, 1,
 		    1e9},
 	rtt = {"round trip",
 	       "1us to 1000s",
@@ -107,12 +95,7 @@ static const struct taken
 	       1e3},
 	packet = {"packet size", "64B to 64KiB", {.units = quantity_bytes}, 1, 64, 65536},
 	chunk = {"chunk size", "64B to 1GiB", {.units = quantity_bytes}, 1, 64, 0x1p30},
-	rto = {"timer",
-	       "0.1 to 1000 round trips",
-	       {.exponent = 6, .flags = QUANTITY_NEAREST},
-	       1e-6,
-	       0.1,
-	       1000},
+	rto = {"timer", "0.1 to 1000 round trips", {.exponent = 6, .flags = QUANTITY_NEAREST}, 1e-6, 0.1, 1000},
 	assumed = {"assumed loss",
 		   "0 to 50%",
 		   {.units = quantity_shares, .exponent = 15, .flags = QUANTITY_NEAREST | QUANTITY_FRACTION},
@@ -129,11 +112,10 @@ static int read_one(const struct taken *t, const char *text, size_t len, double 
 	double scaled = (double)n * t->scale;
 
 	if (fault != QUANTITY_GOOD)
-		return complain("%s '%.*s': %s; allowed: %s", t->what, (int)len, text,
-				quantity_fault_text(fault), t->allowed);
-	if (scaled < t->least || scaled > t->most)
-		return complain("%s '%.*s': out of range; allowed: %s", t->what, (int)len, text,
+		return complain("%s '%.*s': %s; allowed: %s", t->what, (int)len, text, quantity_fault_text(fault),
 				t->allowed);
+	if (scaled < t->least || scaled > t->most)
+		return complain("%s '%.*s': out of range; allowed: %s", t->what, (int)len, text, t->allowed);
 	*value = scaled;
 	return 0;
 }
@@ -161,8 +143,7 @@ static int read_code(const char *text, struct sdr_question *q)
 
 	if (status != 0)
 		return status;
-	if (numbers.n != 2 || numbers.values[0] + numbers.values[1] > 255 ||
-	    numbers.values[1] > numbers.values[0])
+	if (numbers.n != 2 || numbers.values[0] + numbers.values[1] > 255 || numbers.values[1] > numbers.values[0])
 		return complain("code '%s': allowed: DATA,PARITY, at most 255 in all and no more "
 				"parity than data",
 				text);
@@ -177,40 +158,29 @@ static int read_option(int option, const char *text, struct sdr_question *q)
 	int status;
 
 	switch (option) {
-	case 's':
-		return read_list(&size, text, &q->sizes);
-	case 'l':
-		return read_list(&loss, text, &q->losses);
-	case 'r':
-		return read_one(&rate, text, strlen(text), &q->rate_bps);
+	case 's': return read_list(&size, text, &q->sizes);
+	case 'l': return read_list(&loss, text, &q->losses);
+	case 'r': return read_one(&rate, text, strlen(text), &q->rate_bps);
 	case 'd':
 		status = read_one(&distance, text, strlen(text), &metres);
 		if (status == 0)
 			q->rtt_s = 2 * metres / metres_per_second;
 		return status;
-	case 't':
-		return read_one(&rtt, text, strlen(text), &q->rtt_s);
-	case 'p':
-		return read_one(&packet, text, strlen(text), &q->packet_bytes);
-	case 'c':
-		return read_one(&chunk, text, strlen(text), &q->chunk_bytes);
-	case 'k':
-		return read_code(text, q);
-	case 'a':
-		return read_one(&assumed, text, strlen(text), &q->assumed);
-	case 'n':
-		return read_one(&nodes, text, strlen(text), &q->nodes);
-	default:
-		return read_one(&rto, text, strlen(text), &q->rto_rtts);
+	case 't': return read_one(&rtt, text, strlen(text), &q->rtt_s);
+	case 'p': return read_one(&packet, text, strlen(text), &q->packet_bytes);
+	case 'c': return read_one(&chunk, text, strlen(text), &q->chunk_bytes);
+	case 'k': return read_code(text, q);
+	case 'a': return read_one(&assumed, text, strlen(text), &q->assumed);
+	case 'n': return read_one(&nodes, text, strlen(text), &q->nodes);
+	default: return read_one(&rto, text, strlen(text), &q->rto_rtts);
 	}
 }
 
 static int check(const struct sdr_question *q)
 {
 	if (fmod(q->chunk_bytes, q->packet_bytes) != 0)
-		return complain(
-			"chunk size: %.0f bytes are no whole number of packets of %.0f bytes",
-			q->chunk_bytes, q->packet_bytes);
+		return complain("chunk size: %.0f bytes are no whole number of packets of %.0f bytes", q->chunk_bytes,
+				q->packet_bytes);
 	return 0;
 }
 
@@ -221,29 +191,22 @@ static unsigned takers(int option)
 {
 	switch (option) {
 	case 'n':
-	case OPTION_RECEIVER_GATED:
-		return 1u << RING;
-	case OPTION_HTML:
-		return 1u << PLAN;
-	default:
-		return 1u << MODEL | 1u << PLAN | 1u << RING;
+	case OPTION_RECEIVER_GATED: return 1u << RING;
+	case OPTION_HTML: return 1u << PLAN;
+	default: return 1u << MODEL | 1u << PLAN | 1u << RING;
 	}
 }
 
 static const struct {
 	const char *name;
 	int operands; /* behind the name */
-} subcommands[] = {[MODEL] = {"model", 0},
-		   [PLAN] = {"plan", 0},
-		   [RING] = {"ring", 0},
-		   [FIGURES] = {"figures", 1}};
+} subcommands[] = {[MODEL] = {"model", 0}, [PLAN] = {"plan", 0}, [RING] = {"ring", 0}, [FIGURES] = {"figures", 1}};
 
 static enum subcommand subcommand_of(int argc, char **argv)
 {
 	int s = MODEL;
 
-	while (s < SUBCOMMANDS &&
-	       (argc != 1 + subcommands[s].operands || strcmp(argv[0], subcommands[s].name) != 0))
+	while (s < SUBCOMMANDS && (argc != 1 + subcommands[s].operands || strcmp(argv[0], subcommands[s].name) != 0))
 		s++;
 	return (enum subcommand)s;
 }
@@ -296,17 +259,12 @@ static int answer(int argc, char **argv, const struct sdr_question *q, bool csv,
 		else
 			sdr_model_table(q);
 		return EXIT_SUCCESS;
-	case PLAN:
-		return plan(q, csv, html);
-	case RING:
-		sdr_ring(q, csv);
-		return EXIT_SUCCESS;
-	case FIGURES:
-		return sdr_figures(argv[1]);
+	case PLAN: return plan(q, csv, html);
+	case RING: sdr_ring(q, csv); return EXIT_SUCCESS;
+	case FIGURES: return sdr_figures(argv[1]);
 	default:
-		return complain(
-			"sdr: one of 'model', 'plan', 'ring' and 'figures FILE.html' is needed; "
-			"`verbena sdr --help` has the options");
+		return complain("sdr: one of 'model', 'plan', 'ring' and 'figures FILE.html' is needed; "
+				"`verbena sdr --help` has the options");
 	}
 }
 

@@ -46,16 +46,15 @@ const char *sdr_scheme_name(enum sdr_scheme);
 const char *sdr_scheme_title(enum sdr_scheme);
 
 /* How a message of `size` bytes fares with the scheme when packets are lost with chance `loss`. */
-void sdr_answer(const struct sdr_question *, double size, double loss, enum sdr_scheme,
-		struct sdr_answer *);
+void sdr_answer(const struct sdr_question *, double size, double loss, enum sdr_scheme, struct sdr_answer *);
 
 /* A message of so many bytes in units of unit_bytes, of which one is lost if any of its packets is. */
 struct model_message sdr_message(const struct sdr_question *, double size, double unit_bytes, double loss);
 /* The code that the library would choose for the tail of a message, which is in packets. */
 void sdr_tail_code(const struct sdr_question *, const struct model_message *, struct model_tail *);
 
-/* How many packets a chunk may have, a power of two up to 64, so that at most one message in a thousand needs a second repair by the
- * scheme, which is SR, NACK, XOR or EC. 0: not even one. */
+/* How many packets a chunk may have, a power of two up to 64, so that at most one message in a thousand needs a second
+ * repair by the scheme, which is SR, NACK, XOR or EC. 0: not even one. */
 double sdr_chunk_packets(const struct sdr_question *, double size, double loss, enum sdr_scheme);
 
 /* ---- sdr_model.c, sdr_plan.c: what the subcommands print ---- */

@@ -46,10 +46,8 @@ static void repeat(const struct model_message *chunks, double rto_s, struct sdr_
 static void code(const struct sdr_question *q, const struct model_message *chunks, bool parities_are_xor,
 		 struct sdr_answer *a)
 {
-	struct model_code c = {.parities_are_xor = parities_are_xor,
-			       .data = q->data,
-			       .parity = q->parity,
-			       .wait_rtts = 1};
+	struct model_code c = {
+		.parities_are_xor = parities_are_xor, .data = q->data, .parity = q->parity, .wait_rtts = 1};
 
 	model_ec(chunks, &c, q->rto_rtts * q->rtt_s, &a->time);
 	a->fails = model_falls_back(chunks, &c);
@@ -119,8 +117,7 @@ static void tail(const struct sdr_question *q, const struct model_message *packe
 	a->parity = c.parity;
 }
 
-void sdr_answer(const struct sdr_question *q, double size, double loss, enum sdr_scheme scheme,
-		struct sdr_answer *a)
+void sdr_answer(const struct sdr_question *q, double size, double loss, enum sdr_scheme scheme, struct sdr_answer *a)
 {
 	struct model_message packets = sdr_message(q, size, q->packet_bytes, loss);
 	struct model_message chunks = sdr_message(q, size, q->chunk_bytes, loss);
@@ -128,24 +125,12 @@ void sdr_answer(const struct sdr_question *q, double size, double loss, enum sdr
 
 	*a = (struct sdr_answer){.ideal_s = model_ideal(&packets)};
 	switch (scheme) {
-	case SDR_SR:
-		repeat(&chunks, rto_s, a);
-		break;
-	case SDR_NACK:
-		repeat(&chunks, q->rtt_s, a);
-		break;
-	case SDR_XOR:
-		code(q, &chunks, true, a);
-		break;
-	case SDR_MDS:
-		code(q, &chunks, false, a);
-		break;
-	case SDR_TAIL:
-		tail(q, &packets, a);
-		break;
+	case SDR_SR: repeat(&chunks, rto_s, a); break;
+	case SDR_NACK: repeat(&chunks, q->rtt_s, a); break;
+	case SDR_XOR: code(q, &chunks, true, a); break;
+	case SDR_MDS: code(q, &chunks, false, a); break;
+	case SDR_TAIL: tail(q, &packets, a); break;
 	case SDR_BOUND:
-	case SDR_SCHEMES:
-		model_bound(&packets, &a->time);
-		break;
+	case SDR_SCHEMES: model_bound(&packets, &a->time); break;
 	}
 }

@@ -24,8 +24,7 @@ static const struct sdr_question paper = {.rate_bps = 400e9,
 					  .parity = 8,
 					  .assumed = -1};
 
-static double slowdown(const struct sdr_question *q, double size, double loss, enum sdr_scheme s,
-		       bool of_tail)
+static double slowdown(const struct sdr_question *q, double size, double loss, enum sdr_scheme s, bool of_tail)
 {
 	struct sdr_answer a;
 
@@ -33,15 +32,13 @@ static double slowdown(const struct sdr_question *q, double size, double loss, e
 	return (of_tail ? a.time.p999_s : a.time.mean_s) / a.ideal_s;
 }
 
-static struct plot *card(FILE *f, const char *title, const char *note, const char *x, const char *y,
-			 FILE **script)
+static struct plot *card(FILE *f, const char *title, const char *note, const char *x, const char *y, FILE **script)
 {
 	struct plot *p;
 
 	page_card_begin(f, title, note, false);
 	p = plot_begin(HALF_W, HALF_H, script);
-	fprintf(*script, "set xlabel '%s'\nset ylabel '%s'\nset logscale x\nset format x '%%g'\n",
-		x, y);
+	fprintf(*script, "set xlabel '%s'\nset ylabel '%s'\nset logscale x\nset format x '%%g'\n", x, y);
 	return p;
 }
 
@@ -60,8 +57,8 @@ static void curves_draw(FILE *script, const char *const *names, unsigned n)
 {
 	fputs("plot ", script);
 	for (unsigned i = 0; i < n; i++)
-		fprintf(script, "%s$d%u using 1:2 with lines lw 2 lc rgb '%s' title '%s'",
-			i ? ", " : "", i, plot_colour(i), names[i]);
+		fprintf(script, "%s$d%u using 1:2 with lines lw 2 lc rgb '%s' title '%s'", i ? ", " : "", i,
+			plot_colour(i), names[i]);
 	fputc('\n', script);
 }
 
@@ -164,8 +161,8 @@ static void cell(FILE *f, double value)
 {
 	double strength = fmin(fabs(log(value)) / log(8), 1);
 
-	fprintf(f, "<td style=\"background:rgba(%s,%.2f)\">%.2f",
-		value < 1 ? "47,126,216" : "232,116,59", strength * 0.8, value);
+	fprintf(f, "<td style=\"background:rgba(%s,%.2f)\">%.2f", value < 1 ? "47,126,216" : "232,116,59",
+		strength * 0.8, value);
 }
 
 static const double losses[] = {1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1};
@@ -225,8 +222,7 @@ static void ours(FILE *f)
 	for (double size = 0x1p17; size <= 0x1p35; size *= 8) {
 		size_cell(f, size);
 		for (unsigned l = 0; l < LOSSES; l++)
-			cell(f, least_of_paper(size, losses[l]) /
-					slowdown(&paper, size, losses[l], SDR_TAIL, false));
+			cell(f, least_of_paper(size, losses[l]) / slowdown(&paper, size, losses[l], SDR_TAIL, false));
 		fputs("</tr>\n", f);
 	}
 	fputs("</table></div>\n", f);
@@ -235,13 +231,11 @@ static void ours(FILE *f)
 
 static void figure_11(FILE *f)
 {
-	static const char *const names[] = {"XOR (32,8)", "Cauchy (32,8)", "Cauchy (32,4)",
-					    "Cauchy (16,4)"};
-	static const struct model_code codes[] = {
-		{.parities_are_xor = true, .data = 32, .parity = 8},
-		{.data = 32, .parity = 8},
-		{.data = 32, .parity = 4},
-		{.data = 16, .parity = 4}};
+	static const char *const names[] = {"XOR (32,8)", "Cauchy (32,8)", "Cauchy (32,4)", "Cauchy (16,4)"};
+	static const struct model_code codes[] = {{.parities_are_xor = true, .data = 32, .parity = 8},
+						  {.data = 32, .parity = 8},
+						  {.data = 32, .parity = 4},
+						  {.data = 16, .parity = 4}};
 	FILE *script;
 	struct plot *p = card(f, "Figure 11: how often coding falls back",
 			      "128 MiB, chunks of a packet. The paper: XOR from about 1e-3 on, "
@@ -252,10 +246,8 @@ static void figure_11(FILE *f)
 	for (unsigned i = 0; i < 4; i++) {
 		curve_begin(script, i);
 		for (double loss = 1e-5; loss < 0.11; loss *= 1.25892541) {
-			struct model_message m = {.chunks = 32768,
-						  .inject_s = 4096 * 8 / 400e9,
-						  .rtt_s = 25e-3,
-						  .chunk_loss = loss};
+			struct model_message m = {
+				.chunks = 32768, .inject_s = 4096 * 8 / 400e9, .rtt_s = 25e-3, .chunk_loss = loss};
 
 			fprintf(script, "%.6g %.6g\n", loss, model_falls_back(&m, &codes[i]));
 		}
@@ -356,8 +348,7 @@ static void write_page(FILE *f)
 	      f);
 	for (unsigned i = 0; i < sizeof(sweeps) / sizeof(sweeps[0]); i++) {
 		FILE *script;
-		struct plot *p =
-			card(f, sweeps[i].title, sweeps[i].note, sweeps[i].x, sweeps[i].y, &script);
+		struct plot *p = card(f, sweeps[i].title, sweeps[i].note, sweeps[i].x, sweeps[i].y, &script);
 
 		plot_logarithmic(p);
 		schemes_draw(script, &sweeps[i].sweep);

@@ -43,8 +43,7 @@ static void say_situation(FILE *f, const struct sdr_question *q, double size, do
 		"%.0f "
 		"packets %.3g are lost on\n"
 		"  average, and none with a chance of %.3g.\n",
-		inject_s * 1e3, inject_s / q->rtt_s, q->rtt_s * 1e3, packets, packets * loss,
-		pow(1 - loss, packets));
+		inject_s * 1e3, inject_s / q->rtt_s, q->rtt_s * 1e3, packets, packets * loss, pow(1 - loss, packets));
 	if (inject_s < q->rtt_s)
 		fputs("  It fits into a round trip: whatever has to be sent again costs at least "
 		      "one more, and parity is cheap.\n",
@@ -69,8 +68,7 @@ static void say_choice(FILE *f, const struct plan *p)
 		".\n  99.9 %% of the messages take at most %.4g times as long as without losses "
 		"(%.4g ms; mean %.4g ms), and %.2f %%\n"
 		"  more is sent. The bound is %.4g.\n",
-		a->time.p999_s / a->ideal_s, a->time.p999_s * 1e3, a->time.mean_s * 1e3,
-		a->time.extra * 100,
+		a->time.p999_s / a->ideal_s, a->time.p999_s * 1e3, a->time.mean_s * 1e3, a->time.extra * 100,
 		p->answers[SDR_BOUND].time.p999_s / p->answers[SDR_BOUND].ideal_s);
 }
 
@@ -157,16 +155,16 @@ void sdr_plan_csv(const struct sdr_question *q)
 			struct plan p = plan_of(q, q->sizes.values[i], q->losses.values[l]);
 			const struct sdr_answer *a = &p.answers[p.best];
 
-			printf("%.0f,%.9g,%.9g,%.9g,%s,%.0f,%.0f,", q->sizes.values[i],
-			       q->losses.values[l], q->rate_bps, q->rtt_s, sdr_scheme_name(p.best),
-			       a->data, a->parity);
-			printf("%.9g,%.9g,%.9g,%.9g,%.9g", a->time.extra, a->ideal_s,
-			       a->time.mean_s, a->time.p999_s, p.answers[SDR_BOUND].time.p999_s);
+			printf("%.0f,%.9g,%.9g,%.9g,%s,%.0f,%.0f,", q->sizes.values[i], q->losses.values[l],
+			       q->rate_bps, q->rtt_s, sdr_scheme_name(p.best), a->data, a->parity);
+			printf("%.9g,%.9g,%.9g,%.9g,%.9g", a->time.extra, a->ideal_s, a->time.mean_s, a->time.p999_s,
+			       p.answers[SDR_BOUND].time.p999_s);
 			for (int s = 0; s < SDR_BOUND; s++)
 				printf(",%.9g", p.answers[s].time.p999_s);
 			printf(",%.0f,%.0f\n",
 			       q->packet_bytes * sdr_chunk_packets(q, q->sizes.values[i], q->losses.values[l], SDR_SR),
-			       q->packet_bytes * sdr_chunk_packets(q, q->sizes.values[i], q->losses.values[l], SDR_MDS));
+			       q->packet_bytes *
+				       sdr_chunk_packets(q, q->sizes.values[i], q->losses.values[l], SDR_MDS));
 		}
 	}
 }
@@ -186,9 +184,8 @@ static void scheme_row(FILE *f, const struct plan *p, enum sdr_scheme s)
 	const struct sdr_answer *a = &p->answers[s];
 	const char *mark = s == p->best ? "b" : "span";
 
-	fprintf(f, "<tr><td><%s>%s</%s><td>%.3f<td>%.3f<td>%.3f<td>%.2f %%<td>", mark,
-		sdr_scheme_name(s), mark, a->time.mean_s * 1e3, a->time.p999_s * 1e3,
-		a->time.p999_s / a->ideal_s, a->time.extra * 100);
+	fprintf(f, "<tr><td><%s>%s</%s><td>%.3f<td>%.3f<td>%.3f<td>%.2f %%<td>", mark, sdr_scheme_name(s), mark,
+		a->time.mean_s * 1e3, a->time.p999_s * 1e3, a->time.p999_s / a->ideal_s, a->time.extra * 100);
 	if (a->data > 0)
 		fprintf(f, "%.0f + %.0f", a->data, a->parity);
 	fputs("</tr>\n", f);
@@ -208,8 +205,7 @@ static bool card(FILE *f, const struct sdr_question *q, double size, double loss
 	say_choice(w, &p);
 	if (fclose(w))
 		return false;
-	snprintf(title, sizeof(title), "%.6g MiB, packet loss %.3g: %s", size / 0x1p20, loss,
-		 sdr_scheme_name(p.best));
+	snprintf(title, sizeof(title), "%.6g MiB, packet loss %.3g: %s", size / 0x1p20, loss, sdr_scheme_name(p.best));
 	page_card_begin(f, title, "", true);
 	paragraph(f, words);
 	free(words);

@@ -55,11 +55,11 @@ static void line(const struct sdr_question *q, double size, double loss, enum sd
 
 	sdr_ring_times(q, size, loss, s, SDR_TRIALS_MAX, &t);
 	if (csv)
-		printf("%.0f,%.9g,%.0f,%s,%.9g,%.9g,%.9g,%.9g\n", size, loss, q->nodes, sdr_scheme_name(s), ideal, t.mean_s,
-		       t.p99_s, t.p999_s);
+		printf("%.0f,%.9g,%.0f,%s,%.9g,%.9g,%.9g,%.9g\n", size, loss, q->nodes, sdr_scheme_name(s), ideal,
+		       t.mean_s, t.p99_s, t.p999_s);
 	else
-		printf("%-12.0f %-8.3g %-6s %10.4f %10.4f %10.4f %10.4f %8.4g\n", size, loss, sdr_scheme_name(s), ideal * 1e3,
-		       t.mean_s * 1e3, t.p99_s * 1e3, t.p999_s * 1e3, t.p999_s / ideal);
+		printf("%-12.0f %-8.3g %-6s %10.4f %10.4f %10.4f %10.4f %8.4g\n", size, loss, sdr_scheme_name(s),
+		       ideal * 1e3, t.mean_s * 1e3, t.p99_s * 1e3, t.p999_s * 1e3, t.p999_s / ideal);
 }
 
 void sdr_ring(const struct sdr_question *q, bool csv)
@@ -69,8 +69,8 @@ void sdr_ring(const struct sdr_question *q, bool csv)
 	else
 		printf("%.0f nodes, %d trials, seed %d; a round begins when its data %s\n\n%-12s "
 		       "%-8s %-6s %10s %10s %10s %10s %8s\n",
-		       q->nodes, SDR_TRIALS_MAX, SDR_SEED, q->receiver_gated ? "has come" : "is acknowledged",
-		       "buffer", "loss", "scheme", "ideal ms", "mean ms", "99 % ms", "99.9 % ms", "99.9 x");
+		       q->nodes, SDR_TRIALS_MAX, SDR_SEED, q->receiver_gated ? "has come" : "is acknowledged", "buffer",
+		       "loss", "scheme", "ideal ms", "mean ms", "99 % ms", "99.9 % ms", "99.9 x");
 	for (size_t i = 0; i < q->sizes.n; i++) {
 		for (size_t l = 0; l < q->losses.n; l++) {
 			for (int s = 0; s < SDR_SCHEMES; s++)

@@ -71,8 +71,7 @@ static void algorithms_text(uint32_t algorithms, char *buf, size_t bytes)
 	buf[0] = 0;
 	for (unsigned i = 0; i < CC_ALGORITHMS && n < bytes; i++) {
 		if (algorithms >> i & 1)
-			n += (size_t)snprintf(buf + n, bytes - n, "%s%s", n ? ", " : "",
-					      cc_name((enum cc_algorithm)i));
+			n += (size_t)snprintf(buf + n, bytes - n, "%s%s", n ? ", " : "", cc_name((enum cc_algorithm)i));
 	}
 }
 
@@ -88,8 +87,8 @@ static void params_print(void)
 		printf("  %-18s", p[i].name);
 		print_wrapped(p[i].help, 20);
 		algorithms_text(p[i].algorithms, of, sizeof(of));
-		printf("%20s%s%s%s; of %s\n", "", p[i].unit,
-		       p[i].value_default[0] ? "; default " : "", p[i].value_default, of);
+		printf("%20s%s%s%s; of %s\n", "", p[i].unit, p[i].value_default[0] ? "; default " : "",
+		       p[i].value_default, of);
 	}
 	printf("\npresets of congestion control\n");
 	q = cc_presets_table(&count);
@@ -112,8 +111,7 @@ static int keys_print(void)
 			printf("%s[%s%s]\n", i ? "\n" : "", k[i].section, many ? ".NAME" : "");
 		printf("  %-18s", k[i].name);
 		print_wrapped(k[i].help, 20);
-		printf("%20s%s%s%s\n", "", k[i].type, k[i].standard[0] ? "; default " : "",
-		       k[i].standard);
+		printf("%20s%s%s%s\n", "", k[i].type, k[i].standard[0] ? "; default " : "", k[i].standard);
 	}
 	params_print();
 	return EXIT_SUCCESS;
@@ -142,8 +140,7 @@ static int keys_print_mdoc(void)
 		bool many = !strcmp(k[i].section, "workload") || !strcmp(k[i].section, "failure");
 
 		if (!i || strcmp(k[i].section, k[i - 1].section))
-			printf(".Ss [%s%s]\n.Bl -tag -width indent\n", k[i].section,
-			       many ? ".NAME" : "");
+			printf(".Ss [%s%s]\n.Bl -tag -width indent\n", k[i].section, many ? ".NAME" : "");
 		printf(".It Sy %s No = Ar ", k[i].name);
 		for (const char *t = k[i].type; *t; t++)
 			fputs(*t == '|' ? " | " : *t == ',' ? "\\&," : (char[]){*t, 0}, stdout);
@@ -165,15 +162,14 @@ static bool whole_number(const char *text, uint64_t max, uint64_t *out)
 
 	errno = 0;
 	v = strtoull(text, &end, 10);
-	if (errno || end == text || *end || text[0] == '-' || text[0] == '+' || text[0] == ' ' ||
-	    v > max)
+	if (errno || end == text || *end || text[0] == '-' || text[0] == '+' || text[0] == ' ' || v > max)
 		return false;
 	*out = v;
 	return true;
 }
 
-int sim_one(const char *name, const char *const *sets, size_t set_count, const char *report,
-	    bool quiet, struct figures *g)
+int sim_one(const char *name, const char *const *sets, size_t set_count, const char *report, bool quiet,
+	    struct figures *g)
 {
 	struct sim_input in;
 	struct results *r;
@@ -248,24 +244,13 @@ static char *seeds_sweep(const char *text)
 	if (good)
 		return out;
 	free(out);
-	complain("--seeds %s: allowed are at most %d whole numbers, as 1..10 or 1,2,5..8", text,
-		 SEEDS_MAX);
+	complain("--seeds %s: allowed are at most %d whole numbers, as 1..10 or 1,2,5..8", text, SEEDS_MAX);
 	return NULL;
 }
 
 int cmd_sim(int argc, char **argv)
 {
-	enum {
-		OPT_SET = 256,
-		OPT_SEED,
-		OPT_SEEDS,
-		OPT_SWEEP,
-		OPT_PRINT,
-		OPT_COMPARE,
-		OPT_REPORT,
-		OPT_KEYS,
-		OPT_LIST
-	};
+	enum { OPT_SET = 256, OPT_SEED, OPT_SEEDS, OPT_SWEEP, OPT_PRINT, OPT_COMPARE, OPT_REPORT, OPT_KEYS, OPT_LIST };
 	static const struct option options[] = {
 		{"set", required_argument, NULL, OPT_SET},
 		{"seed", required_argument, NULL, OPT_SEED},
@@ -305,9 +290,7 @@ int cmd_sim(int argc, char **argv)
 			break;
 		case OPT_SEED:
 			if (!whole_number(optarg, UINT64_MAX - 1, &n))
-				return complain(
-					"--seed %s: allowed is a whole number below 2^64 - 1",
-					optarg);
+				return complain("--seed %s: allowed is a whole number below 2^64 - 1", optarg);
 			snprintf(seed, sizeof(seed), "run.seed=%" PRIu64, n);
 			w.seed_pinned = true;
 			break;
@@ -317,12 +300,8 @@ int cmd_sim(int argc, char **argv)
 			if (!seeds)
 				return EXIT_OURS;
 			break;
-		case OPT_PRINT:
-			w.print_commands = true;
-			break;
-		case OPT_COMPARE:
-			compare = true;
-			break;
+		case OPT_PRINT: w.print_commands = true; break;
+		case OPT_COMPARE: compare = true; break;
 		case OPT_REPORT:
 			if (!optarg[0])
 				return complain("--report: needs the name of a folder");
@@ -330,25 +309,17 @@ int cmd_sim(int argc, char **argv)
 			break;
 		case 'j':
 			if (!whole_number(optarg, JOBS_MAX, &n) || !n)
-				return complain("--jobs %s: allowed is a whole number from 1 to %d",
-						optarg, JOBS_MAX);
+				return complain("--jobs %s: allowed is a whole number from 1 to %d", optarg, JOBS_MAX);
 			w.jobs = (unsigned)n;
 			break;
-		case 'q':
-			w.quiet = true;
-			break;
+		case 'q': w.quiet = true; break;
 		case OPT_KEYS:
 			if (optarg && strcmp(optarg, "mdoc"))
 				return complain("--keys=%s: allowed is mdoc, or nothing", optarg);
 			return optarg ? keys_print_mdoc() : keys_print();
-		case OPT_LIST:
-			sim_scenarios_list(stdout);
-			return EXIT_SUCCESS;
-		case 'h':
-			fputs(usage, stdout);
-			return EXIT_SUCCESS;
-		default:
-			return usage_error("sim");
+		case OPT_LIST: sim_scenarios_list(stdout); return EXIT_SUCCESS;
+		case 'h': fputs(usage, stdout); return EXIT_SUCCESS;
+		default: return usage_error("sim");
 		}
 	}
 	if (seeds && seed[0])
@@ -370,11 +341,9 @@ int cmd_sim(int argc, char **argv)
 		return EXIT_OURS;
 	}
 	if (optind + 1 < argc)
-		return complain("sim: only one scenario is allowed; '%s' is one too many",
-				argv[optind + 1]);
+		return complain("sim: only one scenario is allowed; '%s' is one too many", argv[optind + 1]);
 	if (w.print_commands && !w.report)
-		return complain(
-			"--print-commands: needs --report DIR: results would be nowhere else");
+		return complain("--print-commands: needs --report DIR: results would be nowhere else");
 	if (seed[0])
 		sets[w.set_count++] = seed;
 	w.name = argv[optind];

@@ -89,14 +89,7 @@ enum { FIGURES_MAX = 64 };
 struct figure {
 	const char *name;  /* "slowdown_p99": of totals.csv and summary.json */
 	const char *label; /* "slowdown, p99" */
-	enum {
-		FIGURE_COUNT,
-		FIGURE_TIME,
-		FIGURE_RATE,
-		FIGURE_BYTES,
-		FIGURE_RATIO,
-		FIGURE_SHARE
-	} kind;
+	enum { FIGURE_COUNT, FIGURE_TIME, FIGURE_RATE, FIGURE_BYTES, FIGURE_RATIO, FIGURE_SHARE } kind;
 	uint64_t value; /* COUNT, TIME in ps, RATE in bit/s, BYTES */
 	double ratio;   /* RATIO, SHARE */
 };
@@ -145,10 +138,8 @@ int folder_close(struct folder *);
 
 /* ---- sim_csv.c, sim_json.c ---- */
 
-void sim_csv_write(struct folder *, const struct sim_input *, const struct results *,
-		   const struct figures *);
-void sim_json_write(struct folder *, const struct sim_input *, const struct results *,
-		    const struct figures *);
+void sim_csv_write(struct folder *, const struct sim_input *, const struct results *, const struct figures *);
+void sim_json_write(struct folder *, const struct sim_input *, const struct results *, const struct figures *);
 
 /* Goodput windows for a point of fairness over time: enough that the grain of goodput does not
  * matter. */
@@ -190,15 +181,14 @@ void draw_trace(FILE *, const struct results *);
 /* ---- sim_report.c ---- */
 
 /* Writes all files of a run to `path`. 0, or EXIT_OURS after an error message. */
-int sim_report(const char *path, const struct sim_input *, const struct results *,
-	       const struct figures *);
+int sim_report(const char *path, const struct sim_input *, const struct results *, const struct figures *);
 
 /* ---- sim.c ---- */
 
 /* One run with its reports. Returns the exit status; *g is filled in if that is 0 or
  * EXIT_INTERRUPTED. */
-int sim_one(const char *name, const char *const *sets, size_t set_count, const char *report,
-	    bool quiet, struct figures *g);
+int sim_one(const char *name, const char *const *sets, size_t set_count, const char *report, bool quiet,
+	    struct figures *g);
 
 /* ---- sim_sweep.c, sim_means.c, sim_compare.c, sim_collect.c ---- */
 
@@ -216,8 +206,8 @@ struct sweep_options {
 };
 
 struct sweep_run {
-	char *label;       /* "algorithm=hpcc load=30% seed=2" */
-	char *group;       /* the same without the seed: runs of one group repeat each other */
+	char *label; /* "algorithm=hpcc load=30% seed=2" */
+	char *group; /* the same without the seed: runs of one group repeat each other */
 	uint64_t seed;
 	char *folder;      /* "run-1-algorithm=hpcc-load=30%" */
 	const char **sets; /* common ones and its own */

@@ -114,8 +114,7 @@ static bool add_set(struct origin *o, char *set)
 /* False: no memory. */
 static bool read_summary(struct origin *o, struct sweep_run *run, const char *json)
 {
-	const char *p = member(json, "set"), *seed = member(json, "seed"),
-		   *partial = member(json, "partial");
+	const char *p = member(json, "set"), *seed = member(json, "seed"), *partial = member(json, "partial");
 	char *own = NULL, *set;
 
 	o->scenario = string_at(member(json, "scenario"), &(const char *){NULL});
@@ -142,8 +141,7 @@ static void read_totals(struct figures *g, char *text)
 
 	g->count = 0;
 	while (rest && (line = strsep(&rest, "\n")) && g->count < FIGURES_MAX) {
-		char *name = strsep(&line, ","), *value = strsep(&line, ","),
-		     *unit = strsep(&line, ",");
+		char *name = strsep(&line, ","), *value = strsep(&line, ","), *unit = strsep(&line, ",");
 		struct figure f = {.name = name, .label = line};
 
 		if (!unit || !line || !figure_of_unit(&f, unit))
@@ -187,8 +185,7 @@ static bool add_run(struct collected *c, const char *folder)
 
 	if (c->count == c->room) {
 		size_t room = c->room ? 2 * c->room : 64;
-		struct sweep_run *runs =
-			room > COLLECTED_MAX ? NULL : reallocarray(c->run, room, sizeof(*runs));
+		struct sweep_run *runs = room > COLLECTED_MAX ? NULL : reallocarray(c->run, room, sizeof(*runs));
 		struct origin *origins;
 
 		if (!runs)
@@ -248,8 +245,7 @@ static int add_folder(struct collected *c, const char *folder)
 	if (!good)
 		return complain("--compare: out of memory");
 	if (c->count == before)
-		return complain("--compare: %s: neither it nor a folder in it has a summary.json",
-				folder);
+		return complain("--compare: %s: neither it nor a folder in it has a summary.json", folder);
 	return 0;
 }
 
@@ -293,8 +289,7 @@ static void append(char label[LABEL_BYTES], const char *set, const char *value)
 
 	while (key > set && key[-1] != '.')
 		key--;
-	snprintf(label + used, LABEL_BYTES - used, "%s%.*s=%s", used ? " " : "",
-		 (int)(set + n - key), key, value);
+	snprintf(label + used, LABEL_BYTES - used, "%s%.*s=%s", used ? " " : "", (int)(set + n - key), key, value);
 }
 
 /* The settings of the run in which runs differ, in the run's order. */
@@ -406,9 +401,7 @@ int sim_collect(char *const *folders, size_t count, const char *report, bool qui
 	if (!rc && !quiet)
 		sim_compare_print(stdout, c.run, c.count);
 	if (!rc && report)
-		rc = sim_compare_report(report,
-					c.origin[0].scenario ? c.origin[0].scenario : "runs", c.run,
-					c.count);
+		rc = sim_compare_report(report, c.origin[0].scenario ? c.origin[0].scenario : "runs", c.run, c.count);
 	if (!rc && report && !quiet)
 		printf("report  %s/report.html\n", report);
 	if (fflush(stdout) || ferror(stdout))

@@ -17,18 +17,10 @@ static const struct {
 	const char *name, *title;
 	int width;
 } columns[] = {
-	{"flows_done", "flows", 9},
-	{"slowdown_p50", "p50", 8},
-	{"slowdown_p95", "p95", 8},
-	{"slowdown_p99", "p99", 8},
-	{"finish_last", "last done", 12},
-	{"bus_bandwidth", "bus bandwidth", 14},
-	{"collective_share", "of ideal", 10},
-	{"goodput", "goodput", 14},
-	{"jain", "Jain", 8},
-	{"jain_median", "in windows", 10},
-	{"queue_max", "queue max", 10},
-	{"pause_frames", "pauses", 9},
+	{"flows_done", "flows", 9},           {"slowdown_p50", "p50", 8},       {"slowdown_p95", "p95", 8},
+	{"slowdown_p99", "p99", 8},           {"finish_last", "last done", 12}, {"bus_bandwidth", "bus bandwidth", 14},
+	{"collective_share", "of ideal", 10}, {"goodput", "goodput", 14},       {"jain", "Jain", 8},
+	{"jain_median", "in windows", 10},    {"queue_max", "queue max", 10},   {"pause_frames", "pauses", 9},
 	{"dropped_packets", "drops", 9},
 };
 
@@ -70,8 +62,8 @@ static void print_means(FILE *f, const struct sweep_run *r, size_t count)
 	for (size_t i = 0; i < count; i++) {
 		if (!sim_group_begins(r, i))
 			continue;
-		fprintf(f, "\n%s%smean of %zu runs, 95 %% confidence\n", r[i].group,
-			r[i].group[0] ? ": " : "", group_runs(r, count, r[i].group));
+		fprintf(f, "\n%s%smean of %zu runs, 95 %% confidence\n", r[i].group, r[i].group[0] ? ": " : "",
+			group_runs(r, count, r[i].group));
 		for (size_t c = 0; c < COLUMNS; c++) {
 			char mean[SIM_TEXT_BYTES], half[SIM_TEXT_BYTES];
 			struct mean m;
@@ -79,8 +71,7 @@ static void print_means(FILE *f, const struct sweep_run *r, size_t count)
 			if (!sim_mean(r, count, r[i].group, columns[c].name, &m))
 				continue;
 			mean_text(&m, mean, half);
-			fprintf(f, "  %-46s %s%s%s", m.figure.label, mean,
-				half[0] ? " \u00b1 " : "", half);
+			fprintf(f, "  %-46s %s%s%s", m.figure.label, mean, half[0] ? " \u00b1 " : "", half);
 			if (m.runs != group_runs(r, count, r[i].group))
 				fprintf(f, ", of %zu", m.runs);
 			fputc('\n', f);
@@ -159,9 +150,8 @@ static bool one_of_each(const struct sweep_run *r, size_t count)
 }
 
 /* A drawing of one file of each run: `using` is gnuplot's, of its columns. */
-static void draw(FILE *f, const char *path, const struct sweep_run *r, size_t count,
-		 const char *title, const char *note, const char *commands, const char *file,
-		 const char *style)
+static void draw(FILE *f, const char *path, const struct sweep_run *r, size_t count, const char *title,
+		 const char *note, const char *commands, const char *file, const char *style)
 {
 	bool logarithmic = !strstr(commands, "index") && !strstr(commands, "share of flows");
 	struct plotted plotted;
@@ -201,8 +191,7 @@ static void write_table(FILE *f, const struct sweep_run *r, size_t count)
 {
 	char t[SIM_TEXT_BYTES];
 
-	page_card_begin(f, "Runs", "Each has a report of its own. All figures are in sweep.csv.",
-			true);
+	page_card_begin(f, "Runs", "Each has a report of its own. All figures are in sweep.csv.", true);
 	fputs("<div class=\"scroll\"><table><tr><th>run", f);
 	for (size_t c = 0; c < COLUMNS; c++) {
 		if (column_used(c, r, count))
@@ -237,12 +226,11 @@ static void write_table(FILE *f, const struct sweep_run *r, size_t count)
 
 static void write_means(FILE *f, const struct sweep_run *r, size_t count)
 {
-	page_card_begin(
-		f, "Means",
-		"Of the runs that differ in their seed alone, with the half width of the 95 % "
-		"confidence "
-		"interval (Student's t). All figures, with least and most, are in means.csv.",
-		true);
+	page_card_begin(f, "Means",
+			"Of the runs that differ in their seed alone, with the half width of the 95 % "
+			"confidence "
+			"interval (Student's t). All figures, with least and most, are in means.csv.",
+			true);
 	fputs("<div class=\"scroll\"><table><tr><th>settings<th>runs", f);
 	for (size_t c = 0; c < COLUMNS; c++) {
 		if (column_used(c, r, count))
@@ -299,37 +287,29 @@ static bool sizes_are_one(const struct sweep_run *r, size_t count)
 	return true;
 }
 
-static void draw_slowdowns(FILE *f, const char *path, const struct sweep_run *r, size_t count,
-			   const char *note)
+static void draw_slowdowns(FILE *f, const char *path, const struct sweep_run *r, size_t count, const char *note)
 {
-	static const char axes[] =
-		"set xlabel 'flow size, bytes'\nset ylabel 'slowdown'\nset logscale x\n"
-		"set format x '%.0s%c'\nset yrange [1:*]";
+	static const char axes[] = "set xlabel 'flow size, bytes'\nset ylabel 'slowdown'\nset logscale x\n"
+				   "set format x '%.0s%c'\nset yrange [1:*]";
 	char line[192];
 
 	if (sizes_are_one(r, count)) {
-		snprintf(line, sizeof(line), "%sShare of the flows that are no slower than this.",
-			 note);
+		snprintf(line, sizeof(line), "%sShare of the flows that are no slower than this.", note);
 		draw(f, path, r, count, "FCT slowdown", line,
-		     "set xlabel 'slowdown'\nset ylabel 'share of flows'\nset yrange [0:1.02]",
-		     "flows.csv",
+		     "set xlabel 'slowdown'\nset ylabel 'share of flows'\nset yrange [0:1.02]", "flows.csv",
 		     "using (valid(10) ? $10 : NaN):(1) smooth cnormal with lines lw 2");
 		return;
 	}
-	snprintf(line, sizeof(line), "%sTwenty bins of equally many flows, each at its largest.",
-		 note);
-	draw(f, path, r, count, "FCT slowdown by flow size, median", line, axes,
-	     "slowdown_equal.csv",
+	snprintf(line, sizeof(line), "%sTwenty bins of equally many flows, each at its largest.", note);
+	draw(f, path, r, count, "FCT slowdown by flow size, median", line, axes, "slowdown_equal.csv",
 	     "using (strcol(1) eq 'all' ? $4 : NaN):7 with linespoints lw 2 pt 7 ps 0.4");
 	draw(f, path, r, count, "FCT slowdown by flow size, p99", line, axes, "slowdown_equal.csv",
 	     "using (strcol(1) eq 'all' ? $4 : NaN):9 with linespoints lw 2 pt 7 ps 0.4");
 }
 
-static void write_page(FILE *f, const char *path, const char *name, const struct sweep_run *r,
-		       size_t count)
+static void write_page(FILE *f, const char *path, const char *name, const struct sweep_run *r, size_t count)
 {
-	static const char time_axes[] =
-		"set xlabel 'time, ms'\nset yrange [0:*]\nset xrange [0:*]\n";
+	static const char time_axes[] = "set xlabel 'time, ms'\nset yrange [0:*]\nset xrange [0:*]\n";
 	char text[512], note[64], line[192], style[192], t[SIM_TEXT_BYTES];
 	double window_ms;
 	size_t ended = 0;
@@ -363,11 +343,10 @@ static void write_page(FILE *f, const char *path, const char *name, const struct
 	/* Windows of a run this small would hide each other: means over larger ones. */
 	window_ms = (double)most_of(r, count, "time") / 1e9 / SMOOTH_POINTS;
 	snprintf(text, sizeof(text), "%sset ylabel 'Gbit/s'", time_axes);
-	snprintf(style, sizeof(style),
-		 "using (floor($1/1e9/%.9g)*%.9g):($3/1e9) smooth unique with steps lw 1.5",
+	snprintf(style, sizeof(style), "using (floor($1/1e9/%.9g)*%.9g):($3/1e9) smooth unique with steps lw 1.5",
 		 window_ms, window_ms);
-	snprintf(line, sizeof(line), "%sApplication bytes received, of all flows, mean over %s.",
-		 note, time_text((uint64_t)(window_ms * 1e9), t));
+	snprintf(line, sizeof(line), "%sApplication bytes received, of all flows, mean over %s.", note,
+		 time_text((uint64_t)(window_ms * 1e9), t));
 	draw(f, path, r, count, "Goodput over time", line, text, "goodput.csv", style);
 	snprintf(text, sizeof(text), "%sset ylabel 'index'\nset yrange [*<0.9:1.01]", time_axes);
 	snprintf(line, sizeof(line), "%sJain's index of the flows open throughout a window.", note);
@@ -375,8 +354,7 @@ static void write_page(FILE *f, const char *path, const char *name, const struct
 	     "using (($1+$2/2)/1e9):5 with lines lw 1.8");
 	mb = most_of(r, count, "queue_max") >= 5000000;
 	snprintf(text, sizeof(text), "%sset ylabel '%s'", time_axes, mb ? "MB" : "KB");
-	snprintf(style, sizeof(style), "using ($1/1e9):($3/%s) with steps lw 1.4",
-		 mb ? "1e6" : "1e3");
+	snprintf(style, sizeof(style), "using ($1/1e9):($3/%s) with steps lw 1.4", mb ? "1e6" : "1e3");
 	snprintf(line, sizeof(line), "%sOf all switch ports; the longest in each window.", note);
 	draw(f, path, r, count, "Longest queue over time", line, text, "queue_longest.csv", style);
 	if (most_of(r, count, "pause_frames")) {

@@ -42,8 +42,7 @@ static void write_flows(FILE *f, const struct sim_input *in, const struct result
 		const struct results_flow *w = &r->flows[i];
 
 		fprintf(f, U32 ",%s," U32 "," U32 "," U32 "," U32 "," U64 "," U64 ",", i,
-			workload_name(in, w->workload), w->round, w->src, w->dst, w->qp, w->bytes,
-			w->start_ps);
+			workload_name(in, w->workload), w->round, w->src, w->dst, w->qp, w->bytes, w->start_ps);
 		if (w->fct_ps == RESULTS_NOT_DONE)
 			fprintf(f, "," U64 ",,", w->ideal_ps);
 		else
@@ -60,15 +59,14 @@ static void write_bins(FILE *f, const char *name, const struct results_bin *b, u
 		fprintf(f, "%s,%u," U64 ",", name, i, b[i].bytes_min);
 		if (b[i].bytes_max != UINT64_MAX)
 			fprintf(f, U64, b[i].bytes_max);
-		fprintf(f, "," U32 ",%.6f,%.6f,%.6f,%.6f,%.6f,%.6f\n", b[i].count, b[i].mean,
-			b[i].p50, b[i].p95, b[i].p99, b[i].p999, b[i].max);
+		fprintf(f, "," U32 ",%.6f,%.6f,%.6f,%.6f,%.6f,%.6f\n", b[i].count, b[i].mean, b[i].p50, b[i].p95,
+			b[i].p99, b[i].p999, b[i].max);
 	}
 }
 
 static void write_slowdown(struct folder *d, const struct sim_input *in, const struct results *r)
 {
-	static const char header[] =
-		"workload,bin,bytes_min,bytes_max,flows,mean,p50,p95,p99,p999,max\n";
+	static const char header[] = "workload,bin,bytes_min,bytes_max,flows,mean,p50,p95,p99,p999,max\n";
 	struct results_bin equal[RESULTS_EQUAL_BINS], fixed[RESULTS_FIXED_BINS];
 	FILE *f = folder_file(d, "slowdown_equal.csv");
 
@@ -99,14 +97,12 @@ static void write_ports(FILE *f, const struct results *r)
 		const struct results_port *p = &r->ports[i];
 
 		fprintf(f,
-			U32 ",%u," U32 ",%u," U64 "," U64 "," U64 "," U64 "," U64 "," U64
-			    ",%.3f," U64 "," U64 "," U64 "," U64 "," U64 "," U64 "," U64 "," U64
-			    "\n",
-			p->node, p->port, p->to, p->tier, p->rate_bps, p->tx_packets, p->tx_bytes,
-			p->ce_packets, p->trimmed_packets, p->queue_bytes_max,
-			results_queue_mean(p), results_queue_percentile(p, 500000),
-			results_queue_percentile(p, 990000), p->pause_tx, p->resume_tx, p->pause_rx,
-			p->resume_rx, p->longest_pause_ps, p->headroom_bytes_max);
+			U32 ",%u," U32 ",%u," U64 "," U64 "," U64 "," U64 "," U64 "," U64 ",%.3f," U64 "," U64 "," U64
+			    "," U64 "," U64 "," U64 "," U64 "," U64 "\n",
+			p->node, p->port, p->to, p->tier, p->rate_bps, p->tx_packets, p->tx_bytes, p->ce_packets,
+			p->trimmed_packets, p->queue_bytes_max, results_queue_mean(p),
+			results_queue_percentile(p, 500000), results_queue_percentile(p, 990000), p->pause_tx,
+			p->resume_tx, p->pause_rx, p->resume_rx, p->longest_pause_ps, p->headroom_bytes_max);
 	}
 }
 
@@ -153,8 +149,8 @@ static void write_queues_over_time(FILE *f, const struct results *r)
 		if (!p->tier || !p->queue.count)
 			continue;
 		for (uint32_t k = 0; k < windows_until(r->time_ps, window); k++)
-			fprintf(f, U32 ",%u," U64 "," U64 "," U64 "\n", p->node, p->port, k * window,
-				window, results_series_value(&p->queue, window, k));
+			fprintf(f, U32 ",%u," U64 "," U64 "," U64 "\n", p->node, p->port, k * window, window,
+				results_series_value(&p->queue, window, k));
 	}
 }
 
@@ -196,9 +192,7 @@ static void write_longest(FILE *f, const struct results *r)
 		uint64_t most = 0;
 
 		for (uint32_t i = 0; i < r->port_count; i++) {
-			uint64_t v = r->ports[i].queue.count
-					     ? results_series_value(&r->ports[i].queue, window, k)
-					     : 0;
+			uint64_t v = r->ports[i].queue.count ? results_series_value(&r->ports[i].queue, window, k) : 0;
 
 			most = v > most ? v : most;
 		}
@@ -215,8 +209,8 @@ static void write_pfc(struct folder *d, const struct results *r)
 	for (uint32_t i = 0; i < r->port_count; i++) {
 		for (int c = 0; c < RESULTS_CLASSES; c++) {
 			if (r->ports[i].paused_ps[c])
-				fprintf(f, U32 ",%u,%d," U64 "\n", r->ports[i].node,
-					r->ports[i].port, c, r->ports[i].paused_ps[c]);
+				fprintf(f, U32 ",%u,%d," U64 "\n", r->ports[i].node, r->ports[i].port, c,
+					r->ports[i].paused_ps[c]);
 		}
 	}
 	f = folder_file(d, "pfc_over_time.csv");
@@ -268,8 +262,7 @@ static void write_goodput(struct folder *d, const struct sim_input *in, const st
 	for (uint32_t k = 0; k < windows_until(r->time_ps, w); k++) {
 		fprintf(f, U64 "," U64 "," U64, k * w, w, results_bps(results_series_value(&g->total, w, k), w));
 		for (uint32_t i = 0; i < g->workloads; i++)
-			fprintf(f, "," U64,
-				results_bps(results_series_value(&g->of_workload[i], w, k), w));
+			fprintf(f, "," U64, results_bps(results_series_value(&g->of_workload[i], w, k), w));
 		fputc('\n', f);
 	}
 	f = folder_file(d, "goodput_flows.csv");
@@ -281,8 +274,8 @@ static void write_goodput(struct folder *d, const struct sim_input *in, const st
 
 		/* All windows from its start to its end. */
 		for (uint32_t k = w ? (uint32_t)(first->start_ps / w) : 0; k < windows_until(end_ps, w); k++)
-			fprintf(f, U32 "," U32 "," U32 "," U64 "," U64 "," U64 "\n", g->curve[i].first,
-				first->src, first->dst, k * w, w, results_bps(results_series_value(s, w, k), w));
+			fprintf(f, U32 "," U32 "," U32 "," U64 "," U64 "," U64 "\n", g->curve[i].first, first->src,
+				first->dst, k * w, w, results_bps(results_series_value(s, w, k), w));
 	}
 }
 
@@ -310,9 +303,8 @@ uint32_t sim_fairness_windows(const struct results *r)
 	uint32_t per = 1;
 	double bytes = window_bytes(r);
 
-	while (per < r->goodput.total.count &&
-	       (r->goodput.total.count / per > FAIRNESS_POINTS ||
-		bytes * per < FAIRNESS_GRAINS * (double)r->goodput.grain_bytes))
+	while (per < r->goodput.total.count && (r->goodput.total.count / per > FAIRNESS_POINTS ||
+						bytes * per < FAIRNESS_GRAINS * (double)r->goodput.grain_bytes))
 		per *= 2;
 	return per;
 }
@@ -320,14 +312,12 @@ uint32_t sim_fairness_windows(const struct results *r)
 static void write_fairness(FILE *f, const struct results *r)
 {
 	static struct results_fairness over[RESULTS_SERIES_WINDOWS];
-	size_t n = results_fairness_over_time(r, sim_fairness_windows(r), over,
-					      RESULTS_SERIES_WINDOWS);
+	size_t n = results_fairness_over_time(r, sim_fairness_windows(r), over, RESULTS_SERIES_WINDOWS);
 
 	fprintf(f, "time_ps,window_ps,flows,open,jain,min_bps,max_bps\n");
 	for (size_t i = 0; i < n && i < RESULTS_SERIES_WINDOWS; i++)
-		fprintf(f, U64 "," U64 "," U32 "," U32 ",%.6f," U64 "," U64 "\n", over[i].start_ps,
-			over[i].window_ps, over[i].flows, over[i].open, over[i].jain, over[i].min_bps,
-			over[i].max_bps);
+		fprintf(f, U64 "," U64 "," U32 "," U32 ",%.6f," U64 "," U64 "\n", over[i].start_ps, over[i].window_ps,
+			over[i].flows, over[i].open, over[i].jain, over[i].min_bps, over[i].max_bps);
 }
 
 static void write_collectives(FILE *f, const struct sim_input *in, const struct results *r)
@@ -336,8 +326,8 @@ static void write_collectives(FILE *f, const struct sim_input *in, const struct 
 	for (uint32_t i = 0; i < r->collective_count; i++) {
 		const struct results_collective *c = &r->collectives[i];
 
-		fprintf(f, "%s," U32 "," U32 "," U64 "," U64 ",", workload_name(in, c->workload),
-			c->round, c->hosts, c->bytes, c->start_ps);
+		fprintf(f, "%s," U32 "," U32 "," U64 "," U64 ",", workload_name(in, c->workload), c->round, c->hosts,
+			c->bytes, c->start_ps);
 		if (c->time_ps != RESULTS_NOT_DONE)
 			fprintf(f, U64, c->time_ps);
 		fprintf(f, "," U64 "," U64 "," U64 "\n", c->ideal_ps, c->algorithm_bps, c->bus_bps);
@@ -364,8 +354,7 @@ static void write_trace(FILE *f, const struct results *r)
 	}
 }
 
-void sim_csv_write(struct folder *d, const struct sim_input *in, const struct results *r,
-		   const struct figures *g)
+void sim_csv_write(struct folder *d, const struct sim_input *in, const struct results *r, const struct figures *g)
 {
 	FILE *f = folder_file(d, "totals.csv");
 

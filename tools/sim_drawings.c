@@ -28,8 +28,7 @@ uint64_t plot_series(FILE *f, const struct results_series *s, unsigned points, d
 	for (uint32_t i = 0; i * per < s->count; i++) {
 		uint64_t w = s->window_ps * per;
 
-		fprintf(f, "%.9g %.9g\n", (double)(i * w) / 1e9,
-			(double)results_series_value(s, w, i) * factor);
+		fprintf(f, "%.9g %.9g\n", (double)(i * w) / 1e9, (double)results_series_value(s, w, i) * factor);
 	}
 	return s->window_ps * per;
 }
@@ -67,12 +66,11 @@ void draw_slowdown(FILE *f, const struct results *r)
 	if (!most)
 		return;
 	sizes_differ = most > least;
-	page_card_begin(
-		f, sizes_differ ? "FCT slowdown by flow size" : "FCT slowdown",
-		sizes_differ ? "Twenty bins of equally many flows, each at its largest flow; 1 is "
-			       "the ideal."
-			     : "Share of the flows that are no slower than this; 1 is the ideal.",
-		false);
+	page_card_begin(f, sizes_differ ? "FCT slowdown by flow size" : "FCT slowdown",
+			sizes_differ ? "Twenty bins of equally many flows, each at its largest flow; 1 is "
+				       "the ideal."
+				     : "Share of the flows that are no slower than this; 1 is the ideal.",
+			false);
 	p = plot_begin(HALF_W, HALF_H, &s);
 	if (!sizes_differ) {
 		double *x = malloc(r->flow_count * sizeof(*x));
@@ -109,9 +107,8 @@ void draw_slowdown(FILE *f, const struct results *r)
 		fprintf(s, "$d << EOD\n");
 		for (int i = 0; i < RESULTS_EQUAL_BINS; i++) {
 			if (b[i].count)
-				fprintf(s, "%" PRIu64 " %.6f %.6f %.6f\n",
-					b[i].bytes_max ? b[i].bytes_max : 1, b[i].p50, b[i].p95,
-					b[i].p99);
+				fprintf(s, "%" PRIu64 " %.6f %.6f %.6f\n", b[i].bytes_max ? b[i].bytes_max : 1,
+					b[i].p50, b[i].p95, b[i].p99);
 		}
 		fprintf(s, "EOD\nplot ");
 		for (int i = 2; i >= 0; i--)
@@ -137,8 +134,7 @@ static int by_queue(const void *a, const void *b)
 /* Switch ports by their longest queue; *caller frees*. */
 const struct results_port **ports_by_queue(const struct results *r, size_t *n)
 {
-	const struct results_port **p =
-		malloc((r->port_count ? r->port_count : 1) * sizeof(const void *));
+	const struct results_port **p = malloc((r->port_count ? r->port_count : 1) * sizeof(const void *));
 
 	*n = 0;
 	for (uint32_t i = 0; p && i < r->port_count; i++) {
@@ -195,15 +191,13 @@ void draw_queues(FILE *f, const struct results *r)
 	for (size_t i = 0, k = 0; i < n && k < shown; i++) {
 		if (!ports[i]->queue.count || !ports[i]->queue_bytes_max)
 			continue;
-		fprintf(s, "%s$q%zu using 1:2 with steps lw 1.6 lc rgb '%s' title '%s to %s'",
-			k ? ", " : "", k, plot_colour((unsigned)k),
-			node_text(r, ports[i]->node, name), node_text(r, ports[i]->to, to));
+		fprintf(s, "%s$q%zu using 1:2 with steps lw 1.6 lc rgb '%s' title '%s to %s'", k ? ", " : "", k,
+			plot_colour((unsigned)k), node_text(r, ports[i]->node, name), node_text(r, ports[i]->to, to));
 		k++;
 	}
 	fputc('\n', s);
 	plot_logarithmic(p);
-	snprintf(note, sizeof(note),
-		 "The longest in each %s, of the port%s with the longest queue%s.",
+	snprintf(note, sizeof(note), "The longest in each %s, of the port%s with the longest queue%s.",
 		 time_text(window, name), shown > 1 ? "s" : "", shown > 1 ? "s" : "");
 	page_card_begin(f, "Queue length over time", note, false);
 	page_plot(f, p);
@@ -226,8 +220,8 @@ void draw_queue_shares(FILE *f, const struct results *r)
 	if (!longest || longest->queue_bins < 2 || !longest->queue_bytes_max ||
 	    !results_queue_percentile(longest, 1000000))
 		return;
-	page_card_begin(f, "Queue length by share of time",
-			"Share of the time at which the queue is longer than this.", false);
+	page_card_begin(f, "Queue length by share of time", "Share of the time at which the queue is longer than this.",
+			false);
 	p = plot_begin(HALF_W, HALF_H, &s);
 	unit = queue_unit(longest->queue_bytes_max);
 	fprintf(s,
@@ -241,8 +235,7 @@ void draw_queue_shares(FILE *f, const struct results *r)
 		for (uint32_t i = 0; i < r->port_count; i++) {
 			const struct results_port *q = &r->ports[i];
 
-			for (uint32_t k = 0; k < q->queue_bins && q->tier && (all || q == longest);
-			     k++)
+			for (uint32_t k = 0; k < q->queue_bins && q->tier && (all || q == longest); k++)
 				total += (double)q->queue_time_ps[k];
 		}
 		above = total;
@@ -254,16 +247,14 @@ void draw_queue_shares(FILE *f, const struct results *r)
 					above -= (double)q->queue_time_ps[k];
 			}
 			if (longest->queue_bins <= 2048 || k % (longest->queue_bins / 1024) == 0)
-				fprintf(s, "%g %.9g\n", k * (RESULTS_QUEUE_BIN_BYTES / unit),
-					above / total);
+				fprintf(s, "%g %.9g\n", k * (RESULTS_QUEUE_BIN_BYTES / unit), above / total);
 		}
 		fprintf(s, "EOD\n");
 	}
 	fprintf(s,
 		"plot $d0 using 1:2 with lines lw 2 lc rgb '%s' title '%s to %s', "
 		"$d1 using 1:2 with lines lw 2 lc rgb '%s' title 'all switch ports'\n",
-		plot_colour(0), node_text(r, longest->node, name), node_text(r, longest->to, to),
-		plot_colour(1));
+		plot_colour(0), node_text(r, longest->node, name), node_text(r, longest->to, to), plot_colour(1));
 	page_plot(f, p);
 	page_card_end(f);
 }
@@ -286,23 +277,19 @@ void draw_goodput(FILE *f, const struct sim_input *in, const struct results *r)
 	for (uint32_t i = 0; i < g->workloads && g->workloads > 1; i++) {
 		fprintf(s, "$w%" PRIu32 " << EOD\n", i);
 		plot_series(s, &g->of_workload[i], POINTS,
-			    g->of_workload[i].window_ps ? 8e3 / (double)g->of_workload[i].window_ps
-							: 0);
+			    g->of_workload[i].window_ps ? 8e3 / (double)g->of_workload[i].window_ps : 0);
 		fprintf(s, "EOD\n");
 	}
 	fprintf(s, "plot $t using 1:2 with steps lw 1.8 lc rgb '%s' title 'all'", plot_colour(0));
 	for (uint32_t i = 0; i < g->workloads && g->workloads > 1; i++) {
 		if (!g->of_workload[i].count)
 			continue;
-		fprintf(s, ", $w%" PRIu32 " using 1:2 with steps lw 1.4 lc rgb '%s' title ", i,
-			plot_colour(i + 1));
-		plot_quote(s,
-			   i < in->scenario->workload_count ? in->scenario->workload[i].name : "?");
+		fprintf(s, ", $w%" PRIu32 " using 1:2 with steps lw 1.4 lc rgb '%s' title ", i, plot_colour(i + 1));
+		plot_quote(s, i < in->scenario->workload_count ? in->scenario->workload[i].name : "?");
 	}
 	fputc('\n', s);
 	plot_logarithmic(p);
-	snprintf(note, sizeof(note), "Application bytes received, each once, mean over %s.",
-		 time_text(window, t));
+	snprintf(note, sizeof(note), "Application bytes received, each once, mean over %s.", time_text(window, t));
 	page_card_begin(f, "Goodput over time", note, false);
 	page_plot(f, p);
 	page_card_end(f);
@@ -323,8 +310,7 @@ static unsigned band_rows(FILE *s, const struct results *r, uint32_t per)
 	double x[RESULTS_GOODPUT_FLOWS_MAX];
 	unsigned rows = 0;
 
-	for (uint32_t k = 0; (k + (uint64_t)per) * w <= r->time_ps && k < r->goodput.total.count;
-	     k += per) {
+	for (uint32_t k = 0; (k + (uint64_t)per) * w <= r->time_ps && k < r->goodput.total.count; k += per) {
 		uint32_t n = results_open_rates(r, k, k + per, x);
 
 		if (!n)
@@ -332,8 +318,7 @@ static unsigned band_rows(FILE *s, const struct results *r, uint32_t per)
 		qsort(x, n, sizeof(*x), by_value);
 		for (uint32_t i = 0; i < n; i++)
 			x[i] /= 1e9;
-		fprintf(s, "%.9g %.6g %.6g %.6g %.6g %.6g\n",
-			((double)k + per / 2.0) * (double)w / 1e9, x[0],
+		fprintf(s, "%.9g %.6g %.6g %.6g %.6g %.6g\n", ((double)k + per / 2.0) * (double)w / 1e9, x[0],
 			results_percentile(x, n, 250000), results_percentile(x, n, 500000),
 			results_percentile(x, n, 750000), x[n - 1]);
 		rows++;
@@ -355,29 +340,25 @@ void draw_flows(FILE *f, const struct results *r)
 		return;
 	p = plot_begin(HALF_W, HALF_H, &s);
 	plot_logarithmic(p);
-	fprintf(s,
-		"set xlabel 'time, ms'\nset ylabel 'Gbit/s'\nset yrange [0:*]\nset xrange [0:*]\n");
+	fprintf(s, "set xlabel 'time, ms'\nset ylabel 'Gbit/s'\nset yrange [0:*]\nset xrange [0:*]\n");
 	if (n <= FLOW_CURVES) {
 		for (uint32_t i = 0; i < n; i++) {
 			uint64_t one;
 
 			fprintf(s, "$f%" PRIu32 " << EOD\n", i);
-			one = plot_series(s, &g->curve[i].series, POINTS,
-					  8e3 / (double)g->curve[i].series.window_ps);
+			one = plot_series(s, &g->curve[i].series, POINTS, 8e3 / (double)g->curve[i].series.window_ps);
 			window = one > window ? one : window;
 			fputs(g->curve[i].series.count ? "EOD\n" : "0 0\nEOD\n", s);
 		}
 		fprintf(s, "plot ");
 		for (uint32_t i = 0; i < n; i++)
 			fprintf(s,
-				"%s$f%" PRIu32
-				" using 1:2 with steps lw 1.6 lc rgb '%s' title '%" PRIu32
-				" to %" PRIu32 "'",
+				"%s$f%" PRIu32 " using 1:2 with steps lw 1.6 lc rgb '%s' title '%" PRIu32 " to %" PRIu32
+				"'",
 				i ? ", " : "", i, plot_colour(i), r->flows[g->curve[i].first].src,
 				r->flows[g->curve[i].first].dst);
 		fputc('\n', s);
-		snprintf(note, sizeof(note), "Each flow from host to host, mean over %s.",
-			 time_text(window, t));
+		snprintf(note, sizeof(note), "Each flow from host to host, mean over %s.", time_text(window, t));
 	} else {
 		per = sim_fairness_windows(r);
 		fprintf(s, "$b << EOD\n");
@@ -389,8 +370,7 @@ void draw_flows(FILE *f, const struct results *r)
 			"'%s' title "
 			"'middle half', $b using 1:4 with lines lw 2 lc rgb '%s' title 'median'\n",
 			plot_colour(0), plot_colour(0), plot_colour(0));
-		snprintf(note, sizeof(note),
-			 "Of the first %" PRIu32 " flows those open at the time, mean over %s.", n,
+		snprintf(note, sizeof(note), "Of the first %" PRIu32 " flows those open at the time, mean over %s.", n,
 			 time_text(g->total.window_ps * per, t));
 	}
 	if (rows > 1) {
@@ -423,8 +403,7 @@ void draw_fairness(FILE *f, const struct results *r)
 		most = over[i].flows > most ? over[i].flows : most;
 	}
 	snprintf(note, sizeof(note),
-		 "Jain's index of the flows open throughout each %s, %" PRIu32 " to %" PRIu32
-		 " of them; 1: all equal.",
+		 "Jain's index of the flows open throughout each %s, %" PRIu32 " to %" PRIu32 " of them; 1: all equal.",
 		 time_text(over[0].window_ps, t), fewest, most);
 	floor = least >= 0.99 ? 0.99 : least >= 0.9 ? 0.9 : least >= 0.5 ? 0.5 : 0;
 	page_card_begin(f, "Fairness over time", note, false);
@@ -437,12 +416,10 @@ void draw_fairness(FILE *f, const struct results *r)
 	for (size_t i = 0; i < n; i++) {
 		if (i && over[i].start_ps != over[i - 1].start_ps + over[i - 1].window_ps)
 			fputc('\n', s);
-		fprintf(s, "%.9g %.6f\n",
-			((double)over[i].start_ps + (double)over[i].window_ps / 2) / 1e9,
+		fprintf(s, "%.9g %.6f\n", ((double)over[i].start_ps + (double)over[i].window_ps / 2) / 1e9,
 			over[i].jain);
 	}
-	fprintf(s, "EOD\nplot $d using 1:2 with lines lw 2 lc rgb '%s' title 'index'\n",
-		plot_colour(2));
+	fprintf(s, "EOD\nplot $d using 1:2 with lines lw 2 lc rgb '%s' title 'index'\n", plot_colour(2));
 	page_plot(f, p);
 	page_card_end(f);
 }

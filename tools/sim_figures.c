@@ -14,19 +14,14 @@ static double six_digits(double v)
 	return v < 1e12 ? (double)(uint64_t)(v * 1e6 + 0.5) / 1e6 : v;
 }
 
-static void add(struct figures *g, const char *name, const char *label, int kind, uint64_t value,
-		double ratio)
+static void add(struct figures *g, const char *name, const char *label, int kind, uint64_t value, double ratio)
 {
 	assert(g->count < FIGURES_MAX);
-	g->f[g->count++] = (struct figure){.name = name,
-					   .label = label,
-					   .kind = (unsigned)kind,
-					   .value = value,
-					   .ratio = six_digits(ratio)};
+	g->f[g->count++] = (struct figure){
+		.name = name, .label = label, .kind = (unsigned)kind, .value = value, .ratio = six_digits(ratio)};
 }
 
-static void add_number(struct figures *g, const char *name, const char *label, int kind,
-		       uint64_t value)
+static void add_number(struct figures *g, const char *name, const char *label, int kind, uint64_t value)
 {
 	add(g, name, label, kind, value, 0);
 }
@@ -60,8 +55,7 @@ static int finish_add(struct figures *g, const struct results *r)
 	qsort(end, n, sizeof(*end), by_u64);
 	if (n) {
 		add_number(g, "finish_first", "first flow done", FIGURE_TIME, end[0]);
-		add_number(g, "finish_median", "median flow done", FIGURE_TIME,
-			   results_percentile_u64(end, n, 500000));
+		add_number(g, "finish_median", "median flow done", FIGURE_TIME, results_percentile_u64(end, n, 500000));
 		add_number(g, "finish_last", "last flow done", FIGURE_TIME, end[n - 1]);
 	}
 	free(end);
@@ -109,8 +103,7 @@ static int windows_add(struct figures *g, const struct results *r)
 	size_t n = 0;
 
 	if (over && jain && flows)
-		n = results_fairness_over_time(r, sim_fairness_windows(r), over,
-					       RESULTS_SERIES_WINDOWS);
+		n = results_fairness_over_time(r, sim_fairness_windows(r), over, RESULTS_SERIES_WINDOWS);
 	for (size_t i = 0; i < n; i++) {
 		jain[i] = over[i].jain;
 		flows[i] = over[i].flows;
@@ -118,8 +111,7 @@ static int windows_add(struct figures *g, const struct results *r)
 	if (n > 1) {
 		qsort(jain, n, sizeof(*jain), by_value);
 		qsort(flows, n, sizeof(*flows), by_value);
-		add_ratio(g, "jain_median", "Jain's index, median of windows",
-			  results_percentile(jain, n, 500000));
+		add_ratio(g, "jain_median", "Jain's index, median of windows", results_percentile(jain, n, 500000));
 		add_number(g, "jain_window", "... each as long as", FIGURE_TIME, over[0].window_ps);
 		add_number(g, "jain_windows", "... so many, with two flows or more", FIGURE_COUNT, n);
 		add_number(g, "jain_window_flows", "... median of the flows open throughout one", FIGURE_COUNT,
@@ -154,16 +146,16 @@ static void fairness_add(struct figures *g, const struct scenario *s, const stru
 	struct results_fairness f = {0};
 
 	if (stretch)
-		f = results_fairness_between(
-			r, o->fairness_start_ps,
-			o->fairness_window_ps == SCENARIO_NONE ? 0 : o->fairness_window_ps);
+		f = results_fairness_between(r, o->fairness_start_ps,
+					     o->fairness_window_ps == SCENARIO_NONE ? 0 : o->fairness_window_ps);
 	else if (alike)
 		f = results_fairness_of_flows(r, UINT32_MAX);
 	if (f.flows < 2 || !f.max_bps)
 		return;
 	add_ratio(g, "jain", stretch ? "Jain's index, fairness window" : "Jain's index, mean rates", f.jain);
-	add_number(g, "jain_flows", stretch ? "... of the flows open throughout" : "... of flows, each over its own time",
-		   FIGURE_COUNT, f.flows);
+	add_number(g, "jain_flows",
+		   stretch ? "... of the flows open throughout" : "... of flows, each over its own time", FIGURE_COUNT,
+		   f.flows);
 	add_number(g, "rate_min", "slowest of these flows", FIGURE_RATE, f.min_bps);
 	add_number(g, "rate_max", "fastest of these flows", FIGURE_RATE, f.max_bps);
 	add_number(g, "rate_spread", "fastest less slowest", FIGURE_RATE, f.max_bps - f.min_bps);
@@ -247,12 +239,10 @@ static void network_add(struct figures *g, const struct results *r)
 		add(g, "ce_share", "packets marked", FIGURE_SHARE, 0, (double)ce / (double)tx);
 	add_number(g, "pause_frames", "PFC pause frames", FIGURE_COUNT, r->pfc.pause_frames);
 	if (r->pfc.pause_frames) {
-		add_number(g, "resume_frames", "PFC resume frames", FIGURE_COUNT,
-			   r->pfc.resume_frames);
+		add_number(g, "resume_frames", "PFC resume frames", FIGURE_COUNT, r->pfc.resume_frames);
 		add_number(g, "paused", "paused, of all ports", FIGURE_TIME, r->pfc.paused_ps);
 		add_number(g, "pause_longest", "longest pause", FIGURE_TIME, r->pfc.longest_ps);
-		add_number(g, "pause_depth", "pauses that caused pauses, depth", FIGURE_COUNT,
-			   r->pfc.depth_max);
+		add_number(g, "pause_depth", "pauses that caused pauses, depth", FIGURE_COUNT, r->pfc.depth_max);
 		add_number(g, "hosts_paused", "hosts paused", FIGURE_COUNT, r->pfc.hosts_paused);
 	}
 	if (r->credits.used)
@@ -271,8 +261,7 @@ static void network_add(struct figures *g, const struct results *r)
 
 static void recovery_add(struct figures *g, const struct results *r)
 {
-	add_number(g, "retransmitted_packets", "packets sent again", FIGURE_COUNT,
-		   r->recovery.retransmitted_packets);
+	add_number(g, "retransmitted_packets", "packets sent again", FIGURE_COUNT, r->recovery.retransmitted_packets);
 	add_number(g, "spurious_packets", "... for nothing", FIGURE_COUNT, r->recovery.spurious_packets);
 	add_number(g, "rtos", "retransmission timeouts", FIGURE_COUNT, r->recovery.timeouts);
 	add_number(g, "naks", "NAKs", FIGURE_COUNT, r->recovery.naks);
@@ -306,12 +295,10 @@ static void collectives_add(struct figures *g, const struct results *r)
 	if (!n)
 		return;
 	add_number(g, "collective_time", "collective, mean time", FIGURE_TIME, time / n);
-	add_number(g, "algorithm_bandwidth", "algorithm bandwidth, mean", FIGURE_RATE,
-		   algorithm / n);
+	add_number(g, "algorithm_bandwidth", "algorithm bandwidth, mean", FIGURE_RATE, algorithm / n);
 	add_number(g, "bus_bandwidth", "bus bandwidth, mean", FIGURE_RATE, bus / n);
 	if (ideal)
-		add(g, "collective_share", "share of ideal", FIGURE_SHARE, 0,
-		    (double)ideal / (double)time);
+		add(g, "collective_share", "share of ideal", FIGURE_SHARE, 0, (double)ideal / (double)time);
 }
 
 int figures_make(struct figures *g, const struct scenario *s, const struct results *r)
@@ -346,24 +333,14 @@ const struct figure *figure_find(const struct figures *g, const char *name)
 const char *figure_text(const struct figure *f, char buf[SIM_TEXT_BYTES])
 {
 	switch (f->kind) {
-	case FIGURE_COUNT:
-		return count_text(f->value, buf);
-	case FIGURE_TIME:
-		return time_text(f->value, buf);
-	case FIGURE_RATE:
-		return rate_text(f->value, buf);
-	case FIGURE_BYTES:
-		return bytes_text(f->value, buf);
+	case FIGURE_COUNT: return count_text(f->value, buf);
+	case FIGURE_TIME: return time_text(f->value, buf);
+	case FIGURE_RATE: return rate_text(f->value, buf);
+	case FIGURE_BYTES: return bytes_text(f->value, buf);
 	case FIGURE_RATIO:
-		snprintf(buf, SIM_TEXT_BYTES,
-			 f->ratio >= 100  ? "%.1f"
-			 : f->ratio >= 10 ? "%.2f"
-					  : "%.4g",
-			 f->ratio);
+		snprintf(buf, SIM_TEXT_BYTES, f->ratio >= 100 ? "%.1f" : f->ratio >= 10 ? "%.2f" : "%.4g", f->ratio);
 		return buf;
-	case FIGURE_SHARE:
-		snprintf(buf, SIM_TEXT_BYTES, "%.2f %%", 100 * f->ratio);
-		return buf;
+	case FIGURE_SHARE: snprintf(buf, SIM_TEXT_BYTES, "%.2f %%", 100 * f->ratio); return buf;
 	}
 	return "";
 }

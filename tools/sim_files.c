@@ -71,8 +71,7 @@ int folder_open(struct folder *d, const char *path)
 	}
 	if (!d->error && mkdir(d->path, 0777) && errno != EEXIST)
 		note(d, errno, "cannot make it", "");
-	fputs("Until this file is gone, the files beside it are not a whole report.\n",
-	      folder_file(d, MARK));
+	fputs("Until this file is gone, the files beside it are not a whole report.\n", folder_file(d, MARK));
 	end_file(d);
 	return d->error ? -1 : 0;
 }
@@ -86,7 +85,6 @@ int folder_close(struct folder *d)
 	if (!d->error && unlink(path))
 		note(d, errno, "cannot remove ", MARK);
 	if (d->error)
-		return complain("the report in %s is not complete: %s: %s", d->path, d->where,
-				strerror(d->error));
+		return complain("the report in %s is not complete: %s: %s", d->path, d->where, strerror(d->error));
 	return 0;
 }

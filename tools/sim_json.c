@@ -9,9 +9,7 @@
 
 void shell_word(FILE *f, const char *s)
 {
-	if (*s &&
-	    !s[strspn(s,
-		      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.,=/_-:%+")]) {
+	if (*s && !s[strspn(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.,=/_-:%+")]) {
 		fputs(s, f);
 		return;
 	}
@@ -47,8 +45,7 @@ static void write_string(FILE *f, const char *name, const char *value)
 	fputs(",\n", f);
 }
 
-void sim_json_write(struct folder *d, const struct sim_input *in, const struct results *r,
-		    const struct figures *g)
+void sim_json_write(struct folder *d, const struct sim_input *in, const struct results *r, const struct figures *g)
 {
 	const struct scenario *s = in->scenario;
 	FILE *f = folder_file(d, "summary.json");
@@ -68,16 +65,13 @@ void sim_json_write(struct folder *d, const struct sim_input *in, const struct r
 	write_string(f, "cc", cc_text(s, r, text));
 	fprintf(f, "  \"partial\": %s,\n", r->partial ? "true" : "false");
 	write_string(f, "partial_why", r->partial ? r->partial_why : "");
-	fprintf(f,
-		"  \"hosts\": %" PRIu32 ",\n  \"switches\": %" PRIu32 ",\n  \"links\": %" PRIu32
-		",\n",
-		r->hosts, r->switches, r->links);
-	fprintf(f, "  \"host_rate_bps\": %" PRIu64 ",\n  \"base_rtt_ps\": %" PRIu64 ",\n",
-		r->host_rate_bps, r->base_rtt_ps);
+	fprintf(f, "  \"hosts\": %" PRIu32 ",\n  \"switches\": %" PRIu32 ",\n  \"links\": %" PRIu32 ",\n", r->hosts,
+		r->switches, r->links);
+	fprintf(f, "  \"host_rate_bps\": %" PRIu64 ",\n  \"base_rtt_ps\": %" PRIu64 ",\n", r->host_rate_bps,
+		r->base_rtt_ps);
 	fprintf(f, "  \"header_limited_share\": %.9f,\n", (double)r->header_share_ppb / 1e9);
-	fprintf(f,
-		"  \"order_hash\": \"%016" PRIx64 "\",\n  \"invariants_checked\": %" PRIu64 ",\n",
-		r->order_hash, r->invariants_checked);
+	fprintf(f, "  \"order_hash\": \"%016" PRIx64 "\",\n  \"invariants_checked\": %" PRIu64 ",\n", r->order_hash,
+		r->invariants_checked);
 	fputs("  \"units\": \"time ps, rates bit/s, sizes bytes, shares of 1\",\n  \"figures\": "
 	      "{\n",
 	      f);
@@ -89,13 +83,9 @@ void sim_json_write(struct folder *d, const struct sim_input *in, const struct r
 	fputs("  }\n}\n", f);
 
 	f = folder_file(d, "simulator.json");
-	fprintf(f,
-		"{\n  \"wall_s\": %.6f,\n  \"cpu_s\": %.6f,\n  \"memory_bytes_peak\": %" PRIu64
-		",\n",
-		(double)r->simulator.wall_ns / 1e9, (double)r->simulator.cpu_ns / 1e9,
-		r->simulator.memory_bytes_peak);
+	fprintf(f, "{\n  \"wall_s\": %.6f,\n  \"cpu_s\": %.6f,\n  \"memory_bytes_peak\": %" PRIu64 ",\n",
+		(double)r->simulator.wall_ns / 1e9, (double)r->simulator.cpu_ns / 1e9, r->simulator.memory_bytes_peak);
 	fprintf(f, "  \"events_per_s\": %.0f,\n  \"packet_hops_per_s\": %.0f\n}\n",
 		r->simulator.wall_ns ? (double)r->events * 1e9 / (double)r->simulator.wall_ns : 0,
-		r->simulator.wall_ns ? (double)r->packet_hops * 1e9 / (double)r->simulator.wall_ns
-				     : 0);
+		r->simulator.wall_ns ? (double)r->packet_hops * 1e9 / (double)r->simulator.wall_ns : 0);
 }

@@ -13,10 +13,9 @@
 /* Two-sided 95 % quantile of Student's t. */
 static double t_95(size_t freedom)
 {
-	static const double t[] = {12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306,
-				   2.262,  2.228, 2.201, 2.179, 2.160, 2.145, 2.131, 2.120,
-				   2.110,  2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064,
-				   2.060,  2.056, 2.052, 2.048, 2.045, 2.042};
+	static const double t[] = {12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228,
+				   2.201,  2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086,
+				   2.080,  2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042};
 
 	if (freedom <= sizeof(t) / sizeof(t[0]))
 		return t[freedom - 1];
@@ -28,16 +27,14 @@ static double value_of(const struct figure *f)
 	return f->kind == FIGURE_RATIO || f->kind == FIGURE_SHARE ? f->ratio : (double)f->value;
 }
 
-bool sim_mean(const struct sweep_run *r, size_t count, const char *group, const char *name,
-	      struct mean *out)
+bool sim_mean(const struct sweep_run *r, size_t count, const char *group, const char *name, struct mean *out)
 {
 	double sum = 0, squares = 0;
 
 	*out = (struct mean){0};
 	for (size_t i = 0; i < count; i++) {
-		const struct figure *f = strcmp(r[i].group, group) || r[i].status
-						 ? NULL
-						 : figure_find(&r[i].figures, name);
+		const struct figure *f =
+			strcmp(r[i].group, group) || r[i].status ? NULL : figure_find(&r[i].figures, name);
 		double v;
 
 		if (!f)
@@ -54,9 +51,8 @@ bool sim_mean(const struct sweep_run *r, size_t count, const char *group, const 
 		return false;
 	out->mean = sum / (double)out->runs;
 	for (size_t i = 0; i < count; i++) {
-		const struct figure *f = strcmp(r[i].group, group) || r[i].status
-						 ? NULL
-						 : figure_find(&r[i].figures, name);
+		const struct figure *f =
+			strcmp(r[i].group, group) || r[i].status ? NULL : figure_find(&r[i].figures, name);
 
 		if (f)
 			squares += (value_of(f) - out->mean) * (value_of(f) - out->mean);
@@ -122,8 +118,7 @@ void sim_means_csv(FILE *f, const struct sweep_run *r, size_t count)
 		for (size_t from = i; from < count; from++) {
 			const struct figures *g = &r[from].figures;
 
-			for (size_t k = 0; k < g->count && !strcmp(r[from].group, r[i].group);
-			     k++) {
+			for (size_t k = 0; k < g->count && !strcmp(r[from].group, r[i].group); k++) {
 				struct mean m;
 				bool told = false;
 
@@ -134,8 +129,7 @@ void sim_means_csv(FILE *f, const struct sweep_run *r, size_t count)
 					continue;
 				csv_field(f, r[i].group);
 				fprintf(f, ",%s,%s,%zu,%.6f,%.6f,%.6f,%.6f,%.6f\n", g->f[k].name,
-					figure_unit(&m.figure), m.runs, m.mean, m.half_95,
-					m.deviation, m.min, m.max);
+					figure_unit(&m.figure), m.runs, m.mean, m.half_95, m.deviation, m.min, m.max);
 			}
 		}
 	}

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The capture file of a run, in pcap format with nanosecond time stamps: Ethernet frames, or InfiniBand's packets as ERF records. */
+/* The capture file of a run, in pcap format with nanosecond time stamps: Ethernet frames, or InfiniBand's packets as
+ * ERF records. */
 #include "sim.h"
 
 #include <errno.h>
@@ -39,7 +40,8 @@ struct sim_pcap *sim_pcap_open(const char *folder, const char *name, bool fill, 
 	file = fopen(c->path, "we");
 	if (!file)
 		goto cannot;
-	c->pcap = pcap_open_dead_with_tstamp_precision(infiniband ? DLT_ERF : DLT_EN10MB, SNAP_BYTES, PCAP_TSTAMP_PRECISION_NANO);
+	c->pcap = pcap_open_dead_with_tstamp_precision(infiniband ? DLT_ERF : DLT_EN10MB, SNAP_BYTES,
+						       PCAP_TSTAMP_PRECISION_NANO);
 	if (c->pcap)
 		c->dumper = pcap_dump_fopen(c->pcap, file);
 	if (c->dumper)

@@ -21,11 +21,10 @@ static void tile(FILE *f, const char *label, const char *value, const char *more
 	fputs("</em></div>\n", f);
 }
 
-static void tile_figure(FILE *f, const struct figures *g, const char *label, const char *name,
-			const char *more_label, const char *more_name)
+static void tile_figure(FILE *f, const struct figures *g, const char *label, const char *name, const char *more_label,
+			const char *more_name)
 {
-	const struct figure *v = figure_find(g, name),
-			    *m = more_name ? figure_find(g, more_name) : NULL;
+	const struct figure *v = figure_find(g, name), *m = more_name ? figure_find(g, more_name) : NULL;
 	char a[SIM_TEXT_BYTES], b[SIM_TEXT_BYTES], more[2 * SIM_TEXT_BYTES] = "";
 
 	if (!v)
@@ -52,8 +51,7 @@ static void tile_fairness(FILE *f, const struct figures *g)
 	if (jain && median)
 		snprintf(text + n, sizeof(text) - (size_t)n, "; in windows %s", figure_text(median, a));
 	else if (median)
-		snprintf(text, sizeof(text), "median of windows of %s",
-			 figure_text(figure_find(g, "jain_window"), a));
+		snprintf(text, sizeof(text), "median of windows of %s", figure_text(figure_find(g, "jain_window"), a));
 	if (jain || median)
 		tile(f, "Jain's index", figure_text(jain ? jain : median, a), text);
 }
@@ -67,8 +65,7 @@ static void write_tiles(FILE *f, const struct results *r, const struct figures *
 	tile(f, "Flows done", count_text(r->flows_done, a), text);
 	if (figure_find(g, "collective_time")) {
 		tile_figure(f, g, "Collective", "collective_time", "of ideal", "collective_share");
-		tile_figure(f, g, "Bus bandwidth", "bus_bandwidth", "algorithm",
-			    "algorithm_bandwidth");
+		tile_figure(f, g, "Bus bandwidth", "bus_bandwidth", "algorithm", "algorithm_bandwidth");
 	} else {
 		tile_figure(f, g, "Slowdown, p99", "slowdown_p99", "median", "slowdown_p50");
 		tile_figure(f, g, "Last flow done", "finish_last", "first", "finish_first");
@@ -88,26 +85,21 @@ static void write_tiles(FILE *f, const struct results *r, const struct figures *
 
 static void write_slowdown_table(FILE *f, const struct results *r)
 {
-	static const char *const names[] = {"up to 7 KB", "up to 120 KB", "up to 1 MB", "more",
-					    "all"};
+	static const char *const names[] = {"up to 7 KB", "up to 120 KB", "up to 1 MB", "more", "all"};
 	struct results_bin b[RESULTS_FIXED_BINS + 1];
 
-	if (results_bins_fixed(r, UINT32_MAX, b) ||
-	    results_bin_all(r, UINT32_MAX, &b[RESULTS_FIXED_BINS]) || !b[RESULTS_FIXED_BINS].count)
+	if (results_bins_fixed(r, UINT32_MAX, b) || results_bin_all(r, UINT32_MAX, &b[RESULTS_FIXED_BINS]) ||
+	    !b[RESULTS_FIXED_BINS].count)
 		return;
-	page_card_begin(f, "FCT slowdown",
-			"Flow completion time by what it is on an empty network.", false);
+	page_card_begin(f, "FCT slowdown", "Flow completion time by what it is on an empty network.", false);
 	fputs("<div class=\"scroll\"><table><tr><th>flow "
 	      "size<th>flows<th>p50<th>p95<th>p99<th>p99.9"
 	      "<th>max</tr>\n",
 	      f);
 	for (int i = 0; i <= RESULTS_FIXED_BINS; i++) {
 		if (b[i].count)
-			fprintf(f,
-				"<tr><td>%s<td>%" PRIu32
-				"<td>%.2f<td>%.2f<td>%.2f<td>%.2f<td>%.2f</tr>\n",
-				names[i], b[i].count, b[i].p50, b[i].p95, b[i].p99, b[i].p999,
-				b[i].max);
+			fprintf(f, "<tr><td>%s<td>%" PRIu32 "<td>%.2f<td>%.2f<td>%.2f<td>%.2f<td>%.2f</tr>\n", names[i],
+				b[i].count, b[i].p50, b[i].p95, b[i].p99, b[i].p999, b[i].max);
 	}
 	fputs("</table></div>\n", f);
 	page_card_end(f);
@@ -117,21 +109,18 @@ static void write_ports_table(FILE *f, const struct results *r)
 {
 	size_t n;
 	const struct results_port **ports = ports_by_queue(r, &n);
-	char a[SIM_TEXT_BYTES], b[SIM_TEXT_BYTES], c[SIM_TEXT_BYTES], d[SIM_TEXT_BYTES],
-		e[SIM_TEXT_BYTES];
+	char a[SIM_TEXT_BYTES], b[SIM_TEXT_BYTES], c[SIM_TEXT_BYTES], d[SIM_TEXT_BYTES], e[SIM_TEXT_BYTES];
 
 	if (!n || !ports[0]->queue_bytes_max) {
 		free(ports);
 		return;
 	}
-	page_card_begin(f, "Ports with the longest queues",
-			"Percentiles are of time; pauses: sent to the neighbour.", false);
-	fputs("<div class=\"scroll\"><table><tr><th>port<th>mean<th>p99<th>max<th>pauses</tr>\n",
-	      f);
+	page_card_begin(f, "Ports with the longest queues", "Percentiles are of time; pauses: sent to the neighbour.",
+			false);
+	fputs("<div class=\"scroll\"><table><tr><th>port<th>mean<th>p99<th>max<th>pauses</tr>\n", f);
 	for (size_t i = 0; i < n && i < TABLE_PORTS && ports[i]->queue_bytes_max; i++) {
-		fprintf(f, "<tr><td>%s to %s<td>%s<td>%s<td>%s<td>%" PRIu64 "</tr>\n",
-			node_text(r, ports[i]->node, a), node_text(r, ports[i]->to, b),
-			bytes_text((uint64_t)results_queue_mean(ports[i]), c),
+		fprintf(f, "<tr><td>%s to %s<td>%s<td>%s<td>%s<td>%" PRIu64 "</tr>\n", node_text(r, ports[i]->node, a),
+			node_text(r, ports[i]->to, b), bytes_text((uint64_t)results_queue_mean(ports[i]), c),
 			bytes_text(results_queue_percentile(ports[i], 990000), d),
 			bytes_text(ports[i]->queue_bytes_max, e), ports[i]->pause_tx);
 	}
@@ -146,8 +135,7 @@ static void write_drops_table(FILE *f, const struct results *r)
 
 	if (!r->drop_count)
 		return;
-	page_card_begin(f, "Drops and trims", "By place, reason and traffic class.",
-			!page_row_is_open());
+	page_card_begin(f, "Drops and trims", "By place, reason and traffic class.", !page_row_is_open());
 	fputs("<div "
 	      "class=\"scroll\"><table><tr><th>place<th>reason<th>class<th>packets<th>bytes</tr>\n",
 	      f);
@@ -159,8 +147,7 @@ static void write_drops_table(FILE *f, const struct results *r)
 				for (uint32_t i = 0; i < r->drop_count; i++) {
 					const struct results_drop *o = &r->drops[i];
 
-					if ((int)o->place == place && (int)o->reason == reason &&
-					    o->class == class) {
+					if ((int)o->place == place && (int)o->reason == reason && o->class == class) {
 						packets += o->packets;
 						bytes += o->bytes;
 					}
@@ -168,9 +155,8 @@ static void write_drops_table(FILE *f, const struct results *r)
 				if (packets)
 					fprintf(f, "<tr><td>%s<td>%s<td>%d<td>%s<td>%s</tr>\n",
 						results_place_name((enum results_place)place),
-						results_reason_name((enum results_reason)reason),
-						class, count_text(packets, a),
-						bytes_text(bytes, b));
+						results_reason_name((enum results_reason)reason), class,
+						count_text(packets, a), bytes_text(bytes, b));
 			}
 		}
 	}
@@ -180,8 +166,7 @@ static void write_drops_table(FILE *f, const struct results *r)
 
 static void write_collectives_table(FILE *f, const struct sim_input *in, const struct results *r)
 {
-	char t[SIM_TEXT_BYTES], i[SIM_TEXT_BYTES], a[SIM_TEXT_BYTES], b[SIM_TEXT_BYTES],
-		z[SIM_TEXT_BYTES];
+	char t[SIM_TEXT_BYTES], i[SIM_TEXT_BYTES], a[SIM_TEXT_BYTES], b[SIM_TEXT_BYTES], z[SIM_TEXT_BYTES];
 
 	if (!r->collective_count)
 		return;
@@ -195,12 +180,11 @@ static void write_collectives_table(FILE *f, const struct sim_input *in, const s
 		bool done = c->time_ps != RESULTS_NOT_DONE;
 
 		fputs("<tr><td>", f);
-		html_text(f, c->workload < in->scenario->workload_count
-				     ? in->scenario->workload[c->workload].name
-				     : "?");
-		fprintf(f, "<td>%" PRIu32 "<td>%" PRIu32 "<td>%s<td>%s<td>%s", c->round + 1,
-			c->hosts, bytes_text(c->bytes, z),
-			done ? time_text(c->time_ps, t) : "not done", time_text(c->ideal_ps, i));
+		html_text(f,
+			  c->workload < in->scenario->workload_count ? in->scenario->workload[c->workload].name : "?");
+		fprintf(f, "<td>%" PRIu32 "<td>%" PRIu32 "<td>%s<td>%s<td>%s", c->round + 1, c->hosts,
+			bytes_text(c->bytes, z), done ? time_text(c->time_ps, t) : "not done",
+			time_text(c->ideal_ps, i));
 		if (done)
 			fprintf(f, "<td>%.2f %%<td>%s<td>%s</tr>\n",
 				c->time_ps ? 100.0 * (double)c->ideal_ps / (double)c->time_ps : 0.0,
@@ -216,8 +200,7 @@ static void write_figures(FILE *f, const struct figures *g)
 {
 	char t[SIM_TEXT_BYTES];
 
-	page_card_begin(f, "All figures", "The same as in totals.csv and summary.json, rounded.",
-			true);
+	page_card_begin(f, "All figures", "The same as in totals.csv and summary.json, rounded.", true);
 	fputs("<div class=\"columns\">\n", f);
 	for (size_t i = 0; i < g->count; i++) {
 		fputs("<div><span>", f);
@@ -237,8 +220,7 @@ static void chip(FILE *f, const char *name, const char *value)
 	fputs("</b></li>\n", f);
 }
 
-static void write_page(FILE *f, const struct sim_input *in, const struct results *r,
-		       const struct figures *g)
+static void write_page(FILE *f, const struct sim_input *in, const struct results *r, const struct figures *g)
 {
 	const struct scenario *s = in->scenario;
 	char text[128], a[SIM_TEXT_BYTES], settings[SETTINGS_TEXT_BYTES];
@@ -257,8 +239,8 @@ static void write_page(FILE *f, const struct sim_input *in, const struct results
 	chip(f, "seed", text);
 	chip(f, "transport", transport_text(s, r));
 	chip(f, "congestion control", cc_text(s, r, a));
-	snprintf(text, sizeof(text), "%" PRIu32 " hosts, %" PRIu32 " switches, %" PRIu32 " links",
-		 r->hosts, r->switches, r->links);
+	snprintf(text, sizeof(text), "%" PRIu32 " hosts, %" PRIu32 " switches, %" PRIu32 " links", r->hosts,
+		 r->switches, r->links);
 	chip(f, "network", text);
 	chip(f, "base RTT up to", time_text(r->base_rtt_ps, a));
 	chip(f, "settings", settings_text(s, r, settings));
@@ -285,8 +267,7 @@ static void write_page(FILE *f, const struct sim_input *in, const struct results
 	write_ports_table(f, r);
 	write_drops_table(f, r);
 	write_figures(f, g);
-	page_card_begin(f, "Scenario", "scenario.ini beside this page; this line repeats the run.",
-			true);
+	page_card_begin(f, "Scenario", "scenario.ini beside this page; this line repeats the run.", true);
 	fputs("<pre>", f);
 	{
 		char *command = NULL;
@@ -312,8 +293,7 @@ static void write_page(FILE *f, const struct sim_input *in, const struct results
 	page_end(f);
 }
 
-int sim_report(const char *path, const struct sim_input *in, const struct results *r,
-	       const struct figures *g)
+int sim_report(const char *path, const struct sim_input *in, const struct results *r, const struct figures *g)
 {
 	struct folder d;
 

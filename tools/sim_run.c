@@ -75,9 +75,7 @@ static void draw(const struct scenario *s, const struct simulation_progress *p, 
 		else
 			snprintf(eta, sizeof(eta), "%.1f h", left / 3600);
 	}
-	fprintf(stderr,
-		"\r\033[K%3.0f %%  %s simulated  %" PRIu64 " of %" PRIu64
-		" flows  %.2f M events/s  %s left",
+	fprintf(stderr, "\r\033[K%3.0f %%  %s simulated  %" PRIu64 " of %" PRIu64 " flows  %.2f M events/s  %s left",
 		100 * done, time_text(p->time_ps, t), p->flows_done, p->flows,
 		spent_ns ? (double)p->events * 1e3 / (double)spent_ns : 0, eta);
 	fflush(stderr);
@@ -90,8 +88,7 @@ static void partial(struct results *r, const char *why)
 	r->partial = true;
 }
 
-static bool start_capture(struct simulation *sim, const struct sim_input *in, const char *report,
-			  struct sim_pcap **out)
+static bool start_capture(struct simulation *sim, const struct sim_input *in, const char *report, struct sim_pcap **out)
 {
 	struct folder folder;
 	char why[256];

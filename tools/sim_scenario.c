@@ -24,8 +24,7 @@ enum { FILE_BYTES_MAX = 256 << 20, FILES_MAX = 2 * SCENARIO_WORKLOADS_MAX + 1 };
 #define VERBENA_DATADIR "share"
 #endif
 
-static const char *const places[] = {"share/verbena/scenarios",
-				     "../" VERBENA_DATADIR "/verbena/scenarios"};
+static const char *const places[] = {"share/verbena/scenarios", "../" VERBENA_DATADIR "/verbena/scenarios"};
 
 /* The whole file, NUL-terminated; NULL with errno. */
 static char *file_read(const char *path, size_t *bytes)
@@ -107,8 +106,7 @@ static void print_line(FILE *f, const char *folder, const char *file)
 	if (in)
 		fclose(in);
 	line[strcspn(line, "\n")] = 0;
-	fprintf(f, "  %-20.*s %s\n", (int)(strlen(file) - strlen(SUFFIX)), file,
-		line + 1 + strspn(line + 1, " "));
+	fprintf(f, "  %-20.*s %s\n", (int)(strlen(file) - strlen(SUFFIX)), file, line + 1 + strspn(line + 1, " "));
 }
 
 void sim_scenarios_list(FILE *f)
@@ -143,8 +141,7 @@ static int scenario_find(const char *name, char *path, size_t path_bytes)
 
 		if (!place_path(i, folder))
 			continue;
-		if (snprintf(path, path_bytes, "%s/%s" SUFFIX, folder, name) < (int)path_bytes &&
-		    !access(path, F_OK))
+		if (snprintf(path, path_bytes, "%s/%s" SUFFIX, folder, name) < (int)path_bytes && !access(path, F_OK))
 			return 0;
 	}
 	complain("%s: there is no such file, and no scenario of that name; there are", name);
@@ -205,8 +202,7 @@ static int files_read(struct sim_input *in)
 			int error = errno;
 
 			free(copy);
-			snprintf(why, sizeof(why), "%s: cannot read %s: %s", wanted[i].key, path,
-				 strerror(error));
+			snprintf(why, sizeof(why), "%s: cannot read %s: %s", wanted[i].key, path, strerror(error));
 			return sim_input_refused(in, why);
 		}
 		in->file_count = i + 1;
@@ -215,8 +211,7 @@ static int files_read(struct sim_input *in)
 	return 0;
 }
 
-int sim_input_load(struct sim_input *in, const char *name, const char *const *sets,
-		   size_t set_count)
+int sim_input_load(struct sim_input *in, const char *name, const char *const *sets, size_t set_count)
 {
 	struct scenario_error e = {0};
 	size_t bytes;

@@ -19,13 +19,12 @@ static void line(FILE *f, const char *name)
 
 static void print_slowdown(FILE *f, const struct results *r)
 {
-	static const char *const names[RESULTS_FIXED_BINS] = {"<= 7 KB", "<= 120 KB", "<= 1 MB",
-							      "> 1 MB"};
+	static const char *const names[RESULTS_FIXED_BINS] = {"<= 7 KB", "<= 120 KB", "<= 1 MB", "> 1 MB"};
 	struct results_bin b[RESULTS_FIXED_BINS + 1];
 	int kinds = 0;
 
-	if (results_bins_fixed(r, UINT32_MAX, b) ||
-	    results_bin_all(r, UINT32_MAX, &b[RESULTS_FIXED_BINS]) || !b[RESULTS_FIXED_BINS].count)
+	if (results_bins_fixed(r, UINT32_MAX, b) || results_bin_all(r, UINT32_MAX, &b[RESULTS_FIXED_BINS]) ||
+	    !b[RESULTS_FIXED_BINS].count)
 		return;
 	for (int i = 0; i < RESULTS_FIXED_BINS; i++)
 		kinds += b[i].count > 0;
@@ -34,8 +33,8 @@ static void print_slowdown(FILE *f, const struct results *r)
 		if (!b[i].count || (i == RESULTS_FIXED_BINS && kinds == 1))
 			continue;
 		fprintf(f, "  %-11s %11" PRIu32 " %8.2f %8.2f %8.2f %8.2f %8.2f\n",
-			i < RESULTS_FIXED_BINS ? names[i] : "all", b[i].count, b[i].p50, b[i].p95,
-			b[i].p99, b[i].p999, b[i].max);
+			i < RESULTS_FIXED_BINS ? names[i] : "all", b[i].count, b[i].p50, b[i].p95, b[i].p99, b[i].p999,
+			b[i].max);
 	}
 }
 
@@ -49,14 +48,12 @@ static void print_collectives(FILE *f, const struct scenario *s, const struct re
 
 		line(f, i ? "" : "collective");
 		fprintf(f, "%s, round %" PRIu32 ": ",
-			c->workload < s->workload_count ? s->workload[c->workload].name : "?",
-			c->round + 1);
+			c->workload < s->workload_count ? s->workload[c->workload].name : "?", c->round + 1);
 		if (c->time_ps == RESULTS_NOT_DONE)
 			fprintf(f, "not done\n");
 		else
-			fprintf(f, "%s, algorithm %s, bus %s, %.2f %% of ideal\n",
-				time_text(c->time_ps, t), rate_text(c->algorithm_bps, a),
-				rate_text(c->bus_bps, b),
+			fprintf(f, "%s, algorithm %s, bus %s, %.2f %% of ideal\n", time_text(c->time_ps, t),
+				rate_text(c->algorithm_bps, a), rate_text(c->bus_bps, b),
 				c->time_ps ? 100.0 * (double)c->ideal_ps / (double)c->time_ps : 0);
 	}
 	if (shown < r->collective_count) {
@@ -78,15 +75,14 @@ static void print_fairness(FILE *f, const struct figures *g)
 				text_of(g, "fairness_window", a), text_of(g, "jain_flows", b),
 				text_of(g, "jain_flows_open", c));
 		else
-			fprintf(f, "the mean rates of %s flows, each over its own time",
-				text_of(g, "jain_flows", a));
-		fprintf(f, ": %s to %s (%s apart)\n", text_of(g, "rate_min", a),
-			text_of(g, "rate_max", b), text_of(g, "rate_spread", c));
+			fprintf(f, "the mean rates of %s flows, each over its own time", text_of(g, "jain_flows", a));
+		fprintf(f, ": %s to %s (%s apart)\n", text_of(g, "rate_min", a), text_of(g, "rate_max", b),
+			text_of(g, "rate_spread", c));
 	}
 	if (median) {
 		line(f, jain ? "" : "fairness");
-		fprintf(f, "Jain %.5f in the median of %s windows of %s", median->ratio,
-			text_of(g, "jain_windows", a), text_of(g, "jain_window", b));
+		fprintf(f, "Jain %.5f in the median of %s windows of %s", median->ratio, text_of(g, "jain_windows", a),
+			text_of(g, "jain_window", b));
 		fprintf(f, ", of the flows open throughout each, %s in the median\n",
 			text_of(g, "jain_window_flows", a));
 	}
@@ -103,8 +99,7 @@ static void print_drops(FILE *f, const struct results *r)
 			uint64_t packets = 0;
 
 			for (uint32_t i = 0; i < r->drop_count; i++) {
-				if ((int)r->drops[i].place == place &&
-				    (int)r->drops[i].reason == reason)
+				if ((int)r->drops[i].place == place && (int)r->drops[i].reason == reason)
 					packets += r->drops[i].packets;
 			}
 			if (packets)
@@ -127,23 +122,20 @@ static void print_flow_control(FILE *f, const struct results *r, const struct fi
 			text_of(g, "credit_waits", a), text_of(g, "credit_wait_longest", b),
 			text_of(g, "lane_buffer_max", c), r->credits.hosts_waited);
 	else if (r->pfc.pause_frames)
-		fprintf(f,
-			"%s pauses, %s resumes, %s longest, depth %" PRIu32 ", %" PRIu32
-			" hosts stopped\n",
-			text_of(g, "pause_frames", a), text_of(g, "resume_frames", b),
-			text_of(g, "pause_longest", c), r->pfc.depth_max, r->pfc.hosts_paused);
+		fprintf(f, "%s pauses, %s resumes, %s longest, depth %" PRIu32 ", %" PRIu32 " hosts stopped\n",
+			text_of(g, "pause_frames", a), text_of(g, "resume_frames", b), text_of(g, "pause_longest", c),
+			r->pfc.depth_max, r->pfc.hosts_paused);
 	else
 		fprintf(f, "no pause\n");
 }
 
-void sim_summary(FILE *f, const struct sim_input *in, const struct results *r,
-		 const struct figures *g)
+void sim_summary(FILE *f, const struct sim_input *in, const struct results *r, const struct figures *g)
 {
 	const struct scenario *s = in->scenario;
 	char a[SIM_TEXT_BYTES], b[SIM_TEXT_BYTES], c[SIM_TEXT_BYTES], settings[SETTINGS_TEXT_BYTES];
 
-	fprintf(f, "%s%s%s: seed %" PRIu64 ", %s, %s\n", s->name, s->title[0] ? ": " : "", s->title,
-		s->run.seed, transport_text(s, r), cc_text(s, r, a));
+	fprintf(f, "%s%s%s: seed %" PRIu64 ", %s, %s\n", s->name, s->title[0] ? ": " : "", s->title, s->run.seed,
+		transport_text(s, r), cc_text(s, r, a));
 	if (r->partial) {
 		line(f, "PARTIAL");
 		fprintf(f, "%s\n", r->partial_why);
@@ -163,8 +155,7 @@ void sim_summary(FILE *f, const struct sim_input *in, const struct results *r,
 	if (figure_find(g, "finish_first"))
 		fprintf(f, ": first %s,", text_of(g, "finish_first", c));
 	if (figure_find(g, "finish_median"))
-		fprintf(f, " median %s, last %s", text_of(g, "finish_median", a),
-			text_of(g, "finish_last", b));
+		fprintf(f, " median %s, last %s", text_of(g, "finish_median", a), text_of(g, "finish_last", b));
 	fputc('\n', f);
 	print_slowdown(f, r);
 	print_collectives(f, s, r);
@@ -177,14 +168,14 @@ void sim_summary(FILE *f, const struct sim_input *in, const struct results *r,
 	line(f, "queues");
 	fprintf(f, "longest %s", text_of(g, "queue_max", a));
 	if (figure_find(g, "queue_p99"))
-		fprintf(f, "; that port half of the time up to %s, 99 %% up to %s",
-			text_of(g, "queue_p50", b), text_of(g, "queue_p99", c));
+		fprintf(f, "; that port half of the time up to %s, 99 %% up to %s", text_of(g, "queue_p50", b),
+			text_of(g, "queue_p99", c));
 	fputc('\n', f);
 	print_flow_control(f, r, g);
 	print_drops(f, r);
 	line(f, "recovery");
-	fprintf(f, "%s packets sent again, %s of them for nothing",
-		text_of(g, "retransmitted_packets", a), text_of(g, "spurious_packets", b));
+	fprintf(f, "%s packets sent again, %s of them for nothing", text_of(g, "retransmitted_packets", a),
+		text_of(g, "spurious_packets", b));
 	fprintf(f, ", %s timeouts\n", text_of(g, "rtos", c));
 	if (r->trace_lost) {
 		line(f, "cc trace");
@@ -192,8 +183,8 @@ void sim_summary(FILE *f, const struct sim_input *in, const struct results *r,
 			count_text(r->trace_lost + r->trace_count, b));
 	}
 	line(f, "simulator");
-	fprintf(f, "%s simulated, %s events, %s packet-hops", time_text(r->time_ps, a),
-		count_text(r->events, b), count_text(r->packet_hops, c));
-	fprintf(f, "; %.2f s, %.2f s CPU, %s\n", (double)r->simulator.wall_ns / 1e9,
-		(double)r->simulator.cpu_ns / 1e9, bytes_text(r->simulator.memory_bytes_peak, a));
+	fprintf(f, "%s simulated, %s events, %s packet-hops", time_text(r->time_ps, a), count_text(r->events, b),
+		count_text(r->packet_hops, c));
+	fprintf(f, "; %.2f s, %.2f s CPU, %s\n", (double)r->simulator.wall_ns / 1e9, (double)r->simulator.cpu_ns / 1e9,
+		bytes_text(r->simulator.memory_bytes_peak, a));
 }

@@ -70,8 +70,7 @@ static size_t combinations(const struct sweep_options *w)
 		size_t n;
 
 		if (!equals || equals == w->sweeps[i]) {
-			complain("--sweep %s: allowed is section.key=value,value,...",
-				 w->sweeps[i]);
+			complain("--sweep %s: allowed is section.key=value,value,...", w->sweeps[i]);
 			return 0;
 		}
 		n = value_count(w->sweeps[i]);
@@ -79,7 +78,8 @@ static size_t combinations(const struct sweep_options *w)
 			const char *v;
 
 			if (value_at(w->sweeps[i], k, &v) == 0) {
-				complain("--sweep %s: value %zu is empty; allowed is section.key=value,value,...", w->sweeps[i], k + 1);
+				complain("--sweep %s: value %zu is empty; allowed is section.key=value,value,...",
+					 w->sweeps[i], k + 1);
 				return 0;
 			}
 		}
@@ -98,8 +98,8 @@ static bool is_seed(const char *set)
 }
 
 /* Run number i: its overrides, label and folder. 0 or -ENOMEM. */
-static int run_make(const struct sweep_options *w, size_t i, size_t runs, bool own_seed,
-		    uint64_t seed, struct sweep_run *run)
+static int run_make(const struct sweep_options *w, size_t i, size_t runs, bool own_seed, uint64_t seed,
+		    struct sweep_run *run)
 {
 	char label[512] = "", group[512] = "", folder[FOLDER_BYTES + 32], number[24];
 	size_t rest = i, width = (size_t)snprintf(number, sizeof(number), "%zu", runs);
@@ -119,8 +119,7 @@ static int run_make(const struct sweep_options *w, size_t i, size_t runs, bool o
 		int len = value_at(sweep, rest % n, &value);
 
 		rest /= n;
-		if (asprintf(&run->own[k], "%.*s=%.*s", (int)(strchr(sweep, '=') - sweep), sweep,
-			     len, value) < 0) {
+		if (asprintf(&run->own[k], "%.*s=%.*s", (int)(strchr(sweep, '=') - sweep), sweep, len, value) < 0) {
 			run->own[k] = NULL;
 			return -ENOMEM;
 		}
@@ -130,12 +129,10 @@ static int run_make(const struct sweep_options *w, size_t i, size_t runs, bool o
 		const char *key = key_short(run->own[k], &n), *value = strchr(run->own[k], '=') + 1;
 		size_t used = strlen(label);
 
-		snprintf(label + used, sizeof(label) - used, "%s%.*s=%s", used ? " " : "", n, key,
-			 value);
+		snprintf(label + used, sizeof(label) - used, "%s%.*s=%s", used ? " " : "", n, key, value);
 		used = strlen(group);
 		if (!is_seed(run->own[k]))
-			snprintf(group + used, sizeof(group) - used, "%s%.*s=%s", used ? " " : "",
-				 n, key, value);
+			snprintf(group + used, sizeof(group) - used, "%s%.*s=%s", used ? " " : "", n, key, value);
 		else
 			run->seed = strtoull(value, NULL, 10);
 		used = strlen(folder);
@@ -143,8 +140,7 @@ static int run_make(const struct sweep_options *w, size_t i, size_t runs, bool o
 		run->sets[run->set_count++] = run->own[run->own_count++];
 	}
 	for (char *p = folder; *p; p++) {
-		if (!strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.=_%+-",
-			    *p))
+		if (!strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.=_%+-", *p))
 			*p = '_';
 	}
 	if (own_seed) {
@@ -178,8 +174,7 @@ static int run_path(const struct sweep_options *w, const struct sweep_run *run, 
 	*path = NULL;
 	if (!w->report)
 		return 0;
-	return asprintf(path, w->sweep_count ? "%s/%s" : "%s", w->report, run->folder) < 0 ? -ENOMEM
-											   : 0;
+	return asprintf(path, w->sweep_count ? "%s/%s" : "%s", w->report, run->folder) < 0 ? -ENOMEM : 0;
 }
 
 /* Each command stands alone: any shell can run it in this folder, here or on another machine. */
@@ -223,8 +218,7 @@ static void run_child(const struct sweep_options *w, const struct sweep_run *run
 	_exit(rc);
 }
 
-static bool job_start(const struct sweep_options *w, struct sweep_run *runs, size_t run,
-		      struct job *j)
+static bool job_start(const struct sweep_options *w, struct sweep_run *runs, size_t run, struct job *j)
 {
 	j->fd = memfd_create("figures", MFD_CLOEXEC);
 	fflush(NULL);
@@ -277,8 +271,7 @@ static void runs_do(const struct sweep_options *w, struct sweep_run *runs, size_
 			busy++;
 		}
 		if (progress)
-			fprintf(stderr, "\r\033[K%zu of %zu runs done, %zu running", done, count,
-				busy);
+			fprintf(stderr, "\r\033[K%zu of %zu runs done, %zu running", done, count, busy);
 		pid = busy ? waitpid(-1, &status, 0) : 0;
 		if (pid > 0) {
 			for (unsigned i = 0; i < w->jobs; i++) {

@@ -80,8 +80,8 @@ const char *cc_text(const struct scenario *s, const struct results *r, char buf[
 {
 	if (r->cc[0])
 		return r->cc;
-	snprintf(buf, SIM_TEXT_BYTES, "%.22s%s%.19s%s", s->cc.algorithm,
-		 s->cc.preset[0] ? ", " : "", s->cc.preset, s->cc.window ? "+w" : "");
+	snprintf(buf, SIM_TEXT_BYTES, "%.22s%s%.19s%s", s->cc.algorithm, s->cc.preset[0] ? ", " : "", s->cc.preset,
+		 s->cc.window ? "+w" : "");
 	return buf;
 }
 
@@ -104,7 +104,8 @@ const char *settings_text(const struct scenario *s, const struct results *r, cha
 		snprintf(acks, sizeof(acks), r->acks_each ? "each packet" : "as the NIC does");
 	else
 		snprintf(acks, sizeof(acks), "%" PRIu64 " packets at most", s->transport.ack_every);
-	snprintf(buf, SETTINGS_TEXT_BYTES, "base RTT %s; window %s; ACKs %s; ideal alone on one path", base_rtt_text(s, rtt, r),
+	snprintf(buf, SETTINGS_TEXT_BYTES, "base RTT %s; window %s; ACKs %s; ideal alone on one path",
+		 base_rtt_text(s, rtt, r),
 		 bytes == SCENARIO_AUTO        ? "two BDP of the longest"
 		 : bytes == SCENARIO_NO_WINDOW ? "none"
 					       : bytes_text(bytes, window),

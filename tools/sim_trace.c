@@ -85,8 +85,7 @@ static void trace_rows(FILE *s, const struct results *r, const struct traced *d,
 		sum += (double)d->value(t) - (double)of_path[t->path];
 		of_path[t->path] = d->value(t);
 		if (records++ % each == 0)
-			fprintf(s, "%.9g %.6g\n", (double)t->time_ps / 1e9,
-				sum / d->unit / (d->mean ? paths : 1));
+			fprintf(s, "%.9g %.6g\n", (double)t->time_ps / 1e9, sum / d->unit / (d->mean ? paths : 1));
 	}
 }
 
@@ -119,9 +118,8 @@ static void draw_traced(FILE *f, const struct results *r, const struct traced *d
 	}
 	fprintf(s, "plot ");
 	for (unsigned k = 0; k < n; k++)
-		fprintf(s,
-			"%s$c%u using 1:2 with steps lw 1.5 lc rgb '%s' title 'flow %" PRIu32 "'",
-			k ? ", " : "", k, plot_colour(k), flows[k]);
+		fprintf(s, "%s$c%u using 1:2 with steps lw 1.5 lc rgb '%s' title 'flow %" PRIu32 "'", k ? ", " : "", k,
+			plot_colour(k), flows[k]);
 	fputc('\n', s);
 	plot_logarithmic(p);
 	page_plot(f, p);
@@ -131,13 +129,13 @@ static void draw_traced(FILE *f, const struct results *r, const struct traced *d
 void draw_trace(FILE *f, const struct results *r)
 {
 	static const struct traced drawn[] = {
-		{"Rate that congestion control allows",
-		 "Of the traced flows, at most six; all paths of one together.", "Gbit/s", 1e9,
-		 has_rate, rate_of, false},
-		{"Congestion window", "Of the traced flows, at most six; all paths of one together.", "KB", 1e3, has_window,
-		 window_of, false},
-		{"What congestion control goes by", "HPCC: utilisation; DCQCN and DCTCP: alpha. Mean of a flow's paths.", "", 1e9,
-		 has_share, signal_of, true},
+		{"Rate that congestion control allows", "Of the traced flows, at most six; all paths of one together.",
+		 "Gbit/s", 1e9, has_rate, rate_of, false},
+		{"Congestion window", "Of the traced flows, at most six; all paths of one together.", "KB", 1e3,
+		 has_window, window_of, false},
+		{"What congestion control goes by",
+		 "HPCC: utilisation; DCQCN and DCTCP: alpha. Mean of a flow's paths.", "", 1e9, has_share, signal_of,
+		 true},
 		{"What congestion control goes by", "Round trip, mean of a flow's paths.", "us", 1e3, has_time,
 		 signal_of, true},
 	};

@@ -58,9 +58,10 @@ static const struct column {
 	{"TX-BYTES", 15, {"tx_bytes"}},
 	{"RETRANSMITS", 11, {"retransmits"}},
 	{"TIMEOUTS", 8, {"timeouts"}},
-	{"DROPS", 10,
-	 {"rx_malformed", "rx_icrc_errors", "rx_no_qp", "rx_wrong_source", "rx_too_long", "rx_dropped",
-	  "io_rx_drops", "io_rx_overflow", "io_tx_drops"}},
+	{"DROPS",
+	 10,
+	 {"rx_malformed", "rx_icrc_errors", "rx_no_qp", "rx_wrong_source", "rx_too_long", "rx_dropped", "io_rx_drops",
+	  "io_rx_overflow", "io_tx_drops"}},
 	{"WC-ERRORS", 9, {"completion_errors"}},
 };
 
@@ -130,7 +131,8 @@ static void print_listeners(const struct stats_page *p)
 
 	for (uint32_t i = 0; i < listener_count(p); i++) {
 		address_text(&p->listeners[i], address);
-		printf("  listens: %s %s port %u\n", space_name(p->listeners[i].space), address, p->listeners[i].addr.port);
+		printf("  listens: %s %s port %u\n", space_name(p->listeners[i].space), address,
+		       p->listeners[i].addr.port);
 	}
 }
 
@@ -157,7 +159,8 @@ static void print_interfaces(const struct stats_page *p)
 	for (uint32_t i = 0; i < interface_count(p); i++) {
 		const struct io_interface *f = &p->interfaces.rows[i];
 
-		printf("  interface %.15s: %" PRIu64 " packets sent, %" PRIu64 " bytes\n", f->name, f->tx_packets, f->tx_bytes);
+		printf("  interface %.15s: %" PRIu64 " packets sent, %" PRIu64 " bytes\n", f->name, f->tx_packets,
+		       f->tx_bytes);
 	}
 }
 
@@ -179,8 +182,11 @@ static void print_interfaces_json(const struct stats_page *p)
 
 static const char *type_name(const struct nic_qp_report *r)
 {
-	static const char *const names[QPT_COUNT] = {
-		[QPT_RC] = "RC", [QPT_UC] = "UC", [QPT_UD] = "UD", [QPT_XRC_SEND] = "XRC_SEND", [QPT_XRC_RECV] = "XRC_RECV"};
+	static const char *const names[QPT_COUNT] = {[QPT_RC] = "RC",
+						     [QPT_UC] = "UC",
+						     [QPT_UD] = "UD",
+						     [QPT_XRC_SEND] = "XRC_SEND",
+						     [QPT_XRC_RECV] = "XRC_RECV"};
 
 	return names[r->type] ? names[r->type] : "?";
 }
@@ -189,7 +195,7 @@ static const char *state_name(const struct nic_qp_report *r)
 {
 	static const char *const names[QPS_COUNT] = {
 		[QPS_RESET] = "RESET", [QPS_INIT] = "INIT", [QPS_RTR] = "RTR", [QPS_RTS] = "RTS",
-		[QPS_SQD] = "SQD", [QPS_SQE] = "SQE", [QPS_ERR] = "ERR"};
+		[QPS_SQD] = "SQD",     [QPS_SQE] = "SQE",   [QPS_ERR] = "ERR"};
 
 	return names[r->state];
 }
@@ -291,7 +297,8 @@ static void print_json(const struct stats_page *p, const struct nic_qp_report *r
 	printf("%s{\"pid\": %d, \"command\": ", first ? "" : ", ", p->pid);
 	json_string(stdout, comm);
 	printf(", \"device\": \"%s\", \"slot\": %u, \"udp_port\": %u, \"veroce_port\": %u, \"seconds\": %.3f, "
-	       "\"counters\": {", device, p->slot, p->port, p->veroce_port, age_s(p));
+	       "\"counters\": {",
+	       device, p->slot, p->port, p->veroce_port, age_s(p));
 	for (size_t i = 0; i < count; i++)
 		printf("%s\"%s\": %" PRIu64, i ? ", " : "", f[i].name, stats_value(p, &f[i]));
 	printf("}");
@@ -322,8 +329,10 @@ static void tell_others(const struct group_id *ids, size_t n)
 		for (size_t k = 0; k < i && !told; k++)
 			told = ids[k].uid == ids[i].uid;
 		if (!told)
-			fprintf(stderr, "verbena: user %u has programs here too; only that user may read their "
-					"counters\n", (unsigned)ids[i].uid);
+			fprintf(stderr,
+				"verbena: user %u has programs here too; only that user may read their "
+				"counters\n",
+				(unsigned)ids[i].uid);
 	}
 }
 
@@ -441,23 +450,15 @@ int cmd_stat(int argc, char **argv)
 
 	while ((opt = getopt_long(argc, argv, "ajw:h", options, NULL)) != -1) {
 		switch (opt) {
-		case 'a':
-			r.all = true;
-			break;
-		case 'j':
-			r.json = true;
-			break;
+		case 'a': r.all = true; break;
+		case 'j': r.json = true; break;
 		case 'w':
 			watch_s = strtod(optarg, &end);
 			if (end == optarg || *end || !(watch_s >= 0.01 && watch_s <= 86400))
-				return complain("--watch %s: allowed are seconds from 0.01 to 86400",
-						optarg);
+				return complain("--watch %s: allowed are seconds from 0.01 to 86400", optarg);
 			break;
-		case 'h':
-			fputs(usage, stdout);
-			return EXIT_SUCCESS;
-		default:
-			return usage_error("stat");
+		case 'h': fputs(usage, stdout); return EXIT_SUCCESS;
+		default: return usage_error("stat");
 		}
 	}
 	for (; optind < argc; optind++) {
@@ -472,10 +473,10 @@ int cmd_stat(int argc, char **argv)
 	if (config_load(&c, why, sizeof(why)))
 		return complain("%s", why);
 	for (;;) {
-		rc = show(&r, c.transport.protocol == PROTOCOL_ROCEV1 ? config_rocev1_port(&c) : c.transport.rocev2.port);
+		rc = show(&r,
+			  c.transport.protocol == PROTOCOL_ROCEV1 ? config_rocev1_port(&c) : c.transport.rocev2.port);
 		if (!watch_s || rc || ferror(stdout))
 			return rc;
-		nanosleep(&(struct timespec){(time_t)watch_s,
-					     (long)((watch_s - (double)(time_t)watch_s) * 1e9)}, NULL);
+		nanosleep(&(struct timespec){(time_t)watch_s, (long)((watch_s - (double)(time_t)watch_s) * 1e9)}, NULL);
 	}
 }

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The directory's name contains a hash of its content, as it was at first. The directory is rendered beside its place and
- * renamed into it, so no process sees half of it; if one with the right owner and content exists
- * already, it is used. Before that, unused directories of ours are removed, which killed processes
- * have left.
+ * The directory's name contains a hash of its content, as it was at first. The directory is rendered beside its place
+ * and renamed into it, so no process sees half of it; if one with the right owner and content exists already, it is
+ * used. Before that, unused directories of ours are removed, which killed processes have left.
  */
 #include "tool.h"
 #include "sysfs_dir.h"
@@ -78,8 +77,7 @@ static bool is_private(const char *dir)
 {
 	struct stat st;
 
-	return !lstat(dir, &st) && S_ISDIR(st.st_mode) && st.st_uid == geteuid() &&
-	       (st.st_mode & 077) == 0;
+	return !lstat(dir, &st) && S_ISDIR(st.st_mode) && st.st_uid == geteuid() && (st.st_mode & 077) == 0;
 }
 
 /* Places for private directories, the best first. */
@@ -103,8 +101,7 @@ static void clean(const char *place)
 	struct dirent *e;
 
 	while (d && (e = readdir(d))) {
-		if (strncmp(e->d_name, prefix, (size_t)len) ||
-		    (e->d_name[len] != '-' && e->d_name[len] != '.'))
+		if (strncmp(e->d_name, prefix, (size_t)len) || (e->d_name[len] != '-' && e->d_name[len] != '.'))
 			continue;
 		snprintf(path, sizeof(path), "%s/%s", place, e->d_name);
 		if (is_private(path))
@@ -117,9 +114,13 @@ static void clean(const char *place)
 int sysfs_render(const char *dir, const struct gid_table *t, const struct sysfs_devices *devices)
 {
 	struct tree_gid gids[NIC_GIDS_MAX];
-	struct tree_facts facts = {
-		.guid = hostid_guid(), .device_count = devices->count,
-		.iwarp = devices->iwarp, .rocev1 = devices->rocev1, .port = t->port, .gids = gids, .gid_count = t->count};
+	struct tree_facts facts = {.guid = hostid_guid(),
+				   .device_count = devices->count,
+				   .iwarp = devices->iwarp,
+				   .rocev1 = devices->rocev1,
+				   .port = t->port,
+				   .gids = gids,
+				   .gid_count = t->count};
 
 	memset(gids, 0, sizeof(gids));
 	for (uint32_t i = 0; i < t->count; i++) {
@@ -136,7 +137,8 @@ struct fresh {
 };
 
 /* Renders into a directory of a name of its own. 0, or a negative errno with nothing left behind. */
-static int fresh_make(struct fresh *f, const struct gid_table *t, const struct sysfs_devices *devices, const char *place)
+static int fresh_make(struct fresh *f, const struct gid_table *t, const struct sysfs_devices *devices,
+		      const char *place)
 {
 	int rc = -ENOENT;
 
@@ -166,8 +168,8 @@ static void fresh_drop(struct fresh *f)
 }
 
 /*
- * Renames it to the name with its hash, or takes the directory that has this name if it has that content still: programs that use
- * it keep it true. Returns the descriptor to keep.
+ * Renames it to the name with its hash, or takes the directory that has this name if it has that content still:
+ * programs that use it keep it true. Returns the descriptor to keep.
  */
 static int settle(struct fresh *f, const char *place, char *path, size_t path_bytes)
 {
@@ -212,8 +214,7 @@ int sysfs_dir_get(const struct gid_table *t, const struct sysfs_devices *devices
 		if (!rc)
 			return settle(&f, found[i], path, path_bytes);
 		if (len < why_bytes)
-			len += (size_t)snprintf(why + len, why_bytes - len, " %s: %s;", found[i],
-						strerror(-rc));
+			len += (size_t)snprintf(why + len, why_bytes - len, " %s: %s;", found[i], strerror(-rc));
 	}
 	if (len < why_bytes)
 		snprintf(why + len, why_bytes - len,

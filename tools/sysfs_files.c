@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The kernel's tree as files, in a directory that the user names. Once a second the addresses and the running programs' counters
- * are looked at. What changes is written beside its place and renamed, so that no reader sees half of it.
+ * The kernel's tree as files, in a directory that the user names. Once a second the addresses and the running programs'
+ * counters are looked at. What changes is written beside its place and renamed, so that no reader sees half of it.
  *
  * A port's counters never go back, while those of a program go with it: what it counted stays in the sums here.
  */
@@ -44,7 +44,8 @@ static const struct {
 	{"counters/port_rcv_packets", {offsetof(struct stats_page, nic.rx_packets)}, 1},
 	{"counters/port_xmit_packets", {offsetof(struct stats_page, nic.tx_packets)}, 1},
 	{"counters/port_rcv_errors",
-	 {offsetof(struct stats_page, nic.rx_malformed), offsetof(struct stats_page, nic.rx_icrc_errors)}, 1},
+	 {offsetof(struct stats_page, nic.rx_malformed), offsetof(struct stats_page, nic.rx_icrc_errors)},
+	 1},
 	{"counters/port_xmit_discards", {offsetof(struct stats_page, io.tx_drops)}, 1},
 	{"hw_counters/duplicate_request", {offsetof(struct stats_page, nic.rx_duplicates)}, 1},
 	{"hw_counters/out_of_sequence", {offsetof(struct stats_page, nic.rx_out_of_sequence)}, 1},
@@ -89,7 +90,8 @@ static struct program *program_find(struct keeper *k, const struct stats_page *p
 	struct program *more;
 
 	for (size_t i = 0; i < k->program_count; i++)
-		if (k->programs[i].pid == p->pid && k->programs[i].started_ns == p->started_ns && k->programs[i].device == p->device)
+		if (k->programs[i].pid == p->pid && k->programs[i].started_ns == p->started_ns &&
+		    k->programs[i].device == p->device)
 			return &k->programs[i];
 	more = realloc(k->programs, (k->program_count + 1) * sizeof(*more));
 	if (!more)
@@ -192,7 +194,8 @@ static int counters_write(const struct keeper *k, const char *below)
 	for (unsigned d = 0; d < k->config->devices; d++) {
 		device_name(name, k->config->iwarp, d);
 		for (size_t i = 0; i < COUNTERS && !err; i++) {
-			snprintf(path, sizeof(path), "%s/%s/class/infiniband/%s/ports/1/%s", k->dir, below, name, counters[i].file);
+			snprintf(path, sizeof(path), "%s/%s/class/infiniband/%s/ports/1/%s", k->dir, below, name,
+				 counters[i].file);
 			err = number_write(k, path, k->sums[d][i] / counters[i].unit);
 		}
 	}
@@ -311,7 +314,9 @@ int sysfs_files_keep(const char *dir, const struct config *c)
 		free(k);
 		free(next);
 		return complain("devices: %s: %s", dir,
-				rc == -ENOTEMPTY ? "the directory is not empty" : rc == -EBUSY ? "another process keeps it" : strerror(-rc));
+				rc == -ENOTEMPTY ? "the directory is not empty"
+				: rc == -EBUSY   ? "another process keeps it"
+						 : strerror(-rc));
 	}
 	k->dir = dir;
 	k->config = c;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* `verbena devices --sysfs`: the devices' files for programs that make their own system calls, until a signal ends it. */
+/* `verbena devices --sysfs`: the devices' files for programs that make their own system calls, until a signal ends it.
+ */
 #ifndef TOOLS_SYSFS_FILES_H
 #define TOOLS_SYSFS_FILES_H
 

@@ -7,7 +7,7 @@
 #include <stdio.h>
 
 enum {
-	EXIT_OURS = 125,        /* verbena itself failed, as with env(1) and timeout(1) */
+	EXIT_OURS = 125, /* verbena itself failed, as with env(1) and timeout(1) */
 	EXIT_NOT_EXECUTABLE = 126,
 	EXIT_NOT_FOUND = 127,
 	ADDRESS_BYTES = 48

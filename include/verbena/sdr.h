@@ -58,8 +58,8 @@ VERBENA_SDR_API void verbena_sdr_context_attr_init(struct verbena_sdr_context_at
 /* Opens a device by its name; NULL: the first there is. attr is borrowed; NULL: the defaults. NULL
  * and errno: ENODEV: no such device; EINVAL: an attribute is out of bounds; or what a verb failed
  * with. */
-VERBENA_SDR_API struct verbena_sdr_context *
-verbena_sdr_context_create(const char *device, const struct verbena_sdr_context_attr *attr);
+VERBENA_SDR_API struct verbena_sdr_context *verbena_sdr_context_create(const char *device,
+								       const struct verbena_sdr_context_attr *attr);
 /* ERROR with EBUSY while it has queue pairs or memory regions. */
 VERBENA_SDR_API int verbena_sdr_context_destroy(struct verbena_sdr_context *);
 /* Without workers this does their work: takes what has come, sends what can be sent. How many
@@ -114,8 +114,8 @@ VERBENA_SDR_API void verbena_sdr_qp_attr_init(struct verbena_sdr_qp_attr *);
 
 /* attr is borrowed. NULL and errno: EINVAL: attributes that are out of bounds or do not go
  * together, or an MTU beyond the port's; ENOSPC: max_qps there are; or what a verb failed with. */
-VERBENA_SDR_API struct verbena_sdr_qp *
-verbena_sdr_qp_create(struct verbena_sdr_context *, const struct verbena_sdr_qp_attr *attr);
+VERBENA_SDR_API struct verbena_sdr_qp *verbena_sdr_qp_create(struct verbena_sdr_context *,
+							     const struct verbena_sdr_qp_attr *attr);
 /* Its handles are invalid from here on, and buffers belong to the user again when it returns. */
 VERBENA_SDR_API int verbena_sdr_qp_destroy(struct verbena_sdr_qp *);
 
@@ -134,8 +134,8 @@ VERBENA_SDR_API int verbena_sdr_qp_connect(struct verbena_sdr_qp *, const void *
 
 /* Registers memory for sends, and with VERBENA_SDR_REMOTE_WRITE for receives too. It stays the
  * user's, and stays mapped until verbena_sdr_mr_dereg(). NULL and errno. */
-VERBENA_SDR_API struct verbena_sdr_mr *verbena_sdr_mr_reg(struct verbena_sdr_context *, void *addr,
-							  size_t length, uint32_t flags);
+VERBENA_SDR_API struct verbena_sdr_mr *verbena_sdr_mr_reg(struct verbena_sdr_context *, void *addr, size_t length,
+							  uint32_t flags);
 /* ERROR with EBUSY while a posted receive lies in it. A send from it that is not done breaks its
  * connection. */
 VERBENA_SDR_API int verbena_sdr_mr_dereg(struct verbena_sdr_mr *);
@@ -160,21 +160,19 @@ struct verbena_sdr_recv_attr {
 /* Posts a buffer, which is the device's until verbena_sdr_recv_complete(). RETRY: as many as
  * allowed are outstanding, or too many of them are not yet known to the peer. ERROR: EINVAL: length, range or key;
  * ENOTCONN; EOPNOTSUPP: not a receiving end. */
-VERBENA_SDR_API int verbena_sdr_recv_post(struct verbena_sdr_qp *,
-					  const struct verbena_sdr_recv_attr *,
+VERBENA_SDR_API int verbena_sdr_recv_post(struct verbena_sdr_qp *, const struct verbena_sdr_recv_attr *,
 					  struct verbena_sdr_recv *);
 /* The bitmap: chunk i is bit i % 8 of byte i / 8, and bits beyond the last chunk are 0. A bit that
  * is set stays set, and whoever reads it with acquire, as verbena_sdr_chunk_arrived() does, sees
  * every byte of the chunk. The pointer may be read without further calls until
  * verbena_sdr_recv_complete(). A send shorter than the buffer never sets the bits behind its end.
  */
-VERBENA_SDR_API int verbena_sdr_recv_bitmap_get(const struct verbena_sdr_recv *,
-						const uint8_t **bitmap, size_t *bytes);
+VERBENA_SDR_API int verbena_sdr_recv_bitmap_get(const struct verbena_sdr_recv *, const uint8_t **bitmap, size_t *bytes);
 /* The sender's immediate; RETRY until all of it has come. A sender that gave none reads as 0. */
 VERBENA_SDR_API int verbena_sdr_recv_imm_get(const struct verbena_sdr_recv *, uint32_t *imm);
 /* The packets of a chunk that have come: bit j is packet j. */
-VERBENA_SDR_API int verbena_sdr_recv_bitmap_chunk_expand(const struct verbena_sdr_recv *,
-							 uint32_t chunk, uint64_t *mask);
+VERBENA_SDR_API int verbena_sdr_recv_bitmap_chunk_expand(const struct verbena_sdr_recv *, uint32_t chunk,
+							 uint64_t *mask);
 /* Ends the receive, whole or not: when it returns, nothing writes into the buffer any more, and the
  * bitmap is gone. Once for each receive that was posted. */
 VERBENA_SDR_API int verbena_sdr_recv_complete(const struct verbena_sdr_recv *);
@@ -210,8 +208,7 @@ VERBENA_SDR_API int verbena_sdr_send_post(struct verbena_sdr_qp *, const struct 
  * above sends again what was lost. Blocks are sent in the order in which they are handed over. */
 VERBENA_SDR_API int verbena_sdr_send_stream_start(struct verbena_sdr_qp *, const uint32_t *imm,
 						  struct verbena_sdr_send *);
-VERBENA_SDR_API int verbena_sdr_send_stream_continue(const struct verbena_sdr_send *,
-						     const struct verbena_sdr_block *);
+VERBENA_SDR_API int verbena_sdr_send_stream_continue(const struct verbena_sdr_send *, const struct verbena_sdr_block *);
 VERBENA_SDR_API int verbena_sdr_send_stream_end(const struct verbena_sdr_send *);
 /* Whether the send has ended and all of it has left the device, so that its memory may be used for
  * something else; that says nothing of its arrival. Once it is done the handle is invalid. ERROR
@@ -244,8 +241,7 @@ VERBENA_SDR_API void verbena_sdr_sr_attr_init(struct verbena_sdr_sr_attr *);
  * defaults. As verbena_sdr_send_post() otherwise. Between here and the end of it
  * verbena_sdr_progress() must be called, if the context has no workers. */
 VERBENA_SDR_API int verbena_sdr_sr_send(struct verbena_sdr_qp *, const struct verbena_sdr_block *,
-					const struct verbena_sdr_sr_attr *attr,
-					struct verbena_sdr_send *);
+					const struct verbena_sdr_sr_attr *attr, struct verbena_sdr_send *);
 /* Whether the peer has all of it, and its memory may be used for something else. Once it is, or has
  * failed, the handle is invalid. ERROR: ETIMEDOUT: the message's time is over, or a chunk was sent
  * too often; ECONNABORTED: the peer has completed the receive before it was whole; EIO: the
@@ -254,8 +250,7 @@ VERBENA_SDR_API int verbena_sdr_sr_poll(const struct verbena_sdr_send *, bool *d
 
 /* From here on a posted receive is acknowledged, until it is completed; also before the
  * connection's other end sends. */
-VERBENA_SDR_API int verbena_sdr_sr_recv(const struct verbena_sdr_recv *,
-					const struct verbena_sdr_sr_attr *attr);
+VERBENA_SDR_API int verbena_sdr_sr_recv(const struct verbena_sdr_recv *, const struct verbena_sdr_sr_attr *attr);
 /* Whether it is whole. ERROR with ECONNABORTED: the sender has given up. */
 VERBENA_SDR_API int verbena_sdr_sr_recv_poll(const struct verbena_sdr_recv *, bool *done);
 
@@ -287,8 +282,8 @@ struct verbena_sdr_ec_attr {
 	size_t uncoded; /* bytes at the beginning whose groups have no parity sent unasked */
 	bool chunks;    /* chunks are coded, not packets */
 	enum verbena_sdr_fallback fallback;
-	bool end_marker; /* the receiver is told that all was sent. Default: it is */
-	bool nack;       /* with VERBENA_SDR_FALLBACK_SR: as verbena_sdr_sr_attr's */
+	bool end_marker;                     /* the receiver is told that all was sent. Default: it is */
+	bool nack;                           /* with VERBENA_SDR_FALLBACK_SR: as verbena_sdr_sr_attr's */
 	uint64_t rtt_ns, rto_ns, timeout_ns; /* as verbena_sdr_sr_attr's */
 	uint32_t tries_max;                  /* of a group, likewise */
 	double loss;                         /* that is reckoned with: 0 to 0.5. Default 0.01 */
@@ -305,24 +300,20 @@ struct verbena_sdr_link {
 
 /* Chooses a code for a message of so many bytes, behind which `behind` more bytes will be sent, and
  * says in a constant sentence why. ERROR: EINVAL. */
-VERBENA_SDR_API int verbena_sdr_ec_choose(const struct verbena_sdr_qp *,
-					  const struct verbena_sdr_link *, size_t bytes,
-					  uint64_t behind, struct verbena_sdr_ec_attr *,
-					  const char **reason);
+VERBENA_SDR_API int verbena_sdr_ec_choose(const struct verbena_sdr_qp *, const struct verbena_sdr_link *, size_t bytes,
+					  uint64_t behind, struct verbena_sdr_ec_attr *, const char **reason);
 
 /* Sends a block that fills the receive it meets, which verbena_sdr_ec_recv_post() has posted. As
  * verbena_sdr_sr_send() otherwise, but that it takes two numbers: the handle's, and the next for the
  * parities. ERROR: EOPNOTSUPP: over VERBENA_SDR_RC, or only one receive can be outstanding. */
 VERBENA_SDR_API int verbena_sdr_ec_send(struct verbena_sdr_qp *, const struct verbena_sdr_block *,
-					const struct verbena_sdr_ec_attr *attr,
-					struct verbena_sdr_send *);
+					const struct verbena_sdr_ec_attr *attr, struct verbena_sdr_send *);
 /* As verbena_sdr_sr_poll(). */
 VERBENA_SDR_API int verbena_sdr_ec_poll(const struct verbena_sdr_send *, bool *done);
 
 /* Posts a buffer for a coded message, and memory of the library for its parities: two receives. As
  * verbena_sdr_recv_post() otherwise; verbena_sdr_recv_complete() ends both. */
-VERBENA_SDR_API int verbena_sdr_ec_recv_post(struct verbena_sdr_qp *,
-					     const struct verbena_sdr_recv_attr *,
+VERBENA_SDR_API int verbena_sdr_ec_recv_post(struct verbena_sdr_qp *, const struct verbena_sdr_recv_attr *,
 					     struct verbena_sdr_recv *);
 /* Whether it is whole. The call that finds it so computes what was lost, which takes as long as it
  * takes, and revokes the key before. ERROR: ECONNABORTED: the sender has given up; ENOMEM: nothing
@@ -347,12 +338,10 @@ VERBENA_SDR_API void verbena_sdr_tail_attr_init(struct verbena_sdr_tail_attr *);
 /* As verbena_sdr_ec_send() and its kin: two numbers a message, and the receiver posts memory for
  * parities with it. Both ends know the round trip; 0: less than 20 ms. */
 VERBENA_SDR_API int verbena_sdr_tail_send(struct verbena_sdr_qp *, const struct verbena_sdr_block *,
-					  const struct verbena_sdr_tail_attr *attr,
-					  struct verbena_sdr_send *);
+					  const struct verbena_sdr_tail_attr *attr, struct verbena_sdr_send *);
 VERBENA_SDR_API int verbena_sdr_tail_poll(const struct verbena_sdr_send *, bool *done);
-VERBENA_SDR_API int verbena_sdr_tail_recv_post(struct verbena_sdr_qp *,
-					       const struct verbena_sdr_recv_attr *, uint64_t rtt_ns,
-					       struct verbena_sdr_recv *);
+VERBENA_SDR_API int verbena_sdr_tail_recv_post(struct verbena_sdr_qp *, const struct verbena_sdr_recv_attr *,
+					       uint64_t rtt_ns, struct verbena_sdr_recv *);
 VERBENA_SDR_API int verbena_sdr_tail_recv_poll(const struct verbena_sdr_recv *, bool *done);
 /* The loss of packets that the next message reckons with: estimated upwards from what the peer has
  * said of those before. */
@@ -363,8 +352,7 @@ VERBENA_SDR_API int verbena_sdr_tail_loss_get(struct verbena_sdr_qp *, double *l
 /* Sends a PING, which the peer answers when it looks. RETRY: there is no room. ERROR: ENOTCONN. */
 VERBENA_SDR_API int verbena_sdr_ping(struct verbena_sdr_qp *);
 /* The shortest round trip that was measured, and a mean that fades. RETRY: none was. */
-VERBENA_SDR_API int verbena_sdr_rtt_get(struct verbena_sdr_qp *, uint64_t *least_ns,
-					uint64_t *mean_ns);
+VERBENA_SDR_API int verbena_sdr_rtt_get(struct verbena_sdr_qp *, uint64_t *least_ns, uint64_t *mean_ns);
 
 /* ---- counters */
 
@@ -389,8 +377,7 @@ struct verbena_sdr_stats {
 };
 
 /* Of a queue pair, since it was made. */
-VERBENA_SDR_API int verbena_sdr_qp_stats_get(const struct verbena_sdr_qp *,
-					     struct verbena_sdr_stats *);
+VERBENA_SDR_API int verbena_sdr_qp_stats_get(const struct verbena_sdr_qp *, struct verbena_sdr_stats *);
 
 #ifdef __cplusplus
 }

@@ -14,9 +14,8 @@
 #include <stdint.h>
 
 struct bitring {
-	uint64_t *
-		words; /* (mask + 1) / 64 of them; bit i of the ring is bit i % 64 of word i / 64 */
-	uint32_t mask; /* bits - 1; bits is a power of two >= 64 */
+	uint64_t *words; /* (mask + 1) / 64 of them; bit i of the ring is bit i % 64 of word i / 64 */
+	uint32_t mask;   /* bits - 1; bits is a power of two >= 64 */
 };
 
 static inline bool bitring_test(const struct bitring *r, uint32_t pos)

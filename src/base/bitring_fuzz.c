@@ -80,14 +80,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 				bit[(pos + i) & r.mask] = 0;
 			break;
 		case 4:
-		case 5:
-			must(bitring_next_set(&r, pos, n) == model_next(bit, r.mask, pos, n, 1));
-			break;
-		case 6:
-			must_get128(&r, bit, pos, n);
-			break;
-		default:
-			base = pos;
+		case 5: must(bitring_next_set(&r, pos, n) == model_next(bit, r.mask, pos, n, 1)); break;
+		case 6: must_get128(&r, bit, pos, n); break;
+		default: base = pos;
 		}
 	}
 	for (uint32_t i = 0; i < bits; i++)

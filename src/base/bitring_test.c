@@ -173,9 +173,7 @@ static void ring_agrees_with_a_naive_model(void **state)
 				for (uint32_t i = 0; i < n; i++)
 					bit[(pos + i) & mask] = 0;
 				break;
-			case 2:
-				head += (uint32_t)prng_below(&r, 3);
-				break;
+			case 2: head += (uint32_t)prng_below(&r, 3); break;
 			default:
 				n = (uint32_t)prng_below(&r, 20);
 				set_range(&f.ring, pos, n);
@@ -185,8 +183,7 @@ static void ring_agrees_with_a_naive_model(void **state)
 			pos = head + (uint32_t)prng_below(&r, bits);
 			n = (uint32_t)prng_below(&r, bits + 70);
 			assert_int_equal(bitring_test(&f.ring, pos), bit[pos & mask]);
-			assert_int_equal(bitring_next_set(&f.ring, pos, n),
-					 model_next(bit, mask, pos, n, 1));
+			assert_int_equal(bitring_next_set(&f.ring, pos, n), model_next(bit, mask, pos, n, 1));
 			bitring_get128(&f.ring, pos, out, n);
 			for (uint32_t i = 0; i < 128; i++) {
 				int want = i < n && bit[(pos + i) & mask];

@@ -15,9 +15,8 @@ static void a_hop_survives_in_the_units_of_its_fields(void **state)
 {
 	static const struct {
 		uint64_t rate_bps, m;
-	} ports[] = {{GBPS, 1},        {10 * GBPS, 1},   {25 * GBPS, 1},  {40 * GBPS, 1},
-		     {50 * GBPS, 2},   {100 * GBPS, 4},  {200 * GBPS, 8}, {400 * GBPS, 16},
-		     {800 * GBPS, 32}, {1600 * GBPS, 64}};
+	} ports[] = {{GBPS, 1},       {10 * GBPS, 1},  {25 * GBPS, 1},   {40 * GBPS, 1},   {50 * GBPS, 2},
+		     {100 * GBPS, 4}, {200 * GBPS, 8}, {400 * GBPS, 16}, {800 * GBPS, 32}, {1600 * GBPS, 64}};
 
 	for (size_t i = 0; i < sizeof(ports) / sizeof(ports[0]); i++) {
 		struct int_hop h = {.rate_bps = ports[i].rate_bps,
@@ -105,8 +104,7 @@ static void a_stack_takes_eight_hops_and_tells_paths_apart(void **state)
 
 static void bytes_are_those_of_the_header_and_no_more_hops_than_it_says(void **state)
 {
-	struct int_hop h = {
-		.rate_bps = 25 * GBPS, .ts_ns = 0xabcdef, .tx_bytes = 128, .qlen_bytes = 160};
+	struct int_hop h = {.rate_bps = 25 * GBPS, .ts_ns = 0xabcdef, .tx_bytes = 128, .qlen_bytes = 160};
 	uint8_t buf[INT_LEN_MAX];
 	struct int_stack s, got;
 

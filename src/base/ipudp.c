@@ -91,7 +91,7 @@ size_t ipudp_encode(uint8_t *buf, const struct flow *f, uint16_t ip_id, uint32_t
 }
 
 uint16_t ipudp_transport_checksum(const uint8_t *ip, const uint8_t *head, uint32_t head_len, const uint8_t *payload,
-			       uint32_t payload_len)
+				  uint32_t payload_len)
 {
 	bool ipv4 = ip[0] >> 4 == 4;
 	/* The pseudo-header: both addresses, which are adjacent; protocol; length. */

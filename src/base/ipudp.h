@@ -28,11 +28,11 @@ bool flow_is_ipv4(const struct flow *f);
 /* The header of IP alone, before `len` bytes of that protocol: 20 or 40 bytes, as ipudp_encode() writes them. */
 size_t ipudp_ip_encode(uint8_t *buf, const struct flow *f, uint16_t ip_id, uint8_t protocol, uint32_t len);
 /*
- * The checksum of TCP or UDP (RFC 9293 3.1, RFC 768) behind that header: over the pseudo-header, the `head_len` bytes of the
- * protocol's header, an even number, in which the checksum is 0, and the payload.
+ * The checksum of TCP or UDP (RFC 9293 3.1, RFC 768) behind that header: over the pseudo-header, the `head_len` bytes
+ * of the protocol's header, an even number, in which the checksum is 0, and the payload.
  */
 uint16_t ipudp_transport_checksum(const uint8_t *ip, const uint8_t *head, uint32_t head_len, const uint8_t *payload,
-			       uint32_t payload_len);
+				  uint32_t payload_len);
 
 /*
  * Writes an IPv4 header (RFC 791: no options, DF set, checksum valid) and a UDP header, or an IPv6

@@ -21,15 +21,15 @@ struct flow {
 	uint8_t dst[16];
 	/* IPv6 flow label, 20 bits; on receive 0 where the back end cannot know. Of a stream's packet: its stream. */
 	uint32_t flow_label;
-	uint32_t ifindex;    /* interface of a link-local address; 0: any */
-	uint16_t sport;      /* UDP ports, host order; RoCEv1 has none: 0 */
+	uint32_t ifindex; /* interface of a link-local address; 0: any */
+	uint16_t sport;   /* UDP ports, host order; RoCEv1 has none: 0 */
 	uint16_t dport;
 	uint8_t tos; /* IPv4 TOS or IPv6 traffic class: DSCP and ECN; RoCEv1: the GRH's TClass, which has no ECN */
 	uint8_t ttl; /* IPv4 TTL or IPv6 hop limit */
 	uint8_t sl;  /* service level, 0 .. 15: PFC's class; 0 on receipt from a socket */
 	/*
-	 * On receipt: 1 + the slot of the process of this host through whose memory it came; 0: it came from a network. On
-	 * output: FLOW_OFF_HOST, or 0.
+	 * On receipt: 1 + the slot of the process of this host through whose memory it came; 0: it came from a network.
+	 * On output: FLOW_OFF_HOST, or 0.
 	 */
 	uint8_t neighbour;
 };
@@ -66,7 +66,7 @@ struct pkt {
 	union {
 		uint16_t ip_id;
 		uint16_t segment_bytes; /* PKT_OPEN, on input: the largest TCP segment now */
-		uint16_t copied;        /* PKT_BACK: 1: they were copied all the same, so nothing is gained by lending more */
+		uint16_t copied; /* PKT_BACK: 1: they were copied all the same, so nothing is gained by lending more */
 	};
 	union {
 		uint16_t train;
@@ -80,11 +80,11 @@ struct pkt {
 	 */
 	const struct int_stack *int_stack;
 	/*
-	 * Output, to a process of this host that can read this one's memory: bytes far_at .. far_at + far_bytes - 1 are not in
-	 * the packet. In their place is a struct pkt_far. 0: all are there.
-	 * Input: these bytes, all of the payload, are not in the packet, but where nic_place() said that they belong, and a
-	 * struct pkt_far says so. 0: all are in the packet.
-	 * Input, of a stream: so many bytes before those of the packet lie where nic_stream_place() said that they belong.
+	 * Output, to a process of this host that can read this one's memory: bytes far_at .. far_at + far_bytes - 1 are
+	 * not in the packet. In their place is a struct pkt_far. 0: all are there. Input: these bytes, all of the
+	 * payload, are not in the packet, but where nic_place() said that they belong, and a struct pkt_far says so. 0:
+	 * all are in the packet. Input, of a stream: so many bytes before those of the packet lie where
+	 * nic_stream_place() said that they belong.
 	 */
 	uint16_t far_at, far_bytes;
 	/* Input: how long it had been at this host before it was read. 0: not known. */
@@ -93,7 +93,8 @@ struct pkt {
 
 struct pkt_far {
 	const void *from; /* where they are */
-	/* The nic's count of revocations (nic_set_revoked()) then; when it is another, they must not be taken any more. */
+	/* The nic's count of revocations (nic_set_revoked()) then; when it is another, they must not be taken any more.
+	 */
 	uint64_t revocations;
 };
 
@@ -109,20 +110,20 @@ enum pkt_kind {
 	PKT_ROOM, /* input: `len` more bytes may be sent */
 	PKT_FIN,  /* the sender has sent all: no more bytes come behind it in this direction */
 	/*
-	 * The stream is gone; input: `len` is the errno that says why, 0: it was connected before, and nothing of it is lent any more. One
-	 * on output is answered by one on input if a piece was lent then.
+	 * The stream is gone; input: `len` is the errno that says why, 0: it was connected before, and nothing of it is
+	 * lent any more. One on output is answered by one on input if a piece was lent then.
 	 */
 	PKT_RESET,
 	/*
-	 * Output: bytes as of PKT_BYTES, *lent*: they are read where they are, and must stay as they are, until they are back. More bytes
-	 * of the stream follow in the same burst.
+	 * Output: bytes as of PKT_BYTES, *lent*: they are read where they are, and must stay as they are, until they
+	 * are back. More bytes of the stream follow in the same burst.
 	 */
 	PKT_LENT,
 	PKT_BACK /* input: the `len` oldest pieces that were lent are not needed any more */
 };
 
 enum {
-	PKT_TRAIN_MAX = 64,         /* segments the kernel takes in one UDP_SEGMENT call, all releases */
+	PKT_TRAIN_MAX = 64, /* segments the kernel takes in one UDP_SEGMENT call, all releases */
 	/*
 	 * The longest train that no interface takes apart: Linux passes a datagram on whole if it has
 	 * less than 65,536 bytes with 14 of Ethernet, 4 of a VLAN tag, 40 of IPv6 and 8 of UDP.

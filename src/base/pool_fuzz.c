@@ -44,7 +44,7 @@ struct budget {
 struct model {
 	struct slot slots[SLOTS];
 	size_t lent_bytes;
-	size_t count[POOL_CLASSES];    /* of each class, lent now */
+	size_t count[POOL_CLASSES]; /* of each class, lent now */
 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

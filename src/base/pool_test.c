@@ -153,9 +153,7 @@ static void a_peak_of_small_pieces_is_given_back(void **state)
 		assert_true(peak >= (size_t)N * 4096);
 		assert_true(peak <= (size_t)N * 4096 + SLABS * 128);
 		for (int i = 0; i < N; i++) {
-			int k = order == 0   ? i
-				: order == 1 ? N - 1 - i
-					     : i % SLABS * A_SLAB + i / SLABS;
+			int k = order == 0 ? i : order == 1 ? N - 1 - i : i % SLABS * A_SLAB + i / SLABS;
 
 			pool_put(&p, piece[k], 4096);
 		}

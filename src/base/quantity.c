@@ -16,18 +16,17 @@ enum { EXPONENT_MAX = 600 };
 static const wide mantissa_full = (wide)1 << 76; /* one digit more makes less than 2^80; shifts need 41 bits more */
 
 const struct quantity_unit quantity_rates[] = {
-	{"bps", 1, 0, 0},    {"kbps", 1, 3, 0},   {"Mbps", 1, 6, 0},   {"Gbps", 1, 9, 0},   {"Tbps", 1, 12, 0},
-	{"bit/s", 1, 0, 0},  {"kbit/s", 1, 3, 0}, {"Mbit/s", 1, 6, 0}, {"Gbit/s", 1, 9, 0}, {"Tbit/s", 1, 12, 0},
-	{"Kbps", 1, 3, 0},   {"k", 1, 3, 0},      {"K", 1, 3, 0},      {"M", 1, 6, 0},      {"G", 1, 9, 0},
-	{"T", 1, 12, 0},     {NULL, 0, 0, 0},
+	{"bps", 1, 0, 0},   {"kbps", 1, 3, 0},   {"Mbps", 1, 6, 0},   {"Gbps", 1, 9, 0},   {"Tbps", 1, 12, 0},
+	{"bit/s", 1, 0, 0}, {"kbit/s", 1, 3, 0}, {"Mbit/s", 1, 6, 0}, {"Gbit/s", 1, 9, 0}, {"Tbit/s", 1, 12, 0},
+	{"Kbps", 1, 3, 0},  {"k", 1, 3, 0},      {"K", 1, 3, 0},      {"M", 1, 6, 0},      {"G", 1, 9, 0},
+	{"T", 1, 12, 0},    {NULL, 0, 0, 0},
 };
 const struct quantity_unit quantity_times[] = {
 	{"ps", 1, -12, 0}, {"ns", 1, -9, 0}, {"us", 1, -6, 0}, {"ms", 1, -3, 0}, {"s", 1, 0, 0}, {NULL, 0, 0, 0},
 };
 const struct quantity_unit quantity_bytes[] = {
-	{"B", 1, 0, 0},    {"kB", 1, 3, 0},   {"KB", 1, 3, 0},   {"MB", 1, 6, 0},   {"GB", 1, 9, 0},
-	{"TB", 1, 12, 0},  {"KiB", 1, 0, 10}, {"MiB", 1, 0, 20}, {"GiB", 1, 0, 30}, {"TiB", 1, 0, 40},
-	{NULL, 0, 0, 0},
+	{"B", 1, 0, 0},    {"kB", 1, 3, 0},   {"KB", 1, 3, 0},   {"MB", 1, 6, 0},   {"GB", 1, 9, 0}, {"TB", 1, 12, 0},
+	{"KiB", 1, 0, 10}, {"MiB", 1, 0, 20}, {"GiB", 1, 0, 30}, {"TiB", 1, 0, 40}, {NULL, 0, 0, 0},
 };
 const struct quantity_unit quantity_counts[] = {
 	{"k", 1, 3, 0}, {"M", 1, 6, 0}, {"G", 1, 9, 0}, {"Ki", 1, 0, 10}, {"Mi", 1, 0, 20}, {NULL, 0, 0, 0},
@@ -160,8 +159,8 @@ static enum quantity_fault apply(const struct decimal *d, const struct quantity_
 	if (d->cut && !nearest)
 		return QUANTITY_TOO_LONG;
 	/* Less than 2^80 x 2^16, so the shift may take 32 bits; a unit that has one has the factor 1. */
-	return scale((d->mantissa * u->factor) << u->shift << form->shift,
-		     d->exponent + u->exponent + form->exponent, nearest, out);
+	return scale((d->mantissa * u->factor) << u->shift << form->shift, d->exponent + u->exponent + form->exponent,
+		     nearest, out);
 }
 
 static const struct quantity_unit *find(const struct quantity_unit *units, struct text name)

@@ -28,8 +28,8 @@ struct quantity_unit {
 	uint8_t shift;
 };
 
-extern const struct quantity_unit quantity_rates[];  /* of bit/s */
-extern const struct quantity_unit quantity_times[];  /* of seconds */
+extern const struct quantity_unit quantity_rates[]; /* of bit/s */
+extern const struct quantity_unit quantity_times[]; /* of seconds */
 extern const struct quantity_unit quantity_bytes[];
 extern const struct quantity_unit quantity_counts[];
 extern const struct quantity_unit quantity_shares[]; /* of the whole */

@@ -25,7 +25,7 @@ static bool has_one(const struct quantity_form *f)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static const struct quantity_unit *const units[] = {NULL,	     quantity_rates,  quantity_times,
+	static const struct quantity_unit *const units[] = {NULL,           quantity_rates,  quantity_times,
 							    quantity_bytes, quantity_counts, quantity_shares};
 	static const int8_t exponents[] = {0, 9, 12, 18};
 	struct quantity_form form = {0};

@@ -39,8 +39,8 @@ uint64_t siphash_u64(const uint8_t key[16], uint64_t word)
 	memcpy(&k0, key, 8);
 	memcpy(&k1, key + 8, 8);
 
-	uint64_t v[4] = {k0 ^ 0x736f6d6570736575u, k1 ^ 0x646f72616e646f6du,
-			 k0 ^ 0x6c7967656e657261u, k1 ^ 0x7465646279746573u};
+	uint64_t v[4] = {k0 ^ 0x736f6d6570736575u, k1 ^ 0x646f72616e646f6du, k0 ^ 0x6c7967656e657261u,
+			 k1 ^ 0x7465646279746573u};
 
 	absorb(v, word);
 	absorb(v, (uint64_t)8 << 56);

@@ -21,8 +21,7 @@ const struct cc_kind *cc_kind_of(enum cc_algorithm algorithm)
 	return algorithms[algorithm].kind;
 }
 
-void cc_init(struct cc *c, enum cc_algorithm algorithm, const struct cc_config *config,
-	     uint64_t now_ns)
+void cc_init(struct cc *c, enum cc_algorithm algorithm, const struct cc_config *config, uint64_t now_ns)
 {
 	assert(algorithm == CC_NONE || !config->params || config->params->algorithm == algorithm);
 	if (config->params && config->params->own)

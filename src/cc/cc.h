@@ -81,14 +81,14 @@ struct cc_config {
 struct cc_ack {
 	uint64_t acked_bytes;   /* newly acknowledged by this ACK */
 	uint32_t acked_packets; /* ... and how many packets these were */
-	uint64_t ack_seq; /* newest acknowledged, in a free-running count of this block's bytes */
-	uint64_t snd_nxt; /* next to be sent, same count */
-	uint32_t ecn_packets; /* of acked_packets, echoed as CE marked */
-	uint64_t ecn_bytes;   /* of acked_bytes, likewise; 0 with ecn_packets > 0: not known */
-	uint64_t rtt_ns;      /* of the newest packet; 0: none */
-	uint64_t remote_ns;   /* part of rtt_ns: at the peer, from arrival to ACK */
-	uint64_t local_ns;    /* part of rtt_ns: the ACK's wait here before it was read */
-	uint8_t hops;         /* switches passed; 0: unknown */
+	uint64_t ack_seq;       /* newest acknowledged, in a free-running count of this block's bytes */
+	uint64_t snd_nxt;       /* next to be sent, same count */
+	uint32_t ecn_packets;   /* of acked_packets, echoed as CE marked */
+	uint64_t ecn_bytes;     /* of acked_bytes, likewise; 0 with ecn_packets > 0: not known */
+	uint64_t rtt_ns;        /* of the newest packet; 0: none */
+	uint64_t remote_ns;     /* part of rtt_ns: at the peer, from arrival to ACK */
+	uint64_t local_ns;      /* part of rtt_ns: the ACK's wait here before it was read */
+	uint8_t hops;           /* switches passed; 0: unknown */
 	/* The switches' telemetry of the newest packet; NULL: none. Lent for the call. */
 	const struct int_stack *int_stack;
 };

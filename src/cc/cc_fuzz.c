@@ -89,9 +89,7 @@ static void event(struct cc *c, struct input *in, uint64_t *now_ns, uint64_t *se
 
 	*now_ns += number(in) >> 20;
 	switch (what & 7) {
-	case 0:
-		cc_on_sent(c, *now_ns, *seq, (uint32_t)number(in));
-		break;
+	case 0: cc_on_sent(c, *now_ns, *seq, (uint32_t)number(in)); break;
 	case 1: /* any ACK */
 		ack.acked_bytes = number(in);
 		ack.acked_packets = (uint32_t)number(in);
@@ -125,12 +123,8 @@ static void event(struct cc *c, struct input *in, uint64_t *now_ns, uint64_t *se
 		}
 		cc_on_ack(c, *now_ns, &ack);
 		break;
-	case 4:
-		cc_on_cnp(c, *now_ns);
-		break;
-	case 5:
-		cc_on_rtt(c, *now_ns, number(in));
-		break;
+	case 4: cc_on_cnp(c, *now_ns); break;
+	case 5: cc_on_rtt(c, *now_ns, number(in)); break;
 	case 6:
 		if (what & 0x10)
 			cc_on_probe(c, *now_ns);
@@ -139,9 +133,7 @@ static void event(struct cc *c, struct input *in, uint64_t *now_ns, uint64_t *se
 		else
 			cc_on_timer(c, *now_ns);
 		break;
-	case 7:
-		cc_on_loss(c, *now_ns, (enum cc_loss)(what >> 3 & 3));
-		break;
+	case 7: cc_on_loss(c, *now_ns, (enum cc_loss)(what >> 3 & 3)); break;
 	}
 }
 
@@ -186,8 +178,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 		must(c.cwnd_bytes >= min && c.cwnd_bytes <= max && c.cwnd_bytes > 0);
 		must(c.rate_bps > 0);
-		must(c.deadline_ns == CC_NO_DEADLINE || c.deadline_ns - now_ns <= SECOND_NS ||
-		     c.deadline_ns <= now_ns);
+		must(c.deadline_ns == CC_NO_DEADLINE || c.deadline_ns - now_ns <= SECOND_NS || c.deadline_ns <= now_ns);
 		event(&c, &in, &now_ns, &seq);
 		event(&twin, &again, &now_twin, &seq_twin);
 		must(c.cwnd_bytes == twin.cwnd_bytes && c.rate_bps == twin.rate_bps);

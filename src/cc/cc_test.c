@@ -69,8 +69,7 @@ static void none_hears_nothing(void **state)
 
 static void start_window_is_what_the_path_holds_if_that_is_known(void **state)
 {
-	struct cc_config k = {
-		.mtu_bytes = MTU, .line_rate_bps = 100000000000, .base_rtt_ns = 13000};
+	struct cc_config k = {.mtu_bytes = MTU, .line_rate_bps = 100000000000, .base_rtt_ns = 13000};
 	struct cc c;
 
 	for (enum cc_algorithm a = FIRST_WINDOW; a <= LAST_WINDOW; a++) {
@@ -86,8 +85,7 @@ static void start_window_is_what_the_path_holds_if_that_is_known(void **state)
 static void rates_begin_at_that_of_the_line(void **state)
 {
 	for (enum cc_algorithm a = LAST_WINDOW + 1; a < CC_ALGORITHMS; a++) {
-		struct cc_config k = {
-			.mtu_bytes = MTU, .line_rate_bps = 25000000000, .base_rtt_ns = 10000};
+		struct cc_config k = {.mtu_bytes = MTU, .line_rate_bps = 25000000000, .base_rtt_ns = 10000};
 		struct cc_params p;
 		struct cc c;
 
@@ -244,14 +242,13 @@ static void same_calls_give_the_same_block(void **state)
 			for (int n = 0; n < 10000; n++) {
 				now_ns += prng_below(&p, 2000);
 				seq += MTU;
-				cc_on_ack(
-					&c[i], now_ns,
-					&(struct cc_ack){.acked_bytes = MTU,
-							 .acked_packets = 1,
-							 .ack_seq = seq,
-							 .snd_nxt = seq + c[i].cwnd_bytes,
-							 .ecn_packets = !prng_below(&p, 40),
-							 .rtt_ns = 12000 + prng_below(&p, 40000)});
+				cc_on_ack(&c[i], now_ns,
+					  &(struct cc_ack){.acked_bytes = MTU,
+							   .acked_packets = 1,
+							   .ack_seq = seq,
+							   .snd_nxt = seq + c[i].cwnd_bytes,
+							   .ecn_packets = !prng_below(&p, 40),
+							   .rtt_ns = 12000 + prng_below(&p, 40000)});
 			}
 		}
 		assert_int_equal(c[0].cwnd_bytes, c[1].cwnd_bytes);

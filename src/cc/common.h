@@ -19,16 +19,15 @@
  * The parts of the block that all algorithms share: bounds in order, the start window between them,
  * no pacing, no timer.
  */
-static inline void cc_init_common(struct cc *c, const struct cc_config *config,
-				  const struct cc_ops *ops)
+static inline void cc_init_common(struct cc *c, const struct cc_config *config, const struct cc_ops *ops)
 {
 	const struct cc_params *p = config->params;
 	uint64_t start = config->cwnd_bytes_start, least = 0;
 
 	/* The least rate is a least window where the base RTT is known. */
 	if (p && config->base_rtt_ns)
-		least = fx_muldiv(cc_rate_bps(p->rate_min, config->line_rate_bps),
-				  config->base_rtt_ns, UINT64_C(8000000000));
+		least = fx_muldiv(cc_rate_bps(p->rate_min, config->line_rate_bps), config->base_rtt_ns,
+				  UINT64_C(8000000000));
 	*c = (struct cc){
 		.ops = ops,
 		.rate_bps = CC_UNPACED,
@@ -38,10 +37,8 @@ static inline void cc_init_common(struct cc *c, const struct cc_config *config,
 			: p                  ? (uint8_t)p->loss
 					     : CC_LOSS_OWN,
 	};
-	c->cwnd_bytes_max = fx_min(config->cwnd_bytes_max ? config->cwnd_bytes_max : UINT64_MAX,
-				   CC_CWND_BYTES_LIMIT);
-	c->cwnd_bytes_min =
-		fx_min(fx_max(fx_max(config->cwnd_bytes_min, 1), least), c->cwnd_bytes_max);
+	c->cwnd_bytes_max = fx_min(config->cwnd_bytes_max ? config->cwnd_bytes_max : UINT64_MAX, CC_CWND_BYTES_LIMIT);
+	c->cwnd_bytes_min = fx_min(fx_max(fx_max(config->cwnd_bytes_min, 1), least), c->cwnd_bytes_max);
 	if (!start && config->line_rate_bps && config->base_rtt_ns)
 		start = fx_muldiv(config->line_rate_bps, config->base_rtt_ns, UINT64_C(8000000000));
 	else if (!start)
@@ -57,14 +54,10 @@ static inline enum cc_loss_is cc_judge_loss(const struct cc *c, enum cc_loss los
 	if (loss == CC_LOSS_RTO)
 		return CC_LOSS_IS_ITS_OWN;
 	switch (c->loss) {
-	case CC_LOSS_IGNORE:
-		return loss == CC_LOSS_SACK_HOLE ? CC_LOSS_IS_NOTHING : CC_LOSS_IS_ITS_OWN;
-	case CC_LOSS_CNP:
-		return CC_LOSS_IS_CNP;
-	case CC_LOSS_HALVE:
-		return CC_LOSS_IS_HALF;
-	default:
-		return CC_LOSS_IS_ITS_OWN;
+	case CC_LOSS_IGNORE: return loss == CC_LOSS_SACK_HOLE ? CC_LOSS_IS_NOTHING : CC_LOSS_IS_ITS_OWN;
+	case CC_LOSS_CNP: return CC_LOSS_IS_CNP;
+	case CC_LOSS_HALVE: return CC_LOSS_IS_HALF;
+	default: return CC_LOSS_IS_ITS_OWN;
 	}
 }
 
@@ -106,8 +99,7 @@ static inline uint64_t cc_additive_q16(const struct cc *c, uint64_t cwnd_q16, ui
 {
 	uint64_t mtu_q16 = (uint64_t)c->mtu_bytes << 16;
 
-	return fx_muldiv((uint64_t)c->mtu_bytes * packets_q16, acked_bytes << 16,
-			 fx_max(cwnd_q16, mtu_q16));
+	return fx_muldiv((uint64_t)c->mtu_bytes * packets_q16, acked_bytes << 16, fx_max(cwnd_q16, mtu_q16));
 }
 
 /* The window of this rate; UINT64_MAX where it does not fit. */
@@ -133,15 +125,13 @@ static inline void cc_limiter_set(struct cc *c, const struct cc_limiter *l, uint
 {
 	c->rate_bps = fx_min(fx_max(rate_bps, l->min_bps), l->line_bps);
 	if (l->window_bytes)
-		c->cwnd_bytes = fx_min(fx_max(fx_muldiv(l->window_bytes, c->rate_bps, l->line_bps),
-					      c->cwnd_bytes_min),
+		c->cwnd_bytes = fx_min(fx_max(fx_muldiv(l->window_bytes, c->rate_bps, l->line_bps), c->cwnd_bytes_min),
 				       c->cwnd_bytes_max);
 }
 
 /* After cc_init_common: sets the line rate, and with +w takes the first window for that rate. */
-static inline void cc_limiter_init(struct cc *c, struct cc_limiter *l,
-				   const struct cc_config *config, uint64_t rate_min,
-				   uint64_t now_ns)
+static inline void cc_limiter_init(struct cc *c, struct cc_limiter *l, const struct cc_config *config,
+				   uint64_t rate_min, uint64_t now_ns)
 {
 	const struct cc_params *p = config->params;
 
@@ -168,8 +158,8 @@ static inline bool cc_limiter_may_halve(struct cc_limiter *l, uint64_t now_ns)
 }
 
 /* As cc_judge_loss(), but a half too soon after another half is ignored. */
-static inline enum cc_loss_is cc_limiter_judge_loss(const struct cc *c, struct cc_limiter *l,
-						    enum cc_loss loss, uint64_t now_ns)
+static inline enum cc_loss_is cc_limiter_judge_loss(const struct cc *c, struct cc_limiter *l, enum cc_loss loss,
+						    uint64_t now_ns)
 {
 	enum cc_loss_is is = cc_judge_loss(c, loss);
 

@@ -62,14 +62,10 @@ static void set_up(size_t i, uint64_t seed)
 static bool overfills(size_t i)
 {
 	switch (cases[i].algorithm) {
-	case CC_SWIFT:
-		return true;
-	case CC_DCTCP:
-		return !params.dctcp.bounded;
-	case CC_RTTCC:
-		return !cases[i].window;
-	default:
-		return false;
+	case CC_SWIFT: return true;
+	case CC_DCTCP: return !params.dctcp.bounded;
+	case CC_RTTCC: return !cases[i].window;
+	default: return false;
 	}
 }
 
@@ -86,9 +82,8 @@ static void one_flow_takes_what_is_there_from_the_first_round_trip(void **state)
 		l.queue_bytes_max = 0;
 		link_run(&l, 2100 * US);
 		used = (double)(l.flows[0].acked - before) * 8 / 2e6 / 50;
-		print_message("%s, %s%s: %.4f of the line, queue %llu bytes\n",
-			      cc_name(cases[i].algorithm), cases[i].preset,
-			      cases[i].window ? " +w" : "", used,
+		print_message("%s, %s%s: %.4f of the line, queue %llu bytes\n", cc_name(cases[i].algorithm),
+			      cases[i].preset, cases[i].window ? " +w" : "", used,
 			      (unsigned long long)l.queue_bytes_max);
 		assert_true(used >= cases[i].share * .99);
 		assert_int_equal(l.flows[0].cnps, 0);
@@ -110,10 +105,8 @@ static void two_flows_share(void **state)
 		uint64_t after_ns;
 		double used, share;
 	} rows[] = {
-		{CC_SWIFT, "default", 2 * MS, .9, .465},
-		{CC_SWIFT, "plain", 2 * MS, .9, .465},
-		{CC_DCTCP, "default", 5 * MS, .9, .475},
-		{CC_DCTCP, "hpcc-eval", 5 * MS, .9, .475},
+		{CC_SWIFT, "default", 2 * MS, .9, .465},           {CC_SWIFT, "plain", 2 * MS, .9, .465},
+		{CC_DCTCP, "default", 5 * MS, .9, .475},           {CC_DCTCP, "hpcc-eval", 5 * MS, .9, .475},
 		{CC_TIMELY_PATCHED, "default", 20 * MS, .8, .475},
 	};
 
@@ -140,8 +133,7 @@ static void two_flows_share(void **state)
 		a = l.flows[0].acked - a;
 		b = l.flows[1].acked - b;
 		share = (double)(a < b ? a : b) / (double)(a + b);
-		print_message("%s, %s: shares %.4f\n", cc_name(rows[i].algorithm), rows[i].preset,
-			      share);
+		print_message("%s, %s: shares %.4f\n", cc_name(rows[i].algorithm), rows[i].preset, share);
 		assert_true(share >= rows[i].share);
 	}
 }
@@ -181,15 +173,10 @@ static void the_same_seed_gives_the_same_bits(void **state)
 		switch (cases[i].algorithm) {
 		case CC_HPCC:
 		case CC_TIMELY:
-		case CC_TIMELY_PATCHED:
-			assert_true(first == trace(i, 2));
-			break;
+		case CC_TIMELY_PATCHED: assert_true(first == trace(i, 2)); break;
 		case CC_DCTCP:
-		case CC_DCQCN_FW:
-			assert_true(first != trace(i, 2));
-			break;
-		default:
-			break;
+		case CC_DCQCN_FW: assert_true(first != trace(i, 2)); break;
+		default: break;
 		}
 	}
 }
@@ -223,8 +210,7 @@ static void no_timer_outlives_a_second_of_silence(void **state)
 static void no_rate_falls_below_the_least(void **state)
 {
 	for (size_t i = 0; i < CASES; i++) {
-		struct cc_config k = {
-			.line_rate_bps = 50 * GBPS, .base_rtt_ns = 12000, .mtu_bytes = 1000};
+		struct cc_config k = {.line_rate_bps = 50 * GBPS, .base_rtt_ns = 12000, .mtu_bytes = 1000};
 		struct cc c;
 
 		set_up(i, 1);

@@ -130,10 +130,8 @@ static void on_loss(struct cc *c, uint64_t now_ns, enum cc_loss loss)
 	struct cc_dcqcn *d = &c->dcqcn;
 
 	switch (cc_limiter_judge_loss(c, &d->limiter, loss, now_ns)) {
-	case CC_LOSS_IS_NOTHING:
-		return;
-	case CC_LOSS_IS_HALF:
-		break;
+	case CC_LOSS_IS_NOTHING: return;
+	case CC_LOSS_IS_HALF: break;
 	default:
 		if (loss == CC_LOSS_RTO)
 			break;
@@ -156,8 +154,7 @@ static const struct cc_ops dcqcn_ops = {
 	.on_loss = on_loss,
 };
 
-void dcqcn_init(struct cc *c, const struct cc_config *config, const struct dcqcn_params *params,
-		uint64_t now_ns)
+void dcqcn_init(struct cc *c, const struct cc_config *config, const struct dcqcn_params *params, uint64_t now_ns)
 {
 	struct cc_dcqcn *d = &c->dcqcn;
 
@@ -174,8 +171,7 @@ void dcqcn_init(struct cc *c, const struct cc_config *config, const struct dcqcn
 
 static void dcqcn_make(struct cc *c, const struct cc_config *config, uint64_t now_ns)
 {
-	dcqcn_init(c, config, config->params ? &config->params->dcqcn : &dcqcn_params_default,
-		   now_ns);
+	dcqcn_init(c, config, config->params ? &config->params->dcqcn : &dcqcn_params_default, now_ns);
 }
 
 static void look(const struct cc *c, struct cc_look *l)

@@ -35,16 +35,15 @@ struct cc_dcqcn {
 	uint64_t alpha_q32;
 	uint64_t rate_ai_bps;
 	uint64_t rate_hai_bps;
-	uint64_t alpha_ns; /* end of the last period K that alpha_q32 accounts for */
-	uint64_t inc_ns;   /* when the rate timer fires; CC_NO_DEADLINE: the rate is not limited */
-	uint64_t loss_ns;  /* when a loss was last taken for a CNP; UINT64_MAX: never */
-	uint64_t bytes;    /* sent since the byte counter last fired */
+	uint64_t alpha_ns;     /* end of the last period K that alpha_q32 accounts for */
+	uint64_t inc_ns;       /* when the rate timer fires; CC_NO_DEADLINE: the rate is not limited */
+	uint64_t loss_ns;      /* when a loss was last taken for a CNP; UINT64_MAX: never */
+	uint64_t bytes;        /* sent since the byte counter last fired */
 	uint32_t timer_rounds; /* T */
 	uint32_t byte_rounds;  /* BC */
 };
 
 /* cc_init with other parameters, borrowed for the life of the block. */
-void dcqcn_init(struct cc *, const struct cc_config *, const struct dcqcn_params *,
-		uint64_t now_ns);
+void dcqcn_init(struct cc *, const struct cc_config *, const struct dcqcn_params *, uint64_t now_ns);
 
 #endif

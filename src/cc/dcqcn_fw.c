@@ -156,10 +156,8 @@ static void on_loss(struct cc *c, uint64_t now_ns, enum cc_loss loss)
 	struct cc_dcqcn_fw *d = &c->dcqcn_fw;
 
 	switch (cc_limiter_judge_loss(c, &d->limiter, loss, now_ns)) {
-	case CC_LOSS_IS_NOTHING:
-		return;
-	case CC_LOSS_IS_HALF:
-		break;
+	case CC_LOSS_IS_NOTHING: return;
+	case CC_LOSS_IS_HALF: break;
 	default:
 		if (loss != CC_LOSS_RTO) {
 			/* DCQCN is for networks that lose nothing; elsewhere a loss is a mark. */
@@ -180,8 +178,7 @@ static const struct cc_ops dcqcn_fw_ops = {
 	.on_loss = on_loss,
 };
 
-void dcqcn_fw_init(struct cc *c, const struct cc_config *config,
-		   const struct dcqcn_fw_params *params, uint64_t now_ns)
+void dcqcn_fw_init(struct cc *c, const struct cc_config *config, const struct dcqcn_fw_params *params, uint64_t now_ns)
 {
 	struct cc_dcqcn_fw *d = &c->dcqcn_fw;
 
@@ -197,9 +194,7 @@ void dcqcn_fw_init(struct cc *c, const struct cc_config *config,
 
 static void dcqcn_fw_make(struct cc *c, const struct cc_config *config, uint64_t now_ns)
 {
-	dcqcn_fw_init(c, config,
-		      config->params ? &config->params->dcqcn_fw : &dcqcn_fw_params_default,
-		      now_ns);
+	dcqcn_fw_init(c, config, config->params ? &config->params->dcqcn_fw : &dcqcn_fw_params_default, now_ns);
 }
 
 static void look(const struct cc *c, struct cc_look *l)

@@ -48,7 +48,6 @@ struct cc_dcqcn_fw {
 };
 
 /* cc_init with other parameters, borrowed for the life of the block. */
-void dcqcn_fw_init(struct cc *, const struct cc_config *, const struct dcqcn_fw_params *,
-		   uint64_t now_ns);
+void dcqcn_fw_init(struct cc *, const struct cc_config *, const struct dcqcn_fw_params *, uint64_t now_ns);
 
 #endif

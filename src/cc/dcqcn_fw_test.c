@@ -16,8 +16,7 @@
 #define US   UINT64_C(1000)
 #define MS   UINT64_C(1000000)
 
-static const struct cc_config config = {
-	.line_rate_bps = 100 * GBPS, .base_rtt_ns = 12000, .mtu_bytes = 1000};
+static const struct cc_config config = {.line_rate_bps = 100 * GBPS, .base_rtt_ns = 12000, .mtu_bytes = 1000};
 
 static struct cc_params evaluated(void)
 {
@@ -292,9 +291,8 @@ static void flows_fill_a_port_that_marks(void **state)
 			for (unsigned int n = 0; n < counts[i]; n++)
 				sum += l.flows[n].acked;
 			sum = (sum - before) * 8 / 20;
-			print_message("%u flows%s: %.2f Gbit/s, queue %llu bytes\n", counts[i],
-				      window ? " +w" : "", (double)sum / 1e6,
-				      (unsigned long long)l.queue_bytes_max);
+			print_message("%u flows%s: %.2f Gbit/s, queue %llu bytes\n", counts[i], window ? " +w" : "",
+				      (double)sum / 1e6, (unsigned long long)l.queue_bytes_max);
 			if (counts[i] == 1)
 				assert_int_equal(l.flows[0].cnps, 0);
 			assert_true(sum >= 90000000);

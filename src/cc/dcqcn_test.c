@@ -16,8 +16,7 @@
 #define US   UINT64_C(1000)
 #define MS   UINT64_C(1000000)
 
-static const struct cc_config config = {
-	.line_rate_bps = 40 * GBPS, .base_rtt_ns = 12000, .mtu_bytes = 1000};
+static const struct cc_config config = {.line_rate_bps = 40 * GBPS, .base_rtt_ns = 12000, .mtu_bytes = 1000};
 
 static struct cc_params params_of(const char *preset)
 {
@@ -48,9 +47,8 @@ static void cuts_and_recovery_are_the_worked_ones(void **state)
 		int round;
 		double target, rate, alpha;
 	} rows[] = {
-		{1, 10000, 7500, 0.996094},       {2, 10000, 8750, 0.992203},
-		{3, 10000, 9375, 0.988327},       {4, 10000, 9687.5, 0.984466},
-		{5, 10040, 9863.75, 0.980621},    {6, 10080, 9971.875, 0.976790},
+		{1, 10000, 7500, 0.996094},       {2, 10000, 8750, 0.992203},    {3, 10000, 9375, 0.988327},
+		{4, 10000, 9687.5, 0.984466},     {5, 10040, 9863.75, 0.980621}, {6, 10080, 9971.875, 0.976790},
 		{12, 10320, 10278.936, 0.954119},
 	};
 	struct cc_params p = params_of("paper");
@@ -257,8 +255,7 @@ static double least_share(const struct cc_params *p, double *used)
 	b = l.flows[1].acked - b;
 	*used = (double)(a + b) * 8 / 300e6 / 40;
 	print_message("%.4f of the link, shares %.4f, queue %llu bytes\n", *used,
-		      (double)(a < b ? a : b) / (double)(a + b),
-		      (unsigned long long)l.queue_bytes_max);
+		      (double)(a < b ? a : b) / (double)(a + b), (unsigned long long)l.queue_bytes_max);
 	return (double)(a < b ? a : b) / (double)(a + b);
 }
 
@@ -308,9 +305,8 @@ static void many_flows_fill_the_port_as_far_as_the_window_lets_them(void **state
 			for (unsigned int n = 0; n < rows[i].flows; n++)
 				sum += l.flows[n].acked;
 			used = (double)(sum - before) * 8 / 20e6 / 40;
-			print_message("%u flows%s: %.4f of the link, queue %llu bytes\n",
-				      rows[i].flows, window ? " +w" : "", used,
-				      (unsigned long long)l.queue_bytes_max);
+			print_message("%u flows%s: %.4f of the link, queue %llu bytes\n", rows[i].flows,
+				      window ? " +w" : "", used, (unsigned long long)l.queue_bytes_max);
 			assert_true(used >= (window ? .95 : rows[i].plain));
 			assert_true(l.queue_bytes_max < 400000);
 		}

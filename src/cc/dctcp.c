@@ -53,8 +53,7 @@ static void grow(struct cc *c, uint64_t bytes)
 	if (d->cwnd_q16 < d->ssthresh_q16)
 		set_cwnd(c, fx_min(d->cwnd_q16 + (bytes << 16), d->ssthresh_q16));
 	else
-		set_cwnd(c, fx_add(d->cwnd_q16, fx_muldiv(d->ai_q16, bytes << 16,
-							  fx_max(d->cwnd_q16, mtu_q16(c)))));
+		set_cwnd(c, fx_add(d->cwnd_q16, fx_muldiv(d->ai_q16, bytes << 16, fx_max(d->cwnd_q16, mtu_q16(c)))));
 }
 
 static void end_round(struct cc *c)
@@ -66,8 +65,7 @@ static void end_round(struct cc *c)
 		 * whole round, as in DCQCN. */
 		uint64_t m_q32 = d->cnp ? Q32_ONE : q32_div(d->marked_bytes, d->acked_bytes);
 
-		d->alpha_q32 +=
-			q32_mul(m_q32, d->params->g_q32) - q32_mul(d->alpha_q32, d->params->g_q32);
+		d->alpha_q32 += q32_mul(m_q32, d->params->g_q32) - q32_mul(d->alpha_q32, d->params->g_q32);
 	}
 	d->used = cc_round_used(d->acked_bytes, d->round_cwnd);
 	d->acked_bytes = 0;
@@ -121,14 +119,10 @@ static void on_loss(struct cc *c, uint64_t now_ns, enum cc_loss loss)
 	struct cc_dctcp *d = &c->dctcp;
 
 	switch (cc_judge_loss(c, loss)) {
-	case CC_LOSS_IS_NOTHING:
-		return;
-	case CC_LOSS_IS_CNP:
-		on_cnp(c, now_ns);
-		return;
+	case CC_LOSS_IS_NOTHING: return;
+	case CC_LOSS_IS_CNP: on_cnp(c, now_ns); return;
 	case CC_LOSS_IS_HALF:
-	case CC_LOSS_IS_ITS_OWN:
-		break;
+	case CC_LOSS_IS_ITS_OWN: break;
 	}
 	if (loss != CC_LOSS_RTO) {
 		/* RFC 8257 s3.5: as without ECN, by half and not by alpha. */
@@ -152,8 +146,7 @@ static const struct cc_ops dctcp_ops = {
 	.on_loss = on_loss,
 };
 
-void dctcp_init(struct cc *c, const struct cc_config *config, const struct dctcp_params *params,
-		uint64_t now_ns)
+void dctcp_init(struct cc *c, const struct cc_config *config, const struct dctcp_params *params, uint64_t now_ns)
 {
 	uint64_t ai_bps = cc_rate_bps(params->rate_ai, config->line_rate_bps);
 
@@ -161,9 +154,9 @@ void dctcp_init(struct cc *c, const struct cc_config *config, const struct dctcp
 	c->dctcp.params = params;
 	c->dctcp.ai_q16 = mtu_q16(c);
 	if (config->base_rtt_ns && ai_bps)
-		c->dctcp.ai_q16 = fx_max(fx_muldiv(fx_min(ai_bps, UINT64_C(1) << 47) << 16,
-						   config->base_rtt_ns, UINT64_C(8000000000)),
-					 1);
+		c->dctcp.ai_q16 = fx_max(
+			fx_muldiv(fx_min(ai_bps, UINT64_C(1) << 47) << 16, config->base_rtt_ns, UINT64_C(8000000000)),
+			1);
 	c->dctcp.pace_ns = params->paced ? config->base_rtt_ns : 0;
 	if (params->bounded)
 		c->cwnd_bytes_max = c->cwnd_bytes;
@@ -175,8 +168,7 @@ void dctcp_init(struct cc *c, const struct cc_config *config, const struct dctcp
 
 static void dctcp_make(struct cc *c, const struct cc_config *config, uint64_t now_ns)
 {
-	dctcp_init(c, config, config->params ? &config->params->dctcp : &dctcp_params_default,
-		   now_ns);
+	dctcp_init(c, config, config->params ? &config->params->dctcp : &dctcp_params_default, now_ns);
 }
 
 static void look(const struct cc *c, struct cc_look *l)

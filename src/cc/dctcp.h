@@ -44,7 +44,6 @@ struct cc_dctcp {
 };
 
 /* cc_init with other parameters, borrowed for the life of the block. */
-void dctcp_init(struct cc *, const struct cc_config *, const struct dctcp_params *,
-		uint64_t now_ns);
+void dctcp_init(struct cc *, const struct cc_config *, const struct dctcp_params *, uint64_t now_ns);
 
 #endif

@@ -295,9 +295,8 @@ static void shares_a_link_in_full_and_evenly(void **state)
 		least = got < least ? got : least;
 		most = got > most ? got : most;
 	}
-	print_message("%.2f %% of the link, least share %.2f of the most, queue %.0f us\n",
-		      (double)sum * 8 / 2e9 * 100, (double)least / (double)most,
-		      (double)p.queue_ns_max / 1e3);
+	print_message("%.2f %% of the link, least share %.2f of the most, queue %.0f us\n", (double)sum * 8 / 2e9 * 100,
+		      (double)least / (double)most, (double)p.queue_ns_max / 1e3);
 	assert_true(sum * 8 > 1980000000);
 	assert_true(least * 10 > most * 8);
 	assert_true(p.queue_ns_max < 500000);
@@ -326,8 +325,7 @@ static void increase_is_a_rate_if_told_so(void **state)
 
 static void a_window_is_paced_and_bounded_if_told_so(void **state)
 {
-	struct cc_config k = {
-		.mtu_bytes = 1000, .line_rate_bps = 100000000000, .base_rtt_ns = 13000};
+	struct cc_config k = {.mtu_bytes = 1000, .line_rate_bps = 100000000000, .base_rtt_ns = 13000};
 	struct cc_params p;
 	uint64_t seq = 0;
 	struct cc c;
@@ -398,8 +396,7 @@ static void many_flows_fill_the_port(void **state)
 		link_run(&l, 6000000);
 		for (unsigned int i = 0; i < n; i++)
 			sum += l.flows[i].acked;
-		print_message("%u flows: %.2f Gbit/s, queue %llu bytes\n", n,
-			      (double)(sum - before) * 8 / 2e6,
+		print_message("%u flows: %.2f Gbit/s, queue %llu bytes\n", n, (double)(sum - before) * 8 / 2e6,
 			      (unsigned long long)l.queue_bytes_max);
 		assert_true((sum - before) * 8 >= 190000000);
 		assert_true(l.queue_bytes_max < 500000);

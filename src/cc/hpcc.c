@@ -19,8 +19,7 @@ const struct hpcc_params hpcc_params_default = {
 	.t = CC_RTTS(104, 100),
 };
 
-uint64_t hpcc_hop_q32(const struct int_hop *later, const struct int_hop *earlier, uint64_t t_ns,
-		      uint64_t *dt_ns)
+uint64_t hpcc_hop_q32(const struct int_hop *later, const struct int_hop *earlier, uint64_t t_ns, uint64_t *dt_ns)
 {
 	uint64_t dt = int_ts_diff_ns(later, earlier), queued_bps, sent_bps;
 
@@ -29,8 +28,7 @@ uint64_t hpcc_hop_q32(const struct int_hop *later, const struct int_hop *earlier
 	if (!dt || dt >= INT_WRAP_NS / 2 || !later->rate_bps)
 		return 0;
 	*dt_ns = dt;
-	queued_bps = fx_muldiv(fx_min(later->qlen_bytes, earlier->qlen_bytes), UINT64_C(8000000000),
-			       fx_max(t_ns, 1));
+	queued_bps = fx_muldiv(fx_min(later->qlen_bytes, earlier->qlen_bytes), UINT64_C(8000000000), fx_max(t_ns, 1));
 	sent_bps = fx_muldiv(int_tx_diff_bytes(later, earlier), UINT64_C(8000000000), dt);
 	return q32_div(fx_add(queued_bps, sent_bps), later->rate_bps);
 }
@@ -126,8 +124,7 @@ static void on_loss(struct cc *c, uint64_t now_ns, enum cc_loss loss)
 	struct cc_hpcc *h = &c->hpcc;
 
 	switch (cc_judge_loss(c, loss)) {
-	case CC_LOSS_IS_NOTHING:
-		return;
+	case CC_LOSS_IS_NOTHING: return;
 	case CC_LOSS_IS_ITS_OWN:
 		if (loss != CC_LOSS_RTO)
 			return; /* ours; the paper has none, as telemetry shows the queue anyway */
@@ -139,8 +136,7 @@ static void on_loss(struct cc *c, uint64_t now_ns, enum cc_loss loss)
 	}
 	h->halved_ns = now_ns;
 	/* A window that is already smaller than an MTU must not grow by this. */
-	set_window(c,
-		   fx_max(h->window_q16 / 2, fx_min(h->window_q16, (uint64_t)c->mtu_bytes << 16)));
+	set_window(c, fx_max(h->window_q16 / 2, fx_min(h->window_q16, (uint64_t)c->mtu_bytes << 16)));
 	h->reference_q16 = h->window_q16;
 }
 
@@ -158,13 +154,11 @@ static uint64_t w_ai_q16(const struct cc_hpcc *h, uint64_t line_bps)
 	if (p->w_ai_bytes)
 		return fx_min(p->w_ai_bytes, CC_CWND_BYTES_LIMIT) << 16;
 	if (ai_bps)
-		return fx_muldiv(fx_min(ai_bps, UINT64_C(1) << 47) << 16, h->t_ns,
-				 UINT64_C(8000000000));
+		return fx_muldiv(fx_min(ai_bps, UINT64_C(1) << 47) << 16, h->t_ns, UINT64_C(8000000000));
 	return q32_mul(h->window_q16_max, fx_sub(Q32_ONE, p->eta_q32)) / fx_max(p->flows, 1);
 }
 
-void hpcc_init(struct cc *c, const struct cc_config *config, const struct hpcc_params *params,
-	       uint64_t now_ns)
+void hpcc_init(struct cc *c, const struct cc_config *config, const struct hpcc_params *params, uint64_t now_ns)
 {
 	const struct cc_params *common = config->params;
 	struct cc_hpcc *h = &c->hpcc;
@@ -173,19 +167,15 @@ void hpcc_init(struct cc *c, const struct cc_config *config, const struct hpcc_p
 
 	if (!known.line_rate_bps)
 		known.line_rate_bps = CC_LINE_RATE_BPS_UNKNOWN;
-	known.base_rtt_ns = cc_time_ns(params->t, known.base_rtt_ns ? known.base_rtt_ns
-								    : CC_BASE_RTT_NS_UNKNOWN);
+	known.base_rtt_ns = cc_time_ns(params->t, known.base_rtt_ns ? known.base_rtt_ns : CC_BASE_RTT_NS_UNKNOWN);
 	known.base_rtt_ns = fx_max(known.base_rtt_ns, 1);
 	cc_init_common(c, &known, &hpcc_ops);
 	h->params = params;
 	h->t_ns = known.base_rtt_ns;
-	min_bps = cc_rate_bps(common && common->rate_min ? common->rate_min : CC_LINE_PART(10000),
-			      known.line_rate_bps);
+	min_bps = cc_rate_bps(common && common->rate_min ? common->rate_min : CC_LINE_PART(10000), known.line_rate_bps);
 	h->window_q16_max = c->cwnd_bytes << 16;
-	h->window_q16_min =
-		fx_muldiv(fx_min(min_bps, UINT64_C(1) << 47) << 16, h->t_ns, UINT64_C(8000000000));
-	h->window_q16_min =
-		fx_min(fx_max(h->window_q16_min, c->cwnd_bytes_min << 16), h->window_q16_max);
+	h->window_q16_min = fx_muldiv(fx_min(min_bps, UINT64_C(1) << 47) << 16, h->t_ns, UINT64_C(8000000000));
+	h->window_q16_min = fx_min(fx_max(h->window_q16_min, c->cwnd_bytes_min << 16), h->window_q16_max);
 	h->w_ai_q16 = w_ai_q16(h, known.line_rate_bps);
 	h->u_q32 = Q32_ONE;
 	h->halved_ns = UINT64_MAX;

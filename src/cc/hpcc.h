@@ -54,8 +54,7 @@ void hpcc_init(struct cc *, const struct cc_config *, const struct hpcc_params *
  * and what it sent, over what it can in t_ns. dt_ns is the time between them; UINT64_MAX: these
  * readings say nothing.
  */
-uint64_t hpcc_hop_q32(const struct int_hop *later, const struct int_hop *earlier, uint64_t t_ns,
-		      uint64_t *dt_ns);
+uint64_t hpcc_hop_q32(const struct int_hop *later, const struct int_hop *earlier, uint64_t t_ns, uint64_t *dt_ns);
 
 /* The running utilisation after a measurement that lasted dt_ns. */
 uint64_t hpcc_average_q32(uint64_t average_q32, uint64_t u_q32, uint64_t dt_ns, uint64_t t_ns);

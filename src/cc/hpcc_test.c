@@ -22,8 +22,7 @@ static void assert_close(double got, double want)
 }
 
 /* T 13 us at 100 Gbit/s, W_AI 81.25 bytes. */
-static const struct cc_config config = {
-	.line_rate_bps = 100 * GBPS, .base_rtt_ns = 13000, .mtu_bytes = 1000};
+static const struct cc_config config = {.line_rate_bps = 100 * GBPS, .base_rtt_ns = 13000, .mtu_bytes = 1000};
 
 static struct cc_params simulated(void)
 {
@@ -146,15 +145,12 @@ static void a_block_does_what_real_numbers_do(void **state)
 	block_and_real_numbers(3);
 }
 
-static void stack_of(struct int_stack *s, uint64_t ts_ns, uint64_t tx_bytes, uint32_t qlen_bytes,
-		     uint32_t id)
+static void stack_of(struct int_stack *s, uint64_t ts_ns, uint64_t tx_bytes, uint32_t qlen_bytes, uint32_t id)
 {
 	int_stack_init(s);
 	int_stack_push(s,
-		       &(struct int_hop){.rate_bps = 100 * GBPS,
-					 .ts_ns = ts_ns,
-					 .tx_bytes = tx_bytes,
-					 .qlen_bytes = qlen_bytes},
+		       &(struct int_hop){
+			       .rate_bps = 100 * GBPS, .ts_ns = ts_ns, .tx_bytes = tx_bytes, .qlen_bytes = qlen_bytes},
 		       id);
 }
 
@@ -256,8 +252,7 @@ static void one_flow_takes_eta_of_the_link_and_no_queue(void **state)
 	l.queue_bytes_max = 0;
 	link_run(&l, 2 * MS);
 	bps = goodput_bps(before, 1 * MS, &least, &most);
-	print_message("%.2f Gbit/s, queue %llu bytes\n", (double)bps / 1e9,
-		      (unsigned long long)l.queue_bytes_max);
+	print_message("%.2f Gbit/s, queue %llu bytes\n", (double)bps / 1e9, (unsigned long long)l.queue_bytes_max);
 	assert_true(bps >= 95 * GBPS * 99 / 100);
 	assert_true(l.queue_bytes_max <= 1000);
 }
@@ -282,8 +277,7 @@ static double least_share(const struct cc_params *p, uint64_t after_ns)
 	link_run(&l, 2 * MS + after_ns);
 	bps = goodput_bps(before, 1 * MS, &least, &most);
 	print_message("%.2f Gbit/s, shares %.4f, queue %llu bytes\n", (double)bps / 1e9,
-		      (double)least / (double)(least + most),
-		      (unsigned long long)l.queue_bytes_max);
+		      (double)least / (double)(least + most), (unsigned long long)l.queue_bytes_max);
 	assert_true(bps >= 95 * GBPS * 99 / 100);
 	return (double)least / (double)(least + most);
 }
@@ -321,9 +315,8 @@ static void many_flows_fill_the_port_and_leave_the_queue_short(void **state)
 		l.queue_bytes_max = 0;
 		link_run(&l, 8 * MS);
 		bps = goodput_bps(before, 4 * MS, &least, &most);
-		print_message("%u flows: %.2f Gbit/s, least/most %.4f, queue %llu bytes\n",
-			      counts[i], (double)bps / 1e9, (double)least / (double)most,
-			      (unsigned long long)l.queue_bytes_max);
+		print_message("%u flows: %.2f Gbit/s, least/most %.4f, queue %llu bytes\n", counts[i],
+			      (double)bps / 1e9, (double)least / (double)most, (unsigned long long)l.queue_bytes_max);
 		assert_true(bps >= 100 * GBPS * 95 * 95 / 10000);
 		assert_true(l.queue_bytes_max < 150000);
 	}

@@ -173,8 +173,7 @@ static inline void link_ack(struct link *l)
 		  });
 }
 
-static inline void link_init(struct link *l, uint64_t rate_bps, uint64_t base_rtt_ns,
-			     uint32_t mtu_bytes, uint64_t seed)
+static inline void link_init(struct link *l, uint64_t rate_bps, uint64_t base_rtt_ns, uint32_t mtu_bytes, uint64_t seed)
 {
 	memset(l, 0, sizeof(*l));
 	l->rate_bps = rate_bps;
@@ -183,8 +182,7 @@ static inline void link_init(struct link *l, uint64_t rate_bps, uint64_t base_rt
 	prng_init(&l->prng, seed);
 }
 
-static inline void link_start(struct link *l, enum cc_algorithm algorithm,
-			      const struct cc_params *params)
+static inline void link_start(struct link *l, enum cc_algorithm algorithm, const struct cc_params *params)
 {
 	struct link_flow *f = &l->flows[l->flow_count++];
 	struct cc_config k = {
@@ -208,15 +206,13 @@ static inline void link_run(struct link *l, uint64_t until_ns)
 		uint64_t at_ns = until_ns, t;
 		unsigned int who = 0;
 
-		if (l->acked < l->dequeued &&
-		    (t = l->ring[l->acked % LINK_RING].acked_ns) < at_ns) {
+		if (l->acked < l->dequeued && (t = l->ring[l->acked % LINK_RING].acked_ns) < at_ns) {
 			at_ns = t;
 			what = ACK;
 		}
 		if (l->dequeued < l->sent) {
 			const struct link_packet *k = &l->ring[l->dequeued % LINK_RING];
-			uint64_t from_ps =
-				l->free_ps > k->sent_ns * 1000 ? l->free_ps : k->sent_ns * 1000;
+			uint64_t from_ps = l->free_ps > k->sent_ns * 1000 ? l->free_ps : k->sent_ns * 1000;
 
 			t = (from_ps + link_wire_ps(l, link_bytes(l, k))) / 1000;
 			if (t < at_ns) {
@@ -247,29 +243,19 @@ static inline void link_run(struct link *l, uint64_t until_ns)
 		if (at_ns > l->now_ns)
 			l->now_ns = at_ns;
 		switch (what) {
-		case NOTHING:
-			return;
-		case ACK:
-			link_ack(l);
-			break;
+		case NOTHING: return;
+		case ACK: link_ack(l); break;
 		case DEQUEUE: {
 			const struct link_packet *k = &l->ring[l->dequeued % LINK_RING];
-			uint64_t from_ps =
-				l->free_ps > k->sent_ns * 1000 ? l->free_ps : k->sent_ns * 1000;
+			uint64_t from_ps = l->free_ps > k->sent_ns * 1000 ? l->free_ps : k->sent_ns * 1000;
 
 			l->free_ps = from_ps + link_wire_ps(l, link_bytes(l, k));
 			link_dequeue(l);
 			break;
 		}
-		case TIMER:
-			cc_on_timer(&l->flows[who].cc, l->now_ns);
-			break;
-		case CNP:
-			link_cnp(l, &l->flows[who]);
-			break;
-		case SEND:
-			link_send(l, who);
-			break;
+		case TIMER: cc_on_timer(&l->flows[who].cc, l->now_ns); break;
+		case CNP: link_cnp(l, &l->flows[who]); break;
+		case SEND: link_send(l, who); break;
 		}
 	}
 }

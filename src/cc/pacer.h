@@ -52,8 +52,7 @@ static inline uint64_t pacer_due_ns(const struct pacer *p, uint64_t rate_bps, ui
 }
 
 /* A packet with that many bytes on the wire leaves. */
-static inline void pacer_sent(struct pacer *p, uint64_t rate_bps, uint32_t bytes, uint64_t slack_ns,
-			      uint64_t now_ns)
+static inline void pacer_sent(struct pacer *p, uint64_t rate_bps, uint32_t bytes, uint64_t slack_ns, uint64_t now_ns)
 {
 	uint32_t frac;
 	uint64_t at = pacer_next_ns(p, rate_bps, &frac);

@@ -36,11 +36,10 @@ enum kind {
 #define RTTCC           ONLY(CC_RTTCC)
 #define ALL             ((UINT32_C(1) << CC_ALGORITHMS) - 1)
 
-#define ROW_OF(member, kind_, unit_, name_, default_, min_, max_, algorithms_, help_)              \
-	{                                                                                          \
-		.name = name_, .unit = unit_, .value_default = default_, .value_min = min_,        \
-		.value_max = max_, .help = help_, .algorithms = algorithms_, .kind = kind_,        \
-		.offset = offsetof(struct cc_params, member)                                       \
+#define ROW_OF(member, kind_, unit_, name_, default_, min_, max_, algorithms_, help_)                                 \
+	{                                                                                                             \
+		.name = name_, .unit = unit_, .value_default = default_, .value_min = min_, .value_max = max_,        \
+		.help = help_, .algorithms = algorithms_, .kind = kind_, .offset = offsetof(struct cc_params, member) \
 	}
 #define RATIO(member, ...) ROW_OF(member, KIND_RATIO, "ratio", __VA_ARGS__)
 #define SMALL(member, ...) ROW_OF(member, KIND_SMALL, "ratio", __VA_ARGS__)
@@ -49,9 +48,9 @@ enum kind {
 #define NS(member, ...)    ROW_OF(member, KIND_NS, "time", __VA_ARGS__)
 #define RATE(member, ...)  ROW_OF(member, KIND_RATE, "rate", __VA_ARGS__)
 #define BYTES(member, ...) ROW_OF(member, KIND_BYTES, "bytes", __VA_ARGS__)
-#define SWITCH(member, name_, default_, algorithms_, help_)                                        \
+#define SWITCH(member, name_, default_, algorithms_, help_) \
 	ROW_OF(member, KIND_SWITCH, "switch", name_, default_, "", "", algorithms_, help_)
-#define CHOICE(member, words, name_, default_, algorithms_, help_)                                 \
+#define CHOICE(member, words, name_, default_, algorithms_, help_) \
 	ROW_OF(member, KIND_CHOICE, words, name_, default_, "", "", algorithms_, help_)
 
 /* clang-format off */
@@ -353,26 +352,16 @@ static bool parse_choice(struct text t, const char *words, uint64_t *value)
 static bool parse(enum kind kind, const char *words, struct text t, uint64_t *value)
 {
 	switch (kind) {
-	case KIND_RATIO:
-		return parse_ratio(t, 32, value);
-	case KIND_SMALL:
-		return parse_ratio(t, 16, value);
-	case KIND_COUNT:
-		return parse_form(t, &quantity_whole, value);
-	case KIND_TIME:
-		return parse_time(t, value);
-	case KIND_NS:
-		return parse_ns(t, value);
-	case KIND_RATE:
-		return parse_rate(t, value);
-	case KIND_BYTES:
-		return parse_bytes(t, value);
-	case KIND_SWITCH:
-		return parse_choice(t, "off|on", value);
-	case KIND_CHOICE:
-		return parse_choice(t, words, value);
-	case KINDS:
-		break;
+	case KIND_RATIO: return parse_ratio(t, 32, value);
+	case KIND_SMALL: return parse_ratio(t, 16, value);
+	case KIND_COUNT: return parse_form(t, &quantity_whole, value);
+	case KIND_TIME: return parse_time(t, value);
+	case KIND_NS: return parse_ns(t, value);
+	case KIND_RATE: return parse_rate(t, value);
+	case KIND_BYTES: return parse_bytes(t, value);
+	case KIND_SWITCH: return parse_choice(t, "off|on", value);
+	case KIND_CHOICE: return parse_choice(t, words, value);
+	case KINDS: break;
 	}
 	return false;
 }
@@ -385,8 +374,7 @@ static bool in_bounds(const struct cc_param_info *p, uint64_t value)
 	if (!*p->value_min || cc_is_relative(value))
 		return true;
 	return parse((enum kind)p->kind, p->unit, text_of(p->value_min), &min) &&
-	       parse((enum kind)p->kind, p->unit, text_of(p->value_max), &max) && value >= min &&
-	       value <= max;
+	       parse((enum kind)p->kind, p->unit, text_of(p->value_max), &max) && value >= min && value <= max;
 }
 
 static void store(struct cc_params *params, const struct cc_param_info *p, uint64_t value)
@@ -396,16 +384,11 @@ static void store(struct cc_params *params, const struct cc_param_info *p, uint6
 	bool on = value;
 
 	switch ((enum kind)p->kind) {
-	case KIND_SWITCH:
-		memcpy(at, &on, sizeof(on));
-		break;
+	case KIND_SWITCH: memcpy(at, &on, sizeof(on)); break;
 	case KIND_SMALL:
 	case KIND_COUNT:
-	case KIND_CHOICE:
-		memcpy(at, &narrow, sizeof(narrow));
-		break;
-	default:
-		memcpy(at, &value, sizeof(value));
+	case KIND_CHOICE: memcpy(at, &narrow, sizeof(narrow)); break;
+	default: memcpy(at, &value, sizeof(value));
 	}
 }
 
@@ -466,8 +449,7 @@ int cc_params_preset(struct cc_params *params, const char *name)
 	cc_params_default(&p, params->algorithm);
 	while (*at) {
 		size_t len = strcspn(at, " "), name_len = strcspn(at, "=");
-		int r = set(&p, (struct text){at, name_len},
-			    (struct text){at + name_len + 1, len - name_len - 1});
+		int r = set(&p, (struct text){at, name_len}, (struct text){at + name_len + 1, len - name_len - 1});
 
 		assert(!r);
 		(void)r;

@@ -35,8 +35,8 @@ struct cc_params {
 	 * algorithm's parameters lie around its config->params.
 	 */
 	const struct cc_kind *own;
-	bool rxshare;      /* for the transport: veRoCE receivers give out equal shares */
-	bool window;       /* +w: the window shrinks with the rate; window algorithms ignore it */
+	bool rxshare; /* for the transport: veRoCE receivers give out equal shares */
+	bool window;  /* +w: the window shrinks with the rate; window algorithms ignore it */
 	union {
 		uint8_t of_kind[1]; /* the algorithm's own */
 #define CC_PARAMS(x) struct x##_params x;

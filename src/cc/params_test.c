@@ -36,8 +36,7 @@ static void the_table_tells_the_defaults_that_the_algorithms_have(void **state)
 			if (cc_params_set(&after, p[i].name, p[i].value_default))
 				fail_msg("%s=%s is refused", p[i].name, p[i].value_default);
 			if (memcmp(&before, &after, sizeof(before)))
-				fail_msg("%s: %s is not the default", p[i].name,
-					 p[i].value_default);
+				fail_msg("%s: %s is not the default", p[i].name, p[i].value_default);
 		}
 	}
 }

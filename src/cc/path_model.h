@@ -44,8 +44,7 @@ static inline void path_send(struct path *p, unsigned int i)
 	struct path_flow *f = &p->flows[i];
 	uint64_t wire_ns = p->mtu_bytes * UINT64_C(8000000000) / p->rate_bps;
 
-	while (f->on && (f->snd_nxt == f->acked ||
-			 f->snd_nxt - f->acked + p->mtu_bytes <= f->cc.cwnd_bytes)) {
+	while (f->on && (f->snd_nxt == f->acked || f->snd_nxt - f->acked + p->mtu_bytes <= f->cc.cwnd_bytes)) {
 		struct path_packet *k = &p->ring[p->tail++ % PATH_RING];
 		uint64_t wait_ns = p->free_ns > p->now_ns ? p->free_ns - p->now_ns : 0;
 

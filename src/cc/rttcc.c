@@ -39,8 +39,7 @@ uint64_t rttcc_target(uint64_t base_rtt, uint64_t alpha_q32, uint64_t share_q32)
 	/* A root of 62 bits has the 31 that it takes to be right to 1e-6 at the least share. */
 	uint64_t root_q31 = fx_isqrt(fx_min(share_q32, Q32_ONE) << 30);
 
-	return fx_add(base_rtt,
-		      fx_muldiv(q32_mul(base_rtt, alpha_q32), UINT64_C(1) << 31, root_q31));
+	return fx_add(base_rtt, fx_muldiv(q32_mul(base_rtt, alpha_q32), UINT64_C(1) << 31, root_q31));
 }
 
 static void set_share(struct cc *c, uint64_t share_q32)
@@ -78,8 +77,7 @@ static void sample(struct cc *c, uint64_t rtt_ns)
 	if (r->nak || rtt_ns >= p->max_delay_ns) {
 		lower(c, p->max_dec_q32);
 	} else if (rtt_q8 > target_q8) {
-		lower(c, fx_min(p->max_dec_q32,
-				q32_mul(p->beta_q32, q32_div(rtt_q8 - target_q8, rtt_q8))));
+		lower(c, fx_min(p->max_dec_q32, q32_mul(p->beta_q32, q32_div(rtt_q8 - target_q8, rtt_q8))));
 	} else if (r->cnp) {
 		lower(c, p->max_dec_q32 / 4);
 	} else {
@@ -177,18 +175,14 @@ static void on_loss(struct cc *c, uint64_t now_ns, enum cc_loss loss)
 	struct cc_rttcc *r = &c->rttcc;
 
 	switch (cc_limiter_judge_loss(c, &r->limiter, loss, now_ns)) {
-	case CC_LOSS_IS_NOTHING:
-		return;
-	case CC_LOSS_IS_CNP:
-		r->cnp = true;
-		return;
+	case CC_LOSS_IS_NOTHING: return;
+	case CC_LOSS_IS_CNP: r->cnp = true; return;
 	case CC_LOSS_IS_ITS_OWN:
 		if (loss == CC_LOSS_RTO)
 			break;
 		r->nak = true;
 		return;
-	case CC_LOSS_IS_HALF:
-		break;
+	case CC_LOSS_IS_HALF: break;
 	}
 	lower(c, Q32_ONE / 2);
 }
@@ -203,8 +197,7 @@ static const struct cc_ops rttcc_ops = {
 	.on_loss = on_loss,
 };
 
-void rttcc_init(struct cc *c, const struct cc_config *config, const struct rttcc_params *params,
-		uint64_t now_ns)
+void rttcc_init(struct cc *c, const struct cc_config *config, const struct rttcc_params *params, uint64_t now_ns)
 {
 	struct cc_rttcc *r = &c->rttcc;
 	uint64_t line;
@@ -223,8 +216,7 @@ void rttcc_init(struct cc *c, const struct cc_config *config, const struct rttcc
 
 static void rttcc_make(struct cc *c, const struct cc_config *config, uint64_t now_ns)
 {
-	rttcc_init(c, config, config->params ? &config->params->rttcc : &rttcc_params_default,
-		   now_ns);
+	rttcc_init(c, config, config->params ? &config->params->rttcc : &rttcc_params_default, now_ns);
 }
 
 static void look(const struct cc *c, struct cc_look *l)

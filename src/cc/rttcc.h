@@ -51,8 +51,7 @@ struct cc_rttcc {
 };
 
 /* cc_init with other parameters, borrowed for the life of the block. */
-void rttcc_init(struct cc *, const struct cc_config *, const struct rttcc_params *,
-		uint64_t now_ns);
+void rttcc_init(struct cc *, const struct cc_config *, const struct rttcc_params *, uint64_t now_ns);
 
 /* The target RTT at this share of the line, in the unit of the base. */
 uint64_t rttcc_target(uint64_t base_rtt, uint64_t alpha_q32, uint64_t share_q32);

@@ -16,8 +16,7 @@
 #define US   UINT64_C(1000)
 #define MS   UINT64_C(1000000)
 
-static const struct cc_config config = {
-	.line_rate_bps = 100 * GBPS, .base_rtt_ns = 12000, .mtu_bytes = 1000};
+static const struct cc_config config = {.line_rate_bps = 100 * GBPS, .base_rtt_ns = 12000, .mtu_bytes = 1000};
 
 static void assert_close(double got, double want)
 {
@@ -39,8 +38,7 @@ static double root(double x)
 static void the_target_grows_with_the_root_of_the_flows(void **state)
 {
 	for (unsigned int n = 1; n <= 1 << 14; n *= 2) {
-		uint64_t target =
-			rttcc_target(UINT64_C(12000000000), 429496730, (UINT64_C(1) << 32) / n);
+		uint64_t target = rttcc_target(UINT64_C(12000000000), 429496730, (UINT64_C(1) << 32) / n);
 
 		assert_close((double)target, 12e9 * (1 + .1 * root(n)));
 	}
@@ -60,8 +58,7 @@ static void follows_a_model_of_real_numbers(void **state)
 	cc_init(&c, CC_RTTCC, &k, 0);
 	for (int i = 0; i < 50000; i++) {
 		/* long calms, for hyper increase; queues about the target; extremes */
-		bool calm = (i / 30) % 2, cnp = !prng_below(&prng, 50),
-		     nak = !prng_below(&prng, 90);
+		bool calm = (i / 30) % 2, cnp = !prng_below(&prng, 50), nak = !prng_below(&prng, 90);
 		uint64_t rtt = 12000 + prng_below(&prng, calm ? 1200 : i % 17 ? 8000 : 200000);
 		double target = 12000 * (1 + .1 / root(r)), cut;
 
@@ -207,8 +204,7 @@ static void losses_are_heard_with_the_next_probe_and_a_timeout_at_once(void **st
 		cc_init(&c, CC_RTTCC, &k, 0);
 		cc_on_loss(&c, 0, CC_LOSS_SACK_HOLE);
 		cc_on_rtt(&c, 0, 12000);
-		assert_in_range(c.rate_bps, after_gbps[policy] * GBPS,
-				(after_gbps[policy] + 1) * GBPS);
+		assert_in_range(c.rate_bps, after_gbps[policy] * GBPS, (after_gbps[policy] + 1) * GBPS);
 		cc_init(&c, CC_RTTCC, &k, 0);
 		cc_on_loss(&c, 0, CC_LOSS_RTO);
 		assert_int_equal(c.rate_bps, 50 * GBPS);
@@ -257,9 +253,8 @@ static double least_share(unsigned int flows, uint64_t ns, double *used)
 		least = got < least ? got : least;
 	}
 	*used = (double)sum * 8 / (double)ns / 100;
-	print_message("%u flows: %.4f of the link, least share %.4f of even, queue %llu bytes\n",
-		      flows, *used, (double)least / (double)sum * flows,
-		      (unsigned long long)l.queue_bytes_max);
+	print_message("%u flows: %.4f of the link, least share %.4f of even, queue %llu bytes\n", flows, *used,
+		      (double)least / (double)sum * flows, (unsigned long long)l.queue_bytes_max);
 	return (double)least / (double)sum * flows;
 }
 

@@ -53,23 +53,21 @@ static uint64_t inverse_sqrt_q26(uint64_t packets_q32)
 	return fx_isqrt(fx_muldiv(UINT64_C(1) << 52, Q32_ONE, fx_max(packets_q32, Q32_ONE >> 10)));
 }
 
-static uint64_t flow_scaling(const struct swift_params *p, uint64_t isqrt_max, uint64_t isqrt_span,
-			     uint64_t range_ns, uint64_t cwnd_q32)
+static uint64_t flow_scaling(const struct swift_params *p, uint64_t isqrt_max, uint64_t isqrt_span, uint64_t range_ns,
+			     uint64_t cwnd_q32)
 {
 	if (cwnd_q32 >= p->fs_max_q32)
 		return 0;
 	if (cwnd_q32 <= p->fs_min_q32)
 		return range_ns;
-	return fx_min(range_ns, fx_muldiv(range_ns, fx_sub(inverse_sqrt_q26(cwnd_q32), isqrt_max),
-					  isqrt_span));
+	return fx_min(range_ns, fx_muldiv(range_ns, fx_sub(inverse_sqrt_q26(cwnd_q32), isqrt_max), isqrt_span));
 }
 
 uint64_t swift_flow_scaling(const struct swift_params *p, uint64_t range_ns, uint64_t cwnd_q32)
 {
 	uint64_t isqrt_max = inverse_sqrt_q26(p->fs_max_q32);
 
-	return flow_scaling(p, isqrt_max, fx_sub(inverse_sqrt_q26(p->fs_min_q32), isqrt_max),
-			    range_ns, cwnd_q32);
+	return flow_scaling(p, isqrt_max, fx_sub(inverse_sqrt_q26(p->fs_min_q32), isqrt_max), range_ns, cwnd_q32);
 }
 
 /* The target fabric delay. */
@@ -150,8 +148,8 @@ static void grow(struct cc *c, struct swift_window *w, uint64_t bytes)
 }
 
 /* The paper's Algorithm 1 for one window and one delay; `floor_ns` is the delay without queues. */
-static void judge(struct cc *c, struct swift_window *w, uint64_t now_ns, uint64_t delay_ns,
-		  uint64_t floor_ns, uint64_t target_ns, uint64_t bytes)
+static void judge(struct cc *c, struct swift_window *w, uint64_t now_ns, uint64_t delay_ns, uint64_t floor_ns,
+		  uint64_t target_ns, uint64_t bytes)
 {
 	w->sampled = true;
 	if (delay_ns > fx_add(fx_min(floor_ns, target_ns), fx_sub(target_ns, floor_ns) / 2))
@@ -159,8 +157,7 @@ static void judge(struct cc *c, struct swift_window *w, uint64_t now_ns, uint64_
 	if (delay_ns < target_ns)
 		grow(c, w, bytes);
 	else
-		cut(c, w, now_ns,
-		    q32_mul(q32_div(delay_ns - target_ns, delay_ns), c->swift.params->beta_q32));
+		cut(c, w, now_ns, q32_mul(q32_div(delay_ns - target_ns, delay_ns), c->swift.params->beta_q32));
 }
 
 static void start_draining(struct cc *c, uint64_t delay_ns)
@@ -194,8 +191,7 @@ static void measure_base(struct cc *c, uint64_t now_ns, uint64_t delay_ns)
 		s->bucket = bucket;
 		least = fx_min(s->bucket_ns[1], delay_ns);
 		if (!fresh && !s->drain_rounds &&
-		    fx_sub(least, s->base_rtt_ns) >
-			    fx_sub(fabric_target_ns(c, 0), s->base_rtt_ns) / 8) {
+		    fx_sub(least, s->base_rtt_ns) > fx_sub(fabric_target_ns(c, 0), s->base_rtt_ns) / 8) {
 			/* Forgets the delays that were seen while the queue was standing. */
 			s->bucket_ns[1] = UINT64_MAX;
 			start_draining(c, delay_ns);
@@ -233,8 +229,7 @@ static void sample(struct cc *c, uint64_t now_ns, uint64_t rtt_ns, uint64_t host
 		s->pending_bytes = 0;
 	}
 	/* Ours: bytes of a round with a mark are as bytes over target. */
-	judge(c, &s->fabric, now_ns, delay_ns, s->base_rtt_ns, target_ns,
-	      s->marked_bytes ? 0 : bytes);
+	judge(c, &s->fabric, now_ns, delay_ns, s->base_rtt_ns, target_ns, s->marked_bytes ? 0 : bytes);
 	judge(c, &s->host, now_ns, host_ns, 0,
 	      fx_max(fx_max(s->params->host_target_ns, s->target_ns), s->base_rtt_ns / 2), bytes);
 }
@@ -253,8 +248,7 @@ static void end_round(struct cc *c, uint64_t now_ns)
 
 	/* Ours: DCTCP's cut (RFC 8257 s3.3) with the share of this round alone. */
 	if (s->marked_bytes)
-		cut(c, &s->fabric, now_ns,
-		    q32_mul(q32_div(s->marked_bytes, s->acked_bytes), s->params->max_mdf_q32));
+		cut(c, &s->fabric, now_ns, q32_mul(q32_div(s->marked_bytes, s->acked_bytes), s->params->max_mdf_q32));
 	window_end_round(&s->fabric);
 	window_end_round(&s->host);
 	s->used = cc_round_used(s->acked_bytes, s->round_cwnd);
@@ -321,14 +315,10 @@ static void on_loss(struct cc *c, uint64_t now_ns, enum cc_loss loss)
 	struct cc_swift *s = &c->swift;
 
 	switch (cc_judge_loss(c, loss)) {
-	case CC_LOSS_IS_NOTHING:
-		return;
-	case CC_LOSS_IS_CNP:
-		on_cnp(c, now_ns);
-		return;
+	case CC_LOSS_IS_NOTHING: return;
+	case CC_LOSS_IS_CNP: on_cnp(c, now_ns); return;
 	case CC_LOSS_IS_HALF: /* what a cut takes at most, if the parameters leave that */
-	case CC_LOSS_IS_ITS_OWN:
-		break;
+	case CC_LOSS_IS_ITS_OWN: break;
 	}
 	disturb(&s->fabric);
 	if (loss != CC_LOSS_RTO)
@@ -352,8 +342,7 @@ static const struct cc_ops swift_ops = {
 	.on_loss = on_loss,
 };
 
-void swift_init(struct cc *c, const struct cc_config *config, const struct swift_params *params,
-		uint64_t now_ns)
+void swift_init(struct cc *c, const struct cc_config *config, const struct swift_params *params, uint64_t now_ns)
 {
 	struct cc_swift *s = &c->swift;
 

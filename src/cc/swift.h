@@ -60,25 +60,24 @@ struct cc_swift {
 	bool base_measured;
 	bool used; /* the last round used the window */
 	bool round_open;
-	uint8_t drain_rounds; /* left; 0: not draining */
+	uint8_t drain_rounds;    /* left; 0: not draining */
 	uint8_t target_rtt_part; /* as configured */
 	uint8_t timeouts;
 	uint64_t rtt_ns; /* the newest; 0: none yet */
 	uint64_t snd_nxt;
-	uint64_t round_end;     /* snd_nxt when the round began */
-	uint64_t acked_bytes;   /* in this round */
-	uint64_t marked_bytes;  /* likewise */
-	uint64_t round_cwnd;    /* cwnd_bytes when the round began */
-	uint64_t pending_bytes; /* acknowledged, with no delay yet that decides about growth */
-	uint64_t drain_end;     /* snd_nxt when this round of draining began */
-	uint64_t drain_bytes;   /* the window while draining */
+	uint64_t round_end;         /* snd_nxt when the round began */
+	uint64_t acked_bytes;       /* in this round */
+	uint64_t marked_bytes;      /* likewise */
+	uint64_t round_cwnd;        /* cwnd_bytes when the round began */
+	uint64_t pending_bytes;     /* acknowledged, with no delay yet that decides about growth */
+	uint64_t drain_end;         /* snd_nxt when this round of draining began */
+	uint64_t drain_bytes;       /* the window while draining */
 	uint64_t fs_isqrt_max_q26;  /* 1/sqrt(fs_max) */
 	uint64_t fs_isqrt_span_q26; /* 1/sqrt(fs_min) - 1/sqrt(fs_max) */
 };
 
 /* cc_init with other parameters, borrowed for the life of the block. */
-void swift_init(struct cc *, const struct cc_config *, const struct swift_params *,
-		uint64_t now_ns);
+void swift_init(struct cc *, const struct cc_config *, const struct swift_params *, uint64_t now_ns);
 
 /*
  * Flow scaling: what a window of cwnd_q32 packets adds to a target that it may raise by range_ns.

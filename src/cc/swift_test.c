@@ -99,24 +99,20 @@ static void flow_scaling_is_the_papers(void **state)
 {
 	static const struct {
 		double packets, us;
-	} points[] = {{.1, 125},      {.5, 53.645265}, {1, 36.737361},
-		      {4, 16.327716}, {16, 6.122894},  {64, 1.020482},
-		      {100, 0},       {.01, 125},      {1000, 0}};
+	} points[] = {{.1, 125},      {.5, 53.645265}, {1, 36.737361}, {4, 16.327716}, {16, 6.122894},
+		      {64, 1.020482}, {100, 0},        {.01, 125},     {1000, 0}};
 	struct swift_params p = paper();
 
 	for (size_t i = 0; i < sizeof(points) / sizeof(points[0]); i++) {
 		/* in picoseconds here, for the digits */
-		double got = (double)swift_flow_scaling(&p, 125000000,
-							(uint64_t)(points[i].packets * Q32));
+		double got = (double)swift_flow_scaling(&p, 125000000, (uint64_t)(points[i].packets * Q32));
 
 		assert_close(got / 1e6, points[i].us);
 		assert_close(scaling(125, points[i].packets), points[i].us);
 	}
 	for (double packets = .02; packets < 120; packets *= 1.01)
-		assert_close(
-			(double)swift_flow_scaling(&p, 125000000000, (uint64_t)(packets * Q32)) +
-				1e5,
-			scaling(125000000000, packets) + 1e5);
+		assert_close((double)swift_flow_scaling(&p, 125000000000, (uint64_t)(packets * Q32)) + 1e5,
+			     scaling(125000000000, packets) + 1e5);
 }
 
 /* Algorithm 1 in double precision, one packet at a time, delays at random around the target. */
@@ -244,8 +240,7 @@ static void host_delay_has_a_window_of_its_own(void **state)
 	assert_true(f.c.cwnd_bytes >= 50 * MTU);
 	ack.rtt_ns = 10 * MS;
 	ack.remote_ns = ack.local_ns = 0;
-	cc_on_ack(&f.c, 3 * SEC,
-		  &ack); /* a cut begins at the window in use, not at the wider one */
+	cc_on_ack(&f.c, 3 * SEC, &ack); /* a cut begins at the window in use, not at the wider one */
 	assert_in_range(f.c.cwnd_bytes, 25 * MTU, 25 * MTU + MTU);
 }
 
@@ -496,8 +491,7 @@ static void path_begin(uint64_t rate_bps, uint64_t base_rtt_ns, uint32_t mtu_byt
 /* What n flows get from now to then: the sum in bit/s, and the least as a share of the most. */
 static double measure(int n, uint64_t until_ns, double *evenness)
 {
-	uint64_t before[PATH_FLOWS_MAX], sum = 0, least = UINT64_MAX, most = 1,
-					 from_ns = path.now_ns;
+	uint64_t before[PATH_FLOWS_MAX], sum = 0, least = UINT64_MAX, most = 1, from_ns = path.now_ns;
 
 	for (int i = 0; i < n; i++)
 		before[i] = path.flows[i].acked;
@@ -512,8 +506,7 @@ static double measure(int n, uint64_t until_ns, double *evenness)
 	}
 	*evenness = (double)least / (double)most;
 	print_message("%d flows: %.2f Mbit/s, least share %.2f of the most, queue %.0f us\n", n,
-		      (double)sum * 8e3 / (double)(until_ns - from_ns), *evenness,
-		      (double)path.queue_ns_max / 1e3);
+		      (double)sum * 8e3 / (double)(until_ns - from_ns), *evenness, (double)path.queue_ns_max / 1e3);
 	return (double)sum * 8e9 / (double)(until_ns - from_ns);
 }
 
@@ -619,10 +612,8 @@ static void measured_base_does_not_creep(void **state)
 /* A data centre, and the base known. */
 static void flows_share_evenly_within_the_target(void **state)
 {
-	struct cc_config k = {.mtu_bytes = MTU,
-			      .line_rate_bps = 100000000000,
-			      .base_rtt_ns = 12 * US,
-			      .cwnd_bytes_min = 4};
+	struct cc_config k = {
+		.mtu_bytes = MTU, .line_rate_bps = 100000000000, .base_rtt_ns = 12 * US, .cwnd_bytes_min = 4};
 	double evenness;
 
 	path_begin(100000000000, 12 * US, MTU);

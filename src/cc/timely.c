@@ -47,8 +47,7 @@ static void differ(struct cc_timely *t, uint64_t rtt_ns)
 	int64_t d_q16 = ((int64_t)rtt_ns - (int64_t)t->prev_ns) * 65536;
 
 	t->prev_ns = rtt_ns;
-	t->diff_q16 += (int64_t)((__int128)(d_q16 - t->diff_q16) * (__int128)t->params->a_q32 /
-				 (__int128)Q32_ONE);
+	t->diff_q16 += (int64_t)((__int128)(d_q16 - t->diff_q16) * (__int128)t->params->a_q32 / (__int128)Q32_ONE);
 }
 
 static uint64_t lower(uint64_t rate_bps, uint64_t beta_q32, uint64_t by_q32)
@@ -92,8 +91,7 @@ static void judge(struct cc *c, uint64_t rtt_ns, uint64_t part_q32)
 		uint64_t w_q32 = weight_q32(grad_q32);
 		uint64_t error_q32 = q32_div(rtt_ns - low_ns, fx_max(low_ns, 1));
 
-		rate = lower(rate, q32_mul(p->beta_patched_q32, part_q32),
-			     q32_mul(w_q32, error_q32));
+		rate = lower(rate, q32_mul(p->beta_patched_q32, part_q32), q32_mul(w_q32, error_q32));
 		rate = fx_add(rate, q32_mul(step, Q32_ONE - w_q32));
 	} else if (grad_q32 <= 0) {
 		rate = fx_add(rate, next_step(t, step));
@@ -161,8 +159,7 @@ static void on_loss(struct cc *c, uint64_t now_ns, enum cc_loss loss)
 	struct cc_timely *t = &c->timely;
 
 	switch (cc_judge_loss(c, loss)) {
-	case CC_LOSS_IS_NOTHING:
-		return;
+	case CC_LOSS_IS_NOTHING: return;
 	case CC_LOSS_IS_ITS_OWN:
 		if (loss != CC_LOSS_RTO)
 			return; /* ours; the paper has none */
@@ -182,8 +179,8 @@ static const struct cc_ops timely_ops = {
 	.on_loss = on_loss,
 };
 
-void timely_init(struct cc *c, const struct cc_config *config, const struct timely_params *params,
-		 bool patched, uint64_t now_ns)
+void timely_init(struct cc *c, const struct cc_config *config, const struct timely_params *params, bool patched,
+		 uint64_t now_ns)
 {
 	struct cc_timely *t = &c->timely;
 
@@ -199,8 +196,7 @@ void timely_init(struct cc *c, const struct cc_config *config, const struct time
 
 static void init(struct cc *c, const struct cc_config *config, bool patched, uint64_t now_ns)
 {
-	timely_init(c, config, config->params ? &config->params->timely : &timely_params_default,
-		    patched, now_ns);
+	timely_init(c, config, config->params ? &config->params->timely : &timely_params_default, patched, now_ns);
 }
 
 static void timely_make(struct cc *c, const struct cc_config *config, uint64_t now_ns)

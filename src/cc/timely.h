@@ -56,7 +56,6 @@ struct cc_timely {
 };
 
 /* cc_init with other parameters, borrowed for the life of the block. */
-void timely_init(struct cc *, const struct cc_config *, const struct timely_params *, bool patched,
-		 uint64_t now_ns);
+void timely_init(struct cc *, const struct cc_config *, const struct timely_params *, bool patched, uint64_t now_ns);
 
 #endif

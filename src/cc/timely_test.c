@@ -30,8 +30,7 @@ static struct cc_params worked(enum cc_algorithm algorithm)
 	return p;
 }
 
-static const struct cc_config config = {
-	.line_rate_bps = 10 * GBPS, .base_rtt_ns = 20000, .mtu_bytes = 1000};
+static const struct cc_config config = {.line_rate_bps = 10 * GBPS, .base_rtt_ns = 20000, .mtu_bytes = 1000};
 
 static void assert_close(double got, double want)
 {
@@ -89,11 +88,9 @@ static void follow_a_model_of_real_numbers(void **state)
 			cc_init(&c, a, &k, 0);
 			for (int i = 0; i < 50000; i++) {
 				uint64_t since = 500 + prng_below(&prng, 40 * US);
-				uint64_t rtt = (i / 100) % 3 == 0
-						       ? 20 * US + prng_below(&prng, 40 * US)
-					       : (i / 100) % 3 == 1
-						       ? 40 * US + prng_below(&prng, 200 * US)
-						       : 400 * US + prng_below(&prng, 200 * US);
+				uint64_t rtt = (i / 100) % 3 == 0   ? 20 * US + prng_below(&prng, 40 * US)
+					       : (i / 100) % 3 == 1 ? 40 * US + prng_below(&prng, 200 * US)
+								    : 400 * US + prng_below(&prng, 200 * US);
 				double part = scaled && since < 20000 ? (double)since / 20000 : 1;
 				double delta = 10e6 * part, beta = .8 * part, grad, w;
 
@@ -113,8 +110,7 @@ static void follow_a_model_of_real_numbers(void **state)
 					steps = 0;
 				} else if (a == CC_TIMELY_PATCHED) {
 					rate = (1 - w) * delta +
-					       rate * (1 - .008 * part * w * ((double)rtt - 50000) /
-								   50000);
+					       rate * (1 - .008 * part * w * ((double)rtt - 50000) / 50000);
 				} else if (grad <= 0) {
 					rate += ++steps >= 5 ? 5 * delta : delta;
 				} else {
@@ -236,9 +232,8 @@ static void run(enum cc_algorithm a, unsigned int flows, bool window, double *us
 	}
 	*used = (double)sum * 8 / 20e6 / 25;
 	*fair = (double)least / (double)most;
-	print_message("%s%s, %u flows: %.4f of the link, least/most %.4f, queue %llu bytes\n",
-		      cc_name(a), window ? " +w" : "", flows, *used, *fair,
-		      (unsigned long long)l.queue_bytes_max);
+	print_message("%s%s, %u flows: %.4f of the link, least/most %.4f, queue %llu bytes\n", cc_name(a),
+		      window ? " +w" : "", flows, *used, *fair, (unsigned long long)l.queue_bytes_max);
 }
 
 /*

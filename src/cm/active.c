@@ -31,12 +31,9 @@ static struct cm_path path_of(const struct conn *c)
 static enum cm_transport transport_of(const struct conn *c)
 {
 	switch (c->qp_type) {
-	case QPT_UC:
-		return CM_TRANSPORT_UC;
-	case QPT_XRC_SEND:
-		return CM_TRANSPORT_EXTENDED;
-	default:
-		return CM_TRANSPORT_RC;
+	case QPT_UC: return CM_TRANSPORT_UC;
+	case QPT_XRC_SEND: return CM_TRANSPORT_EXTENDED;
+	default: return CM_TRANSPORT_RC;
 	}
 }
 
@@ -160,7 +157,6 @@ static bool rep_makes_sense(const struct cm_rep *rep)
 {
 	return rep->local_comm_id && rep->qpn > GSI_QPN && rep->qpn != 0xffffff;
 }
-
 
 void active_rep(struct cm *cm, const struct flow *in, const struct mad *mad, const uint8_t *msg, uint64_t now_ns)
 {

@@ -29,7 +29,10 @@ struct cm *cm_create(const struct cm_config *c)
 	cm_set_gids(cm, c->gids, c->gid_count);
 	cm->port_first = c->port_first;
 	cm->port_last = c->port_last;
-	cm->registry = (struct registry){.page = c->registry, .slot = c->slot, .lives = c->lives, .ctx = c->lives_ctx,
+	cm->registry = (struct registry){.page = c->registry,
+					 .slot = c->slot,
+					 .lives = c->lives,
+					 .ctx = c->lives_ctx,
 					 .in_the_way = REGISTRY_NOBODY};
 	registry_join(&cm->registry, (uint32_t)siphash_u64(c->secret, 6) | 1);
 	/* The process that had our slot before may have been killed. */
@@ -81,9 +84,9 @@ typedef void input_fn(struct cm *, const struct flow *in, const struct mad *, co
 
 /* LAP and APR are about alternate paths, which RoCE does not have: no answer, as Linux. */
 static input_fn *const input_of[] = {
-	[CM_REQ] = passive_req,   [CM_MRA] = hangup_mra,   [CM_REJ] = hangup_rej,
-	[CM_REP] = active_rep,    [CM_RTU] = passive_rtu,  [CM_DREQ] = hangup_dreq,
-	[CM_DREP] = hangup_drep,  [CM_SIDR_REQ] = sidr_req, [CM_SIDR_REP] = sidr_rep,
+	[CM_REQ] = passive_req,  [CM_MRA] = hangup_mra,    [CM_REJ] = hangup_rej,
+	[CM_REP] = active_rep,   [CM_RTU] = passive_rtu,   [CM_DREQ] = hangup_dreq,
+	[CM_DREP] = hangup_drep, [CM_SIDR_REQ] = sidr_req, [CM_SIDR_REP] = sidr_rep,
 };
 
 /* A REQ of another class version is answered with REJ; all other unknown messages are dropped (IBTA 12.6.7.2). */

@@ -29,19 +29,19 @@ struct cm_join;    /* the membership of an id in a multicast group */
 
 enum {
 	CM_IDS_MAX = 65536,
-	CM_JOINS_MAX = 4096, /* memberships of ids in groups */
-	CM_EVENTS_MAX = 16384,    /* of a channel; further requests are dropped */
-	CM_BACKLOG_MAX = 1024,    /* requests of a listener that no program has seen */
-	CM_HALF_OPEN_MAX = 4096,  /* such requests of all listeners */
-	CM_HALF_OPEN_MAX_OF_ONE = 768, /* such requests from one address */
+	CM_JOINS_MAX = 4096,            /* memberships of ids in groups */
+	CM_EVENTS_MAX = 16384,          /* of a channel; further requests are dropped */
+	CM_BACKLOG_MAX = 1024,          /* requests of a listener that no program has seen */
+	CM_HALF_OPEN_MAX = 4096,        /* such requests of all listeners */
+	CM_HALF_OPEN_MAX_OF_ONE = 768,  /* such requests from one address */
 	CM_UNANSWERED_MAX_OF_ONE = 256, /* connections whose REP one address leaves without an answer */
 	CM_UNANSWERED_MANY = 1024,      /* such connections of all addresses, from which on */
 	CM_UNANSWERED_FEW_OF_ONE = 4,   /* an address that is not known may have so few, and in this second */
-	CM_STRANGERS_MAX = 500,         /* so many requests are taken from all such addresses, each when it comes again */
-	CM_REFUSALS_MAX = 1000, /* of requests, a second */
+	CM_STRANGERS_MAX = 500,       /* so many requests are taken from all such addresses, each when it comes again */
+	CM_REFUSALS_MAX = 1000,       /* of requests, a second */
 	CM_REFUSALS_MAX_OF_ONE = 100, /* likewise, to one address */
 	CM_DATA_MAX = 256,
-	CM_SLOT_SHIFT = 25        /* the slot of a communication id, in the same place as that of a QPN */
+	CM_SLOT_SHIFT = 25 /* the slot of a communication id, in the same place as that of a QPN */
 };
 
 /* The numbers of enum rdma_port_space and enum rdma_cm_event_type. */
@@ -63,7 +63,7 @@ enum cm_event_type {
 	CM_MULTICAST_ERROR = 13,
 	CM_ADDR_CHANGE = 14,
 	CM_TIMEWAIT_EXIT = 15,
-	CM_USER = 18,     /* these two a program tells itself */
+	CM_USER = 18, /* these two a program tells itself */
 	CM_INTERNAL = 19
 };
 
@@ -71,10 +71,10 @@ enum cm_family { CM_NO_FAMILY = 0, CM_IPV4 = 4, CM_IPV6 = 6 };
 
 /* An IP address and a port of a port space. All zero: none. */
 struct cm_addr {
-	uint8_t ip[16]; /* in GID form; a wildcard is :: or ::ffff:0.0.0.0 */
+	uint8_t ip[16];   /* in GID form; a wildcard is :: or ::ffff:0.0.0.0 */
 	uint32_t ifindex; /* of a link-local address; 0: any */
-	uint16_t port; /* host order; 0: none yet */
-	uint8_t family; /* enum cm_family: an IPv4 address given as an IPv6 one is CM_IPV6 */
+	uint16_t port;    /* host order; 0: none yet */
+	uint8_t family;   /* enum cm_family: an IPv4 address given as an IPv6 one is CM_IPV6 */
 };
 
 /* The parameters that one end sends to the other, as in struct rdma_conn_param. */
@@ -87,20 +87,23 @@ struct cm_param {
 	uint8_t retry_count;
 	uint8_t rnr_retry_count;
 	bool srq;
-	uint32_t ece_vendor, ece_options; /* enhanced connection establishment: vendor id (24 bits) and options; 0: none */
-	uint16_t data_len; /* on input the length of `data`; in events the most that the message holds, padded with zeros */
+	uint32_t ece_vendor,
+		ece_options; /* enhanced connection establishment: vendor id (24 bits) and options; 0: none */
+	uint16_t data_len;   /* on input the length of `data`; in events the most that the message holds, padded with
+				zeros */
 	uint8_t data[CM_DATA_MAX];
 };
 
 struct cm_event {
 	enum cm_event_type type;
-	int32_t status;      /* a negative errno, the reason of a REJ, or the status of a SIDR_REP */
-	uint64_t uid;        /* of the id; of a CM_CONNECT_REQUEST that of the listener, of a group's that of the membership */
-	uint32_t number;     /* of the id; of a CM_CONNECT_REQUEST that of the new one, of a group's that of the membership */
-	uint64_t arg;        /* of an event that a program tells itself */
-	bool datagram;       /* the id is for datagrams: `ah` and `qkey` may be set, the parameters of connections are not */
-	struct ah_attr ah;   /* to the peer */
-	bool answered;       /* the peer was heard: `param` is set */
+	int32_t status; /* a negative errno, the reason of a REJ, or the status of a SIDR_REP */
+	uint64_t uid; /* of the id; of a CM_CONNECT_REQUEST that of the listener, of a group's that of the membership */
+	uint32_t number; /* of the id; of a CM_CONNECT_REQUEST that of the new one, of a group's that of the membership
+			  */
+	uint64_t arg;    /* of an event that a program tells itself */
+	bool datagram; /* the id is for datagrams: `ah` and `qkey` may be set, the parameters of connections are not */
+	struct ah_attr ah;     /* to the peer */
+	bool answered;         /* the peer was heard: `param` is set */
 	struct cm_param param; /* the peer's; the depths are those for this end's queue pair */
 };
 
@@ -127,7 +130,7 @@ enum cm_limit {
 /* Events since the start, and from `ids` on the present numbers. */
 struct cm_counters {
 	uint64_t requests_sent, requests_received, repeats;
-	uint64_t requests_dropped; /* no room, or too many from one source */
+	uint64_t requests_dropped;      /* no room, or too many from one source */
 	uint64_t dropped_by[CM_LIMITS]; /* the same by the limit that was reached; memory is none */
 	struct cm_rejects rejects_sent, rejects_received;
 	uint64_t rejects_withheld; /* by the limit of docs/rdmacm.md 5 */
@@ -168,21 +171,21 @@ struct cm_config {
 	uint32_t gid_count;
 	uint16_t port_first, port_last; /* a port is drawn from these when a program gives none */
 	/*
-	 * Memory of registry_bytes() (cm/registry.h) that all processes of the host share, and whether the process with a slot
-	 * exists still, which is asked when something of its is in the way. Borrowed; NULL: there are no others.
+	 * Memory of registry_bytes() (cm/registry.h) that all processes of the host share, and whether the process with
+	 * a slot exists still, which is asked when something of its is in the way. Borrowed; NULL: there are no others.
 	 */
 	struct registry_page *registry;
 	bool (*lives)(void *ctx, uint32_t slot);
 	void *lives_ctx;
 	/*
-	 * Whose protocol is PROTOCOL_IWARP: connections are streams, and no MADs are exchanged. Borrowed, for good. NULL:
-	 * none.
+	 * Whose protocol is PROTOCOL_IWARP: connections are streams, and no MADs are exchanged. Borrowed, for good.
+	 * NULL: none.
 	 */
 	struct nic *streams_of;
 	uint32_t half_open_max; /* streams whose Request has not come: of more the oldest is reset; 0: 1024 */
-	bool no_crc; /* of streams: FPDUs have CRCs only where the peer asks for them (RFC 5044 7.1) */
-	bool markers; /* of streams: peers are asked for markers in what they send (RFC 5044 4.3) */
-	bool atomics; /* of streams: their queue pairs have RFC 7306's */
+	bool no_crc;            /* of streams: FPDUs have CRCs only where the peer asks for them (RFC 5044 7.1) */
+	bool markers;           /* of streams: peers are asked for markers in what they send (RFC 5044 4.3) */
+	bool atomics;           /* of streams: their queue pairs have RFC 7306's */
 };
 
 /* Borrows nothing of config. NULL when memory runs out. */
@@ -193,8 +196,8 @@ void cm_destroy(struct cm *);
 /* Another GID table, from now on: the nic's. Ids keep the addresses that they have. */
 void cm_set_gids(struct cm *, const struct nic_gid *, uint32_t count);
 /*
- * Something happened to a network interface, which the ids that have one of its GIDs are told of: CM_DEVICE_REMOVAL, it is no
- * more; CM_ADDR_CHANGE, it has another link-layer address.
+ * Something happened to a network interface, which the ids that have one of its GIDs are told of: CM_DEVICE_REMOVAL, it
+ * is no more; CM_ADDR_CHANGE, it has another link-layer address.
  */
 void cm_tell_interface(struct cm *, uint32_t ifindex, enum cm_event_type);
 
@@ -209,9 +212,9 @@ void cm_hang_up(struct cm *, uint64_t now_ns);
  */
 void cm_input(struct cm *, const struct flow *, const uint8_t *mad, uint64_t now_ns);
 /*
- * Where on this host a message belongs that names no communication id of a receiver's: a request, or the REJ of a peer that
- * knew none. The slot of another process, or one of these. `notes`: also by what is remembered of requests, which a message
- * that was passed on already is not asked by again.
+ * Where on this host a message belongs that names no communication id of a receiver's: a request, or the REJ of a peer
+ * that knew none. The slot of another process, or one of these. `notes`: also by what is remembered of requests, which
+ * a message that was passed on already is not asked by again.
  */
 enum { CM_HERE = -1, CM_NOWHERE = -2 };
 int cm_route(struct cm *, const struct flow *, const uint8_t *mad, bool notes);
@@ -219,8 +222,8 @@ int cm_route(struct cm *, const struct flow *, const uint8_t *mad, bool notes);
 bool cm_is_gone(struct cm *, int slot);
 
 /*
- * One process of the host, the registrar, gets what is for nobody in particular, and tells the peers of processes that were
- * killed. Its slot, or -1: there is none yet. Without a registry each process is its own.
+ * One process of the host, the registrar, gets what is for nobody in particular, and tells the peers of processes that
+ * were killed. Its slot, or -1: there is none yet. Without a registry each process is its own.
  */
 int cm_registrar(const struct cm *);
 /* This process is the registrar now if `from` (or -1) still was. False: another one came first. */
@@ -243,8 +246,8 @@ size_t cm_stream_place(struct cm *, uint32_t number, uint8_t **to);
 /* Resets the streams of QPs that have lent the back end these pieces, which takes none of them after that. */
 void cm_recall(struct cm *, const struct stream_lent *which, uint64_t now_ns);
 /*
- * A packet for the back end, which is lent until the next call; false: none now. A PKT_RESET with a listener's number is for
- * the listener.
+ * A packet for the back end, which is lent until the next call; false: none now. A PKT_RESET with a listener's number
+ * is for the listener.
  */
 bool cm_stream_output(struct cm *, struct pkt *);
 /* When cm_expire() must be called; UINT64_MAX: never, 0: cm_output() or cm_stream_output() has something. */
@@ -290,28 +293,31 @@ struct cm_id *cm_id_find(const struct cm *, uint32_t number); /* or NULL */
 struct cm_channel *cm_id_channel(const struct cm_id *);
 
 /*
- * Binds an id that is not bound yet. Port 0: one is drawn. A loopback address is one of this host where the device has others.
- * -EINVAL: it is bound; -EADDRNOTAVAIL: the address is not one of this host, or another id has the port, and one of the two
- * binds the wildcard; -EADDRINUSE: another id has the port on the same address.
- * The device is known afterwards, except with the wildcard, and with a loopback address where the device has others.
+ * Binds an id that is not bound yet. Port 0: one is drawn. A loopback address is one of this host where the device has
+ * others. -EINVAL: it is bound; -EADDRNOTAVAIL: the address is not one of this host, or another id has the port, and
+ * one of the two binds the wildcard; -EADDRINUSE: another id has the port on the same address. The device is known
+ * afterwards, except with the wildcard, and with a loopback address where the device has others.
  */
 int cm_id_bind(struct cm_id *, const struct cm_addr *);
 /*
- * Resolves the destination's address: `src` is the local address for it, from the host's routing. A loopback address that is
- * no GID, or not the only one, stands for the device's own, and packets go from that to itself. -ENODEV: `src` is not among the
- * GIDs; and as cm_id_bind(), which is called first if the id is not bound. An event reports the result.
+ * Resolves the destination's address: `src` is the local address for it, from the host's routing. A loopback address
+ * that is no GID, or not the only one, stands for the device's own, and packets go from that to itself. -ENODEV: `src`
+ * is not among the GIDs; and as cm_id_bind(), which is called first if the id is not bound. An event reports the
+ * result.
  */
 int cm_id_resolve_addr(struct cm_id *, const struct cm_addr *src, const struct cm_addr *dst);
-/* The caller has found no route to the destination: what the call returns then. -EINVAL as cm_id_resolve_addr(), else status. */
+/* The caller has found no route to the destination: what the call returns then. -EINVAL as cm_id_resolve_addr(), else
+ * status. */
 int cm_id_unresolved(const struct cm_id *, int status);
 int cm_id_resolve_route(struct cm_id *);
-/* -EOPNOTSUPP: Ethernet has no subnet administrator to ask for a service; -EINVAL: the id has no device, or is more than bound. */
+/* -EOPNOTSUPP: Ethernet has no subnet administrator to ask for a service; -EINVAL: the id has no device, or is more
+ * than bound. */
 int cm_id_resolve_service(const struct cm_id *);
 /* An id that is not bound gets a drawn port on all addresses. -EADDRINUSE: another id shares the port. */
 int cm_id_listen(struct cm_id *, int backlog);
 /*
- * Of an id that is bound or listens, where connections are streams: the number by which the back end has its port, and listens
- * for it. Else 0.
+ * Of an id that is bound or listens, where connections are streams: the number by which the back end has its port, and
+ * listens for it. Else 0.
  */
 uint32_t cm_id_listener(const struct cm_id *);
 /* The back end could not have the port of an id that is bound and nothing more, which is as before cm_id_bind() now. */
@@ -324,18 +330,21 @@ int cm_id_connect(struct cm_id *, const struct cm_param *, uint64_t now_ns);
 int cm_id_accept(struct cm_id *, uint64_t uid, const struct cm_param *, uint64_t now_ns);
 /* The program has handled REP and its queue pair is ready: sends RTU. */
 int cm_id_confirm(struct cm_id *, uint64_t now_ns);
-/* A packet of the peer arrived on the queue pair, so its RTU may be lost. -EISCONN: it was not; -EINVAL: the id waits for none. */
+/* A packet of the peer arrived on the queue pair, so its RTU may be lost. -EISCONN: it was not; -EINVAL: the id waits
+ * for none. */
 int cm_id_established(struct cm_id *);
 /* reason: CM_REJ_CONSUMER or CM_REJ_VENDOR_OPTION. */
 int cm_id_reject(struct cm_id *, uint16_t reason, const uint8_t *data, size_t len);
 int cm_id_disconnect(struct cm_id *, uint64_t now_ns);
 
 /*
- * A membership of the id in a multicast group; the host is to hear the group unless it is only sent to. -EINVAL: no group of
- * the family of the id's address, or the id has no device, is not bound or resolved, or is not for datagrams; -ENOMEM, also where there are too many. It goes with its id.
+ * A membership of the id in a multicast group; the host is to hear the group unless it is only sent to. -EINVAL: no
+ * group of the family of the id's address, or the id has no device, is not bound or resolved, or is not for datagrams;
+ * -ENOMEM, also where there are too many. It goes with its id.
  */
 int cm_id_join(struct cm_id *, const uint8_t gid[16], bool send_only, uint64_t uid, struct cm_join **out);
-/* The host hears the group now, or status says why it cannot: the event is told. The membership lasts until it is left. */
+/* The host hears the group now, or status says why it cannot: the event is told. The membership lasts until it is left.
+ */
 void cm_join_done(struct cm_join *, int status);
 uint32_t cm_join_number(const struct cm_join *);
 struct cm_join *cm_join_find(const struct cm *, uint32_t number); /* or NULL */
@@ -361,13 +370,14 @@ int cm_id_qp_attr(const struct cm_id *, struct qp_attr *attr, uint32_t *mask);
 struct cm_id_info {
 	enum cm_space space;
 	struct cm_addr local, remote; /* as far as they are known */
-	uint8_t sgid[16], dgid[16];   /* likewise: the same addresses, unless they are loopback's, which the device does not have */
-	int gid_index;  /* -1: no device yet */
-	bool resolved;  /* there is a route */
-	bool asked;     /* this end sent the request */
-	uint8_t sends;  /* when it has had CM_UNREACHABLE with -ETIMEDOUT: of the message that was not answered */
+	uint8_t sgid[16],
+		dgid[16]; /* likewise: the same addresses, unless they are loopback's, which the device does not have */
+	int gid_index;    /* -1: no device yet */
+	bool resolved;    /* there is a route */
+	bool asked;       /* this end sent the request */
+	uint8_t sends;    /* when it has had CM_UNREACHABLE with -ETIMEDOUT: of the message that was not answered */
 	uint64_t silent_ns; /* likewise: for how long */
-	uint8_t mtu;    /* code, 1 .. 5 */
+	uint8_t mtu;        /* code, 1 .. 5 */
 	uint8_t tos;
 	uint8_t ack_timeout;
 	uint32_t flow_label;

@@ -44,7 +44,8 @@ static void each_side_learns_what_the_other_said(void **state)
 {
 	struct cm_id *client, *server;
 	struct cm_event e;
-	struct qp_attr ca = {.state = QPS_RTR}, cs = {.state = QPS_RTS}, sa = {.state = QPS_RTR}, ss = {.state = QPS_RTS};
+	struct qp_attr ca = {.state = QPS_RTR}, cs = {.state = QPS_RTS}, sa = {.state = QPS_RTR},
+		       ss = {.state = QPS_RTS};
 	uint32_t mask;
 
 	listen_on(&w, CM_SPACE_TCP, SERVER_PORT, 1);
@@ -74,7 +75,8 @@ static void each_side_learns_what_the_other_said(void **state)
 	assert_int_equal(mask, QPA_STATE | QPA_AV | QPA_PATH_MTU | QPA_DEST_QPN | QPA_RQ_PSN | QPA_MAX_DEST_RD_ATOMIC |
 				       QPA_MIN_RNR_TIMER);
 	assert_int_equal(cm_id_qp_attr(client, &cs, &mask), 0);
-	assert_int_equal(mask, QPA_STATE | QPA_SQ_PSN | QPA_RETRY_CNT | QPA_RNR_RETRY | QPA_MAX_RD_ATOMIC | QPA_TIMEOUT);
+	assert_int_equal(mask,
+			 QPA_STATE | QPA_SQ_PSN | QPA_RETRY_CNT | QPA_RNR_RETRY | QPA_MAX_RD_ATOMIC | QPA_TIMEOUT);
 	assert_int_equal(cm_id_qp_attr(server, &sa, &mask), 0);
 	assert_int_equal(cm_id_qp_attr(server, &ss, &mask), 0);
 	assert_int_equal(ca.dest_qpn, 0x5678);
@@ -128,7 +130,8 @@ static void the_halves_of_xrc_find_each_other(void **state)
 {
 	struct cm_addr at = w.ends[SERVER].addr;
 	struct qp_attr a;
-	struct cm_id *listener = xrc_id(SERVER, QPT_XRC_RECV, SERVER_UID), *client = xrc_id(CLIENT, QPT_XRC_SEND, CLIENT_UID);
+	struct cm_id *listener = xrc_id(SERVER, QPT_XRC_RECV, SERVER_UID),
+		     *client = xrc_id(CLIENT, QPT_XRC_SEND, CLIENT_UID);
 	struct cm_id *server;
 	struct cm_param p = param_with(0x1234, "");
 	struct cm_event e;
@@ -171,7 +174,8 @@ static void the_halves_of_xrc_find_each_other(void **state)
 	assert_int_equal(a.dest_qpn, 0x5678);
 	a = (struct qp_attr){.state = QPS_RTS};
 	assert_int_equal(cm_id_qp_attr(client, &a, &mask), 0);
-	assert_int_equal(mask, QPA_STATE | QPA_SQ_PSN | QPA_RETRY_CNT | QPA_RNR_RETRY | QPA_MAX_RD_ATOMIC | QPA_TIMEOUT);
+	assert_int_equal(mask,
+			 QPA_STATE | QPA_SQ_PSN | QPA_RETRY_CNT | QPA_RNR_RETRY | QPA_MAX_RD_ATOMIC | QPA_TIMEOUT);
 	assert_int_equal(a.timeout, 12);
 	assert_int_equal(a.retry_cnt, 5);
 	assert_int_equal(a.max_rd_atomic, 4);
@@ -251,8 +255,7 @@ static void who_leaves_replies_unanswered_gets_no_more(void **state)
 
 /* Requests come from 200 addresses, as their communication ids say, and their replies go nowhere.
  */
-static void wire_from_everywhere(struct world *world, int from, const struct flow *flow,
-				 const uint8_t *mad)
+static void wire_from_everywhere(struct world *world, int from, const struct flow *flow, const uint8_t *mad)
 {
 	uint8_t forged[MAD_LEN], *msg = forged + MAD_HEADER_LEN, host;
 	struct flow f = *flow;
@@ -261,8 +264,7 @@ static void wire_from_everywhere(struct world *world, int from, const struct flo
 		return;
 	memcpy(forged, mad, MAD_LEN);
 	host = (uint8_t)(20 + get_be32(msg) % 200);
-	f.src[15] = msg[56 + 15] = msg[140 + 4 + 15] =
-		host; /* of the packet, the path, the IP header */
+	f.src[15] = msg[56 + 15] = msg[140 + 4 + 15] = host; /* of the packet, the path, the IP header */
 	fly(world, from, &f, forged, WIRE_NS);
 }
 
@@ -607,9 +609,10 @@ static void who_waits_for_the_end_still_answers(void **state)
 	assert_int_equal(state_of(c.server), CONN_TIMEWAIT);
 	memset(w.sent, 0, sizeof(w.sent));
 	message_start(w.last[CLIENT], CM_DREQ, 1);
-	cm_dreq_encode(w.last[CLIENT] + MAD_HEADER_LEN, &(struct cm_dreq){.local_comm_id = c.server->conn->remote_comm_id,
-									  .remote_comm_id = c.server->conn->local_comm_id,
-									  .remote_qpn = c.server->conn->local_qpn});
+	cm_dreq_encode(w.last[CLIENT] + MAD_HEADER_LEN,
+		       &(struct cm_dreq){.local_comm_id = c.server->conn->remote_comm_id,
+					 .remote_comm_id = c.server->conn->local_comm_id,
+					 .remote_qpn = c.server->conn->local_qpn});
 	send_again(CLIENT);
 	run_for(&w, 0);
 	assert_int_equal(w.sent[SERVER][CM_DREP], 1);

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Floods of requests that are forged from many addresses, whose senders hear nothing of what they cause, beside a client that
- * connects and hangs up, over and over.
+ * Floods of requests that are forged from many addresses, whose senders hear nothing of what they cause, beside a
+ * client that connects and hangs up, over and over.
  */
 #include "support/cm_pair.h"
 
 enum {
-	A_MS = 10,       /* forged requests */
+	A_MS = 10,         /* forged requests */
 	ADDRESSES = 40000, /* most places of a table by address are somebody's */
 	RUN_MS = 12000,
-	CONNECTING_MAX = 8000, /* conns: what is admitted before the flood is seen to be one, and 3.75 s of CM_STRANGERS_MAX */
+	CONNECTING_MAX =
+		8000, /* conns: what is admitted before the flood is seen to be one, and 3.75 s of CM_STRANGERS_MAX */
 	LENT_BYTES_MAX = 12 << 20
 };
 
@@ -26,7 +27,11 @@ struct forger {
 static void forged_req(const struct forger *f, uint32_t number)
 {
 	uint32_t host = number % f->addresses;
-	struct flow flow = {.src = {[10] = 0xff, [11] = 0xff, [12] = 172, [13] = (uint8_t)(host >> 16), [14] = (uint8_t)(host >> 8),
+	struct flow flow = {.src = {[10] = 0xff,
+				    [11] = 0xff,
+				    [12] = 172,
+				    [13] = (uint8_t)(host >> 16),
+				    [14] = (uint8_t)(host >> 8),
 				    [15] = (uint8_t)host},
 			    .sport = 4791,
 			    .dport = 4791};
@@ -132,7 +137,8 @@ static void many_addresses_leave_a_client_its_rate(void **state)
 	unsigned flooded = connections_beside((struct forger){.a_ms = A_MS, .times = 1, .addresses = ADDRESSES});
 	unsigned few = connections_beside((struct forger){.a_ms = A_MS, .times = 1, .addresses = 200});
 
-	print_message("connections: %u without a flood, %u in one of %d addresses, %u in one of 200\n", quiet, flooded, ADDRESSES, few);
+	print_message("connections: %u without a flood, %u in one of %d addresses, %u in one of 200\n", quiet, flooded,
+		      ADDRESSES, few);
 	assert_true(quiet >= RUN_MS / 10);
 	assert_true(flooded >= quiet * 8 / 10);
 	assert_true(few >= quiet * 8 / 10);
@@ -217,7 +223,9 @@ static void known_addresses_are_bounded(void **state)
 	known_add(cm, asking, w.now_ns);
 	assert_true(limit_half_open(cm, asking, &place));
 	for (uint32_t i = 0; i < 5 * CM_KNOWN; i++) {
-		uint8_t ip[16] = {[10] = 0xff, [11] = 0xff, [12] = 10, [13] = (uint8_t)(i >> 16), [14] = (uint8_t)(i >> 8), [15] = (uint8_t)i};
+		uint8_t ip[16] = {
+			[10] = 0xff,      [11] = 0xff, [12] = 10, [13] = (uint8_t)(i >> 16), [14] = (uint8_t)(i >> 8),
+			[15] = (uint8_t)i};
 
 		known_add(cm, ip, w.now_ns + i);
 		assert_true(known_find(cm, ip) >= 0);
@@ -227,7 +235,9 @@ static void known_addresses_are_bounded(void **state)
 	assert_int_equal(CM_SOURCES + known_find(cm, asking), place);
 	limit_half_open_done(cm, place);
 	for (uint32_t i = 0; i < 5 * CM_KNOWN && known_find(cm, asking) >= 0; i++) {
-		uint8_t ip[16] = {[10] = 0xff, [11] = 0xff, [12] = 12, [13] = (uint8_t)(i >> 16), [14] = (uint8_t)(i >> 8), [15] = (uint8_t)i};
+		uint8_t ip[16] = {
+			[10] = 0xff,      [11] = 0xff, [12] = 12, [13] = (uint8_t)(i >> 16), [14] = (uint8_t)(i >> 8),
+			[15] = (uint8_t)i};
 
 		known_add(cm, ip, w.now_ns + 5 * CM_KNOWN + i);
 	}
@@ -238,7 +248,8 @@ static void known_addresses_are_bounded(void **state)
 /* Of an address that has been connected before a flood leaves as many as ever; of others few. */
 static void a_flood_mutes_strangers_alone(void **state)
 {
-	static const uint8_t known[16] = {[10] = 0xff, [11] = 0xff, [12] = 11}, stranger[16] = {[10] = 0xff, [11] = 0xff, [12] = 12};
+	static const uint8_t known[16] = {[10] = 0xff, [11] = 0xff, [12] = 11},
+			     stranger[16] = {[10] = 0xff, [11] = 0xff, [12] = 12};
 	uint32_t *of_known, *of_stranger;
 	struct cm *cm;
 

@@ -35,7 +35,8 @@ static struct cm_id *some_id(struct cm_channel *ch, unsigned which)
 /* A message of the peer: any bytes, then the numbers of a conn in their places. */
 static void peer_sends(struct input *in)
 {
-	static const uint8_t attributes[] = {CM_REQ, CM_MRA, CM_REJ, CM_REP, CM_RTU, CM_DREQ, CM_DREP, CM_SIDR_REQ, CM_SIDR_REP};
+	static const uint8_t attributes[] = {CM_REQ,  CM_MRA,  CM_REJ,      CM_REP,     CM_RTU,
+					     CM_DREQ, CM_DREP, CM_SIDR_REQ, CM_SIDR_REP};
 	struct cm *cm = w.ends[SERVER].cm;
 	uint8_t kind = next_byte(in), mad[MAD_LEN];
 	uint8_t *msg = mad + MAD_HEADER_LEN;

@@ -218,12 +218,9 @@ static void who_hung_up_leaves_no_will(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		T(another_process_has_the_port),
-		T(a_request_goes_to_who_listens),
-		T(a_repeat_goes_to_who_has_the_first_one),
-		T(the_peer_of_a_killed_process_is_told),
-		T(rubbish_among_wills_is_dropped),
-		T(who_hung_up_leaves_no_will),
+		T(another_process_has_the_port),           T(a_request_goes_to_who_listens),
+		T(a_repeat_goes_to_who_has_the_first_one), T(the_peer_of_a_killed_process_is_told),
+		T(rubbish_among_wills_is_dropped),         T(who_hung_up_leaves_no_will),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -337,7 +337,8 @@ static void channels_that_stirred_are_named_once(void **state)
 	assert_ptr_equal(cm_channel_owner(w.ends[SERVER].channel), &w.ends[SERVER]);
 }
 
-/* ---- messages that a peer may not send ------------------------------------------------------------------------------ */
+/* ---- messages that a peer may not send ------------------------------------------------------------------------------
+ */
 
 static struct flow from_client(void)
 {
@@ -415,11 +416,11 @@ static void a_req_that_is_not_right_is_refused_or_dropped(void **state)
 	struct cm_req r;
 
 	listen_on(&w, CM_SPACE_TCP, SERVER_PORT, 1);
-#define REQ_WITH(change, expect)                                                                   \
-	do {                                                                                       \
-		r = good_req();                                                                    \
-		change;                                                                            \
-		assert_int_equal(answer_to(&r, &in), expect);                                      \
+#define REQ_WITH(change, expect)                              \
+	do {                                                  \
+		r = good_req();                               \
+		change;                                       \
+		assert_int_equal(answer_to(&r, &in), expect); \
 	} while (0)
 	REQ_WITH((void)0, -1);
 	REQ_WITH(r.local_comm_id = 0, 0);
@@ -456,8 +457,8 @@ static void a_header_that_is_not_right_is_dropped(void **state)
 		size_t at;
 		uint8_t value;
 		bool answered;
-	} row[] = {{0, 2, false}, {1, 3, false}, {2, 1, true},	{2, 3, true},
-		   {3, 0x83, false}, {3, 1, false}, {5, 1, false}, {17, 0x1b, false}, {17, 0x19, false}, {16, 1, false}};
+	} row[] = {{0, 2, false}, {1, 3, false}, {2, 1, true},      {2, 3, true},      {3, 0x83, false},
+		   {3, 1, false}, {5, 1, false}, {17, 0x1b, false}, {17, 0x19, false}, {16, 1, false}};
 	struct flow in = from_client(), out;
 	struct cm_req r = good_req();
 

@@ -61,19 +61,14 @@ static void answer(struct world *world, int end, const struct cm_event *e, struc
 		if (!cm_id_confirm(id, world->now_ns))
 			s->established[end]++;
 		break;
-	case CM_ESTABLISHED:
-		s->established[end]++;
-		break;
+	case CM_ESTABLISHED: s->established[end]++; break;
 	case CM_DISCONNECTED:
 		s->disconnected[end]++;
 		assert_int_equal(cm_id_disconnect(id, world->now_ns), 0);
 		break;
 	case CM_REJECTED:
-	case CM_UNREACHABLE:
-		s->failed[end]++;
-		break;
-	default:
-		break;
+	case CM_UNREACHABLE: s->failed[end]++; break;
+	default: break;
 	}
 }
 
@@ -174,11 +169,9 @@ static void a_message_that_never_comes_is_given_up(void **state)
 		uint16_t attribute;
 		unsigned failed[2], disconnected[2];
 	} row[] = {
-		{CM_REQ, {1, 0}, {0, 0}},
-		{CM_REP, {1, 1}, {0, 0}},
+		{CM_REQ, {1, 0}, {0, 0}},  {CM_REP, {1, 1}, {0, 0}},
 		{CM_RTU, {1, 1}, {0, 0}}, /* a refusal of an established connection */
-		{CM_DREQ, {0, 0}, {1, 0}},
-		{CM_DREP, {0, 0}, {1, 1}},
+		{CM_DREQ, {0, 0}, {1, 0}}, {CM_DREP, {0, 0}, {1, 1}},
 	};
 
 	for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
@@ -232,30 +225,17 @@ static void meddle(struct world *world, int end, struct cm_id *id)
 	struct cm_param p = param_with(0x100 + (uint32_t)prng_below(r, 8), "swarm");
 
 	switch (prng_below(r, 8)) {
-	case 0:
-		cm_id_accept(id, CHILD_UID, &p, world->now_ns);
-		break;
-	case 1:
-		cm_id_confirm(id, world->now_ns);
-		break;
-	case 2:
-		cm_id_reject(id, CM_REJ_CONSUMER, p.data, p.data_len);
-		break;
-	case 3:
-		cm_id_disconnect(id, world->now_ns);
-		break;
-	case 4:
-		cm_id_established(id);
-		break;
+	case 0: cm_id_accept(id, CHILD_UID, &p, world->now_ns); break;
+	case 1: cm_id_confirm(id, world->now_ns); break;
+	case 2: cm_id_reject(id, CM_REJ_CONSUMER, p.data, p.data_len); break;
+	case 3: cm_id_disconnect(id, world->now_ns); break;
+	case 4: cm_id_established(id); break;
 	case 5:
 		forget_id(id);
 		cm_id_destroy(id, world->now_ns);
 		break;
-	case 6:
-		cm_id_connect(id, &p, world->now_ns);
-		break;
-	default:
-		break;
+	case 6: cm_id_connect(id, &p, world->now_ns); break;
+	default: break;
 	}
 }
 
@@ -287,7 +267,8 @@ static void start_one(struct world *world)
 		return;
 	dst.port = SERVER_PORT;
 	assert_int_equal(cm_id_create(world->ends[CLIENT].channel, space, space == CM_SPACE_UDP ? QPT_UD : QPT_RC,
-				      CLIENT_UID, place), 0);
+				      CLIENT_UID, place),
+			 0);
 	assert_int_equal(cm_id_resolve_addr(*place, &world->ends[CLIENT].addr, &dst), 0);
 	assert_int_equal(cm_id_resolve_route(*place), 0);
 	assert_int_equal(cm_id_connect(*place, &p, world->now_ns), 0);

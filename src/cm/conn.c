@@ -62,7 +62,8 @@ static uint32_t new_comm_id(struct cm *cm)
 	uint32_t id;
 
 	do
-		id = cm->slot << LOCAL_BITS | permute(cm->secret, LOCAL_BITS, cm->next_comm_id++ & ((1u << LOCAL_BITS) - 1));
+		id = cm->slot << LOCAL_BITS |
+		     permute(cm->secret, LOCAL_BITS, cm->next_comm_id++ & ((1u << LOCAL_BITS) - 1));
 	while (!id || conn_find(cm, id));
 	return id;
 }
@@ -210,28 +211,16 @@ void conn_abandon(struct conn *c, uint64_t now_ns)
 {
 	let_go_of_id(c);
 	switch (c->state) {
-	case CONN_REQ_SENT:
-		refuse_by_timeout(c);
-		break;
+	case CONN_REQ_SENT: refuse_by_timeout(c); break;
 	case CONN_REQ_RCVD:
 	case CONN_REP_RCVD:
-	case CONN_REP_SENT:
-		hangup_refuse(c, CM_REJ_CONSUMER, NULL, 0);
-		break;
-	case CONN_SIDR_REQ_RCVD:
-		sidr_refuse(c, NULL, 0);
-		break;
-	case CONN_ESTABLISHED:
-		hangup_start(c, now_ns);
-		break;
-	case CONN_DREQ_RCVD:
-		hangup_answer(c, now_ns);
-		break;
+	case CONN_REP_SENT: hangup_refuse(c, CM_REJ_CONSUMER, NULL, 0); break;
+	case CONN_SIDR_REQ_RCVD: sidr_refuse(c, NULL, 0); break;
+	case CONN_ESTABLISHED: hangup_start(c, now_ns); break;
+	case CONN_DREQ_RCVD: hangup_answer(c, now_ns); break;
 	case CONN_DREQ_SENT:
-	case CONN_TIMEWAIT:
-		break;
-	default:
-		conn_close(c);
+	case CONN_TIMEWAIT: break;
+	default: conn_close(c);
 	}
 }
 
@@ -311,9 +300,7 @@ static void give_up(struct conn *c, uint64_t now_ns)
 		hangup_refuse(c, CM_REJ_TIMEOUT, NULL, 0); /* IBTA 12.9.7.2; Linux sends none */
 		event_tell(id, CM_UNREACHABLE, -ETIMEDOUT, NULL);
 		break;
-	default:
-		conn_close(c);
-		event_tell(id, CM_UNREACHABLE, -ETIMEDOUT, NULL);
+	default: conn_close(c); event_tell(id, CM_UNREACHABLE, -ETIMEDOUT, NULL);
 	}
 }
 

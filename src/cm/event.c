@@ -82,10 +82,9 @@ static struct event *event_add(struct cm_id *id, enum cm_event_type type, const 
 
 	if (!e)
 		return NULL;
-	*e = (struct event){.id = id, .event = {.type = type,
-				       .uid = id->uid,
-				       .number = id->number,
-				       .datagram = id->qp_type == QPT_UD}};
+	*e = (struct event){
+		.id = id,
+		.event = {.type = type, .uid = id->uid, .number = id->number, .datagram = id->qp_type == QPT_UD}};
 	e->event.answered = param;
 	if (param)
 		e->event.param = *param;
@@ -104,17 +103,12 @@ static bool concerns(struct cm_id *id, enum cm_event_type type)
 {
 	switch (type) {
 	case CM_ADDR_RESOLVED:
-	case CM_ROUTE_RESOLVED:
-		return true;
-	case CM_ADDR_ERROR:
-		return id->state != ID_DISCONNECTED;
+	case CM_ROUTE_RESOLVED: return true;
+	case CM_ADDR_ERROR: return id->state != ID_DISCONNECTED;
 	case CM_DEVICE_REMOVAL:
-	case CM_ADDR_CHANGE:
-		return true;
-	case CM_TIMEWAIT_EXIT:
-		return id->state == ID_DISCONNECTED;
-	default:
-		return id->state == ID_CONNECTING;
+	case CM_ADDR_CHANGE: return true;
+	case CM_TIMEWAIT_EXIT: return id->state == ID_DISCONNECTED;
+	default: return id->state == ID_CONNECTING;
 	}
 }
 
@@ -144,7 +138,8 @@ void event_tell_datagram(struct cm_id *id, const struct ah_attr *ah, const struc
 /* Told in any state of the id, as its queue pair is in no conversation. Without memory it is lost. */
 void event_tell_join(struct cm_join *j, const struct cm_event *what)
 {
-	struct event *e = j->id->channel->event_count < CM_EVENTS_MAX ? event_add(j->id, what->type, &what->param) : NULL;
+	struct event *e =
+		j->id->channel->event_count < CM_EVENTS_MAX ? event_add(j->id, what->type, &what->param) : NULL;
 
 	if (!e)
 		return;
@@ -195,7 +190,8 @@ static struct event *stranger_of(const struct cm_id *listener)
 	for (int i = 0; l != head && i < STRANGER_LOOKS; l = l->next, i++) {
 		struct event *e = container_of(l, struct event, link);
 
-		if (e->id == listener && e->made && e->made->conn && known_find(listener->cm, id_gid(e->made, &e->made->remote)) < 0)
+		if (e->id == listener && e->made && e->made->conn &&
+		    known_find(listener->cm, id_gid(e->made, &e->made->remote)) < 0)
 			return e;
 	}
 	return NULL;

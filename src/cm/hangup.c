@@ -67,11 +67,8 @@ void hangup_dreq(struct cm *cm, const struct flow *in, const struct mad *mad, co
 		c->tid = mad->tid;
 		crossed(c, now_ns);
 		break;
-	case CONN_TIMEWAIT:
-		message_drep(cm, &c->flow, mad->tid, c->local_comm_id, c->remote_comm_id);
-		break;
-	default: /* the program has not answered yet, or nothing is connected */
-		break;
+	case CONN_TIMEWAIT: message_drep(cm, &c->flow, mad->tid, c->local_comm_id, c->remote_comm_id); break;
+	default: /* the program has not answered yet, or nothing is connected */ break;
 	}
 }
 
@@ -146,10 +143,8 @@ static bool ends_in_timewait(const struct conn *c, uint16_t reason)
 	switch (c->state) {
 	case CONN_REQ_SENT:
 	case CONN_REQ_RCVD:
-	case CONN_REP_SENT:
-		return reason == CM_REJ_STALE;
-	default:
-		return true;
+	case CONN_REP_SENT: return reason == CM_REJ_STALE;
+	default: return true;
 	}
 }
 
@@ -169,10 +164,8 @@ void hangup_rej(struct cm *cm, const struct flow *in, const struct mad *mad, con
 	case CONN_REQ_RCVD:
 	case CONN_REP_SENT:
 	case CONN_ESTABLISHED:
-	case CONN_DREQ_SENT:
-		break;
-	default:
-		return;
+	case CONN_DREQ_SENT: break;
+	default: return;
 	}
 	id = c->id;
 	count_reject(&cm->counters.rejects_received, rej.reason);

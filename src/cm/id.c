@@ -167,7 +167,8 @@ int gid_index_of(const struct cm *cm, const uint8_t *ip, uint32_t ifindex)
 	for (uint32_t i = 0; i < cm->gid_count; i++) {
 		const struct nic_gid *g = &cm->gids[i];
 
-		if (!is_empty(g) && !memcmp(g->raw, ip, sizeof(g->raw)) && (!ifindex || !g->ifindex || g->ifindex == ifindex))
+		if (!is_empty(g) && !memcmp(g->raw, ip, sizeof(g->raw)) &&
+		    (!ifindex || !g->ifindex || g->ifindex == ifindex))
 			return (int)i;
 	}
 	return -1;
@@ -486,8 +487,7 @@ int cm_id_reject(struct cm_id *id, uint16_t reason, const uint8_t *data, size_t 
 			return -EINVAL;
 		hangup_refuse(c, reason, data, len);
 		return 0;
-	default:
-		return -EINVAL;
+	default: return -EINVAL;
 	}
 }
 
@@ -495,7 +495,8 @@ int cm_id_disconnect(struct cm_id *id, uint64_t now_ns)
 {
 	struct conn *c = id->conn;
 
-	if (id->gid_index < 0 || (id->state != ID_LISTENING && id->state != ID_CONNECTING && id->state != ID_DISCONNECTED))
+	if (id->gid_index < 0 ||
+	    (id->state != ID_LISTENING && id->state != ID_CONNECTING && id->state != ID_DISCONNECTED))
 		return -EINVAL;
 	if (cm_has_streams(&id->cm->streams))
 		mpa_disconnect(id, now_ns);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Bounds that hold one source address from using up what is for all, and a flood of requests from becoming a flood of
- * refusals. Addresses that are known (known.c) have counters of their own. Those of all others lie in a table by a secret hash of
- * the address; addresses that share one share its bound.
+ * refusals. Addresses that are known (known.c) have counters of their own. Those of all others lie in a table by a
+ * secret hash of the address; addresses that share one share its bound.
  *
- * A flood is there when many accepted connections have no answer. Then a request of an address that is not known is taken
- * only when it comes for the second time, which costs a peer that lives one repeat, once, and a sender of forged requests all of them.
- * Should he send them twice, the bound of a second holds, and the few repeats of a REP.
+ * A flood is there when many accepted connections have no answer. Then a request of an address that is not known is
+ * taken only when it comes for the second time, which costs a peer that lives one repeat, once, and a sender of forged
+ * requests all of them. Should he send them twice, the bound of a second holds, and the few repeats of a REP.
  */
 #include <assert.h>
 #include <string.h>
@@ -44,7 +44,8 @@ bool limit_half_open(struct cm *cm, const uint8_t *source, uint16_t *place)
 	uint16_t at = place_of(cm, source), *of_one = &cm->half_open_of[at];
 
 	if (cm->half_open_count >= CM_HALF_OPEN_MAX || *of_one >= CM_HALF_OPEN_MAX_OF_ONE) {
-		limit_reached(cm, cm->half_open_count >= CM_HALF_OPEN_MAX ? CM_LIMIT_HALF_OPEN : CM_LIMIT_HALF_OPEN_OF_ONE);
+		limit_reached(cm,
+			      cm->half_open_count >= CM_HALF_OPEN_MAX ? CM_LIMIT_HALF_OPEN : CM_LIMIT_HALF_OPEN_OF_ONE);
 		return false;
 	}
 	cm->half_open_count++;

@@ -84,8 +84,8 @@ void message_rtu(const struct conn *c)
 	uint8_t mad[MAD_LEN];
 
 	message_start(mad, CM_RTU, c->tid);
-	cm_rtu_encode(mad + MAD_HEADER_LEN, &(struct cm_rtu){.local_comm_id = c->local_comm_id,
-							     .remote_comm_id = c->remote_comm_id});
+	cm_rtu_encode(mad + MAD_HEADER_LEN,
+		      &(struct cm_rtu){.local_comm_id = c->local_comm_id, .remote_comm_id = c->remote_comm_id});
 	message_send(c->cm, &c->flow, mad);
 }
 

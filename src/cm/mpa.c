@@ -387,18 +387,11 @@ void mpa_abandon(struct cm_id *id, uint64_t now_ns)
 	if (!m)
 		return;
 	switch (m->state) {
-	case MPA_ASKED:
-		mpa_reject(id, NULL, 0);
-		return;
+	case MPA_ASKED: mpa_reject(id, NULL, 0); return;
 	case MPA_WAIT_FIRST:
-	case MPA_OPEN:
-		mpa_disconnect(id, now_ns);
-		break;
-	case MPA_CLOSING:
-		break;
-	default:
-		reset(m);
-		return;
+	case MPA_OPEN: mpa_disconnect(id, now_ns); break;
+	case MPA_CLOSING: break;
+	default: reset(m); return;
 	}
 	m->id = NULL;
 	id->mpa = NULL;
@@ -430,8 +423,8 @@ static struct mpa *find(const struct cm *cm, uint32_t stream)
 }
 
 /*
- * Somebody connected to a listener. Of too many that say nothing the oldest is reset: who means it sends his Request at once, so
- * a flood of others does not keep him out. Without memory this stream is reset.
+ * Somebody connected to a listener. Of too many that say nothing the oldest is reset: who means it sends his Request at
+ * once, so a flood of others does not keep him out. Without memory this stream is reset.
  */
 static void admit(struct cm *cm, const struct pkt *pkt, uint64_t now_ns)
 {
@@ -569,18 +562,14 @@ static void start_ended(struct mpa *m, const struct pkt *pkt, uint64_t now_ns)
 static void start_input(struct mpa *m, const struct pkt *pkt, uint64_t now_ns)
 {
 	switch (pkt->kind) {
-	case PKT_ROOM:
-		m->room += pkt->len;
-		break;
+	case PKT_ROOM: m->room += pkt->len; break;
 	case PKT_BYTES:
 		if (m->state == MPA_WAIT_REPLY || m->state == MPA_WAIT_REQUEST)
 			take_frame(m, pkt, now_ns);
 		else
 			reset(m); /* in ASKED: nobody answered yet */
 		break;
-	default:
-		start_ended(m, pkt, now_ns);
-		break;
+	default: start_ended(m, pkt, now_ns); break;
 	}
 }
 
@@ -675,7 +664,8 @@ uint64_t mpa_deadline(const struct cm *cm)
 {
 	if (!cm->streams.nic)
 		return UINT64_MAX;
-	if (!list_empty(&cm->streams.out) || cm->streams.untimed || nic_streams_ended(cm->streams.nic) != cm->streams.ended)
+	if (!list_empty(&cm->streams.out) || cm->streams.untimed ||
+	    nic_streams_ended(cm->streams.nic) != cm->streams.ended)
 		return 0;
 	return timers_deadline(&cm->streams.timers);
 }
@@ -758,17 +748,14 @@ static void expire(struct mpa *m, uint64_t now_ns)
 		nic_stream_input(m->cm->streams.nic, qp, &lost, now_ns); /* nobody answered */
 	switch (m->state) {
 	case MPA_CONNECTING:
-	case MPA_WAIT_REPLY:
-		fail(m, CM_UNREACHABLE, -ETIMEDOUT);
-		break;
+	case MPA_WAIT_REPLY: fail(m, CM_UNREACHABLE, -ETIMEDOUT); break;
 	case MPA_WAIT_FIRST:
 	case MPA_OPEN: /* was asked to close */
 		if (qp)
 			nic_stream_input(m->cm->streams.nic, qp, &lost, now_ns);
 		fail(m, CM_DISCONNECTED, -ETIMEDOUT);
 		break;
-	default:
-		reset(m);
+	default: reset(m);
 	}
 }
 

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Connections over streams (RFC 5044 7.1, RFC 6581): what a conn is to InfiniBand's messages, a struct mpa is to a stream.
- * It owns the stream until a QP has it, and stays to see its end.
+ * Connections over streams (RFC 5044 7.1, RFC 6581): what a conn is to InfiniBand's messages, a struct mpa is to a
+ * stream. It owns the stream until a QP has it, and stays to see its end.
  *
  *      CONNECTING       active: TCP connects                       WAIT_REQUEST   passive: for MPA's Request
  *          | OPEN: Request                                             | it came: the listener is told
  *      WAIT_REPLY                                                  ASKED          for the program
  *          | Reply                                                     | accept: QP to RTS, Reply
- *          | QP to RTS                                             WAIT_FIRST     peer-to-peer: for the peer's first FPDU
+ *          | QP to RTS                                             WAIT_FIRST     peer-to-peer: for the peer's first
+ * FPDU
  *          +-------------------------> OPEN <--------------------------+
  *                                       | either side ends it, or the QP does
  *                                    CLOSING
@@ -61,7 +62,8 @@ enum {
 #define MPA_REPLY_NS   UINT64_C(10000000000) /* as siw has it, and for TCP's own connect too */
 #define MPA_REQUEST_NS UINT64_C(5000000000)
 #define MPA_CLOSING_NS UINT64_C(5000000000)
-/* Between a refused TCP connection and the next, and how long: a listener may come some milliseconds after its client. */
+/* Between a refused TCP connection and the next, and how long: a listener may come some milliseconds after its client.
+ */
 #define MPA_AGAIN_NS       UINT64_C(10000000)
 #define MPA_AGAIN_UNTIL_NS UINT64_C(200000000)
 #define MPA_URGE_NS        UINT64_C(250000000)
@@ -69,8 +71,8 @@ enum {
 
 struct mpa {
 	struct cm *cm;
-	struct cm_id *id; /* NULL: nobody is told any more */
-	struct list link; /* in cm->streams.conns */
+	struct cm_id *id;  /* NULL: nobody is told any more */
+	struct list link;  /* in cm->streams.conns */
 	struct list waits; /* in WAIT_REQUEST: in cm->streams.waiting */
 	struct map_node by_stream;
 	struct timer timer;
@@ -84,9 +86,10 @@ struct mpa {
 	bool refused;     /* in CONNECTING: TCP connects again when the timer fires */
 	bool hangs_up;    /* in OPEN: the program has asked for the end */
 	uint64_t began_ns;
-	bool fin_sent;    /* by us, as the QP is gone */
-	bool untimed;     /* its timer is still to be set, when the time is known */
-	bool recalled;    /* in CLOSING: its stream was reset, which the back end answers when nothing of the QP is lent any more */
+	bool fin_sent; /* by us, as the QP is gone */
+	bool untimed;  /* its timer is still to be set, when the time is known */
+	bool recalled; /* in CLOSING: its stream was reset, which the back end answers when nothing of the QP is lent
+			  any more */
 	struct mpa_frame peer; /* its frame, without data */
 	uint16_t have;
 	uint8_t frame[MPA_FRAME_MAX]; /* that the peer sends */
@@ -100,14 +103,14 @@ struct mpa_streams {
 	struct list conns;
 	struct list out;
 	struct mpa_out *lent;
-	uint32_t next;    /* number of a stream or listener */
+	uint32_t next;       /* number of a stream or listener */
 	struct list waiting; /* in WAIT_REQUEST, the oldest first */
 	uint32_t waiting_count, waiting_max;
-	bool untimed;     /* some conn is */
-	uint64_t ended;   /* nic_streams_ended() that was looked into */
-	bool no_crc;      /* asked for by us */
-	bool markers;     /* likewise */
-	bool atomics;     /* queue pairs have RFC 7306's */
+	bool untimed;   /* some conn is */
+	uint64_t ended; /* nic_streams_ended() that was looked into */
+	bool no_crc;    /* asked for by us */
+	bool markers;   /* likewise */
+	bool atomics;   /* queue pairs have RFC 7306's */
 };
 
 static inline bool cm_has_streams(const struct mpa_streams *s)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A peer that says anything by streams of any number, to a program that listens, connects, accepts, refuses and hangs up
- * as the input says. Streams that have no Request yet are bounded, and when all timers have ended and the program is gone
- * nothing is left.
+ * A peer that says anything by streams of any number, to a program that listens, connects, accepts, refuses and hangs
+ * up as the input says. Streams that have no Request yet are bounded, and when all timers have ended and the program is
+ * gone nothing is left.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -92,7 +92,8 @@ static void start(void)
 	init.recv_cq = init.send_cq;
 	for (int i = 0; i < QPS; i++) {
 		must(!nic_qp_create(nic, &init, &qps[i]));
-		nic_qp_modify(nic, qps[i], &(struct qp_attr){.state = QPS_INIT, .port = 1}, QPA_STATE | QPA_PORT, now_ns);
+		nic_qp_modify(nic, qps[i], &(struct qp_attr){.state = QPS_INIT, .port = 1}, QPA_STATE | QPA_PORT,
+			      now_ns);
 	}
 	must(!cm_id_create(channel, CM_SPACE_TCP, QPT_RC, 1, &listener) && !cm_id_bind(listener, &any) &&
 	     !cm_id_listen(listener, 2));
@@ -104,8 +105,14 @@ static void start(void)
 static size_t some_bytes(uint8_t *p, bool reply)
 {
 	uint8_t how = next_byte(&in), flags = next_byte(&in);
-	struct mpa_frame f = {.reply = reply, .crc = flags & 1, .enhanced = flags & 2, .peer_to_peer = flags & 4,
-			      .markers = flags & 8, .rejected = flags & 16, .rtr = flags >> 5, .rev = flags & 2 ? 2 : 1};
+	struct mpa_frame f = {.reply = reply,
+			      .crc = flags & 1,
+			      .enhanced = flags & 2,
+			      .peer_to_peer = flags & 4,
+			      .markers = flags & 8,
+			      .rejected = flags & 16,
+			      .rtr = flags >> 5,
+			      .rev = flags & 2 ? 2 : 1};
 	size_t len = 0;
 
 	if (how & 1) {
@@ -121,7 +128,8 @@ static size_t some_bytes(uint8_t *p, bool reply)
 
 static void peer_speaks(void)
 {
-	static const enum pkt_kind kinds[] = {PKT_BYTES, PKT_BYTES, PKT_BYTES, PKT_OPEN, PKT_ROOM, PKT_FIN, PKT_RESET, PKT_BYTES};
+	static const enum pkt_kind kinds[] = {PKT_BYTES, PKT_BYTES, PKT_BYTES, PKT_OPEN,
+					      PKT_ROOM,  PKT_FIN,   PKT_RESET, PKT_BYTES};
 	uint8_t what = next_byte(&in);
 	bool ours = what & 8 && opened;
 	struct flow flow = {.flow_label = ours ? opened : ACCEPTED_FIRST + (what >> 4), .sport = PORT, .dport = 40000};
@@ -154,8 +162,10 @@ static void peer_speaks(void)
 static void program_connects(void)
 {
 	struct cm_addr src = {.family = CM_IPV4}, dst = {.family = CM_IPV4, .port = PORT};
-	struct cm_param p = {.qpn = qp_number(qps[next_byte(&in) % QPS]), .responder_resources = next_byte(&in),
-			     .initiator_depth = next_byte(&in), .data_len = next_byte(&in)};
+	struct cm_param p = {.qpn = qp_number(qps[next_byte(&in) % QPS]),
+			     .responder_resources = next_byte(&in),
+			     .initiator_depth = next_byte(&in),
+			     .data_len = next_byte(&in)};
 	struct cm_id *id;
 
 	memcpy(src.ip, here, 16);
@@ -168,7 +178,8 @@ static void program_connects(void)
 static void program_acts(void)
 {
 	uint8_t what = next_byte(&in);
-	struct cm_param p = {.qpn = qp_number(qps[next_byte(&in) % QPS]), .responder_resources = 4, .initiator_depth = 4};
+	struct cm_param p = {
+		.qpn = qp_number(qps[next_byte(&in) % QPS]), .responder_resources = 4, .initiator_depth = 4};
 	struct qp *qp = qps[what % QPS];
 	struct cm_event e;
 	struct cm_id *id = NULL;

@@ -8,7 +8,10 @@
 static struct cm_id *ask_to_connect(uint8_t ird, uint8_t ord)
 {
 	struct cm_addr src = {.family = CM_IPV4}, dst = {.family = CM_IPV4, .port = PORT};
-	struct cm_param p = {.qpn = qp_number(qp), .responder_resources = ird, .initiator_depth = ord, .data_len = 4,
+	struct cm_param p = {.qpn = qp_number(qp),
+			     .responder_resources = ird,
+			     .initiator_depth = ord,
+			     .data_len = 4,
 			     .data = "ping"};
 	struct cm_event e;
 	struct cm_id *id;
@@ -66,8 +69,9 @@ static void renew(struct cm_id *id)
 	expect_event(CM_DISCONNECTED, -ECONNRESET);
 	cm_id_destroy(id, now_ns);
 	assert_int_equal(nic_qp_modify(nic, qp, &(struct qp_attr){.state = QPS_RESET}, QPA_STATE, now_ns), 0);
-	assert_int_equal(nic_qp_modify(nic, qp, &(struct qp_attr){.state = QPS_INIT, .port = 1}, QPA_STATE | QPA_PORT, now_ns),
-			 0);
+	assert_int_equal(
+		nic_qp_modify(nic, qp, &(struct qp_attr){.state = QPS_INIT, .port = 1}, QPA_STATE | QPA_PORT, now_ns),
+		0);
 }
 
 /* The reply a byte at a time, and what it makes of depths. */
@@ -81,8 +85,14 @@ static void a_reply_makes_the_connection(void **state)
 
 	start_connect(3, 16);
 	sent_len = 0;
-	n = reply(p, (struct mpa_frame){.enhanced = true, .crc = true, .peer_to_peer = true, .rtr = MPA_RTR_WRITE, .ird = 7,
-					.ord = 9, .data = (const uint8_t *)"pong", .data_len = 4});
+	n = reply(p, (struct mpa_frame){.enhanced = true,
+					.crc = true,
+					.peer_to_peer = true,
+					.rtr = MPA_RTR_WRITE,
+					.ird = 7,
+					.ord = 9,
+					.data = (const uint8_t *)"pong",
+					.data_len = 4});
 	for (size_t i = 0; i < n; i++) {
 		assert_int_equal(qp_state(qp), QPS_INIT);
 		say(opened, PKT_BYTES, p + i, 1);
@@ -106,7 +116,9 @@ static void replies_that_make_none(void **state)
 		enum cm_event_type type;
 		int status;
 	} cases[] = {
-		{{.enhanced = true, .rejected = true, .data = (const uint8_t *)"no", .data_len = 2}, CM_REJECTED, -ECONNREFUSED},
+		{{.enhanced = true, .rejected = true, .data = (const uint8_t *)"no", .data_len = 2},
+		 CM_REJECTED,
+		 -ECONNREFUSED},
 		{{.rejected = true}, CM_REJECTED, -ECONNREFUSED},
 		{{.enhanced = true, .peer_to_peer = true, .rtr = MPA_RTR_SEND}, CM_CONNECT_ERROR, -EPROTO},
 		{{.enhanced = true, .ord = 500}, CM_CONNECT_ERROR, -EPROTO},
@@ -190,8 +202,9 @@ static void markers_are_asked_for_by_who_wants_them(void **state)
 			;
 		cm_id_destroy(id, now_ns);
 		assert_int_equal(nic_qp_modify(nic, qp, &(struct qp_attr){.state = QPS_RESET}, QPA_STATE, now_ns), 0);
-		assert_int_equal(nic_qp_modify(nic, qp, &(struct qp_attr){.state = QPS_INIT, .port = 1}, QPA_STATE | QPA_PORT,
-					       now_ns), 0);
+		assert_int_equal(nic_qp_modify(nic, qp, &(struct qp_attr){.state = QPS_INIT, .port = 1},
+					       QPA_STATE | QPA_PORT, now_ns),
+				 0);
 	}
 	listener();
 	accept_it(requested((struct mpa_frame){.enhanced = true, .crc = true}, &e), 1, 1);
@@ -283,8 +296,8 @@ static void no_answer_and_no_listener(void **state)
 
 static void each_wish_is_the_others_promise(void **state)
 {
-	struct mpa_frame f = {.enhanced = true, .crc = false, .ird = 5, .ord = 6, .data = (const uint8_t *)"ping",
-			      .data_len = 4};
+	struct mpa_frame f = {
+		.enhanced = true, .crc = false, .ird = 5, .ord = 6, .data = (const uint8_t *)"ping", .data_len = 4};
 	struct cm_event e;
 	struct cm_id *id;
 	struct qp_attr attr;
@@ -510,7 +523,8 @@ int main(void)
 		TEST(a_request_may_vanish),
 		TEST(only_qps_in_init_connect),
 		cmocka_unit_test_setup_teardown(crcs_may_be_left_to_the_peer, set_up_without_crc, tear_down),
-		cmocka_unit_test_setup_teardown(markers_are_asked_for_by_who_wants_them, set_up_with_markers, tear_down),
+		cmocka_unit_test_setup_teardown(markers_are_asked_for_by_who_wants_them, set_up_with_markers,
+						tear_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

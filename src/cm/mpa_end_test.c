@@ -139,7 +139,8 @@ static void ten_thousand_connections_leave_nothing(void **state)
 		cm_id_destroy(id, now_ns);
 		assert_int_equal(nic_qp_modify(nic, qp, &(struct qp_attr){.state = QPS_RESET}, QPA_STATE, now_ns), 0);
 		assert_int_equal(nic_qp_modify(nic, qp, &(struct qp_attr){.state = QPS_INIT, .port = 1},
-					       QPA_STATE | QPA_PORT, now_ns), 0);
+					       QPA_STATE | QPA_PORT, now_ns),
+				 0);
 		pass_ms(6000);
 		sent_len = 0;
 		if (i == 10)
@@ -160,7 +161,8 @@ static uint32_t connected_and_lending(struct cm_id **id)
 
 	*id = connected();
 	/* The peer's first FPDU, a zero-length Write: this end may speak. */
-	say(ACCEPTED, PKT_BYTES, (const uint8_t[20]){0x00, 0x0e, 0xc1, 0x40, 0, 0, 0, 1, [16] = 0xeb, 0xd3, 0x4c, 0x5f}, 20);
+	say(ACCEPTED, PKT_BYTES, (const uint8_t[20]){0x00, 0x0e, 0xc1, 0x40, 0, 0, 0, 1, [16] = 0xeb, 0xd3, 0x4c, 0x5f},
+	    20);
 	assert_int_equal(nic_mr_reg(nic, pd, (struct mr_range){memory, sizeof(memory), 0}, 0, &mr), 0);
 	w = sq_slot(qp_sq(qp), 0);
 	w->opcode = WR_WRITE;
@@ -262,7 +264,7 @@ static void lent_memory_is_called_back(void **state)
 int main(void)
 {
 #define LENDS(f) cmocka_unit_test_setup_teardown(f, set_up_lending, tear_down)
-#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+#define TEST(f)  cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 	const struct CMUnitTest tests[] = {
 		TEST(the_peer_ends),
 		TEST(the_stream_is_lost),

@@ -10,9 +10,9 @@
 enum { REV_PLAIN = 1, REV_ENHANCED = 2 };
 
 /*
- * Peer-to-peer (A) is not asked for: an RDMA Write without bytes comes first all the same. Linux's siw does not notice one
- * that comes very soon after its Reply, so with A its program might wait for ESTABLISHED without an end; and its kernel
- * does not survive that such a connection ends then (iw_cm's BUG()).
+ * Peer-to-peer (A) is not asked for: an RDMA Write without bytes comes first all the same. Linux's siw does not notice
+ * one that comes very soon after its Reply, so with A its program might wait for ESTABLISHED without an end; and its
+ * kernel does not survive that such a connection ends then (iw_cm's BUG()).
  */
 size_t mpa_start_request(uint8_t *frame, const struct mpa *m, const struct cm_param *param)
 {

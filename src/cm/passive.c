@@ -35,17 +35,10 @@ static bool req_makes_sense(const struct cm_req *req)
 static bool type_of(const struct cm_req *req, enum qp_type *type)
 {
 	switch (req->transport) {
-	case CM_TRANSPORT_RC:
-		*type = QPT_RC;
-		return true;
-	case CM_TRANSPORT_UC:
-		*type = QPT_UC;
-		return true;
-	case CM_TRANSPORT_EXTENDED:
-		*type = QPT_XRC_RECV;
-		return req->extended_transport == CM_EXTENDED_XRC;
-	default:
-		return false;
+	case CM_TRANSPORT_RC: *type = QPT_RC; return true;
+	case CM_TRANSPORT_UC: *type = QPT_UC; return true;
+	case CM_TRANSPORT_EXTENDED: *type = QPT_XRC_RECV; return req->extended_transport == CM_EXTENDED_XRC;
+	default: return false;
 	}
 }
 
@@ -179,7 +172,8 @@ struct route_key passive_route(const struct cm *cm, const struct flow *in, const
 	struct cm_req req;
 
 	cm_req_decode(&req, msg);
-	key.known = conn_find_remote(cm, in, req.ca_guid, req.local_comm_id) || conn_find_remote_qpn(cm, in, req.ca_guid, req.qpn);
+	key.known = conn_find_remote(cm, in, req.ca_guid, req.local_comm_id) ||
+		    conn_find_remote_qpn(cm, in, req.ca_guid, req.qpn);
 	key.service_id = req.service_id;
 	key.note = request_note(in, req.ca_guid, req.local_comm_id);
 	ip_asked(key.to, req.private_data, in);
@@ -188,7 +182,11 @@ struct route_key passive_route(const struct cm *cm, const struct flow *in, const
 
 void passive_req(struct cm *cm, const struct flow *in, const struct mad *mad, const uint8_t *msg, uint64_t now_ns)
 {
-	struct request r = {.in = in, .tid = mad->tid, .ece_options = mad->modifier, .now_ns = now_ns, .gid_index = gid_index_of(cm, in->dst, in->ifindex)};
+	struct request r = {.in = in,
+			    .tid = mad->tid,
+			    .ece_options = mad->modifier,
+			    .now_ns = now_ns,
+			    .gid_index = gid_index_of(cm, in->dst, in->ifindex)};
 	struct conn *known;
 	uint16_t reason;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The ids that have each port of a port space. Two ids may share a port where no request could be for both: on different
- * addresses, or where both allow it (reuse) and neither listens. Ids of other processes are in the registry.
+ * The ids that have each port of a port space. Two ids may share a port where no request could be for both: on
+ * different addresses, or where both allow it (reuse) and neither listens. Ids of other processes are in the registry.
  */
 #include <errno.h>
 #include <string.h>
@@ -77,7 +77,8 @@ static bool take_drawn(struct cm_id *id, struct registry_claim *wanted, uint32_t
 	return !first_on(id->cm, id->space, wanted->addr.port) && !take(id, wanted, asked);
 }
 
-/* A free port of our class, in which nobody else draws before its own is used up, else any. -EADDRNOTAVAIL: there is none. */
+/* A free port of our class, in which nobody else draws before its own is used up, else any. -EADDRNOTAVAIL: there is
+ * none. */
 static int draw(struct cm_id *id, struct registry_claim *wanted, bool asked)
 {
 	struct cm *cm = id->cm;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Rows of atomic words. A row's state says whose life it belongs to, counts how often it was written, and has its status;
- * a reader that finds the same state before and after has read one row and not halves of two.
+ * Rows of atomic words. A row's state says whose life it belongs to, counts how often it was written, and has its
+ * status; a reader that finds the same state before and after has read one row and not halves of two.
  */
 #include "cm/registry.h"
 
@@ -47,8 +47,8 @@ struct will {
 };
 
 struct area {
-	_Alignas(AREA_ALIGN) _Atomic uint32_t life; /* 0: nobody's */
-	_Atomic uint32_t row_end, will_end; /* none further back was ever used */
+	_Alignas(AREA_ALIGN) _Atomic uint32_t life;   /* 0: nobody's */
+	_Atomic uint32_t row_end, will_end;           /* none further back was ever used */
 	_Atomic uint32_t bound[SPACES][PORTS / BITS]; /* ports that have rows */
 	_Atomic uint32_t drawn[SPACES][PORTS / BITS]; /* ports that have none */
 	struct row rows[REGISTRY_ROWS];
@@ -56,9 +56,9 @@ struct area {
 };
 
 struct registry_page {
-	_Atomic uint32_t registrar; /* its slot + 1; 0: nobody */
+	_Atomic uint32_t registrar;                            /* its slot + 1; 0: nobody */
 	_Atomic uint32_t used[(REGISTRY_SLOTS + BITS) / BITS]; /* slots that ever had an owner */
-	_Atomic uint64_t notes[NOTES]; /* key, but for its lowest byte, which is the slot + 1 */
+	_Atomic uint64_t notes[NOTES];                         /* key, but for its lowest byte, which is the slot + 1 */
 	struct area areas[REGISTRY_SLOTS];
 };
 
@@ -227,8 +227,8 @@ static void row_load(struct row *row, struct registry_claim *c)
 }
 
 /*
- * A copy of a row of that life and its state; false: there is none. One that changes while it is read is read again; its
- * owner writes each row once a call, so that does not go on.
+ * A copy of a row of that life and its state; false: there is none. One that changes while it is read is read again;
+ * its owner writes each row once a call, so that does not go on.
  */
 static bool row_read(struct row *row, uint32_t life, struct registry_claim *c, uint64_t *state)
 {
@@ -244,8 +244,8 @@ static bool row_read(struct row *row, uint32_t life, struct registry_claim *c, u
 }
 
 /*
- * Whether a row is about that port, by one read. What a row says is written before the row counts: who still finds another
- * port here has looked before the row was made.
+ * Whether a row is about that port, by one read. What a row says is written before the row counts: who still finds
+ * another port here has looked before the row was made.
  */
 static bool row_is_on(struct row *row, enum cm_space space, uint16_t port)
 {
@@ -264,8 +264,8 @@ bool registry_row(const struct registry_page *p, uint32_t slot, uint32_t row, st
 	uint32_t life = slot < REGISTRY_SLOTS ? life_of(p, slot) : 0;
 	uint64_t state;
 
-	return life && row < REGISTRY_ROWS &&
-	       row_read((struct row *)&p->areas[slot].rows[row], life, c, &state) && state_status(state) == FIRM;
+	return life && row < REGISTRY_ROWS && row_read((struct row *)&p->areas[slot].rows[row], life, c, &state) &&
+	       state_status(state) == FIRM;
 }
 
 /* ---- claims ------------------------------------------------------------------------------------- */
@@ -314,7 +314,8 @@ int registry_fit(const struct registry_claim *there, const uint8_t *ip)
  * Whether another member's row keeps us from a port. A tentative one of a higher slot does not if we can take it back
  * before it is firm.
  */
-static int row_clash(const struct registry *r, uint32_t slot, struct row *row, uint32_t life, const struct registry_claim *wanted)
+static int row_clash(const struct registry *r, uint32_t slot, struct row *row, uint32_t life,
+		     const struct registry_claim *wanted)
 {
 	struct registry_claim there;
 	uint64_t state;
@@ -328,7 +329,8 @@ static int row_clash(const struct registry *r, uint32_t slot, struct row *row, u
 	    atomic_compare_exchange_strong(&row->state, &state, state_with(state, life, REVOKED)))
 		return 0;
 	/* It may be firm by now, or gone. */
-	return err && state_life(state) == life && state_status(state) != FREE && state_status(state) != REVOKED ? err : 0;
+	return err && state_life(state) == life && state_status(state) != FREE && state_status(state) != REVOKED ? err
+														 : 0;
 }
 
 static int member_clash(const struct registry *r, uint32_t slot, uint32_t life, const struct registry_claim *wanted)
@@ -398,8 +400,9 @@ static int claim(struct registry *r, struct row *row, const struct registry_clai
 	err = judge(r, c);
 	if (err)
 		return err;
-	return atomic_compare_exchange_strong(&row->state, &tentative, state_with(tentative, r->life, FIRM)) ? 0
-													      : -EADDRINUSE;
+	return atomic_compare_exchange_strong(&row->state, &tentative, state_with(tentative, r->life, FIRM))
+		       ? 0
+		       : -EADDRINUSE;
 }
 
 int registry_bind(struct registry *r, const struct registry_claim *c, uint32_t *out)

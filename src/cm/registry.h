@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The knowledge that the connection managers of one host share: the ports and listeners of each, the process that took in
- * a request, and the connections whose peers must be told when a process is killed.
+ * The knowledge that the connection managers of one host share: the ports and listeners of each, the process that took
+ * in a request, and the connections whose peers must be told when a process is killed.
  *
- * It is a block of memory without a lock, so a process that is stopped or killed in the middle of a call holds up nobody.
- * Each process has a slot with an area of its own, which it alone writes; the few words that several write change by
- * compare-and-swap. A reader copies, bounds and judges all that it reads: at worst a process that writes rubbish takes
- * ports that it has no right to.
+ * It is a block of memory without a lock, so a process that is stopped or killed in the middle of a call holds up
+ * nobody. Each process has a slot with an area of its own, which it alone writes; the few words that several write
+ * change by compare-and-swap. A reader copies, bounds and judges all that it reads: at worst a process that writes
+ * rubbish takes ports that it has no right to.
  *
- * A member's life is a number that it draws when it joins. Rows with the number of another life belong to a process that
- * has ended: its ports are free, its wills are carried out by others.
+ * A member's life is a number that it draws when it joins. Rows with the number of another life belong to a process
+ * that has ended: its ports are free, its wills are carried out by others.
  *
  * A port is claimed in three steps: the row is written as tentative, then all others are read, then the row is made
  * firm. Of two that claim at the same time at least one sees the other; the one with the lower slot takes the other's
@@ -56,7 +56,8 @@ struct registry_claim {
 /* How much memory; the same in every process of this version. */
 size_t registry_bytes(void);
 
-/* r has page (borrowed), slot, lives and ctx. `life` is not 0 and was drawn. Ports of the slot's last owner are free from now on. */
+/* r has page (borrowed), slot, lives and ctx. `life` is not 0 and was drawn. Ports of the slot's last owner are free
+ * from now on. */
 void registry_join(struct registry *, uint32_t life);
 /* Gives back all ports. */
 void registry_leave(struct registry *);
@@ -68,7 +69,8 @@ bool registry_is_gone(struct registry *, uint32_t slot);
 
 /* 0, or why both cannot have their ports, which are the same number of the same space: -EADDRINUSE, -EADDRNOTAVAIL. */
 int registry_clash(const struct registry_claim *there, const struct registry_claim *wanted);
-/* How well a listener there fits a request to an address: 0 not at all, 1 IPv6 wildcard for IPv4, 2 wildcard, 3 address. */
+/* How well a listener there fits a request to an address: 0 not at all, 1 IPv6 wildcard for IPv4, 2 wildcard, 3
+ * address. */
 int registry_fit(const struct registry_claim *there, const uint8_t *ip);
 
 /*
@@ -76,7 +78,8 @@ int registry_fit(const struct registry_claim *there, const uint8_t *ip);
  * registry_clash(), with in_the_way set; -ENOMEM: all rows are taken.
  */
 int registry_bind(struct registry *, const struct registry_claim *, uint32_t *row);
-/* The claim of *row is now this one, which differs in its flags. Fails as registry_bind(); the row is unchanged then. */
+/* The claim of *row is now this one, which differs in its flags. Fails as registry_bind(); the row is unchanged then.
+ */
 int registry_change(struct registry *, uint32_t *row, const struct registry_claim *);
 /* Likewise where no other member is asked. */
 void registry_amend(struct registry *, uint32_t row, const struct registry_claim *);

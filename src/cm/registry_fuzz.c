@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A connection manager whose registry another process writes rubbish into, between any two accesses. registry.c is compiled
- * here with each access to the shared memory as a call, which sometimes finds another value than was there. With any
- * value, no access leaves the memory, nothing is written but the own area and the few words that are everybody's, each call
- * ends after a bounded number of accesses, and what comes out is in its bounds.
+ * A connection manager whose registry another process writes rubbish into, between any two accesses. registry.c is
+ * compiled here with each access to the shared memory as a call, which sometimes finds another value than was there.
+ * With any value, no access leaves the memory, nothing is written but the own area and the few words that are
+ * everybody's, each call ends after a bounded number of accesses, and what comes out is in its bounds.
  */
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -125,7 +125,8 @@ static void neighbour(void)
 {
 	struct registry r = {.page = memory.page, .slot = THEIRS, .lives = lives};
 	struct registry_claim c = {.space = CM_SPACE_TCP, .addr = w.ends[SERVER].addr, .listening = true};
-	struct registry_will will = {.local_comm_id = THEIRS << CM_SLOT_SHIFT | 1, .remote_comm_id = 1, .remote_qpn = 17};
+	struct registry_will will = {
+		.local_comm_id = THEIRS << CM_SLOT_SHIFT | 1, .remote_comm_id = 1, .remote_qpn = 17};
 	uint32_t row;
 
 	registry_join(&r, LIFE);
@@ -276,7 +277,8 @@ static void begin(uint64_t seed)
 {
 	if (!memory.page) {
 		/* What leaves the memory by a little is a fault, too. */
-		uint8_t *p = mmap(NULL, registry_bytes() + 2 * GUARD, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+		uint8_t *p = mmap(NULL, registry_bytes() + 2 * GUARD, PROT_NONE,
+				  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
 		must(p != MAP_FAILED && !mprotect(p + GUARD, registry_bytes(), PROT_READ | PROT_WRITE));
 		memory.page = (struct registry_page *)(void *)(p + GUARD);
@@ -293,8 +295,8 @@ static void begin(uint64_t seed)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static void (*const acts[])(struct input *) = {a_port,	      an_id,	    a_connection,  a_request,
-						   the_election, time_passes, a_tool_looks, a_forged_note};
+	static void (*const acts[])(struct input *) = {a_port,       an_id,       a_connection, a_request,
+						       the_election, time_passes, a_tool_looks, a_forged_note};
 	struct input in = {data, size};
 
 	begin(next_byte(&in));

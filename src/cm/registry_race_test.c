@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Several processes in the registry at once, in every order in which their steps can come. registry.c is compiled here with
- * each access to the shared memory as a call. A step is one access to a word that another process uses too, if anybody
- * writes it; everything else belongs to the step before.
+ * Several processes in the registry at once, in every order in which their steps can come. registry.c is compiled here
+ * with each access to the shared memory as a call. A step is one access to a word that another process uses too, if
+ * anybody writes it; everything else belongs to the step before.
  *
- * A process is a function that is run again from its beginning for each of its steps: what it has read so far is given to it
- * from a log, the next access is done, and at the one after that it is left. What a step wrote can be taken back, so all
- * orders are gone through depth first. A state (what each has read, and the shared words) is looked at once.
+ * A process is a function that is run again from its beginning for each of its steps: what it has read so far is given
+ * to it from a log, the next access is done, and at the one after that it is left. What a step wrote can be taken back,
+ * so all orders are gone through depth first. A state (what each has read, and the shared words) is looked at once.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -64,7 +64,7 @@ static uint64_t mix(uint64_t h, uint64_t v)
 static struct {
 	struct registry_page *page;
 	struct process processes[PROCESSES_MAX];
-	unsigned count, dead; /* a mask of slots */
+	unsigned count, dead;    /* a mask of slots */
 	struct process *running; /* NULL: accesses are not part of what is explored */
 	jmp_buf stop;
 	struct word words[WORDS_MAX];
@@ -418,7 +418,8 @@ enum { GUARD = 1 << 20 };
 static int setup(void **state)
 {
 	/* Of the many megabytes few are touched. */
-	uint8_t *p = mmap(NULL, registry_bytes() + 2 * GUARD, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	uint8_t *p =
+		mmap(NULL, registry_bytes() + 2 * GUARD, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
 	assert_true(p != MAP_FAILED && !mprotect(p + GUARD, registry_bytes(), PROT_READ | PROT_WRITE));
 	m.page = (struct registry_page *)(void *)(p + GUARD);

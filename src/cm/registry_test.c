@@ -50,7 +50,8 @@ static int teardown(void **state)
 
 static struct cm_addr address(uint8_t last, uint16_t port)
 {
-	return (struct cm_addr){.ip = {[10] = 0xff, [11] = 0xff, [12] = 10, [15] = last}, .port = port, .family = CM_IPV4};
+	return (struct cm_addr){
+		.ip = {[10] = 0xff, [11] = 0xff, [12] = 10, [15] = last}, .port = port, .family = CM_IPV4};
 }
 
 static struct cm_addr any4(uint16_t port)
@@ -69,20 +70,37 @@ static void a_port_is_ones_or_shared_as_within_a_process(void **state)
 		struct registry_claim there, wanted;
 		int err;
 	} row[] = {
-		{{.space = CM_SPACE_TCP, .addr = address(1, 80)}, {.space = CM_SPACE_TCP, .addr = address(1, 80)}, -EADDRINUSE},
+		{{.space = CM_SPACE_TCP, .addr = address(1, 80)},
+		 {.space = CM_SPACE_TCP, .addr = address(1, 80)},
+		 -EADDRINUSE},
 		{{.space = CM_SPACE_TCP, .addr = address(1, 80)}, {.space = CM_SPACE_TCP, .addr = address(2, 80)}, 0},
 		{{.space = CM_SPACE_TCP, .addr = address(1, 80)}, {.space = CM_SPACE_TCP, .addr = address(1, 81)}, 0},
 		{{.space = CM_SPACE_TCP, .addr = address(1, 80)}, {.space = CM_SPACE_UDP, .addr = address(1, 80)}, 0},
-		{{.space = CM_SPACE_IB, .addr = address(1, 80)}, {.space = CM_SPACE_IB, .addr = address(1, 80)}, -EADDRINUSE},
-		{{.space = CM_SPACE_TCP, .addr = any4(80)}, {.space = CM_SPACE_TCP, .addr = address(1, 80)}, -EADDRNOTAVAIL},
-		{{.space = CM_SPACE_TCP, .addr = address(1, 80)}, {.space = CM_SPACE_TCP, .addr = any6(80)}, -EADDRNOTAVAIL},
+		{{.space = CM_SPACE_IB, .addr = address(1, 80)},
+		 {.space = CM_SPACE_IB, .addr = address(1, 80)},
+		 -EADDRINUSE},
+		{{.space = CM_SPACE_TCP, .addr = any4(80)},
+		 {.space = CM_SPACE_TCP, .addr = address(1, 80)},
+		 -EADDRNOTAVAIL},
+		{{.space = CM_SPACE_TCP, .addr = address(1, 80)},
+		 {.space = CM_SPACE_TCP, .addr = any6(80)},
+		 -EADDRNOTAVAIL},
 		{{.space = CM_SPACE_TCP, .addr = any4(80)}, {.space = CM_SPACE_TCP, .addr = any4(80)}, -EADDRNOTAVAIL},
-		{{.space = CM_SPACE_TCP, .addr = any4(80), .afonly = true}, {.space = CM_SPACE_TCP, .addr = any6(80), .afonly = true}, 0},
-		{{.space = CM_SPACE_TCP, .addr = any4(80), .afonly = true}, {.space = CM_SPACE_TCP, .addr = any6(80)}, -EADDRNOTAVAIL},
-		{{.space = CM_SPACE_TCP, .addr = address(1, 80), .reuse = true}, {.space = CM_SPACE_TCP, .addr = address(1, 80), .reuse = true}, 0},
-		{{.space = CM_SPACE_TCP, .addr = address(1, 80), .reuse = true}, {.space = CM_SPACE_TCP, .addr = address(1, 80)}, -EADDRINUSE},
+		{{.space = CM_SPACE_TCP, .addr = any4(80), .afonly = true},
+		 {.space = CM_SPACE_TCP, .addr = any6(80), .afonly = true},
+		 0},
+		{{.space = CM_SPACE_TCP, .addr = any4(80), .afonly = true},
+		 {.space = CM_SPACE_TCP, .addr = any6(80)},
+		 -EADDRNOTAVAIL},
+		{{.space = CM_SPACE_TCP, .addr = address(1, 80), .reuse = true},
+		 {.space = CM_SPACE_TCP, .addr = address(1, 80), .reuse = true},
+		 0},
+		{{.space = CM_SPACE_TCP, .addr = address(1, 80), .reuse = true},
+		 {.space = CM_SPACE_TCP, .addr = address(1, 80)},
+		 -EADDRINUSE},
 		{{.space = CM_SPACE_TCP, .addr = address(1, 80), .reuse = true, .listening = true},
-		 {.space = CM_SPACE_TCP, .addr = address(1, 80), .reuse = true}, -EADDRINUSE},
+		 {.space = CM_SPACE_TCP, .addr = address(1, 80), .reuse = true},
+		 -EADDRINUSE},
 	};
 
 	for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
@@ -272,7 +290,8 @@ static void *racer(void *arg)
 	struct registry *r = arg;
 
 	for (int i = 0; i < ROUNDS; i++) {
-		struct registry_claim c = {.space = CM_SPACE_TCP, .addr = address(1, (uint16_t)(i + 1)), .listening = true};
+		struct registry_claim c = {
+			.space = CM_SPACE_TCP, .addr = address(1, (uint16_t)(i + 1)), .listening = true};
 		uint32_t row;
 		bool won;
 

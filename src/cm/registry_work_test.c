@@ -39,9 +39,10 @@ static bool lives(void *ctx, uint32_t slot)
 
 static struct registry_claim shared(uint16_t port)
 {
-	return (struct registry_claim){.space = CM_SPACE_TCP,
-				       .addr = {.ip = {[10] = 0xff, [11] = 0xff, [12] = 10}, .port = port, .family = CM_IPV4},
-				       .reuse = true};
+	return (struct registry_claim){
+		.space = CM_SPACE_TCP,
+		.addr = {.ip = {[10] = 0xff, [11] = 0xff, [12] = 10}, .port = port, .family = CM_IPV4},
+		.reuse = true};
 }
 
 /* Others with one row of our port, which does not clash, and all the rest of a port that is not ours. */

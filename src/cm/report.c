@@ -18,7 +18,8 @@ void cm_report(const struct cm *cm, struct cm_counters *out)
 	out->rep_rcvd = in[CONN_REP_RCVD];
 	out->sidr_req_sent = in[CONN_SIDR_REQ_SENT];
 	out->sidr_req_rcvd = in[CONN_SIDR_REQ_RCVD];
-	out->connecting = out->req_sent + out->req_rcvd + out->rep_sent + out->rep_rcvd + out->sidr_req_sent + out->sidr_req_rcvd;
+	out->connecting =
+		out->req_sent + out->req_rcvd + out->rep_sent + out->rep_rcvd + out->sidr_req_sent + out->sidr_req_rcvd;
 	out->established = in[CONN_ESTABLISHED];
 	out->dreq_sent = in[CONN_DREQ_SENT];
 	out->dreq_rcvd = in[CONN_DREQ_RCVD];
@@ -51,13 +52,10 @@ size_t cm_report_listeners(const struct cm *cm, struct cm_listener *out, size_t 
 void count_reject(struct cm_rejects *r, uint16_t reason)
 {
 	switch (reason) {
-#define COUNT(number, name)                                                                        \
-	case number:                                                                               \
-		r->name++;                                                                         \
-		break;
-	CM_REJ_REASONS(COUNT)
+#define COUNT(number, name) \
+	case number: r->name++; break;
+		CM_REJ_REASONS(COUNT)
 #undef COUNT
-	default:
-		r->other++;
+	default: r->other++;
 	}
 }

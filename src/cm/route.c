@@ -25,14 +25,10 @@ uint64_t request_note(const struct flow *in, uint64_t guid, uint32_t comm_id)
 static struct route_key key_of(const struct cm *cm, const struct flow *in, const struct mad *h, const uint8_t *msg)
 {
 	switch (h->class_version == CM_CLASS_VERSION ? h->attribute : 0) {
-	case CM_REQ:
-		return passive_route(cm, in, msg);
-	case CM_REJ:
-		return hangup_route(cm, in, msg);
-	case CM_SIDR_REQ:
-		return sidr_route(cm, in, msg);
-	default:
-		return (struct route_key){.known = true}; /* nothing that others should be asked about */
+	case CM_REQ: return passive_route(cm, in, msg);
+	case CM_REJ: return hangup_route(cm, in, msg);
+	case CM_SIDR_REQ: return sidr_route(cm, in, msg);
+	default: return (struct route_key){.known = true}; /* nothing that others should be asked about */
 	}
 }
 

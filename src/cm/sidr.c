@@ -174,7 +174,8 @@ void sidr_req(struct cm *cm, const struct flow *in, const struct mad *mad, const
 
 static void answer(struct conn *c, enum cm_sidr_status status, const struct cm_param *param)
 {
-	struct cm_sidr_rep rep = {.request_id = c->remote_comm_id, .status = (uint8_t)status, .service_id = c->service_id};
+	struct cm_sidr_rep rep = {
+		.request_id = c->remote_comm_id, .status = (uint8_t)status, .service_id = c->service_id};
 
 	if (status == CM_SIDR_SUCCESS) {
 		rep.qpn = param->qpn;

@@ -71,20 +71,20 @@ enum {
 	CM_KNOWN = 2048,   /* addresses that have counters of their own: known.c */
 	CM_KNOWN_WAYS = 4,
 	CM_PLACES = CM_SOURCES + CM_KNOWN,
-	CM_SEEN = 1 << 17,              /* requests of a flood that are remembered */
-	CM_PUT_OFF_FLOOD = 1000,        /* requests put off in a second, by which a flood goes on */
-	CM_STRANGER_SENDS_MAX = 4,      /* of a REP to an address that is not known, in a flood: 3.75 s */
-	CM_SENDS_MAX = 16,              /* of one message (IBTA 12.9.8.5: max CM retries 15) */
-	CM_DREQ_SENDS_MAX = 6,          /* of a DREQ: 12 s (docs/rdmacm.md 2.4) */
-	CM_WILL_SENDS_MAX = 3,          /* of a dead process's, to which nobody gets the answer */
-	CM_OUT_MAX = 4096,              /* answers that wait to be sent; more are lost, as on the wire */
-	CM_SERVICE_TIMEOUT = 24,        /* of our MRA: 68.7 s */
-	CM_SERVICE_TIMEOUT_MAX = 24,    /* the most that a peer's MRA gets */
-	CM_ACK_TIMEOUT = 17,            /* 0.54 s, unless the program says otherwise */
-	CM_REMOTE_CM_TIMEOUT = 20,      /* 4.3 s: REQ grants the peer as much for its answer */
-	CM_LOCAL_CM_TIMEOUT = 18,       /* 1.07 s: how soon the peer may repeat REP */
+	CM_SEEN = 1 << 17,           /* requests of a flood that are remembered */
+	CM_PUT_OFF_FLOOD = 1000,     /* requests put off in a second, by which a flood goes on */
+	CM_STRANGER_SENDS_MAX = 4,   /* of a REP to an address that is not known, in a flood: 3.75 s */
+	CM_SENDS_MAX = 16,           /* of one message (IBTA 12.9.8.5: max CM retries 15) */
+	CM_DREQ_SENDS_MAX = 6,       /* of a DREQ: 12 s (docs/rdmacm.md 2.4) */
+	CM_WILL_SENDS_MAX = 3,       /* of a dead process's, to which nobody gets the answer */
+	CM_OUT_MAX = 4096,           /* answers that wait to be sent; more are lost, as on the wire */
+	CM_SERVICE_TIMEOUT = 24,     /* of our MRA: 68.7 s */
+	CM_SERVICE_TIMEOUT_MAX = 24, /* the most that a peer's MRA gets */
+	CM_ACK_TIMEOUT = 17,         /* 0.54 s, unless the program says otherwise */
+	CM_REMOTE_CM_TIMEOUT = 20,   /* 4.3 s: REQ grants the peer as much for its answer */
+	CM_LOCAL_CM_TIMEOUT = 18,    /* 1.07 s: how soon the peer may repeat REP */
 	CM_HOP_LIMIT = 64,
-	CM_REQ_PRIVATE = 56,            /* of a program's bytes, behind the IP header */
+	CM_REQ_PRIVATE = 56, /* of a program's bytes, behind the IP header */
 	CM_SIDR_REQ_PRIVATE = 180
 };
 
@@ -93,24 +93,24 @@ enum {
 #define CM_EARLY_NS_MIN  UINT64_C(25000000)  /* and comes again after so long, then twice as long, ... */
 #define CM_REPEAT_NS_MAX UINT64_C(4000000000)
 #define CM_FLOOD_NS      UINT64_C(10000000000) /* a flood is over when there was none for so long */
-#define CM_QKEY          0x01234567u /* of the port spaces for datagrams (the field's convention) */
+#define CM_QKEY          0x01234567u           /* of the port spaces for datagrams (the field's convention) */
 
 struct conn {
 	struct cm *cm;
 	struct cm_id *id; /* NULL: no program gets events any more */
 	struct list link; /* in cm->conns */
 	enum conn_state state;
-	bool active;      /* this end sent REQ */
-	bool unanswered;  /* REP_SENT: the REP was repeated, and the peer is not known to live (limit.c), */
-	uint16_t place;   /* which counts here */
-	bool patient;     /* the peer's MRA in this state has counted */
-	bool willed;      /* a dead process's: will.c */
-	uint8_t sends;    /* of `mad` */
+	bool active;       /* this end sent REQ */
+	bool unanswered;   /* REP_SENT: the REP was repeated, and the peer is not known to live (limit.c), */
+	uint16_t place;    /* which counts here */
+	bool patient;      /* the peer's MRA in this state has counted */
+	bool willed;       /* a dead process's: will.c */
+	uint8_t sends;     /* of `mad` */
 	uint64_t asked_ns; /* when `mad` was first sent, if it is a REQ, REP or SIDR_REQ */
 	struct timer timer;
 	enum qp_type qp_type; /* this end's */
-	struct flow flow; /* to the peer */
-	uint64_t tid;     /* of the REQ or SIDR_REQ; DREQ's own later */
+	struct flow flow;     /* to the peer */
+	uint64_t tid;         /* of the REQ or SIDR_REQ; DREQ's own later */
 
 	uint32_t local_comm_id, remote_comm_id; /* of datagrams the request id, on either side */
 	uint64_t remote_guid;
@@ -121,12 +121,12 @@ struct conn {
 	uint32_t rq_psn, sq_psn;
 	uint8_t responder_resources, initiator_depth;
 	uint8_t retry_count, rnr_retry_count;
-	uint8_t mtu; /* code */
+	uint8_t mtu;         /* code */
 	uint8_t ack_timeout; /* code, the queue pair's */
 	uint8_t traffic_class;
 	uint32_t flow_label;
 	uint64_t service_id;
-	uint32_t will; /* in the registry, while the peer is connected; REGISTRY_NO_ROW: none */
+	uint32_t will;        /* in the registry, while the peer is connected; REGISTRY_NO_ROW: none */
 	uint8_t mad[MAD_LEN]; /* the message that is repeated */
 };
 
@@ -149,8 +149,8 @@ struct cm_id {
 	struct list link; /* in channel->ids */
 	struct map_node by_number;
 	struct map_node by_port; /* bound: where ports are looked up */
-	uint32_t row;   /* bound: in the registry, or REGISTRY_NO_ROW */
-	bool drawn;     /* bound: to a port that was drawn, without a row */
+	uint32_t row;            /* bound: in the registry, or REGISTRY_NO_ROW */
+	bool drawn;              /* bound: to a port that was drawn, without a row */
 	uint64_t uid;
 	uint32_t number;
 	uint32_t events_taken;
@@ -164,11 +164,11 @@ struct cm_id {
 	struct conn *conn;
 	struct mpa *mpa;   /* instead, where connections are streams */
 	uint32_t listener; /* of such a listener its number, else 0 */
-	int backlog; /* a listener: requests that may still wait */
+	int backlog;       /* a listener: requests that may still wait */
 	uint8_t tos;
 	uint8_t ack_timeout; /* code */
 	bool ack_timeout_set, reuse, afonly;
-	bool asked;          /* these three: struct cm_id_info */
+	bool asked; /* these three: struct cm_id_info */
 	uint8_t sends;
 	uint64_t silent_ns;
 	struct event *request; /* created it and was not taken yet; NULL: otherwise */
@@ -220,8 +220,8 @@ struct cm {
 	struct timers timers;
 	uint8_t secret[16];       /* of numbers that are drawn */
 	uint8_t table_secret[16]; /* of hash keys */
-	uint64_t serial;       /* of PSNs and transaction ids */
-	uint32_t next_comm_id; /* goes through the permutation */
+	uint64_t serial;          /* of PSNs and transaction ids */
+	uint32_t next_comm_id;    /* goes through the permutation */
 	uint32_t slot;
 	uint64_t ca_guid;
 	struct nic_gid gids[NIC_GIDS_MAX];
@@ -238,7 +238,7 @@ struct cm {
 	struct map by_number; /* -> id */
 	struct map by_port;   /* port space and port -> id */
 	uint32_t id_count, next_number;
-	struct map by_join;   /* number -> join */
+	struct map by_join; /* number -> join */
 	uint32_t join_count, next_join;
 	uint32_t half_open_count;
 	uint16_t half_open_of[CM_PLACES];
@@ -249,7 +249,7 @@ struct cm {
 	} known[CM_KNOWN];
 	uint32_t known_count;
 	uint64_t flooded_until_ns;
-	uint16_t *seen; /* CM_SEEN, from the first flood on */
+	uint16_t *seen;              /* CM_SEEN, from the first flood on */
 	uint32_t put_off, strangers; /* since strangers_since_ns, a second long */
 	uint64_t strangers_since_ns;
 	unsigned limits; /* reached since cm_take_limits() */
@@ -343,7 +343,7 @@ int passive_accept(struct conn *, const struct cm_param *, uint64_t now_ns);
 void passive_established(struct conn *);
 void passive_rtu(struct cm *, const struct flow *in, const struct mad *, const uint8_t *msg, uint64_t now_ns);
 
-void hangup_start(struct conn *, uint64_t now_ns); /* DREQ */
+void hangup_start(struct conn *, uint64_t now_ns);  /* DREQ */
 void hangup_answer(struct conn *, uint64_t now_ns); /* DREP */
 /* Sends the peer a REJ, in any state, and closes the conn. */
 void hangup_refuse(struct conn *, uint16_t reason, const uint8_t *data, size_t len);
@@ -394,14 +394,14 @@ int known_find(const struct cm *, const uint8_t *ip);
 bool limit_half_open(struct cm *, const uint8_t *source, uint16_t *place);
 void limit_half_open_done(struct cm *, uint16_t place);
 /*
- * A REP stays without an answer, or does no longer. Whether an address leaves so many without one that it gets no more: what
- * is forged costs memory and repeats, and a peer that lives answers.
+ * A REP stays without an answer, or does no longer. Whether an address leaves so many without one that it gets no more:
+ * what is forged costs memory and repeats, and a peer that lives answers.
  */
 void limit_unanswered(struct conn *, bool);
 bool limit_is_mute(struct cm *, const uint8_t *source);
 /*
- * Whether a request, named by a hash, is dropped because many are forged now and nobody knows its address. A peer that lives
- * sends it again, and then it is taken.
+ * Whether a request, named by a hash, is dropped because many are forged now and nobody knows its address. A peer that
+ * lives sends it again, and then it is taken.
  */
 bool limit_puts_off(struct cm *, const uint8_t *source, uint64_t request, uint64_t now_ns);
 /* Whether the conn's peer is not known, and many are forged now. */
@@ -415,8 +415,8 @@ void limit_reached(struct cm *, enum cm_limit);
 /* ---- event.c ------------------------------------------------------------------------------------ */
 
 /*
- * An event for the id of a conversation that goes on, if it has a uid. Without memory it is lost; the next call fails by
- * the id's state.
+ * An event for the id of a conversation that goes on, if it has a uid. Without memory it is lost; the next call fails
+ * by the id's state.
  */
 void event_tell(struct cm_id *, enum cm_event_type, int status, const struct cm_param *);
 void event_tell_datagram(struct cm_id *, const struct ah_attr *, const struct cm_param *);
@@ -436,8 +436,8 @@ void join_leave_all(struct cm_id *);
 /* ---- id.c, port.c ------------------------------------------------------------------------------- */
 
 /*
- * An id for a request that came to a GID: bound to the listener's port, with the conversation's addresses. NULL: no memory, too
- * many.
+ * An id for a request that came to a GID: bound to the listener's port, with the conversation's addresses. NULL: no
+ * memory, too many.
  */
 struct cm_id *id_for_request(struct cm_id *listener, const struct cm_addr *local, const struct cm_addr *remote,
 			     const uint8_t gid[16]);
@@ -474,8 +474,8 @@ bool ip_is_loopback(const uint8_t *ip);
 /* Writes addresses in the annex's form, before `len` bytes of a program's. */
 void ip_encode(uint8_t *private_data, const struct cm_id *);
 /*
- * False: the header is not of version 0, or has other addresses than the packet. Loopback's are none of a device: they stand
- * for this host where the packet goes from one of its addresses to the same.
+ * False: the header is not of version 0, or has other addresses than the packet. Loopback's are none of a device: they
+ * stand for this host where the packet goes from one of its addresses to the same.
  */
 bool ip_decode(const uint8_t *private_data, const struct flow *in, uint64_t service_id, struct cm_addr *local,
 	       struct cm_addr *remote);

@@ -16,10 +16,8 @@ static bool is_wanted(const struct conn *c)
 	case CONN_REP_RCVD:
 	case CONN_REP_SENT:
 	case CONN_ESTABLISHED:
-	case CONN_DREQ_SENT:
-		return true;
-	default:
-		return false;
+	case CONN_DREQ_SENT: return true;
+	default: return false;
 	}
 }
 
@@ -38,7 +36,8 @@ void will_update(struct conn *c)
 	}
 }
 
-/* Anybody may have written it. Two that name the same id would be in each other's way, and in that of a conn of ours. */
+/* Anybody may have written it. Two that name the same id would be in each other's way, and in that of a conn of ours.
+ */
 static bool makes_sense(const struct cm *cm, const struct registry_will *will)
 {
 	return will->local_comm_id >> CM_SLOT_SHIFT == cm->sweep.slot && !conn_find(cm, will->local_comm_id);

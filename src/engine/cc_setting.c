@@ -94,12 +94,9 @@ static void say_values(struct sentence *s, const struct cc_param_info *p)
 		const char *unit;
 		const char *form;
 	} forms[] = {
-		{"ratio", "a ratio such as 0.5 or 1/16"},
-		{"count", "a whole number"},
-		{"time", "a time such as 50us"},
-		{"rate", "a rate such as 40Mbps"},
-		{"bytes", "a size such as 10KB"},
-		{"switch", "on or off"},
+		{"ratio", "a ratio such as 0.5 or 1/16"}, {"count", "a whole number"},
+		{"time", "a time such as 50us"},          {"rate", "a rate such as 40Mbps"},
+		{"bytes", "a size such as 10KB"},         {"switch", "on or off"},
 	};
 	const char *form = NULL;
 
@@ -162,8 +159,7 @@ static int parse_head(const char *head, size_t len, struct cc_params *out, struc
 	return 0;
 }
 
-static int parse_parameter(const char *text, size_t len, struct cc_params *out, uint64_t *seen,
-			   struct sentence *why)
+static int parse_parameter(const char *text, size_t len, struct cc_params *out, uint64_t *seen, struct sentence *why)
 {
 	char name[WORD_BYTES] = "", *value;
 	const struct cc_param_info *p = NULL;
@@ -182,8 +178,7 @@ static int parse_parameter(const char *text, size_t len, struct cc_params *out, 
 		p = cc_param_find(out->algorithm, name);
 	}
 	if (!p) {
-		say(why, "%s has no parameter '%.*s'; ", cc_name(out->algorithm),
-		    (int)strcspn(text, "=,"), text);
+		say(why, "%s has no parameter '%.*s'; ", cc_name(out->algorithm), (int)strcspn(text, "=,"), text);
 		say_parameters(why, out->algorithm);
 		return -EINVAL;
 	}
@@ -234,6 +229,5 @@ bool cc_setting_has_target(const struct cc_setting *s)
 	if (!s->given || s->params.algorithm != CC_SWIFT)
 		return false;
 	cc_params_default(&own, CC_SWIFT);
-	return s->params.swift.base_ns != own.swift.base_ns ||
-	       s->params.swift.base_slack_ns != own.swift.base_slack_ns;
+	return s->params.swift.base_ns != own.swift.base_ns || s->params.swift.base_slack_ns != own.swift.base_slack_ns;
 }

@@ -98,11 +98,11 @@ static void swift_has_a_target_if_one_was_named(void **state)
 		const char *text;
 		bool has;
 	} rows[] = {
-		{"auto", false},	 {"swift", false},
-		{"swift:plain", false},	 {"swift,beta=0.5", false},
-		{"swift:htsim", true},	 {"swift,base=30us", true},
+		{"auto", false},         {"swift", false},
+		{"swift:plain", false},  {"swift,beta=0.5", false},
+		{"swift:htsim", true},   {"swift,base=30us", true},
 		{"swift,base=0", false}, {"swift,base_slack=50us", true},
-		{"dctcp", false},	 {"timely", false},
+		{"dctcp", false},        {"timely", false},
 	};
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {

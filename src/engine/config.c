@@ -36,11 +36,11 @@ enum kind {
 	KIND_U16,
 	KIND_U16_AUTO,
 	KIND_U32,
-	KIND_POWER, /* of two, 32 bits */
-	KIND_BYTES, /* 32 bits; auto: 0 */
-	KIND_RATE,  /* bits a second, 64 bits; auto: 0 */
-	KIND_US,    /* kept in ns, 64 bits */
-	KIND_MS,    /* likewise */
+	KIND_POWER,  /* of two, 32 bits */
+	KIND_BYTES,  /* 32 bits; auto: 0 */
+	KIND_RATE,   /* bits a second, 64 bits; auto: 0 */
+	KIND_US,     /* kept in ns, 64 bits */
+	KIND_MS,     /* likewise */
 	KIND_SWITCH, /* bool: off or on */
 	KIND_CHOICE,
 	KIND_CC,
@@ -59,12 +59,8 @@ struct row {
 };
 
 static const char *const protocols[] = {
-	[PROTOCOL_AUTO] = "auto",
-	[PROTOCOL_VEROCE] = "veroce",
-	[PROTOCOL_ROCEV2] = "rocev2",
-	[PROTOCOL_IWARP] = "iwarp",
-	[PROTOCOL_ROCEV1] = "rocev1",
-	NULL,
+	[PROTOCOL_AUTO] = "auto",   [PROTOCOL_VEROCE] = "veroce", [PROTOCOL_ROCEV2] = "rocev2",
+	[PROTOCOL_IWARP] = "iwarp", [PROTOCOL_ROCEV1] = "rocev1", NULL,
 };
 static const char *const losses[] = {
 	[LOSS_FAST] = "fast",
@@ -102,11 +98,11 @@ static const char *const zerocopies[] = {
 static const char *const switches[] = {"off", "on", NULL};
 
 static_assert(sizeof(enum protocol) == sizeof(unsigned) && sizeof(enum veroce_loss) == sizeof(unsigned) &&
-		      sizeof(enum veroce_reth_base) == sizeof(unsigned) &&
-		      sizeof(enum rx_order) == sizeof(unsigned) && sizeof(enum veroce_seal) == sizeof(unsigned) &&
-		      sizeof(enum iwarp_zerocopy) == sizeof(unsigned),
+		      sizeof(enum veroce_reth_base) == sizeof(unsigned) && sizeof(enum rx_order) == sizeof(unsigned) &&
+		      sizeof(enum veroce_seal) == sizeof(unsigned) && sizeof(enum iwarp_zerocopy) == sizeof(unsigned),
 	      "a choice is stored as an unsigned");
 
+/* clang-format off */
 #define TEXT(k, f, s, m) { k, KIND_TEXT, 0, sizeof(((struct config *)0)->f), offsetof(struct config, f), s, m, NULL }
 #define SPEC(k, f, s, m) { k, KIND_IMPAIR, 0, sizeof(((struct config *)0)->f), offsetof(struct config, f), s, m, NULL }
 #define NUMBER(k, kind, f, min, max, s, m) { k, kind, min, max, offsetof(struct config, f), s, m, NULL }
@@ -115,7 +111,6 @@ static_assert(sizeof(enum protocol) == sizeof(unsigned) && sizeof(enum veroce_lo
 #define SWITCH(k, f, s, m) { k, KIND_SWITCH, 0, 0, offsetof(struct config, f), s, m, switches }
 #define CHOICE(k, f, names, s, m) { k, KIND_CHOICE, 0, 0, offsetof(struct config, f), s, m, names }
 
-/* clang-format off */
 static const struct row rows[] = {
 	TEXT("pcap", pcap, "", "capture file, opened by Wireshark; %p is the process id"),
 	SPEC("impair", impair, "", "faults on purpose, for example drop=0.01,seed=7"),
@@ -153,12 +148,12 @@ static const struct row rows[] = {
 
 /* VERBENA_ variables that are not settings: read by others or before the settings are. */
 static const char *const not_settings[] = {
-	"CONFIG", /* names the file */
-	"SYSFS",  /* directory of `verbena run`'s device tree */
+	"CONFIG",    /* names the file */
+	"SYSFS",     /* directory of `verbena run`'s device tree */
 	"SYSFS_USE", /* the descriptor that shows that the tree is in use */
-	"HEIR",   /* where the process waits that `verbena run` has left behind */
-	"PATHS",  /* of the path redirection library; those of veRoCE are VEROCE_PATHS */
-	"QUIET",  /* works even if the settings cannot be read */
+	"HEIR",      /* where the process waits that `verbena run` has left behind */
+	"PATHS",     /* of the path redirection library; those of veRoCE are VEROCE_PATHS */
+	"QUIET",     /* works even if the settings cannot be read */
 };
 
 struct loading {
@@ -171,13 +166,12 @@ struct loading {
 
 	const char *file;
 	FILE *stream;
-	int line;          /* being read */
-	int bad_line;      /* 0: none yet */
+	int line;            /* being read */
+	int bad_line;        /* 0: none yet */
 	char why[WHY_BYTES]; /* the error there; empty: the form of the line */
 };
 
-static int fail(char *err, size_t bytes, const char *fmt, ...)
-	__attribute__((format(printf, 3, 4)));
+static int fail(char *err, size_t bytes, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 
 static int fail(char *err, size_t bytes, const char *fmt, ...)
 {
@@ -207,8 +201,7 @@ static bool rate_set(uint64_t *field, const char *text, char *why, size_t why_by
 	return true;
 }
 
-static bool choice_set(const struct row *r, void *field, const char *text, char *why,
-		       size_t why_bytes)
+static bool choice_set(const struct row *r, void *field, const char *text, char *why, size_t why_bytes)
 {
 	size_t n = 0;
 
@@ -220,7 +213,9 @@ static bool choice_set(const struct row *r, void *field, const char *text, char 
 	}
 	for (size_t i = 0; r->choices[i] && n < why_bytes; i++)
 		n += (size_t)snprintf(why + n, why_bytes - n, "%s%s",
-				      !i ? "allowed is " : r->choices[i + 1] ? ", " : " or ",
+				      !i                  ? "allowed is "
+				      : r->choices[i + 1] ? ", "
+							  : " or ",
 				      r->choices[i]);
 	return false;
 }
@@ -237,17 +232,10 @@ static void number_store(enum kind kind, void *field, uint64_t v)
 {
 	switch (kind) {
 	case KIND_U16:
-	case KIND_U16_AUTO:
-		*(uint16_t *)field = (uint16_t)v;
-		break;
-	case KIND_US:
-		*(uint64_t *)field = v * 1000;
-		break;
-	case KIND_MS:
-		*(uint64_t *)field = v * 1000000;
-		break;
-	default:
-		*(uint32_t *)field = (uint32_t)v;
+	case KIND_U16_AUTO: *(uint16_t *)field = (uint16_t)v; break;
+	case KIND_US: *(uint64_t *)field = v * 1000; break;
+	case KIND_MS: *(uint64_t *)field = v * 1000000; break;
+	default: *(uint32_t *)field = (uint32_t)v;
 	}
 }
 
@@ -255,8 +243,8 @@ static bool number_set(const struct row *r, void *field, const char *text, char 
 {
 	/* Powers of 1024 alone: beside K, nobody would take KB for 1000. */
 	static const struct quantity_unit binary[] = {
-		{"K", 1, 0, 10},   {"k", 1, 0, 10},   {"KiB", 1, 0, 10}, {"M", 1, 0, 20},   {"m", 1, 0, 20},
-		{"MiB", 1, 0, 20}, {"G", 1, 0, 30},   {"g", 1, 0, 30},   {"GiB", 1, 0, 30}, {NULL, 0, 0, 0}};
+		{"K", 1, 0, 10},   {"k", 1, 0, 10}, {"KiB", 1, 0, 10}, {"M", 1, 0, 20},   {"m", 1, 0, 20},
+		{"MiB", 1, 0, 20}, {"G", 1, 0, 30}, {"g", 1, 0, 30},   {"GiB", 1, 0, 30}, {NULL, 0, 0, 0}};
 	static const struct quantity_form bytes = {.units = binary};
 	const struct quantity_form *form = r->kind == KIND_BYTES ? &bytes : &quantity_whole;
 	bool can_be_auto = r->kind == KIND_BYTES || r->kind == KIND_U16_AUTO;
@@ -265,8 +253,7 @@ static bool number_set(const struct row *r, void *field, const char *text, char 
 	if (!(can_be_auto && !strcmp(text, "auto")) &&
 	    (!quantity(text, form, r->min, r->max, &v) || (r->kind == KIND_POWER && v & (v - 1)))) {
 		snprintf(why, why_bytes, "allowed is a %s from %u to %u%s",
-			 r->kind == KIND_POWER ? "power of two" : "whole number", r->min, r->max,
-			 number_rest(r->kind));
+			 r->kind == KIND_POWER ? "power of two" : "whole number", r->min, r->max, number_rest(r->kind));
 		return false;
 	}
 	number_store(r->kind, field, v);
@@ -296,14 +283,15 @@ static bool devices_set(struct config *c, const char *text, char *why, size_t wh
 		c->iwarp = iwarp;
 		return true;
 	}
-	snprintf(why, why_bytes, "allowed is a whole number from 1 to %d, or that many of the words roce and iwarp with commas between "
-		 "them", ENGINE_DEVICES_MAX);
+	snprintf(why, why_bytes,
+		 "allowed is a whole number from 1 to %d, or that many of the words roce and iwarp with commas between "
+		 "them",
+		 ENGINE_DEVICES_MAX);
 	return false;
 }
 
 /* Sets one row from text; what is wrong with it goes to why. */
-static bool row_set(const struct row *r, struct config *c, const char *text, char *why,
-		    size_t why_bytes)
+static bool row_set(const struct row *r, struct config *c, const char *text, char *why, size_t why_bytes)
 {
 	void *field = (char *)c + r->offset;
 	unsigned choice;
@@ -323,27 +311,22 @@ static bool row_set(const struct row *r, struct config *c, const char *text, cha
 		}
 		strcpy(field, text);
 		return true;
-	case KIND_CHOICE:
-		return choice_set(r, field, text, why, why_bytes);
+	case KIND_CHOICE: return choice_set(r, field, text, why, why_bytes);
 	case KIND_SWITCH:
 		if (!choice_set(r, &choice, text, why, why_bytes))
 			return false;
 		*(bool *)field = choice;
 		return true;
-	case KIND_DEVICES:
-		return devices_set(c, text, why, why_bytes);
-	case KIND_CC:
-		return !cc_setting_parse(text, field, why, why_bytes);
-	case KIND_RATE:
-		return rate_set(field, text, why, why_bytes);
+	case KIND_DEVICES: return devices_set(c, text, why, why_bytes);
+	case KIND_CC: return !cc_setting_parse(text, field, why, why_bytes);
+	case KIND_RATE: return rate_set(field, text, why, why_bytes);
 	case KIND_U16:
 	case KIND_U16_AUTO:
 	case KIND_U32:
 	case KIND_POWER:
 	case KIND_BYTES:
 	case KIND_US:
-	case KIND_MS:
-		return number_set(r, field, text, why, why_bytes);
+	case KIND_MS: return number_set(r, field, text, why, why_bytes);
 	}
 	return false;
 }
@@ -396,8 +379,7 @@ static int file_entry(void *arg, const char *section, const char *key, const cha
 	if (l->bad_line)
 		return 0;
 	if (section[0]) {
-		fail(l->why, sizeof(l->why), "section [%s]: there are no sections, only key = value",
-		     section);
+		fail(l->why, sizeof(l->why), "section [%s]: there are no sections, only key = value", section);
 	} else if (!r) {
 		known_keys(why, sizeof(why), false);
 		fail(l->why, sizeof(l->why), "%s = %s: no such setting; there are: %s", key, value, why);
@@ -421,8 +403,7 @@ static int file_load(struct loading *l)
 
 	l->stream = fopen(l->file, "re");
 	if (!l->stream)
-		return fail(l->err, l->err_bytes, PREFIX "CONFIG=%s: cannot open it: %s", l->file,
-			    strerror(errno));
+		return fail(l->err, l->err_bytes, PREFIX "CONFIG=%s: cannot open it: %s", l->file, strerror(errno));
 	line = ini_parse_stream(file_line, l, file_entry, l);
 	fclose(l->stream);
 	if (line > 0 && (!l->bad_line || line < l->bad_line))
@@ -454,8 +435,7 @@ static int variable_set(struct loading *l, const char *entry)
 		return 0;
 	if (len < sizeof(key)) {
 		for (size_t i = 0; i < len; i++) /* lower case in the environment is no key */
-			key[i] = islower((unsigned char)entry[i]) ? '?'
-				 : (char)tolower((unsigned char)entry[i]);
+			key[i] = islower((unsigned char)entry[i]) ? '?' : (char)tolower((unsigned char)entry[i]);
 		r = row_find(key, len);
 	}
 	if (!r) {
@@ -477,8 +457,8 @@ static int ports_settle(struct loading *l)
 	if (!c->transport.veroce.port) {
 		/* At the upper end there is no port above. */
 		c->transport.veroce.port = (uint16_t)(c->transport.rocev2.port <= UINT16_MAX - VEROCE_PORT_OFFSET
-						    ? c->transport.rocev2.port + VEROCE_PORT_OFFSET
-						    : c->transport.rocev2.port - VEROCE_PORT_OFFSET);
+							      ? c->transport.rocev2.port + VEROCE_PORT_OFFSET
+							      : c->transport.rocev2.port - VEROCE_PORT_OFFSET);
 		return 0;
 	}
 	if (c->transport.veroce.port != c->transport.rocev2.port)
@@ -486,9 +466,8 @@ static int ports_settle(struct loading *l)
 	if (l->veroce_port)
 		return fail(l->err, l->err_bytes, PREFIX "%s: allowed is any port but %u, which is RoCEv2's",
 			    l->veroce_port, c->transport.rocev2.port);
-	return fail(l->err, l->err_bytes,
-		    "%s:%d: veroce_port = %u: allowed is any port but %u, which is RoCEv2's", l->file,
-		    l->veroce_port_line, c->transport.veroce.port, c->transport.rocev2.port);
+	return fail(l->err, l->err_bytes, "%s:%d: veroce_port = %u: allowed is any port but %u, which is RoCEv2's",
+		    l->file, l->veroce_port_line, c->transport.veroce.port, c->transport.rocev2.port);
 }
 
 /* As the protocol says, where the devices' kinds are not given. */
@@ -501,7 +480,8 @@ static int devices_settle(struct loading *l)
 		c->iwarp = c->transport.protocol == PROTOCOL_IWARP ? all : 0;
 	if (c->transport.protocol != PROTOCOL_IWARP || c->iwarp == all)
 		return 0;
-	return fail(l->err, l->err_bytes, PREFIX "PROTOCOL=iwarp: not with " PREFIX "DEVICES that names roce, whose protocol it would be");
+	return fail(l->err, l->err_bytes,
+		    PREFIX "PROTOCOL=iwarp: not with " PREFIX "DEVICES that names roce, whose protocol it would be");
 }
 
 uint16_t config_rocev1_port(const struct config *c)
@@ -556,8 +536,7 @@ static void help_write(void)
 			key[k] = (char)toupper((unsigned char)rows[i].key[k]);
 		if (n < sizeof(help))
 			n += (size_t)snprintf(help + n, sizeof(help) - n, "  " PREFIX "%-16s%-8s%s\n", key,
-					      rows[i].standard[0] ? rows[i].standard : "-",
-					      rows[i].meaning);
+					      rows[i].standard[0] ? rows[i].standard : "-", rows[i].meaning);
 	}
 }
 

@@ -14,24 +14,25 @@
 #include "engine/cc_setting.h"
 #include "nic/nic.h"
 
-/* Whether long payload of iWARP is sent from where it is: not, where the kernel does not copy it all the same, or in any case. */
+/* Whether long payload of iWARP is sent from where it is: not, where the kernel does not copy it all the same, or in
+ * any case. */
 enum iwarp_zerocopy { ZEROCOPY_OFF, ZEROCOPY_ON, ZEROCOPY_ALWAYS };
 
 struct config {
-	char pcap[4096];     /* capture file, %p is the PID; empty: none */
-	char impair[512];    /* spec of io/impair.h; empty: none */
+	char pcap[4096];      /* capture file, %p is the PID; empty: none */
+	char impair[512];     /* spec of io/impair.h; empty: none */
 	char interfaces[512]; /* comma list; empty: every one that is up */
-	char address[512];   /* comma list of this host's addresses; empty: every one of those interfaces */
-	bool shm;            /* packets to processes of this host go through memory, */
-	uint32_t shm_bytes;  /* as far as so much of it goes; 0: SHM_BYTES_AUTO */
+	char address[512];    /* comma list of this host's addresses; empty: every one of those interfaces */
+	bool shm;             /* packets to processes of this host go through memory, */
+	uint32_t shm_bytes;   /* as far as so much of it goes; 0: SHM_BYTES_AUTO */
 	struct cc_setting cc;
-	bool iwarp_crc;      /* false: only where the peer asks for CRCs */
-	bool iwarp_markers;  /* asked of peers */
+	bool iwarp_crc;     /* false: only where the peer asks for CRCs */
+	bool iwarp_markers; /* asked of peers */
 	enum iwarp_zerocopy iwarp_zerocopy;
-	uint32_t devices;    /* that a program sees, 1 .. ENGINE_DEVICES_MAX */
-	uint32_t iwarp;      /* a bit for each of them that speaks iWARP, whatever transport.protocol is */
-	bool kinds_given;    /* of each device, as roce or iwarp */
-	uint32_t spin_us;    /* how long the engine thread spins after traffic before it blocks */
+	uint32_t devices; /* that a program sees, 1 .. ENGINE_DEVICES_MAX */
+	uint32_t iwarp;   /* a bit for each of them that speaks iWARP, whatever transport.protocol is */
+	bool kinds_given; /* of each device, as roce or iwarp */
+	uint32_t spin_us; /* how long the engine thread spins after traffic before it blocks */
 	/*
 	 * The nic's settings, except for those that the engine finds out: source ports, cc, and the shortest timeouts.
 	 * paths is the most there may be. 0: window_bytes follows from the receive buffers, cc.line_rate_bps from the
@@ -41,17 +42,18 @@ struct config {
 };
 
 /*
- * RoCEv1 has no port. Its processes find each other as those of RoCEv2 do, by a UDP port of their own (group/group.h), which
- * nobody sends to: the one above RoCEv2's, or below at the upper end.
+ * RoCEv1 has no port. Its processes find each other as those of RoCEv2 do, by a UDP port of their own (group/group.h),
+ * which nobody sends to: the one above RoCEv2's, or below at the upper end.
  */
 uint16_t config_rocev1_port(const struct config *);
 
 /*
- * Whether messages to processes of this host may be cut into longer packets than any path MTU (veroce_config.large). Not
- * where the user looks at packets or spoils them: what he sees and spoils are those that a network has.
+ * Whether messages to processes of this host may be cut into longer packets than any path MTU (veroce_config.large).
+ * Not where the user looks at packets or spoils them: what he sees and spoils are those that a network has.
  */
 bool config_has_large(const struct config *);
-/* Whether packets to processes of this host may go through memory: under the same conditions, and if the settings allow it. */
+/* Whether packets to processes of this host may go through memory: under the same conditions, and if the settings allow
+ * it. */
 bool config_has_shm(const struct config *);
 
 /* 0, or -EINVAL with a sentence in err. Reads the environment and perhaps one file. */

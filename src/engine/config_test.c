@@ -93,12 +93,9 @@ static void who_gets_large_packets_and_memory(void **state)
 		const char *text;
 		bool large, shm;
 	} rows[] = {
-		{"port = 5000\n", true, true},
-		{"shm = off\n", true, false},
-		{"pcap = /tmp/a.pcap\n", false, false},
-		{"impair = drop=0.01\n", false, false},
-		{"protocol = iwarp\n", false, false},
-		{"protocol = rocev1\n", false, false},
+		{"port = 5000\n", true, true},          {"shm = off\n", true, false},
+		{"pcap = /tmp/a.pcap\n", false, false}, {"impair = drop=0.01\n", false, false},
+		{"protocol = iwarp\n", false, false},   {"protocol = rocev1\n", false, false},
 	};
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -224,7 +221,7 @@ static void a_line_rate_has_a_unit(void **state)
 		uint64_t bps;
 	} rows[] = {
 		{"VERBENA_LINE_RATE=25Gbps", 25000000000},  {"VERBENA_LINE_RATE=25G", 25000000000},
-		{"VERBENA_LINE_RATE=1Mbps", 1000000},	    {"VERBENA_LINE_RATE=2500M", 2500000000},
+		{"VERBENA_LINE_RATE=1Mbps", 1000000},       {"VERBENA_LINE_RATE=2500M", 2500000000},
 		{"VERBENA_LINE_RATE=1000G", 1000000000000}, {"VERBENA_LINE_RATE=2.5Gbit/s", 2500000000},
 	};
 	struct config c;
@@ -314,9 +311,11 @@ static void bad_variables_are_named(void **state)
 		{"VERBENA_PROTOCOL=", "VERBENA_PROTOCOL=: allowed is"},
 		{"VERBENA_PROTOCOL=AUTO", "allowed is"},
 		{"VERBENA_PROTOCOL=auto ", "allowed is"},
-		{"VERBENA_CC=cubic", "VERBENA_CC=cubic: no congestion control 'cubic'; allowed is one of auto, none, swift, "},
+		{"VERBENA_CC=cubic",
+		 "VERBENA_CC=cubic: no congestion control 'cubic'; allowed is one of auto, none, swift, "},
 		{"VERBENA_CC=dcqcn,g=7", "VERBENA_CC=dcqcn,g=7: g=7: allowed is a ratio such as "},
-		{"VERBENA_LINE_RATE=0", "VERBENA_LINE_RATE=0: allowed is a rate from 1Mbps to 1000Gbps, with its unit, or auto"},
+		{"VERBENA_LINE_RATE=0",
+		 "VERBENA_LINE_RATE=0: allowed is a rate from 1Mbps to 1000Gbps, with its unit, or auto"},
 		{"VERBENA_LINE_RATE=0Gbps", "allowed is"},
 		{"VERBENA_LINE_RATE=10", "allowed is"},
 		{"VERBENA_LINE_RATE=10gbps", "allowed is"},
@@ -336,7 +335,8 @@ static void bad_variables_are_named(void **state)
 		{"VERBENA_SEAL=1", "VERBENA_SEAL=1: allowed is on or off"},
 		{"VERBENA_RETH_BASE=region", "VERBENA_RETH_BASE=region: allowed is packet or message"},
 		{"VERBENA_VEROCE_PORT=0", "VERBENA_VEROCE_PORT=0: allowed is a whole number from 1 to 65535, or auto"},
-		{"VERBENA_VEROCE_PORT=4791", "VERBENA_VEROCE_PORT=4791: allowed is any port but 4791, which is RoCEv2's"},
+		{"VERBENA_VEROCE_PORT=4791",
+		 "VERBENA_VEROCE_PORT=4791: allowed is any port but 4791, which is RoCEv2's"},
 		{"VERBENA_VEROCE_PATHS=0", "VERBENA_VEROCE_PATHS=0: allowed is a whole number from 1 to 16"},
 		{"VERBENA_VEROCE_PATHS=17", "allowed is"},
 		{"VERBENA_RX_WINDOW=64", "VERBENA_RX_WINDOW=64: allowed is a power of two from 128 to 65536"},
@@ -375,8 +375,7 @@ static void bad_files_are_named_with_the_line(void **state)
 		{"[nic]\nport = 1\n", ":2: section [nic]: there are no sections"},
 		{"port = 1\nimpair = drop=x\n", ":2: impair = drop=x: "},
 		{"loss = none\n", ":1: loss = none: allowed is fast, base or irn"},
-		{"veroce_port = 7\nport = 7\n",
-		 ":1: veroce_port = 7: allowed is any port but 7, which is RoCEv2's"},
+		{"veroce_port = 7\nport = 7\n", ":1: veroce_port = 7: allowed is any port but 7, which is RoCEv2's"},
 		{longer, ":2: longer than"},
 	};
 	struct config c;
@@ -401,10 +400,10 @@ static void a_file_that_is_not_there_is_an_error(void **state)
 
 static void help_has_every_key(void **state)
 {
-	static const char *const keys[] = {"PCAP", "IMPAIR", "INTERFACES", "PORT", "WINDOW_BYTES",
-					   "ACK_DELAY_US", "SPIN_US", "PROTOCOL", "VEROCE_PORT",
-					   "VEROCE_PATHS", "CC", "LINE_RATE", "LOSS", "RX_WINDOW",
-					   "RETH_BASE", "FENCE_INDICATOR", "SEAL", "DEVICES", "ADDRESS"};
+	static const char *const keys[] = {
+		"PCAP",      "IMPAIR",          "INTERFACES",   "PORT",    "WINDOW_BYTES", "ACK_DELAY_US", "SPIN_US",
+		"PROTOCOL",  "VEROCE_PORT",     "VEROCE_PATHS", "CC",      "LINE_RATE",    "LOSS",         "RX_WINDOW",
+		"RETH_BASE", "FENCE_INDICATOR", "SEAL",         "DEVICES", "ADDRESS"};
 
 	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
 		assert_non_null(strstr(config_help(), keys[i]));

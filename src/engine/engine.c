@@ -332,7 +332,8 @@ static bool may_defer(struct engine *e, const struct qp *qp, uint64_t *now_ns)
 	return deferred < DEFERRED_KICKS_MAX && !(runs_on(e, qp) && qp_goes_near(qp));
 }
 
-/* Lock held, released here. A thread that posts cannot poll meanwhile, so this turn does not count as time without polls. */
+/* Lock held, released here. A thread that posts cannot poll meanwhile, so this turn does not count as time without
+ * polls. */
 static void post_turn(struct engine *e, uint64_t now_ns)
 {
 	uint64_t turns_ns = atomic_load_explicit(&e->post_turns_ns, memory_order_relaxed), end_ns;

@@ -73,20 +73,22 @@ void engine_unlock(struct engine *); /* work that appeared meanwhile is done or 
 void engine_add_paths(struct engine *);
 
 /*
- * Lock held, which it lets go meanwhile. Until the program may use memory for something else that these pieces of it were lent from:
- * the peers' TCP has it. Connections whose peers do not take it within 5 s are reset.
+ * Lock held, which it lets go meanwhile. Until the program may use memory for something else that these pieces of it
+ * were lent from: the peers' TCP has it. Connections whose peers do not take it within 5 s are reset.
  */
 void engine_take_back(struct engine *, const struct stream_lent *);
 /*
- * Lock held, where there are streams: takes that address and port for the listener with that number (cm_id_listener()), which is
- * not to listen yet. alone: as tcp_bind(). 0 or a negative errno.
+ * Lock held, where there are streams: takes that address and port for the listener with that number (cm_id_listener()),
+ * which is not to listen yet. alone: as tcp_bind(). 0 or a negative errno.
  */
 int engine_bind(struct engine *, uint32_t number, const struct flow *at, bool alone);
-/* Likewise. Listens for connections there; takes the port first if that was not done, or failed. 0 or a negative errno. */
+/* Likewise. Listens for connections there; takes the port first if that was not done, or failed. 0 or a negative errno.
+ */
 int engine_listen(struct engine *, uint32_t number, const struct flow *at, int backlog);
 /*
- * Lock held. The host hears the multicast group from now on, on that interface; 0: on every interface that has a GID, unless ids
- * of rdma_cm have chosen some (cm_hears()). 0 or a negative errno: -ENOMEM where there are too many groups, -EOPNOTSUPP over iWARP.
+ * Lock held. The host hears the multicast group from now on, on that interface; 0: on every interface that has a GID,
+ * unless ids of rdma_cm have chosen some (cm_hears()). 0 or a negative errno: -ENOMEM where there are too many groups,
+ * -EOPNOTSUPP over iWARP.
  */
 int engine_join(struct engine *, const uint8_t gid[16], uint32_t ifindex);
 /* Lock held. Leaves the groups that no queue pair is attached to and no id has joined. */
@@ -96,8 +98,8 @@ void engine_leave_unused(struct engine *);
 uint64_t engine_now_ns(void);
 
 /*
- * Numbers of descriptors: those of ours are high, because programs count on low ones (io/fd_away.h). *Takes* a descriptor, and
- * returns the same file under another number; and the lowest such number.
+ * Numbers of descriptors: those of ours are high, because programs count on low ones (io/fd_away.h). *Takes* a
+ * descriptor, and returns the same file under another number; and the lowest such number.
  */
 int engine_fd_away(int fd);
 int engine_fd_first(void);
@@ -105,8 +107,8 @@ int engine_fd_first(void);
 /* The UDP port of RoCEv2, to which peers' connection managers listen too. */
 uint16_t engine_udp_port(const struct engine *);
 /*
- * Lock held. How many times RoCEv2 would have been needed and VERBENA_PROTOCOL=veroce forbade it: queue pairs that failed,
- * and requests that were dropped.
+ * Lock held. How many times RoCEv2 would have been needed and VERBENA_PROTOCOL=veroce forbade it: queue pairs that
+ * failed, and requests that were dropped.
  */
 uint64_t engine_refused_rocev2(const struct engine *);
 
@@ -116,7 +118,7 @@ long engine_pid_of(const struct engine *, int slot);
 /* Both called with the engine locked. */
 struct engine_cm_sink {
 	void (*event)(struct cm_channel *); /* after a turn: it has other events than before */
-	void (*hung_up)(int fd);            /* a watched descriptor has no other end any more, or had none a moment ago */
+	void (*hung_up)(int fd); /* a watched descriptor has no other end any more, or had none a moment ago */
 };
 
 /* Lock held. Sets the receiver of the connection manager's events; borrowed for good. */
@@ -151,8 +153,8 @@ int engine_gid_interface(const struct engine *, uint32_t gid_index, struct engin
  * interface that was up, or the settings name no other.
  */
 struct engine_port {
-	bool active;  /* one of them is up and has a carrier, */
-	bool enabled; /* or is up at least */
+	bool active;        /* one of them is up and has a carrier, */
+	bool enabled;       /* or is up at least */
 	uint64_t speed_bps; /* of the fastest; 0: none says */
 };
 /* Lock held. */
@@ -160,8 +162,8 @@ struct engine_port engine_port(const struct engine *);
 
 enum { ENGINE_ADDRESSES_MAX = 16 };
 /*
- * Lock held. The addresses that VERBENA_ADDRESS leaves the device, counted from 0, below ENGINE_ADDRESSES_MAX; ifindex is 0
- * but for link-local ones. False: no more of them, and from index 0 on, the device has every address of the host.
+ * Lock held. The addresses that VERBENA_ADDRESS leaves the device, counted from 0, below ENGINE_ADDRESSES_MAX; ifindex
+ * is 0 but for link-local ones. False: no more of them, and from index 0 on, the device has every address of the host.
  */
 bool engine_chosen_address(const struct engine *, uint32_t index, uint8_t gid[16], uint32_t *ifindex);
 

@@ -76,26 +76,27 @@ static void connect_end(struct end *e, const struct end *peer)
 		.timeout = 14,
 		.retry_cnt = 7,
 		.rnr_retry = 7,
-		.av = {.is_global = 1, .port = 1, .hop_limit = 64,
-		       .sgid_index = (uint8_t)loopback_gid},
+		.av = {.is_global = 1, .port = 1, .hop_limit = 64, .sgid_index = (uint8_t)loopback_gid},
 	};
 	struct nic_gid gid;
 
 	assert_int_equal(nic_gid(nic, loopback_gid, &gid), 0);
 	memcpy(attr.av.dgid, gid.raw, sizeof(gid.raw));
-	assert_int_equal(nic_qp_modify(nic, e->qp, &attr,
-				       QPA_STATE | QPA_PKEY_INDEX | QPA_PORT | QPA_ACCESS_FLAGS,
-				       engine_now_ns()), 0);
+	assert_int_equal(nic_qp_modify(nic, e->qp, &attr, QPA_STATE | QPA_PKEY_INDEX | QPA_PORT | QPA_ACCESS_FLAGS,
+				       engine_now_ns()),
+			 0);
 	attr.state = QPS_RTR;
 	assert_int_equal(nic_qp_modify(nic, e->qp, &attr,
 				       QPA_STATE | QPA_AV | QPA_PATH_MTU | QPA_DEST_QPN | QPA_RQ_PSN |
 					       QPA_MAX_DEST_RD_ATOMIC | QPA_MIN_RNR_TIMER,
-				       engine_now_ns()), 0);
+				       engine_now_ns()),
+			 0);
 	attr.state = QPS_RTS;
-	assert_int_equal(nic_qp_modify(nic, e->qp, &attr,
-				       QPA_STATE | QPA_TIMEOUT | QPA_RETRY_CNT | QPA_RNR_RETRY |
-					       QPA_SQ_PSN | QPA_MAX_RD_ATOMIC,
-				       engine_now_ns()), 0);
+	assert_int_equal(
+		nic_qp_modify(nic, e->qp, &attr,
+			      QPA_STATE | QPA_TIMEOUT | QPA_RETRY_CNT | QPA_RNR_RETRY | QPA_SQ_PSN | QPA_MAX_RD_ATOMIC,
+			      engine_now_ns()),
+		0);
 }
 
 static void end_open(struct end *e)
@@ -448,9 +449,7 @@ static void all_kinds_of_threads_at_once_lose_nothing(void **state)
 
 		while (atomic_load(&s[i].done) < MANY && engine_now_ns() < end_ns) {
 			engine_lock(engine);
-			assert_int_equal(
-				nic_mr_reg(nic, pd, (struct mr_range){memory, BYTES, 0}, 0, &other),
-				0);
+			assert_int_equal(nic_mr_reg(nic, pd, (struct mr_range){memory, BYTES, 0}, 0, &other), 0);
 			nic_mr_dereg(nic, other);
 			engine_unlock(engine);
 			rounds++;
@@ -531,7 +530,8 @@ static void who_polls_serves_the_group_instead_of_the_thread(void **state)
 	bool served = false;
 
 	poll_for_us(1000);
-	/* A poll with packets, so that the thread naps; it may be asleep, or take over just now, as this one had no processor. */
+	/* A poll with packets, so that the thread naps; it may be asleep, or take over just now, as this one had no
+	 * processor. */
 	atomic_store(&engine->polled_ns, long_ns);
 	atomic_store(&engine->moved_ns, long_ns);
 	thread_wake(engine);
@@ -661,8 +661,7 @@ static int start(void **state)
 		loopback_gid++;
 	engine_lock(engine);
 	assert_int_equal(nic_pd_alloc(nic, &pd), 0);
-	assert_int_equal(nic_mr_reg(nic, pd,
-				    (struct mr_range){memory, sizeof(memory), (uintptr_t)memory},
+	assert_int_equal(nic_mr_reg(nic, pd, (struct mr_range){memory, sizeof(memory), (uintptr_t)memory},
 				    MR_LOCAL_WRITE | MR_REMOTE_WRITE | MR_REMOTE_READ, &mr),
 			 0);
 	engine_unlock(engine);

@@ -68,8 +68,7 @@ static void on_link(struct scan *s, const struct nlmsghdr *h)
 	l->interface.ifindex = (uint32_t)info->ifi_index;
 	for (const struct rtattr *a = IFLA_RTA(info); RTA_OK(a, left); a = RTA_NEXT(a, left)) {
 		if (a->rta_type == IFLA_IFNAME)
-			snprintf(l->interface.name, sizeof(l->interface.name), "%s",
-				 (const char *)RTA_DATA(a));
+			snprintf(l->interface.name, sizeof(l->interface.name), "%s", (const char *)RTA_DATA(a));
 		else if (a->rta_type == IFLA_MTU)
 			memcpy(&l->interface.mtu, RTA_DATA(a), sizeof(l->interface.mtu));
 		else if (a->rta_type == IFLA_ADDRESS && RTA_PAYLOAD(a) <= sizeof(l->mac))
@@ -268,20 +267,23 @@ static int list_read(struct wanted *w, const char *list, char *err, size_t err_b
 		bool twice = false;
 
 		if (!wanted_read(&next)) {
-			snprintf(err, err_bytes, "VERBENA_ADDRESS=%s: '%.*s': allowed are IPv4 and IPv6 addresses of this host", list,
+			snprintf(err, err_bytes,
+				 "VERBENA_ADDRESS=%s: '%.*s': allowed are IPv4 and IPv6 addresses of this host", list,
 				 next.len, p);
 			return -EINVAL;
 		}
 		for (int i = 0; i < n && !twice; i++)
 			twice = !memcmp(w[i].raw, next.raw, 16) && !strcmp(w[i].interface, next.interface);
 		if (twice || n == GROUP_ADDRESSES_MAX) {
-			snprintf(err, err_bytes, "VERBENA_ADDRESS=%s: allowed are at most %d addresses, each once", list, GROUP_ADDRESSES_MAX);
+			snprintf(err, err_bytes, "VERBENA_ADDRESS=%s: allowed are at most %d addresses, each once",
+				 list, GROUP_ADDRESSES_MAX);
 			return -EINVAL;
 		}
 		w[n] = next;
 		p += next.len;
 		if (*p == ',' && !*++p) {
-			snprintf(err, err_bytes, "VERBENA_ADDRESS=%s: an address is missing behind the last comma", list);
+			snprintf(err, err_bytes, "VERBENA_ADDRESS=%s: an address is missing behind the last comma",
+				 list);
 			return -EINVAL;
 		}
 	}
@@ -341,10 +343,11 @@ static int choose(struct scan *s, const char *list, char *err, size_t err_bytes)
 	for (int i = 0; i < n; i++) {
 		if (w[i].found || add_covered(s, &w[i], count) || !err)
 			continue;
-		snprintf(err, err_bytes,
-			 "VERBENA_ADDRESS=%s: %.*s is no address of an interface that is up%s: allowed are those that `verbena "
-			 "devices` shows without it and, for peers on this host, 127.0.0.2 to 127.255.255.254",
-			 list, w[i].len, w[i].text, s->only && s->only[0] ? " and is in VERBENA_INTERFACES" : "");
+		snprintf(
+			err, err_bytes,
+			"VERBENA_ADDRESS=%s: %.*s is no address of an interface that is up%s: allowed are those that `verbena "
+			"devices` shows without it and, for peers on this host, 127.0.0.2 to 127.255.255.254",
+			list, w[i].len, w[i].text, s->only && s->only[0] ? " and is in VERBENA_INTERFACES" : "");
 		return -EADDRNOTAVAIL;
 	}
 	for (size_t i = 0; i < s->found_count; i++)
@@ -397,7 +400,8 @@ static struct gid_candidate *returned(const struct gid_table *t, uint32_t i, str
 		struct gid_candidate *c = &s->found[k];
 
 		if (!c->placed && !memcmp(c->raw, t->last[i], sizeof(c->raw)) &&
-		    (c->interface.ifindex == t->interfaces[i].ifindex || !strcmp(c->interface.name, t->interfaces[i].name)))
+		    (c->interface.ifindex == t->interfaces[i].ifindex ||
+		     !strcmp(c->interface.name, t->interfaces[i].name)))
 			return c;
 	}
 	return NULL;

@@ -11,8 +11,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-static void candidate(struct gid_candidate *c, uint32_t ifindex, bool loopback, const char *address,
-		      uint32_t sequence)
+static void candidate(struct gid_candidate *c, uint32_t ifindex, bool loopback, const char *address, uint32_t sequence)
 {
 	*c = (struct gid_candidate){.loopback = loopback, .sequence = sequence};
 	c->interface.ifindex = ifindex;
@@ -21,9 +20,8 @@ static void candidate(struct gid_candidate *c, uint32_t ifindex, bool loopback, 
 
 static void loopback_is_last_and_link_local_first(void **state)
 {
-	static const char *const order[] = {"fe80::1",        "::ffff:10.0.0.9", "::ffff:10.0.0.1",
-					    "2001:db8::1",    "fd00::5",         "fe80::2",
-					    "::ffff:10.1.0.1", "::ffff:127.0.0.1", "::1"};
+	static const char *const order[] = {"fe80::1", "::ffff:10.0.0.9", "::ffff:10.0.0.1",  "2001:db8::1", "fd00::5",
+					    "fe80::2", "::ffff:10.1.0.1", "::ffff:127.0.0.1", "::1"};
 	struct gid_candidate c[9];
 	char text[INET6_ADDRSTRLEN];
 

@@ -19,8 +19,8 @@ enum { MASK_WORDS_MAX = 3 * 127 }; /* of link modes, the most that the kernel's 
 static uint64_t ask(int fd, const char *interface)
 {
 	/* Masks follow the settings. */
-	_Alignas(struct ethtool_link_settings) uint8_t
-		room[sizeof(struct ethtool_link_settings) + MASK_WORDS_MAX * sizeof(uint32_t)] = {0};
+	_Alignas(struct ethtool_link_settings)
+		uint8_t room[sizeof(struct ethtool_link_settings) + MASK_WORDS_MAX * sizeof(uint32_t)] = {0};
 	struct ethtool_link_settings *settings = (void *)room;
 	struct ifreq request = {.ifr_data = (void *)room};
 	int words;

@@ -26,7 +26,8 @@ enum {
 	OUTPUT_BURSTS_MAX = 4, /* a turn */
 	OUTPUT_BYTES_MAX = 256 << 10,
 	STASH_RETRY_NS = 200000,
-	DOUBT_AGAIN_NS = 100000000, /* how long a process that lived is not asked for: asking takes seven system calls */
+	DOUBT_AGAIN_NS =
+		100000000, /* how long a process that lived is not asked for: asking takes seven system calls */
 	PAGE_INTERVAL_NS = 10000000,
 	PACKET_BYTES_MAX = NIC_MTU_BYTES_MAX + 128
 };
@@ -119,7 +120,8 @@ static bool input(struct loop *l, uint64_t now_ns)
 }
 
 /*
- * Between the nic's QPN 1 and the connection manager. Its answers leave in this turn; its timers, too, come after input.
+ * Between the nic's QPN 1 and the connection manager. Its answers leave in this turn; its timers, too, come after
+ * input.
  */
 static bool manage(struct loop *l, enum loop_work work, uint64_t now_ns)
 {

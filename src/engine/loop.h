@@ -26,33 +26,33 @@ struct loop {
 	struct nic *nic;
 	struct cm *cm; /* or NULL: management datagrams are dropped */
 	struct io *io;
-	struct io *shm; /* in `io`, or `io` itself: the rings to processes of this host; NULL: none */
-	struct io *tcp; /* likewise TCP connections that put bytes where they belong; NULL: none do */
+	struct io *shm;      /* in `io`, or `io` itself: the rings to processes of this host; NULL: none */
+	struct io *tcp;      /* likewise TCP connections that put bytes where they belong; NULL: none do */
 	struct group *group; /* or NULL */
 	uint64_t lived_ns[GROUP_SLOTS + 1]; /* when the group last said that a silent process lives; 0: never */
 	const struct engine_sink *sink;
 	const struct engine_cm_sink *cm_sink; /* or NULL */
-	struct stats_page *page; /* or NULL */
+	struct stats_page *page;              /* or NULL */
 	unsigned int slot;
-	bool streams; /* the packets are those of TCP connections, which the cm assigns to QPs */
-	bool unread; /* the last turn left input behind because of its bound */
+	bool streams;          /* the packets are those of TCP connections, which the cm assigns to QPs */
+	bool unread;           /* the last turn left input behind because of its bound */
 	uint32_t unread_turns; /* how many turns in a row did so */
-	size_t moved; /* packets that the last turn took and sent */
-	bool more; /* the last turn left output behind because of its bound */
-	bool owes; /* the last turn of input did nothing else */
-	uint64_t stirred_ns; /* when a packet last arrived, or last left without a timer as the reason */
+	size_t moved;          /* packets that the last turn took and sent */
+	bool more;             /* the last turn left output behind because of its bound */
+	bool owes;             /* the last turn of input did nothing else */
+	uint64_t stirred_ns;   /* when a packet last arrived, or last left without a timer as the reason */
 	uint64_t page_due_ns;
-	unsigned rings_told; /* causes for which there are no rings: neighbours.c */
-	uint32_t listens_shown; /* the listeners in the page are those of this count of the cm */
-	uint64_t qps_shown;     /* likewise QPs, of this count of the nic */
-	struct loop_stash *stash; /* packets that the kernel had no room for */
+	unsigned rings_told;       /* causes for which there are no rings: neighbours.c */
+	uint32_t listens_shown;    /* the listeners in the page are those of this count of the cm */
+	uint64_t qps_shown;        /* likewise QPs, of this count of the nic */
+	struct loop_stash *stash;  /* packets that the kernel had no room for */
 	struct requests *requests; /* connection requests that nobody listens for yet; or NULL */
 	struct {
-		bool takes_part;  /* the process uses connection management */
-		bool serves;      /* it is the registrar, and has looked for dead processes since it became that */
-		int watched;      /* slot of the registrar, if that is another process */
-		uint64_t look_ns; /* when to check whether that process is stopped */
-		unsigned looks;   /* how often it has looked for dead processes since one left */
+		bool takes_part;      /* the process uses connection management */
+		bool serves;          /* it is the registrar, and has looked for dead processes since it became that */
+		int watched;          /* slot of the registrar, if that is another process */
+		uint64_t look_ns;     /* when to check whether that process is stopped */
+		unsigned looks;       /* how often it has looked for dead processes since one left */
 		uint64_t again_at_ns; /* when to look for them next; UINT64_MAX: not again */
 	} registrar;
 };
@@ -68,7 +68,8 @@ void loop_fini(struct loop *);
 enum loop_work {
 	LOOP_POSTED, /* output and events: what a post waits for */
 	LOOP_OUTPUT, /* everything but input and expiry */
-	LOOP_POLLED, /* input and events; the rest, too, if nothing came, if packets wait to leave, or if the last such turn left it out */
+	LOOP_POLLED, /* input and events; the rest, too, if nothing came, if packets wait to leave, or if the last such
+			turn left it out */
 	LOOP_ALL
 };
 

@@ -24,8 +24,8 @@ static const uint64_t step_ns = 1000;
 struct wire {
 	struct io io;
 	uint32_t head, tail; /* free-running */
-	bool floods; /* there is always one more packet, which is of no use */
-	size_t takes; /* packets that wire_send() takes until it has room again */
+	bool floods;         /* there is always one more packet, which is of no use */
+	size_t takes;        /* packets that wire_send() takes until it has room again */
 	struct flow flows[QUEUE];
 	uint32_t lens[QUEUE];
 	uint8_t bytes[QUEUE][PACKET_MAX];
@@ -45,14 +45,11 @@ static size_t wire_recv(struct io *io, struct pkt *pkts, size_t max, uint64_t no
 
 		memcpy(wire.lent[n], wire.bytes[i], wire.lens[i]);
 		wire.lent_flows[n] = wire.flows[i];
-		pkts[n] = (struct pkt){.data = wire.lent[n],
-				       .flow = &wire.lent_flows[n],
-				       .len = wire.lens[i],
-				       .train = 1};
+		pkts[n] = (struct pkt){
+			.data = wire.lent[n], .flow = &wire.lent_flows[n], .len = wire.lens[i], .train = 1};
 	}
 	for (; wire.floods && n < max; n++)
-		pkts[n] = (struct pkt){
-			.data = wire.lent[n], .flow = &wire.lent_flows[n], .len = 20, .train = 1};
+		pkts[n] = (struct pkt){.data = wire.lent[n], .flow = &wire.lent_flows[n], .len = 20, .train = 1};
 	return n;
 }
 
@@ -76,8 +73,7 @@ static uint64_t wire_deadline_ns(const struct io *io)
 	return UINT64_MAX;
 }
 
-static const struct io_ops wire_ops = {
-	.recv = wire_recv, .send = wire_send, .deadline_ns = wire_deadline_ns};
+static const struct io_ops wire_ops = {.recv = wire_recv, .send = wire_send, .deadline_ns = wire_deadline_ns};
 
 /* ---- queue pairs ------------------------------------------------------------------------------------ */
 
@@ -114,9 +110,9 @@ static void connect_end(struct qp *qp, const struct qp *peer, const struct nic_g
 	};
 
 	memcpy(attr.av.dgid, gid->raw, sizeof(gid->raw));
-	assert_int_equal(nic_qp_modify(loop.nic, qp, &attr,
-				       QPA_STATE | QPA_PKEY_INDEX | QPA_PORT | QPA_ACCESS_FLAGS, now_ns),
-			 0);
+	assert_int_equal(
+		nic_qp_modify(loop.nic, qp, &attr, QPA_STATE | QPA_PKEY_INDEX | QPA_PORT | QPA_ACCESS_FLAGS, now_ns),
+		0);
 	attr.state = QPS_RTR;
 	assert_int_equal(nic_qp_modify(loop.nic, qp, &attr,
 				       QPA_STATE | QPA_AV | QPA_PATH_MTU | QPA_DEST_QPN | QPA_RQ_PSN |
@@ -124,11 +120,11 @@ static void connect_end(struct qp *qp, const struct qp *peer, const struct nic_g
 				       now_ns),
 			 0);
 	attr.state = QPS_RTS;
-	assert_int_equal(nic_qp_modify(loop.nic, qp, &attr,
-				       QPA_STATE | QPA_TIMEOUT | QPA_RETRY_CNT | QPA_RNR_RETRY |
-					       QPA_SQ_PSN | QPA_MAX_RD_ATOMIC,
-				       now_ns),
-			 0);
+	assert_int_equal(
+		nic_qp_modify(loop.nic, qp, &attr,
+			      QPA_STATE | QPA_TIMEOUT | QPA_RETRY_CNT | QPA_RNR_RETRY | QPA_SQ_PSN | QPA_MAX_RD_ATOMIC,
+			      now_ns),
+		0);
 }
 
 /* Until nothing is on its way. */
@@ -167,8 +163,7 @@ static void start(enum protocol protocol)
 	assert_non_null(loop.nic);
 	assert_int_equal(loop_init(&loop), 0);
 	assert_int_equal(nic_pd_alloc(loop.nic, &pd), 0);
-	assert_int_equal(nic_mr_reg(loop.nic, pd,
-				    (struct mr_range){memory, sizeof(memory), (uintptr_t)memory},
+	assert_int_equal(nic_mr_reg(loop.nic, pd, (struct mr_range){memory, sizeof(memory), (uintptr_t)memory},
 				    MR_LOCAL_WRITE | MR_REMOTE_WRITE, &mr),
 			 0);
 	assert_int_equal(nic_cq_create(loop.nic, 4 * PAIRS, NULL, &cq), 0);

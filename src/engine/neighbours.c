@@ -78,9 +78,11 @@ static void tell(struct loop *l, int err)
 		return;
 	l->rings_told |= cause;
 	if (err == -EDQUOT)
-		fprintf(stderr, "verbena: packets to further processes of this host go by UDP: VERBENA_SHM_BYTES is used up\n");
+		fprintf(stderr,
+			"verbena: packets to further processes of this host go by UDP: VERBENA_SHM_BYTES is used up\n");
 	else
-		fprintf(stderr, "verbena: packets to processes of this host go by UDP: no memory to share: %s\n", strerror(-err));
+		fprintf(stderr, "verbena: packets to processes of this host go by UDP: no memory to share: %s\n",
+			strerror(-err));
 }
 
 static __attribute__((noinline)) void meet(struct loop *l, int slot, uint64_t now_ns)
@@ -116,12 +118,8 @@ void neighbours_serve(struct loop *l, uint64_t now_ns)
 			if (shm_take_ring(l->shm, r.slot, r.pid, r.fds) < 0)
 				group_refuse_ring(l->group, r.slot);
 			break;
-		case GROUP_RING_IN_ENDED:
-			shm_end_ring(l->shm, r.slot);
-			break;
-		case GROUP_RING_OUT_ENDED:
-			shm_lose(l->shm, r.slot, now_ns);
-			break;
+		case GROUP_RING_IN_ENDED: shm_end_ring(l->shm, r.slot); break;
+		case GROUP_RING_OUT_ENDED: shm_lose(l->shm, r.slot, now_ns); break;
 		}
 	}
 	neighbours_meet(l, now_ns);

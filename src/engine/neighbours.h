@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Rings to other processes of the group: their making, and their end. Called by the holder of the engine's lock, for a loop that
- * has `shm`.
+ * Rings to other processes of the group: their making, and their end. Called by the holder of the engine's lock, for a
+ * loop that has `shm`.
  *
  * Private to src/engine.
  */

@@ -25,7 +25,8 @@ void poller_forget_self(void)
 	self = 0;
 }
 
-/* The clock of a thread's processor time, as pthread_getcpuclockid() makes it, which needs a thread that has not ended. */
+/* The clock of a thread's processor time, as pthread_getcpuclockid() makes it, which needs a thread that has not ended.
+ */
 static clockid_t clock_of(pid_t tid)
 {
 	return (clockid_t)(~(unsigned)tid << 3 | 6);

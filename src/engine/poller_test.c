@@ -131,10 +131,8 @@ static void a_child_has_its_own_number(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_thread_without_a_processor_waits),
-		cmocka_unit_test(a_thread_that_sleeps_does_not),
-		cmocka_unit_test(a_thread_that_runs_does_not),
-		cmocka_unit_test(no_thread_does_not),
+		cmocka_unit_test(a_thread_without_a_processor_waits), cmocka_unit_test(a_thread_that_sleeps_does_not),
+		cmocka_unit_test(a_thread_that_runs_does_not),        cmocka_unit_test(no_thread_does_not),
 		cmocka_unit_test(a_child_has_its_own_number),
 	};
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A message of the kernel's says little more than that something has changed: then the table is made from a dump, so that
- * messages that are lost, because they were too many, do no harm. But a link may go down and come up between two dumps, and
- * programs are told of both: its state is taken from each message.
+ * A message of the kernel's says little more than that something has changed: then the table is made from a dump, so
+ * that messages that are lost, because they were too many, do no harm. But a link may go down and come up between two
+ * dumps, and programs are told of both: its state is taken from each message.
  */
 #include "engine/port.h"
 
@@ -49,7 +49,8 @@ void port_close(struct engine *e)
 
 int port_open(struct engine *e, char *why, size_t why_bytes)
 {
-	struct sockaddr_nl groups = {.nl_family = AF_NETLINK, .nl_groups = RTMGRP_LINK | RTMGRP_IPV4_IFADDR | RTMGRP_IPV6_IFADDR};
+	struct sockaddr_nl groups = {.nl_family = AF_NETLINK,
+				     .nl_groups = RTMGRP_LINK | RTMGRP_IPV4_IFADDR | RTMGRP_IPV6_IFADDR};
 	struct gid_choice choice = choice_of(e);
 
 	/* Before the first dump, so that nothing is missed. */

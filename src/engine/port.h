@@ -19,8 +19,8 @@
 /* Loads the table. 0, or a negative errno with a sentence in why. */
 int port_open(struct engine *, char *why, size_t why_bytes);
 /*
- * The descriptor that is readable when the kernel has told something; -1: it tells nothing here, and the table stays as it
- * was loaded.
+ * The descriptor that is readable when the kernel has told something; -1: it tells nothing here, and the table stays as
+ * it was loaded.
  */
 int port_fd(const struct engine *);
 void port_close(struct engine *);
@@ -30,7 +30,8 @@ void port_look(struct engine *);
 
 /* Writes the addresses of the table, of which there are NIC_GIDS_MAX at most. Returns how many. */
 size_t port_addresses(const struct engine *, uint8_t (*own)[16]);
-/* Writes the addresses of the host, those of interfaces that are not used too. How many; or a negative errno, with a sentence in why. */
+/* Writes the addresses of the host, those of interfaces that are not used too. How many; or a negative errno, with a
+ * sentence in why. */
 int port_host_gids(struct io_gid gids[IO_GIDS_MAX], char *why, size_t why_bytes);
 
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Which processors an engine's thread may run on: those that the process was started with. A program pins the threads that poll
- * all the time, and one of them opens the device. A thread that inherited its processors would wait for the one that never sleeps.
+ * Which processors an engine's thread may run on: those that the process was started with. A program pins the threads
+ * that poll all the time, and one of them opens the device. A thread that inherited its processors would wait for the
+ * one that never sleeps.
  */
 #ifndef ENGINE_PROCESSORS_H
 #define ENGINE_PROCESSORS_H
@@ -18,8 +19,8 @@ struct processors {
 };
 
 /*
- * How libibverbs.so.1, which a program may load when it has pinned its threads, finds what the library noted that `verbena run`
- * preloads.
+ * How libibverbs.so.1, which a program may load when it has pinned its threads, finds what the library noted that
+ * `verbena run` preloads.
  */
 typedef const struct processors *processors_at_start_fn(void);
 #define PROCESSORS_AT_START "verbena_processors_at_start"

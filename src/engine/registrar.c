@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Everybody who takes part is connected with the registrar, so each learns of the other's end at once. A registrar that is
- * stopped hangs up nowhere, so who listens looks at it now and then.
+ * Everybody who takes part is connected with the registrar, so each learns of the other's end at once. A registrar that
+ * is stopped hangs up nowhere, so who listens looks at it now and then.
  */
 #include "engine/registrar.h"
 
@@ -12,8 +12,8 @@ enum { TRIES = 8 };
 
 static const uint64_t look_ns = 1000000000;
 /*
- * A process that is killed loses its descriptors one by one, and may hang up here while its listener, by which it seems to
- * live, is still there. So the dead are looked for again, on a busy machine a second time.
+ * A process that is killed loses its descriptors one by one, and may hang up here while its listener, by which it seems
+ * to live, is still there. So the dead are looked for again, on a busy machine a second time.
  */
 static const uint64_t again_ns[] = {20000000, 1000000000};
 

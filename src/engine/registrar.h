@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A process's part in the election of the registrar: the one to which messages come that name nobody, and which tells the
- * peers of those who were killed (docs/rdmacm.md 7).
+ * A process's part in the election of the registrar: the one to which messages come that name nobody, and which tells
+ * the peers of those who were killed (docs/rdmacm.md 7).
  *
  * Private to src/engine.
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Messages of connection management that name no communication ID of the receiver. They go to the process that listens. If
- * no process does, they are kept for a moment before they are refused (docs/rdmacm.md 7.4).
+ * Messages of connection management that name no communication ID of the receiver. They go to the process that listens.
+ * If no process does, they are kept for a moment before they are refused (docs/rdmacm.md 7.4).
  *
  * Private to src/engine.
  */
@@ -16,7 +16,8 @@
 struct requests *requests_new(void);
 void requests_free(struct requests *); /* NULL is harmless */
 
-/* Gives a packet for QPN 1 to the cm or to another process, or keeps it; *borrows* it. hops: how often it was passed on. */
+/* Gives a packet for QPN 1 to the cm or to another process, or keeps it; *borrows* it. hops: how often it was passed
+ * on. */
 __attribute__((cold)) void requests_take(struct loop *, const struct pkt *, unsigned hops, uint64_t now_ns);
 /* Tries the kept messages again. True: one went to the cm of this process. */
 bool requests_again(struct loop *, uint64_t now_ns);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Which process of a host gets a message: rules 7.1 and 7.4 of docs/rdmacm.md, with the processes of tests/support/processes.h. */
+/* Which process of a host gets a message: rules 7.1 and 7.4 of docs/rdmacm.md, with the processes of
+ * tests/support/processes.h. */
 #include "support/processes.h"
 #include "wire/icrc.h"
 

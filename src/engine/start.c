@@ -66,7 +66,7 @@ enum {
 	/* Preamble, Ethernet header, FCS and gap; IPv4 and UDP. IPv6's 20 bytes more do not matter. */
 	WIRE_OVERHEAD_BYTES = 8 + 14 + 4 + 12 + 20 + 8,
 	RCVBUF_WINDOWS = 4, /* a small packet counts twice its size or more in a receive buffer */
-	SPARE_FDS = 12, /* descriptors that paths leave to the program */
+	SPARE_FDS = 12,     /* descriptors that paths leave to the program */
 	HALF_OPEN_MAX = 1024,
 	HALF_OPEN_PART = 4, /* of the descriptors that there may be */
 	EXIT_TRIES = 1000,
@@ -81,7 +81,7 @@ enum {
 
 static pthread_mutex_t the_mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct engine *engines[ENGINE_DEVICES_MAX]; /* by device; NULL: not started */
-static int inherited_fd; /* 0: none */
+static int inherited_fd;                           /* 0: none */
 
 static bool pcap_ip_id(void *ctx, const struct pkt *p, uint16_t *id)
 {
@@ -200,8 +200,9 @@ static uint32_t window_bytes(const struct engine *e)
 
 	if (e->config.transport.window_bytes)
 		return e->config.transport.window_bytes;
-	return share < WINDOW_BYTES_MIN ? WINDOW_BYTES_MIN
-	       : share > WINDOW_BYTES_MAX ? WINDOW_BYTES_MAX : (uint32_t)share;
+	return share < WINDOW_BYTES_MIN   ? WINDOW_BYTES_MIN
+	       : share > WINDOW_BYTES_MAX ? WINDOW_BYTES_MAX
+					  : (uint32_t)share;
 }
 
 /* The rate of the fastest interface; congestion control finds slower ones. 0: unknown. */
@@ -235,7 +236,8 @@ static void transport_start(const struct engine *e, struct transport_config *c)
 	memcpy(c->sport_ipv4, e->sport_ipv4, sizeof(c->sport_ipv4));
 	memcpy(c->sport_ipv6, e->sport_ipv6, sizeof(c->sport_ipv6));
 	c->window_bytes = window_bytes(e);
-	/* Packets between processes of this host that find no way through memory go by UDP, over the loopback interface. */
+	/* Packets between processes of this host that find no way through memory go by UDP, over the loopback
+	 * interface. */
 	c->veroce.large = config_has_large(&e->config) && e->gids.loopback_mtu >= LARGE_MTU_MIN;
 	c->veroce.rto_ns_min = RTO_NS_MIN;
 	c->veroce.pto_ns_min = PTO_NS_MIN;
@@ -302,7 +304,8 @@ static uint32_t half_open_max(void)
 	struct rlimit limit = {0};
 
 	getrlimit(RLIMIT_NOFILE, &limit);
-	return limit.rlim_cur / HALF_OPEN_PART < HALF_OPEN_MAX ? (uint32_t)limit.rlim_cur / HALF_OPEN_PART + 1 : HALF_OPEN_MAX;
+	return limit.rlim_cur / HALF_OPEN_PART < HALF_OPEN_MAX ? (uint32_t)limit.rlim_cur / HALF_OPEN_PART + 1
+							       : HALF_OPEN_MAX;
 }
 
 /*
@@ -412,7 +415,8 @@ static int group_start(struct engine *e, struct group_config *group, char *why, 
 	for (int i = 0; i < count; i++)
 		host[group->host_count++] = address_of(&all[i]);
 	group->host = host;
-	for (uint32_t i = 0; e->config.address[0] && i < e->gids.count && group->address_count < GROUP_ADDRESSES_MAX; i++) {
+	for (uint32_t i = 0; e->config.address[0] && i < e->gids.count && group->address_count < GROUP_ADDRESSES_MAX;
+	     i++) {
 		const struct nic_gid *g = &e->gids.gids[i];
 		struct io_gid own = {.ifindex = g->ifindex};
 
@@ -472,9 +476,12 @@ static bool is_ours(void *ctx, const struct pkt *p)
 static int raw_io_start(struct engine *e, char *why, size_t why_bytes)
 {
 	struct io_gid gids[IO_GIDS_MAX];
-	struct raw_config raw = {
-		.gids = gids, .slot = e->loop.slot, .is_ours = is_ours, .ctx = e, .counters = &e->loop.page->io,
-		.interfaces = &e->loop.page->interfaces};
+	struct raw_config raw = {.gids = gids,
+				 .slot = e->loop.slot,
+				 .is_ours = is_ours,
+				 .ctx = e,
+				 .counters = &e->loop.page->io,
+				 .interfaces = &e->loop.page->interfaces};
 	/* Also those of interfaces that are not used: packets to them stay on this host. */
 	int rc = port_host_gids(gids, why, why_bytes);
 
@@ -513,7 +520,8 @@ static int tcp_start(struct engine *e, char *why, size_t why_bytes)
 	int rc;
 
 	if (e->config.impair[0]) {
-		snprintf(why, why_bytes, "VERBENA_IMPAIR: not with VERBENA_PROTOCOL=iwarp, whose packets are the kernel's: tc-netem(8) "
+		snprintf(why, why_bytes,
+			 "VERBENA_IMPAIR: not with VERBENA_PROTOCOL=iwarp, whose packets are the kernel's: tc-netem(8) "
 			 "spoils those");
 		return -EINVAL;
 	}
@@ -695,9 +703,9 @@ static bool has_moved(const struct tcp_leaving *a, const struct tcp_leaving *b)
 }
 
 /*
- * Work requests are complete whose bytes are in a socket or wait for it. If the process ended now, the kernel would answer the
- * peer's next bytes with a reset, and they would be lost. So they leave first, unless nothing moves for EXIT_PATIENCE_NS; and
- * peers, which by then have all bytes, are given EXIT_FIN_NS to end their direction.
+ * Work requests are complete whose bytes are in a socket or wait for it. If the process ended now, the kernel would
+ * answer the peer's next bytes with a reset, and they would be lost. So they leave first, unless nothing moves for
+ * EXIT_PATIENCE_NS; and peers, which by then have all bytes, are given EXIT_FIN_NS to end their direction.
  */
 static void let_bytes_leave(struct engine *e)
 {
@@ -706,7 +714,8 @@ static void let_bytes_leave(struct engine *e)
 	uint64_t moved_ns = engine_now_ns();
 
 	while (now.bytes || now.half_closed) {
-		if (engine_now_ns() - moved_ns >= (now.bytes ? EXIT_PATIENCE_NS : EXIT_FIN_NS) || !io_fds(e->loop.io, &p.fd, 1))
+		if (engine_now_ns() - moved_ns >= (now.bytes ? EXIT_PATIENCE_NS : EXIT_FIN_NS) ||
+		    !io_fds(e->loop.io, &p.fd, 1))
 			return;
 		poll(&p, 1, EXIT_POLL_MS);
 		engine_turn(e, LOOP_ALL, engine_now_ns());
@@ -718,8 +727,8 @@ static void let_bytes_leave(struct engine *e)
 }
 
 /*
- * UC and UD have completed what waits for room in a ring, and over a network it would arrive. A process that takes nothing is not
- * waited for.
+ * UC and UD have completed what waits for room in a ring, and over a network it would arrive. A process that takes
+ * nothing is not waited for.
  */
 static void engine_send_kept(struct engine *e)
 {

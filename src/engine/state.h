@@ -11,9 +11,9 @@
  *     NAP      a program polls: the thread sleeps for 50 us or more at a time, up to a millisecond, and looks
  *              whether it still does
  *     AWAIT    the thread that polled waits for a processor (poller.h), and packets come through memory alone. This
- *              thread would take the processor away. It sleeps until that one has waited AWAIT_GROWTH times as long, several times,
- *              until that one polls or has waited for AWAIT_NS_MAX
- *     BLOCKED  it sleeps in epoll on every socket, until `sleep_until_ns` at most
+ *              thread would take the processor away. It sleeps until that one has waited AWAIT_GROWTH times as long,
+ * several times, until that one polls or has waited for AWAIT_NS_MAX BLOCKED  it sleeps in epoll on every socket, until
+ * `sleep_until_ns` at most
  *
  *          nobody polled for 50 us or more, or engine_hand_over()
  *     NAP, AWAIT -----------------------------------------> RUN
@@ -69,19 +69,23 @@
 enum thread_state { THREAD_RUN, THREAD_NAP, THREAD_AWAIT, THREAD_BLOCKED };
 
 enum {
-	NAP_NS = 50000,             /* a program that has not polled for so long has stopped, if it had not polled for long before */
+	NAP_NS =
+		50000, /* a program that has not polled for so long has stopped, if it had not polled for long before */
 	NAP_NS_MAX = 1000000,
-	AWAIT_NS_MAX = 10000000, /* three of the scheduler's slices: eight programs a processor that all poll come round in that */
-	AWAIT_GROWTH = 4,        /* looks at the poller are made when it has waited for this many times as long; each costs 10 us */
-	NAP_SHARE = 16, /* the longest nap, as a part of the time of polling */
-	GAP_SHARE = 4,  /* and a gap that is no stop, as a part of that nap */
-	POLLED_QUIET_NS = 1000000,  /* after polling this long without traffic it blocks */
-	SERVE_NS = 5000000,         /* interval of serving the group outside of epoll */
-	TURN_NS_MAX = 10000000, /* a turn takes less, unless its thread is not running */
-	BRIEF_TURN_PACKETS = 4, /* a poll's turn that moved no more of them counts as no time */
-	BOUNCES_A_YIELD = 64, /* polls that find the lock held, then the thread yields */
+	AWAIT_NS_MAX = 10000000, /* three of the scheduler's slices: eight programs a processor that all poll come round
+				    in that */
+	AWAIT_GROWTH =
+		4, /* looks at the poller are made when it has waited for this many times as long; each costs 10 us */
+	NAP_SHARE = 16,                         /* the longest nap, as a part of the time of polling */
+	GAP_SHARE = 4,                          /* and a gap that is no stop, as a part of that nap */
+	POLLED_QUIET_NS = 1000000,              /* after polling this long without traffic it blocks */
+	SERVE_NS = 5000000,                     /* interval of serving the group outside of epoll */
+	TURN_NS_MAX = 10000000,                 /* a turn takes less, unless its thread is not running */
+	BRIEF_TURN_PACKETS = 4,                 /* a poll's turn that moved no more of them counts as no time */
+	BOUNCES_A_YIELD = 64,                   /* polls that find the lock held, then the thread yields */
 	DEFERRED_KICKS_MAX = PKT_TRAIN_MAX - 1, /* the next makes a whole train of small messages */
-	NEAR_KICKS_MAX = 20, /* of one QP whose packets go through memory: sending costs little there, and the peer can begin */
+	NEAR_KICKS_MAX =
+		20, /* of one QP whose packets go through memory: sending costs little there, and the peer can begin */
 	KICK_STREAM_NS = 2000, /* a post this soon after the last one was sent is one of many */
 	/*
 	 * PTO_NS_MIN: no timer that a poller's turn sets acts sooner. Only the question to a peer process that may not
@@ -97,12 +101,13 @@ struct engine {
 	unsigned device;
 	struct gid_table gids;
 	struct group *group;
-	/* Innermost of loop.io, which closes it: the UDP sockets, RoCEv1's packet socket, or TCP streams; the others are NULL. */
+	/* Innermost of loop.io, which closes it: the UDP sockets, RoCEv1's packet socket, or TCP streams; the others
+	 * are NULL. */
 	struct io *udp;
 	struct io *raw;
 	struct io *tcp;
 	struct io *mcast; /* around udp; NULL without it */
-	uint32_t paths; /* UDP source ports of the back end, in each family */
+	uint32_t paths;   /* UDP source ports of the back end, in each family */
 	uint16_t sport_ipv4[UDP_PATHS_MAX];
 	uint16_t sport_ipv6[UDP_PATHS_MAX]; /* 0: no IPv6 */
 	bool may_cancel;     /* the back end makes calls that are cancellation points: streams, raw frames, a capture */
@@ -124,8 +129,8 @@ struct engine {
 	_Atomic bool bounced;                    /* a poll found the lock held */
 	_Atomic uint64_t kicked_ns;              /* when the last post's turn ended */
 	_Atomic uint32_t deferred_kicks;         /* since the last turn; a hint */
-	_Atomic(const struct qp *) deferred_qp;  /* likewise, the last one's QP, only compared; NULL: there was a turn */
-	_Atomic uint32_t deferred_run;           /* and how many in a row were that one's */
+	_Atomic(const struct qp *) deferred_qp; /* likewise, the last one's QP, only compared; NULL: there was a turn */
+	_Atomic uint32_t deferred_run;          /* and how many in a row were that one's */
 
 	/* Written by the thread; a hand-over turns NAP into RUN. A futex. */
 	_Alignas(64) _Atomic uint32_t state;
@@ -133,8 +138,8 @@ struct engine {
 
 	/* Under the lock. */
 	_Alignas(64) struct loop loop;
-	int cancel_state;        /* to which engine_unlock() brings the holder's thread back */
-	uint64_t sleep_until_ns; /* in BLOCKED */
+	int cancel_state;          /* to which engine_unlock() brings the holder's thread back */
+	uint64_t sleep_until_ns;   /* in BLOCKED */
 	uint64_t turned_ns;        /* the last turn's time: that of the next is no earlier */
 	_Atomic uint64_t moved_ns; /* when packets last moved; the thread peeks without the lock */
 	bool closed;               /* the process exits, or forked away: turns do nothing */

@@ -164,6 +164,7 @@ int stats_read_qps(const struct stats_page *p, struct nic_qp_report *rows)
 	return -EAGAIN;
 }
 
+/* clang-format off */
 #define NIC(f) { #f, offsetof(struct stats_page, nic.f) }
 #define CM(f) { "cm_" #f, offsetof(struct stats_page, cm.f) }
 #define DROPPED(name, limit) { "cm_dropped_" #name, offsetof(struct stats_page, cm.dropped_by[limit]) }
@@ -207,10 +208,12 @@ static const struct stats_field fields[] = {
 	CM(req_sent), CM(req_rcvd), CM(rep_sent), CM(rep_rcvd), CM(sidr_req_sent), CM(sidr_req_rcvd),
 	CM(dreq_sent), CM(dreq_rcvd), CM(timewait),
 };
+/* clang-format on */
 
 /* A counter that is added to either struct must be added here. */
 static_assert(sizeof(fields) / sizeof(fields[0]) ==
-		      (sizeof(struct nic_counters) + sizeof(struct io_counters) + sizeof(struct cm_counters)) / sizeof(uint64_t),
+		      (sizeof(struct nic_counters) + sizeof(struct io_counters) + sizeof(struct cm_counters)) /
+			      sizeof(uint64_t),
 	      "every counter is named once");
 
 const struct stats_field *stats_fields(size_t *count)

@@ -31,18 +31,18 @@ struct stats_page {
 	uint32_t port; /* UDP ports: of RoCEv2 */
 	uint32_t veroce_port;
 	uint32_t device; /* which of the process's devices it is */
-	uint32_t iwarp; /* a bit for each device of the process that speaks iWARP */
+	uint32_t iwarp;  /* a bit for each device of the process that speaks iWARP */
 	char comm[STATS_COMM_BYTES];
 	uint64_t started_ns; /* CLOCK_REALTIME */
 	struct nic_counters nic;
-	struct io_counters io; /* the back end counts here directly */
+	struct io_counters io;           /* the back end counts here directly */
 	struct io_interfaces interfaces; /* likewise; of UDP and RoCEv1's frames */
-	struct cm_counters cm; /* as old as the nic's */
+	struct cm_counters cm;           /* as old as the nic's */
 	uint32_t listener_count;
 	struct cm_listener listeners[STATS_LISTENERS_MAX]; /* the first ones */
 	/* QPs belong together, unlike counters: stats_read_qps(). */
-	_Atomic uint32_t qps_turn; /* odd while they are written */
-	uint32_t qp_count;         /* of `qps` */
+	_Atomic uint32_t qps_turn;               /* odd while they are written */
+	uint32_t qp_count;                       /* of `qps` */
 	struct nic_qp_report qps[STATS_QPS_MAX]; /* some, if there are more */
 };
 
@@ -65,8 +65,8 @@ void stats_unmap(const struct stats_page *);
 /* The engine's: writes what nic_report_qps() tells. */
 void stats_write_qps(struct stats_page *, const struct nic *);
 /*
- * Copies the rows, at most STATS_QPS_MAX, as they were at one instant; or -EAGAIN: their process does not finish writing
- * them. Of a row only the values of type, state and way are certain to be known ones.
+ * Copies the rows, at most STATS_QPS_MAX, as they were at one instant; or -EAGAIN: their process does not finish
+ * writing them. Of a row only the values of type, state and way are certain to be known ones.
  */
 int stats_read_qps(const struct stats_page *, struct nic_qp_report *);
 

@@ -61,8 +61,7 @@ static void who_is_lent_a_page_cannot_write_it(void **state)
 	assert_non_null(p);
 	if (!(fcntl(fd, F_GET_SEALS) & F_SEAL_FUTURE_WRITE))
 		skip(); /* Linux before 5.1 */
-	assert_ptr_equal(mmap(NULL, sizeof(*p), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0),
-			 MAP_FAILED);
+	assert_ptr_equal(mmap(NULL, sizeof(*p), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0), MAP_FAILED);
 	assert_int_equal(pwrite(fd, "x", 1, 0), -1);
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	again = open(path, O_RDWR | O_CLOEXEC);

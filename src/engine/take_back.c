@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Memory that the kernel still sends from when a verb gives it back to the program. Mostly the peer has it already, and the kernel says
- * so in the next turn. A peer that takes nothing is waited for as long as at the end of a connection (cm/mpa.h); then the connection
- * is reset, after which the kernel has no use for the memory, but for what a queue of the host may hold (io/tcp.h).
+ * Memory that the kernel still sends from when a verb gives it back to the program. Mostly the peer has it already, and
+ * the kernel says so in the next turn. A peer that takes nothing is waited for as long as at the end of a connection
+ * (cm/mpa.h); then the connection is reset, after which the kernel has no use for the memory, but for what a queue of
+ * the host may hold (io/tcp.h).
  */
 #include "engine/state.h"
 

@@ -25,11 +25,12 @@
 #include "space/space.h"
 
 enum {
-	STACK_BYTES = 1 << 20, /* of which hardly any is touched; what is local to threads of a sanitizer takes most of it */
+	STACK_BYTES =
+		1 << 20, /* of which hardly any is touched; what is local to threads of a sanitizer takes most of it */
 	/* two longer yields in a row gave the processor to threads that need it, and then */
 	YIELD_LONG_NS = 20000,
-	LENT_TIMES = 6, /* the thread spins for this many times as long while a peer reads what was sent, */
-	CROWDED_TIMES = 10, /* and not at all for this many times as long, */
+	LENT_TIMES = 6,            /* the thread spins for this many times as long while a peer reads what was sent, */
+	CROWDED_TIMES = 10,        /* and not at all for this many times as long, */
 	CROWDED_NS_MAX = 20000000, /* up to this */
 	EVENTS_MAX = IO_FDS_MAX + 3
 };
@@ -47,8 +48,8 @@ struct self {
 	bool excused;              /* that one waited for a processor then */
 	bool looked_again;         /* the lock was held, and nobody polled */
 	bool group_asks;
-	bool world_asks; /* the port's descriptor is readable */
-	uint64_t look_due_ns; /* when to look whether it is, without that */
+	bool world_asks;         /* the port's descriptor is readable */
+	uint64_t look_due_ns;    /* when to look whether it is, without that */
 	int hung_up[EVENTS_MAX]; /* descriptors that are watched */
 	int hung_up_count;
 };
@@ -69,7 +70,8 @@ void thread_end_nap(struct engine *e)
 	uint32_t state = atomic_load(&e->state);
 	int saved = errno;
 
-	if ((state == THREAD_NAP || state == THREAD_AWAIT) && atomic_compare_exchange_strong(&e->state, &state, THREAD_RUN))
+	if ((state == THREAD_NAP || state == THREAD_AWAIT) &&
+	    atomic_compare_exchange_strong(&e->state, &state, THREAD_RUN))
 		syscall(SYS_futex, &e->state, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, NULL, 0);
 	errno = saved;
 }
@@ -91,9 +93,9 @@ static uint64_t last_poll_ns(const struct engine *e)
 }
 
 /*
- * Whether a program polled within NAP_NS, or within a part of a nap if that is more, and until when to nap then. Who has polled for
- * long and not for 50 us was interrupted, perhaps by the thread of another process that looked whether its program polls: this one
- * at work would be the next such interruption.
+ * Whether a program polled within NAP_NS, or within a part of a nap if that is more, and until when to nap then. Who
+ * has polled for long and not for 50 us was interrupted, perhaps by the thread of another process that looked whether
+ * its program polls: this one at work would be the next such interruption.
  */
 static bool polled_lately(const struct self *s, uint64_t now_ns, uint64_t *until_ns)
 {
@@ -128,7 +130,8 @@ static void sleep_until_polled(struct self *s, enum thread_state state, uint64_t
 	atomic_store(&e->state, THREAD_RUN);
 }
 
-/* Whether packets may wait: only those in memory do, while sockets lose what unconnected and UC peers send meanwhile. */
+/* Whether packets may wait: only those in memory do, while sockets lose what unconnected and UC peers send meanwhile.
+ */
 static bool may_wait(struct engine *e, uint64_t now_ns)
 {
 	bool may;
@@ -149,8 +152,8 @@ static bool await_poller(struct self *s, uint64_t now_ns)
 	/* Once this thread works instead, it goes on until somebody polls again. */
 	if (!polled_ns || polled_ns == s->instead_of_ns)
 		return false;
-	s->excused = waited_ns < AWAIT_NS_MAX &&
-		     poller_waits(atomic_load_explicit(&e->poller, memory_order_relaxed), s->poller_ran_ns, now_ns - s->slept_ns);
+	s->excused = waited_ns < AWAIT_NS_MAX && poller_waits(atomic_load_explicit(&e->poller, memory_order_relaxed),
+							      s->poller_ran_ns, now_ns - s->slept_ns);
 	if (!s->excused || !may_wait(e, now_ns)) {
 		s->instead_of_ns = polled_ns;
 		return false;
@@ -214,8 +217,8 @@ static void block(struct self *s, uint64_t now_ns)
 }
 
 /*
- * How long after traffic the thread spins. A peer of this host that reads a MiB of ours asks for more 0.1 ms later: a thread that
- * slept by then would cost it a system call.
+ * How long after traffic the thread spins. A peer of this host that reads a MiB of ours asks for more 0.1 ms later: a
+ * thread that slept by then would cost it a system call.
  */
 static uint64_t spin_ns(const struct engine *e)
 {
@@ -271,8 +274,8 @@ static bool stand_back(struct self *s, uint64_t now_ns, uint64_t until_ns)
 			engine_leave(e);
 		} else if (serve) {
 			/*
-			 * The poller may have the lock whenever we try. A wait for it would sleep, be woken at the end of
-			 * each of the poller's turns, and come after the next one has begun.
+			 * The poller may have the lock whenever we try. A wait for it would sleep, be woken at the end
+			 * of each of the poller's turns, and come after the next one has begun.
 			 */
 			atomic_store_explicit(&e->serve_wanted, true, memory_order_relaxed);
 		}
@@ -350,7 +353,8 @@ static void *thread_main(void *arg)
 				e->loop.cm_sink->hung_up(fd);
 		}
 		moved = engine_turn(e, LOOP_ALL, now_ns);
-		if (s.group_asks || now_ns >= s.serve_due_ns || atomic_load_explicit(&e->serve_wanted, memory_order_relaxed)) {
+		if (s.group_asks || now_ns >= s.serve_due_ns ||
+		    atomic_load_explicit(&e->serve_wanted, memory_order_relaxed)) {
 			engine_serve_group(e, now_ns);
 			serve_again_later(&s, now_ns);
 		}

@@ -47,8 +47,8 @@ static bool is_member(const struct fabric_port *p, int pkey)
 static bool is_refused(const struct fabric_node *n, const struct fabric_port *p, uint8_t enforce,
 		       const struct fabric_packet *k)
 {
-	return k->pkey != FABRIC_NO_PARTITION && n->type == NODE_SWITCH &&
-	       p->info.enforcement & enforce && !is_member(p, k->pkey);
+	return k->pkey != FABRIC_NO_PARTITION && n->type == NODE_SWITCH && p->info.enforcement & enforce &&
+	       !is_member(p, k->pkey);
 }
 
 static void pkey_tell(struct fabric *f, const struct place *at, uint8_t port, uint16_t number,
@@ -74,9 +74,7 @@ static bool is_open(const struct fabric_port *p, const struct fabric_packet *k)
 /* Takes a packet over the link of a port. */
 static enum hop hop(struct fabric *f, struct place *at, uint8_t out, const struct fabric_packet *k)
 {
-	struct fabric_port *from = out && out <= at->node->port_count ? &at->node->ports[out]
-								      : NULL,
-			   *to;
+	struct fabric_port *from = out && out <= at->node->port_count ? &at->node->ports[out] : NULL, *to;
 
 	if (!from)
 		return HOP_NO_PORT;
@@ -112,9 +110,7 @@ static bool is_lid_of(const struct port_info *i, uint16_t lid)
 /* A channel adapter's port that the packet came in by, or a switch's port 0, has that LID. */
 static bool ends_here(const struct place *at, uint16_t lid)
 {
-	uint8_t port = at->node->type == NODE_SWITCH ? 0
-		       : at->in                      ? at->in
-						     : fabric_first_port(at->node);
+	uint8_t port = at->node->type == NODE_SWITCH ? 0 : at->in ? at->in : fabric_first_port(at->node);
 
 	return is_lid_of(&at->node->ports[port].info, lid);
 }
@@ -138,9 +134,7 @@ static bool relay(struct fabric *f, struct place *at, const struct fabric_packet
 {
 	struct fabric_node *n = at->node;
 	struct fabric_port *in = &n->ports[at->in];
-	uint8_t out = n->type == NODE_SWITCH && k->dlid <= n->info.linear_top
-			      ? n->forwarding[k->dlid]
-			      : FABRIC_NONE;
+	uint8_t out = n->type == NODE_SWITCH && k->dlid <= n->info.linear_top ? n->forwarding[k->dlid] : FABRIC_NONE;
 
 	if (!out || out > n->port_count)
 		return relay_error(in, COUNT_DLID_MAPPING);
@@ -152,15 +146,13 @@ static bool relay(struct fabric *f, struct place *at, const struct fabric_packet
 }
 
 /* A channel adapter's port `out`, or a switch, sends it. */
-static bool carry_by_lid(struct fabric *f, struct place *at, uint8_t out,
-			 const struct fabric_packet *k)
+static bool carry_by_lid(struct fabric *f, struct place *at, uint8_t out, const struct fabric_packet *k)
 {
 	uint16_t lid = k->dlid;
 
 	if (lid == LID_PERMISSIVE || ends_here(at, lid))
 		return true;
-	if (!lid || lid > LID_UNICAST_MAX ||
-	    (at->node->type != NODE_SWITCH && hop(f, at, out, k) != HOP_DONE))
+	if (!lid || lid > LID_UNICAST_MAX || (at->node->type != NODE_SWITCH && hop(f, at, out, k) != HOP_DONE))
 		return false;
 	for (int hops = 0; hops < HOPS_MAX && !ends_here(at, lid); hops++) {
 		if (!relay(f, at, k))
@@ -171,10 +163,8 @@ static bool carry_by_lid(struct fabric *f, struct place *at, uint8_t out,
 
 static struct fabric_packet directed(const uint8_t *mad)
 {
-	return (struct fabric_packet){.slid = LID_PERMISSIVE,
-				      .dlid = LID_PERMISSIVE,
-				      .pkey = FABRIC_NO_PARTITION,
-				      .mad = mad};
+	return (struct fabric_packet){
+		.slid = LID_PERMISSIVE, .dlid = LID_PERMISSIVE, .pkey = FABRIC_NO_PARTITION, .mad = mad};
 }
 
 /* To the node at the end of the initial path, and the way that it came into the return path. */
@@ -186,8 +176,7 @@ static bool carry_directed(struct fabric *f, struct place *at, struct smp *s, co
 		return false;
 	for (uint8_t i = 1; i <= s->hop_count; i++) {
 		/* A channel adapter is an end. */
-		if ((i > 1 && at->node->type != NODE_SWITCH) ||
-		    hop(f, at, s->initial[i], &k) != HOP_DONE)
+		if ((i > 1 && at->node->type != NODE_SWITCH) || hop(f, at, s->initial[i], &k) != HOP_DONE)
 			return false;
 		s->back[i] = at->in;
 	}
@@ -212,8 +201,7 @@ static bool carry_back(struct fabric *f, struct place *at, struct smp *s, const 
 /* What a manager is asked or told, not an agent. */
 static bool is_for_manager(const struct smp *s)
 {
-	return s->mad.attribute == SMP_SM_INFO || s->mad.method == MAD_METHOD_TRAP ||
-	       s->mad.method & METHOD_RESPONSE;
+	return s->mad.attribute == SMP_SM_INFO || s->mad.method == MAD_METHOD_TRAP || s->mad.method & METHOD_RESPONSE;
 }
 
 static enum fabric_end deliver(const struct fabric *f, const struct place *at, struct fabric_mad *m)
@@ -235,16 +223,14 @@ static enum fabric_end carry_smp(struct fabric *f, struct fabric_mad *m)
 	smp_decode(&s, m->bytes);
 	is_directed = s.mad.mgmt_class == SMP_CLASS_DIRECTED;
 	if (is_directed)
-		there = s.d ? carry_back(f, &at, &s, m->bytes)
-			    : carry_directed(f, &at, &s, m->bytes);
+		there = s.d ? carry_back(f, &at, &s, m->bytes) : carry_directed(f, &at, &s, m->bytes);
 	else
 		there = carry_by_lid(f, &at, fabric_first_port(at.node), &by_lid);
 	if (!there)
 		return FABRIC_LOST;
 	if (is_for_manager(&s)) {
 		smp_encode(m->bytes, &s);
-		return at.node->is_sm || s.mad.method & METHOD_RESPONSE ? deliver(f, &at, m)
-									: FABRIC_LOST;
+		return at.node->is_sm || s.mad.method & METHOD_RESPONSE ? deliver(f, &at, m) : FABRIC_LOST;
 	}
 	if (!sma_answer(f, at.node, at.in, &s))
 		return FABRIC_LOST;
@@ -260,9 +246,7 @@ static enum fabric_end carry_smp(struct fabric *f, struct fabric_mad *m)
  * dropped. */
 static bool port_takes(struct fabric *f, const struct place *at, const struct fabric_packet *k)
 {
-	uint8_t number = at->node->type == NODE_SWITCH ? 0
-			 : at->in                      ? at->in
-						       : fabric_first_port(at->node);
+	uint8_t number = at->node->type == NODE_SWITCH ? 0 : at->in ? at->in : fabric_first_port(at->node);
 	struct fabric_port *p = &at->node->ports[number];
 
 	if (is_member(p, k->pkey))
@@ -295,8 +279,7 @@ static enum fabric_end carry_general(struct fabric *f, struct fabric_mad *m)
 
 bool fabric_carry_trap(struct fabric *f, struct fabric_mad *m)
 {
-	const struct fabric_packet k = {
-		.slid = m->slid, .dlid = m->dlid, .pkey = FABRIC_NO_PARTITION, .mad = m->bytes};
+	const struct fabric_packet k = {.slid = m->slid, .dlid = m->dlid, .pkey = FABRIC_NO_PARTITION, .mad = m->bytes};
 	struct place at = {.node = &f->nodes[m->node]};
 
 	if (!carry_by_lid(f, &at, m->port, &k))
@@ -309,6 +292,5 @@ enum fabric_end fabric_carry(struct fabric *f, struct fabric_mad *m)
 {
 	uint8_t class = m->bytes[1];
 
-	return class == SMP_CLASS_LID || class == SMP_CLASS_DIRECTED ? carry_smp(f, m)
-								     : carry_general(f, m);
+	return class == SMP_CLASS_LID || class == SMP_CLASS_DIRECTED ? carry_smp(f, m) : carry_general(f, m);
 }

@@ -94,11 +94,11 @@ struct fabric_node {
 	uint8_t type;                 /* enum node_type */
 	uint8_t port_count;           /* without a switch's port 0 */
 	uint64_t guid;
-	bool is_sm; /* a manager runs there: it gets requests for SMInfo, and traps */
-	struct fabric_port *ports; /* port_count + 1: a switch's port 0 answers for the switch */
-	uint8_t (*sl_to_vl)[8];    /* by (in * (port_count + 1) + out) */
-	struct switch_info info;   /* of a switch, and so is the rest */
-	uint8_t *forwarding;       /* FABRIC_LIDS: the port, or FABRIC_NONE */
+	bool is_sm;                                /* a manager runs there: it gets requests for SMInfo, and traps */
+	struct fabric_port *ports;                 /* port_count + 1: a switch's port 0 answers for the switch */
+	uint8_t (*sl_to_vl)[8];                    /* by (in * (port_count + 1) + out) */
+	struct switch_info info;                   /* of a switch, and so is the rest */
+	uint8_t *forwarding;                       /* FABRIC_LIDS: the port, or FABRIC_NONE */
 	uint16_t (*groups)[FABRIC_PORTS_MAX / 16]; /* FABRIC_GROUPS masks of ports */
 };
 
@@ -193,7 +193,6 @@ struct fabric_packet {
 enum { FABRIC_PACKET_BYTES = 8 + 12 + 8 + MAD_LEN + 4 + 2 /* LRH, BTH, DETH, MAD, ICRC, VCRC */ };
 
 /* A port receives it: false, it is refused, and counted. Private to src/fabric. */
-bool fabric_receive(struct fabric *, struct fabric_node *, uint8_t port,
-		    const struct fabric_packet *);
+bool fabric_receive(struct fabric *, struct fabric_node *, uint8_t port, const struct fabric_packet *);
 
 #endif

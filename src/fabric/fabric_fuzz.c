@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Any MADs in a small fabric, 260 bytes each: from which adapter, two bytes of DLID, one unused, and the MAD. Nothing breaks, and what
- * is answered is a response to what was asked.
+ * Any MADs in a small fabric, 260 bytes each: from which adapter, two bytes of DLID, one unused, and the MAD. Nothing
+ * breaks, and what is answered is a response to what was asked.
  */
 #include <stdint.h>
 #include <stdlib.h>
@@ -13,7 +13,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 enum { RECORD = 4 + MAD_LEN };
 
-static const char text[] = "Switch 3 \"s\"\n[1] \"a\"[1]\n[2] \"t\"[1]\nSwitch 2 \"t\"\n[2] \"b\"[1]\nHca 1 \"a\"\nHca 1 \"b\"\n";
+static const char text[] =
+	"Switch 3 \"s\"\n[1] \"a\"[1]\n[2] \"t\"[1]\nSwitch 2 \"t\"\n[2] \"b\"[1]\nHca 1 \"a\"\nHca 1 \"b\"\n";
 
 static void must(int claim)
 {
@@ -47,7 +48,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	must(!fabric_read(&f, text, sizeof(text) - 1, why, sizeof(why)));
 	f.nodes[3].is_sm = true;
-	must(!fabric_fault_set(&f, "s[2]=bit/7", why, sizeof(why)) && !fabric_fault_set(&f, "t[1]=length/5", why, sizeof(why)));
+	must(!fabric_fault_set(&f, "s[2]=bit/7", why, sizeof(why)) &&
+	     !fabric_fault_set(&f, "t[1]=length/5", why, sizeof(why)));
 	for (; size >= RECORD; data += RECORD, size -= RECORD)
 		carry(&f, data);
 	fabric_free(&f);

@@ -13,9 +13,8 @@
 #include "wire/lrh.h"
 #include "wire/notice.h"
 
-static const char pair[] =
-	"Switch 4 \"leaf\" # what is behind is ignored\n[1] \"a\"[1]\n[2] \"b\"[2]\n\n"
-	"Hca 1 \"a\"\n[1] \"leaf\"[1]\n\nHca 2 \"b\"\n[2](0x12ab) \"leaf\"[2]\n";
+static const char pair[] = "Switch 4 \"leaf\" # what is behind is ignored\n[1] \"a\"[1]\n[2] \"b\"[2]\n\n"
+			   "Hca 1 \"a\"\n[1] \"leaf\"[1]\n\nHca 2 \"b\"\n[2](0x12ab) \"leaf\"[2]\n";
 
 enum { LEAF, A, B, SA_CLASS = 3, PM_CLASS = 4 };
 
@@ -35,8 +34,7 @@ static int teardown(void **state)
 }
 
 /* From a's adapter along that path, "" being a itself. */
-static enum fabric_end ask(struct smp *s, uint8_t method, uint16_t attribute, uint32_t modifier,
-			   const char *path)
+static enum fabric_end ask(struct smp *s, uint8_t method, uint16_t attribute, uint32_t modifier, const char *path)
 {
 	struct fabric_mad m = {.node = A};
 	enum fabric_end end;
@@ -79,16 +77,14 @@ static void a_directed_route_finds_the_nodes(void **state)
 	static const struct {
 		const char *path, *name;
 		uint8_t type, local, back[3];
-	} rows[] = {{"", "a", NODE_CA, 1, {0}},
-		    {"1", "leaf", NODE_SWITCH, 1, {0, 1}},
-		    {"12", "b", NODE_CA, 2, {0, 1, 2}}};
+	} rows[] = {
+		{"", "a", NODE_CA, 1, {0}}, {"1", "leaf", NODE_SWITCH, 1, {0, 1}}, {"12", "b", NODE_CA, 2, {0, 1, 2}}};
 
 	for (size_t k = 0; k < sizeof(rows) / sizeof(rows[0]); k++) {
 		struct smp s = {0};
 		struct node_info n;
 
-		assert_int_equal(ask(&s, MAD_METHOD_GET, SMP_NODE_INFO, 0, rows[k].path),
-				 FABRIC_ANSWERED);
+		assert_int_equal(ask(&s, MAD_METHOD_GET, SMP_NODE_INFO, 0, rows[k].path), FABRIC_ANSWERED);
 		assert_int_equal(s.mad.method, MAD_METHOD_GET_RESP);
 		assert_true(s.d && s.hop_pointer == 0 && s.mad.tid == 0x1234);
 		assert_memory_equal(s.back, rows[k].back, strlen(rows[k].path) + 1);
@@ -97,8 +93,7 @@ static void a_directed_route_finds_the_nodes(void **state)
 		assert_int_equal(n.local_port, rows[k].local);
 		assert_true(n.node_guid == fabric_find(&f, rows[k].name)->guid);
 		assert_true(n.port_guid == n.node_guid + (n.type == NODE_CA ? n.local_port : 0));
-		assert_int_equal(ask(&s, MAD_METHOD_GET, SMP_NODE_DESCRIPTION, 0, rows[k].path),
-				 FABRIC_ANSWERED);
+		assert_int_equal(ask(&s, MAD_METHOD_GET, SMP_NODE_DESCRIPTION, 0, rows[k].path), FABRIC_ANSWERED);
 		assert_string_equal((char *)s.data, rows[k].name);
 	}
 }
@@ -142,8 +137,7 @@ static void bring_up(void)
 	assert_int_equal(s.mad.status, 0);
 }
 
-static enum fabric_end send_to(struct fabric_mad *m, uint16_t from, uint16_t lid, uint8_t class,
-			       uint8_t method)
+static enum fabric_end send_to(struct fabric_mad *m, uint16_t from, uint16_t lid, uint8_t class, uint8_t method)
 {
 	const struct mad h = {.base_version = 1,
 			      .mgmt_class = class,
@@ -307,8 +301,7 @@ static void values_out_of_range_change_nothing(void **state)
 	assert_int_equal(f.nodes[A].ports[1].info.lid, 0);
 	assert_int_equal(ask(&s, MAD_METHOD_GET, SMP_PORT_INFO, 5, "1"), FABRIC_ANSWERED);
 	assert_int_equal(s.mad.status, MAD_STATUS_BAD_VALUE);
-	assert_int_equal(ask(&s, MAD_METHOD_SET, SMP_LINEAR_FORWARDING, FABRIC_LIDS / 64, "1"),
-			 FABRIC_ANSWERED);
+	assert_int_equal(ask(&s, MAD_METHOD_SET, SMP_LINEAR_FORWARDING, FABRIC_LIDS / 64, "1"), FABRIC_ANSWERED);
 	assert_int_equal(s.mad.status, MAD_STATUS_BAD_VALUE);
 	assert_int_equal(ask(&s, MAD_METHOD_SET, SMP_LINEAR_FORWARDING, 0, ""), FABRIC_ANSWERED);
 	assert_int_equal(s.mad.status, MAD_STATUS_BAD_ATTRIBUTE);
@@ -375,9 +368,8 @@ static void another_partition_is_dropped_and_counted(void **state)
 	static const struct {
 		uint16_t a, b;
 		bool meet;
-	} rows[] = {{0xffff, 0xffff, true},  {0xffff, 0x7fff, true},  {0x7fff, 0xffff, true},
-		    {0x7fff, 0x7fff, false}, {0x8001, 0xffff, false}, {0x8001, 0x0001, true},
-		    {0x8000, 0x8000, false}, {0x0001, 0x0001, false}};
+	} rows[] = {{0xffff, 0xffff, true},  {0xffff, 0x7fff, true}, {0x7fff, 0xffff, true},  {0x7fff, 0x7fff, false},
+		    {0x8001, 0xffff, false}, {0x8001, 0x0001, true}, {0x8000, 0x8000, false}, {0x0001, 0x0001, false}};
 	struct port_info *b = &f.nodes[B].ports[2].info;
 	uint16_t violations = 0;
 
@@ -492,16 +484,14 @@ static void a_packet_with_a_fault_is_dropped_and_counted(void **state)
 
 			from_b.bytes[1] = PM_CLASS;
 			from_b.bytes[3] = MAD_METHOD_GET;
-			assert_int_equal(fabric_carry(&f, &from_b),
-					 k % 2 ? FABRIC_ANSWERED : FABRIC_LOST);
+			assert_int_equal(fabric_carry(&f, &from_b), k % 2 ? FABRIC_ANSWERED : FABRIC_LOST);
 		}
 		ask_leaf(&m, 0x12, 2);
 		assert_int_equal(get_be16(m.bytes + 64 + 8), 10);  /* PortRcvErrors */
 		assert_int_equal(get_be32(m.bytes + 64 + 36), 20); /* PortRcvPkts */
 		ask_leaf(&m, 0x15, 2);
 		for (uint8_t at = 4; at < 16; at += 2)
-			assert_int_equal(get_be16(m.bytes + 64 + at),
-					 at == rows[i].details_at ? 10 : 0);
+			assert_int_equal(get_be16(m.bytes + 64 + at), at == rows[i].details_at ? 10 : 0);
 	}
 }
 
@@ -529,8 +519,7 @@ static void too_many_errors_are_the_links(void **state)
 {
 	struct fabric_port *p = &f.nodes[LEAF].ports[2];
 	static const uint8_t mad[MAD_LEN];
-	const struct fabric_packet k = {
-		.slid = 2, .dlid = 1, .sqp = 1, .dqp = 1, .pkey = 0xffff, .mad = mad};
+	const struct fabric_packet k = {.slid = 2, .dlid = 1, .sqp = 1, .dqp = 1, .pkey = 0xffff, .mad = mad};
 	struct fabric_mad m;
 
 	bring_up();
@@ -560,9 +549,8 @@ static void too_many_errors_are_the_links(void **state)
 	expect_trap(NOTICE_OVERRUN);
 	p->fault.kind = FAULT_NONE;
 	ask_leaf(&m, 0x12, 2);
-	assert_int_equal(m.bytes[64 + 6], 2); /* LinkErrorRecoveryCounter */
-	assert_int_equal(m.bytes[64 + 19],
-			 0x22); /* LocalLinkIntegrityErrors, ExcessiveBufferOverrunErrors */
+	assert_int_equal(m.bytes[64 + 6], 2);     /* LinkErrorRecoveryCounter */
+	assert_int_equal(m.bytes[64 + 19], 0x22); /* LocalLinkIntegrityErrors, ExcessiveBufferOverrunErrors */
 }
 
 static void what_a_switch_cannot_relay_is_counted(void **state)
@@ -653,9 +641,7 @@ static void wrong_topologies_are_refused_with_a_line(void **state)
 		struct fabric g;
 		char why[128] = "";
 
-		assert_int_equal(
-			fabric_read(&g, rows[i].text, strlen(rows[i].text), why, sizeof(why)),
-			-EINVAL);
+		assert_int_equal(fabric_read(&g, rows[i].text, strlen(rows[i].text), why, sizeof(why)), -EINVAL);
 		assert_non_null(strstr(why, rows[i].words));
 	}
 }

@@ -106,9 +106,7 @@ bool pma_answer(struct fabric_node *n, uint8_t in, uint8_t *bytes)
 	switch (h.attribute) {
 	case PORT_COUNTERS:
 	case PORT_RCV_ERROR_DETAILS:
-	case PORT_XMIT_DISCARD_DETAILS:
-		h.status = counters_answer(n, h.attribute, bytes, set);
-		break;
+	case PORT_XMIT_DISCARD_DETAILS: h.status = counters_answer(n, h.attribute, bytes, set); break;
 	case CLASS_PORT_INFO:
 		memset(bytes + DATA_AT, 0, MAD_LEN - DATA_AT);
 		bytes[DATA_AT] = MAD_BASE_VERSION;
@@ -116,8 +114,7 @@ bool pma_answer(struct fabric_node *n, uint8_t in, uint8_t *bytes)
 		bytes[DATA_AT + 7] = RESPONSE_TIME;
 		h.status = 0;
 		break;
-	default:
-		h.status = MAD_STATUS_BAD_ATTRIBUTE;
+	default: h.status = MAD_STATUS_BAD_ATTRIBUTE;
 	}
 	h.method = MAD_METHOD_GET_RESP;
 	mad_encode(bytes, &h);

@@ -25,8 +25,7 @@
 /* From one flipped bit to the next, so that they fall everywhere. */
 enum { STRIDE = 41 };
 
-static_assert(FABRIC_PACKET_BYTES == LRH_LEN + BTH_LEN + DETH_LEN + MAD_LEN + ICRC_LEN + VCRC_LEN,
-	      "of a MAD");
+static_assert(FABRIC_PACKET_BYTES == LRH_LEN + BTH_LEN + DETH_LEN + MAD_LEN + ICRC_LEN + VCRC_LEN, "of a MAD");
 
 static uint8_t lane_of(const struct fabric_packet *k)
 {
@@ -48,19 +47,18 @@ static uint8_t wrong_lane(const struct fabric_packet *k, const struct port_info 
 }
 
 /* The packet as its sender lays it out for port `i`, which writes what the fault says. */
-static void lay_out(uint8_t *out, const struct fabric_packet *k, const struct port_info *i, enum fabric_fault_kind fault)
+static void lay_out(uint8_t *out, const struct fabric_packet *k, const struct port_info *i,
+		    enum fabric_fault_kind fault)
 {
 	bool management = k->pkey == FABRIC_NO_PARTITION;
 	const struct lrh lrh = {.vl = fault == FAULT_LANE ? wrong_lane(k, i) : lane_of(k),
 				.lver = fault == FAULT_VERSION,
 				.lnh = LNH_LOCAL,
 				.dlid = k->dlid,
-				.pktlen = (FABRIC_PACKET_BYTES - VCRC_LEN) / 4 +
-					  (fault == FAULT_LENGTH),
+				.pktlen = (FABRIC_PACKET_BYTES - VCRC_LEN) / 4 + (fault == FAULT_LENGTH),
 				.slid = k->slid};
-	const struct bth bth = {.opcode = OP_UD_SEND_ONLY,
-				.pkey = management ? 0xffff : (uint16_t)k->pkey,
-				.dqpn = k->dqp};
+	const struct bth bth = {
+		.opcode = OP_UD_SEND_ONLY, .pkey = management ? 0xffff : (uint16_t)k->pkey, .dqpn = k->dqp};
 	const struct deth deth = {.qkey = management ? 0 : GSI_QKEY, .sqpn = k->sqp};
 	uint8_t *at = out;
 	uint32_t icrc;
@@ -82,23 +80,16 @@ static enum fabric_counter judge(const struct port_info *i, const uint8_t *packe
 	struct ib_packet p;
 
 	switch (ib_packet_judge(&p, packet, FABRIC_PACKET_BYTES)) {
-	case IB_GOOD:
-		return p.lrh.vl != VL_MANAGEMENT && p.lrh.vl >= lanes(i) ? COUNT_MALFORMED
-									 : FABRIC_COUNTERS;
+	case IB_GOOD: return p.lrh.vl != VL_MANAGEMENT && p.lrh.vl >= lanes(i) ? COUNT_MALFORMED : FABRIC_COUNTERS;
 	case IB_SHORT:
-	case IB_BAD_VCRC:
-		return COUNT_PHYSICAL_ERRORS;
-	default:
-		return COUNT_MALFORMED;
+	case IB_BAD_VCRC: return COUNT_PHYSICAL_ERRORS;
+	default: return COUNT_MALFORMED;
 	}
 }
 
-static void threshold_tell(struct fabric *f, const struct fabric_node *n, uint8_t port,
-			   uint16_t trap)
+static void threshold_tell(struct fabric *f, const struct fabric_node *n, uint8_t port, uint16_t trap)
 {
-	fabric_trap_raise(f, &(struct fabric_trap){.node = (uint16_t)(n - f->nodes),
-						   .port = port,
-						   .number = trap});
+	fabric_trap_raise(f, &(struct fabric_trap){.node = (uint16_t)(n - f->nodes), .port = port, .number = trap});
 }
 
 /*
@@ -106,8 +97,7 @@ static void threshold_tell(struct fabric *f, const struct fabric_node *n, uint8_
  * which trains again and succeeds. Here a good packet takes a physical error back, and each packet
  * is a flow control period of its own, as there is no time.
  */
-static void thresholds(struct fabric *f, const struct fabric_node *n, uint8_t port,
-		       enum fabric_counter wrong)
+static void thresholds(struct fabric *f, const struct fabric_node *n, uint8_t port, enum fabric_counter wrong)
 {
 	struct fabric_port *p = &n->ports[port];
 
@@ -130,8 +120,7 @@ static void thresholds(struct fabric *f, const struct fabric_node *n, uint8_t po
 }
 
 /* VL 15 has no credits: its packets may be dropped, and that is no error (IBTA 7.9.4). */
-static bool is_dropped(struct fabric_port *p, const struct fabric_packet *k,
-		       enum fabric_fault_kind fault)
+static bool is_dropped(struct fabric_port *p, const struct fabric_packet *k, enum fabric_fault_kind fault)
 {
 	if (fault != FAULT_ROOM || lane_of(k) != VL_MANAGEMENT)
 		return false;
@@ -139,8 +128,7 @@ static bool is_dropped(struct fabric_port *p, const struct fabric_packet *k,
 	return true;
 }
 
-bool fabric_receive(struct fabric *f, struct fabric_node *n, uint8_t port,
-		    const struct fabric_packet *k)
+bool fabric_receive(struct fabric *f, struct fabric_node *n, uint8_t port, const struct fabric_packet *k)
 {
 	struct fabric_port *p = &n->ports[port];
 	enum fabric_fault_kind fault;
@@ -203,15 +191,14 @@ static enum fabric_fault_kind kind_named(const char *name, size_t len)
 
 int fabric_fault_set(struct fabric *f, const char *text, char *why, size_t why_bytes)
 {
-	const char *open = strrchr(text, '['), *equals = strrchr(text, '='),
-		   *slash = strrchr(text, '/');
+	const char *open = strrchr(text, '['), *equals = strrchr(text, '='), *slash = strrchr(text, '/');
 	char name[FABRIC_NAME_BYTES];
 	struct fabric_fault fault = {0};
 	struct fabric_node *n;
 	uint32_t port;
 
-	if (!open || !equals || !slash || open > equals || slash < equals || equals == text ||
-	    equals[-1] != ']' || (size_t)(open - text) >= sizeof(name))
+	if (!open || !equals || !slash || open > equals || slash < equals || equals == text || equals[-1] != ']' ||
+	    (size_t)(open - text) >= sizeof(name))
 		return refuse(why, why_bytes, text, "this must be NODE[PORT]=KIND/N");
 	memcpy(name, text, (size_t)(open - text));
 	name[open - text] = '\0';
@@ -221,12 +208,10 @@ int fabric_fault_set(struct fabric *f, const char *text, char *why, size_t why_b
 		return refuse(why, why_bytes, text, "there is no such port with a link");
 	fault.kind = kind_named(equals + 1, (size_t)(slash - equals - 1));
 	if (fault.kind == FAULT_NONE)
-		return refuse(why, why_bytes, text,
-			      "the kind must be bit, length, version, lane or room");
+		return refuse(why, why_bytes, text, "the kind must be bit, length, version, lane or room");
 	fault.every = number_at(slash + 1, '\0');
 	if (fault.every < 2)
-		return refuse(why, why_bytes, text,
-			      "each how manyth packet must be a number from 2 on");
+		return refuse(why, why_bytes, text, "each how manyth packet must be a number from 2 on");
 	n->ports[port].fault = fault;
 	return 0;
 }

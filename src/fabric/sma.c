@@ -31,7 +31,8 @@ static bool is_switch(const struct fabric_node *n)
 	return n->type == NODE_SWITCH;
 }
 
-/* The port that a modifier names; a channel adapter's 0 is the one that the question came in by. NULL: there is none. */
+/* The port that a modifier names; a channel adapter's 0 is the one that the question came in by. NULL: there is none.
+ */
 static struct fabric_port *port_named(const struct sma *q, uint32_t number)
 {
 	if (!number && !is_switch(q->node))
@@ -106,15 +107,16 @@ static uint16_t guid_info(const struct sma *q)
 }
 
 /*
- * A manager that asks for Polling or Disabled changes the link (IBTA 14.2.5.6). Every other value of PortPhysicalState, 0 for "no
- * change" among them, changes nothing here.
+ * A manager that asks for Polling or Disabled changes the link (IBTA 14.2.5.6). Every other value of PortPhysicalState,
+ * 0 for "no change" among them, changes nothing here.
  */
 static bool wants_phys(uint8_t phys)
 {
 	return phys == PORT_PHYS_POLLING || phys == PORT_PHYS_DISABLED;
 }
 
-/* IBTA 7.2.7, 14.2.5.6: a manager leads a port from Init to Armed to Active, or takes the link down, which trains again. */
+/* IBTA 7.2.7, 14.2.5.6: a manager leads a port from Init to Armed to Active, or takes the link down, which trains
+ * again. */
 static bool state_allowed(const struct sma *q, const struct fabric_port *p, uint8_t to, uint8_t phys)
 {
 	bool is_link = p != &q->node->ports[0];
@@ -122,24 +124,19 @@ static bool state_allowed(const struct sma *q, const struct fabric_port *p, uint
 	if (wants_phys(phys) && !is_link)
 		return false;
 	switch (to) {
-	case PORT_NO_CHANGE:
-		return true;
-	case PORT_DOWN:
-		return is_link;
-	case PORT_ARMED:
-		return p->info.state == PORT_INIT || p->info.state == PORT_ARMED;
-	case PORT_ACTIVE:
-		return p->info.state == PORT_ARMED || p->info.state == PORT_ACTIVE;
-	default:
-		return false;
+	case PORT_NO_CHANGE: return true;
+	case PORT_DOWN: return is_link;
+	case PORT_ARMED: return p->info.state == PORT_INIT || p->info.state == PORT_ARMED;
+	case PORT_ACTIVE: return p->info.state == PORT_ARMED || p->info.state == PORT_ACTIVE;
+	default: return false;
 	}
 }
 
-/* One end of a link that came up, or went down. A switch remembers it and tells the manager (IBTA 14.2.5.4, 14.2.5.1). */
+/* One end of a link that came up, or went down. A switch remembers it and tells the manager (IBTA 14.2.5.4, 14.2.5.1).
+ */
 static void link_end_set(struct fabric *f, struct fabric_node *n, struct fabric_port *p, bool up)
 {
-	bool was_up = p->info.phys_state == PORT_PHYS_LINK_UP,
-	     changed = up || p->info.state != PORT_DOWN;
+	bool was_up = p->info.phys_state == PORT_PHYS_LINK_UP, changed = up || p->info.state != PORT_DOWN;
 
 	p->counters[COUNT_LINKS_DOWNED] += changed && !up;
 	p->info.state = up ? PORT_INIT : PORT_DOWN;
@@ -148,8 +145,7 @@ static void link_end_set(struct fabric *f, struct fabric_node *n, struct fabric_
 	if (!changed || !is_switch(n))
 		return;
 	n->info.state_change = true;
-	fabric_trap_raise(f, &(struct fabric_trap){.node = (uint16_t)(n - f->nodes),
-						   .number = NOTICE_LINK_STATE});
+	fabric_trap_raise(f, &(struct fabric_trap){.node = (uint16_t)(n - f->nodes), .number = NOTICE_LINK_STATE});
 }
 
 /* A link trains: it comes up unless one of its ends is disabled. */
@@ -157,8 +153,7 @@ static void link_train(struct fabric *f, struct fabric_node *n, struct fabric_po
 {
 	struct fabric_node *far = &f->nodes[p->peer];
 	struct fabric_port *other = &far->ports[p->peer_port];
-	bool up = p->info.phys_state != PORT_PHYS_DISABLED &&
-		  other->info.phys_state != PORT_PHYS_DISABLED;
+	bool up = p->info.phys_state != PORT_PHYS_DISABLED && other->info.phys_state != PORT_PHYS_DISABLED;
 
 	link_end_set(f, n, p, up);
 	link_end_set(f, far, other, up);
@@ -167,7 +162,8 @@ static void link_train(struct fabric *f, struct fabric_node *n, struct fabric_po
 static void state_set(const struct sma *q, struct fabric_port *p, uint8_t to, uint8_t phys)
 {
 	/* What polls or is up polls already. */
-	bool turns = phys == PORT_PHYS_DISABLED || (phys == PORT_PHYS_POLLING && p->info.phys_state == PORT_PHYS_DISABLED);
+	bool turns =
+		phys == PORT_PHYS_DISABLED || (phys == PORT_PHYS_POLLING && p->info.phys_state == PORT_PHYS_DISABLED);
 
 	if (to == PORT_ARMED || to == PORT_ACTIVE)
 		p->info.state = to;
@@ -212,8 +208,7 @@ static uint16_t port_info(const struct sma *q)
 		return MAD_STATUS_BAD_VALUE;
 	port_info_decode(&asked, q->data);
 	if (q->set) {
-		if (!state_allowed(q, p, asked.state, asked.phys_state) ||
-		    asked.neighbor_mtu > p->info.mtu_cap ||
+		if (!state_allowed(q, p, asked.state, asked.phys_state) || asked.neighbor_mtu > p->info.mtu_cap ||
 		    asked.operational_vls > p->info.vl_cap || asked.lid > LID_UNICAST_MAX)
 			return MAD_STATUS_BAD_VALUE;
 		port_set(&p->info, &asked);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Topologies as text: the format of ibsim, which is a part of what ibnetdiscover prints. A record for each node, a line for each
- * link at either end. What follows on a line is ignored.
+ * Topologies as text: the format of ibsim, which is a part of what ibnetdiscover prints. A record for each node, a line
+ * for each link at either end. What follows on a line is ignored.
  *
  *     Switch 4 "leaf1"            Hca 1 "host1"
  *     [1] "host1"[1]              [1] "leaf1"[1]
@@ -14,12 +14,25 @@
 
 #include "fabric/fabric.h"
 
-enum { LINE_BYTES = 256, GUID_STEP = 0x100, MKEY_NONE = 0, TIMEOUT_DEFAULT = 18, ERRORS_DEFAULT = 8, SPEEDS = 7, SPEED_QDR = 4, WIDTHS_1X_4X = 3,
-       WIDTH_4X = 2, VLS_0_TO_7 = 4, MTU_CODE_4096 = 5, MTU_CODE_2048 = 4, ARBITRATION_ENTRIES = 8,
-       CAPABILITIES = 1 << 6 | 1 << 11 | 1 << 25 /* SL mapping, system image GUID, client reregistration */ };
+enum {
+	LINE_BYTES = 256,
+	GUID_STEP = 0x100,
+	MKEY_NONE = 0,
+	TIMEOUT_DEFAULT = 18,
+	ERRORS_DEFAULT = 8,
+	SPEEDS = 7,
+	SPEED_QDR = 4,
+	WIDTHS_1X_4X = 3,
+	WIDTH_4X = 2,
+	VLS_0_TO_7 = 4,
+	MTU_CODE_4096 = 5,
+	MTU_CODE_2048 = 4,
+	ARBITRATION_ENTRIES = 8,
+	CAPABILITIES = 1 << 6 | 1 << 11 | 1 << 25 /* SL mapping, system image GUID, client reregistration */
+};
 
-#define GUID_FIRST        UINT64_C(0x0256420000000100)
-#define GID_PREFIX        UINT64_C(0xfe80000000000000)
+#define GUID_FIRST UINT64_C(0x0256420000000100)
+#define GID_PREFIX UINT64_C(0xfe80000000000000)
 
 /* A link's line, until all nodes are known. */
 struct link_line {
@@ -160,7 +173,10 @@ static int link_keep(struct reader *r, unsigned port, const char *peer, unsigned
 		r->link_room = room;
 	}
 	l = &r->links[r->link_count++];
-	*l = (struct link_line){.node = (uint16_t)(r->f->count - 1u), .port = (uint8_t)port, .peer_port = (uint8_t)peer_port, .line = r->line};
+	*l = (struct link_line){.node = (uint16_t)(r->f->count - 1u),
+				.port = (uint8_t)port,
+				.peer_port = (uint8_t)peer_port,
+				.line = r->line};
 	snprintf(l->peer, sizeof(l->peer), "%s", peer);
 	return 0;
 }

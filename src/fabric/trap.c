@@ -13,8 +13,8 @@ void fabric_trap_raise(struct fabric *f, const struct fabric_trap *t)
 	for (uint16_t i = 0; i < f->trap_count; i++) {
 		const struct fabric_trap *w = &f->traps[i];
 
-		if (w->node == t->node && w->port == t->port && w->number == t->number &&
-		    w->slid == t->slid && w->pkey == t->pkey)
+		if (w->node == t->node && w->port == t->port && w->number == t->number && w->slid == t->slid &&
+		    w->pkey == t->pkey)
 			return;
 	}
 	if (f->trap_count < FABRIC_TRAPS)
@@ -27,8 +27,7 @@ static void trap_take(struct fabric *f, struct fabric_trap *t)
 	memmove(f->traps, f->traps + 1, --f->trap_count * sizeof(f->traps[0]));
 }
 
-static void trap_encode(uint8_t *bytes, const struct fabric_trap *t, const struct fabric_node *n,
-			uint32_t tid)
+static void trap_encode(uint8_t *bytes, const struct fabric_trap *t, const struct fabric_node *n, uint32_t tid)
 {
 	const struct smp s = {.mad = {.base_version = MAD_BASE_VERSION,
 				      .mgmt_class = SMP_CLASS_LID,
@@ -36,16 +35,15 @@ static void trap_encode(uint8_t *bytes, const struct fabric_trap *t, const struc
 				      .method = MAD_METHOD_TRAP,
 				      .tid = tid,
 				      .attribute = SMP_NOTICE}};
-	const struct notice notice = {
-		.trap = t->number,
-		.producer = n->type,
-		.issuer_lid = n->ports[n->type == NODE_SWITCH ? 0 : t->port].info.lid,
-		.slid = t->slid,
-		.dlid = t->dlid,
-		.pkey = t->pkey,
-		.sqp = t->sqp,
-		.dqp = t->dqp,
-		.port = t->port};
+	const struct notice notice = {.trap = t->number,
+				      .producer = n->type,
+				      .issuer_lid = n->ports[n->type == NODE_SWITCH ? 0 : t->port].info.lid,
+				      .slid = t->slid,
+				      .dlid = t->dlid,
+				      .pkey = t->pkey,
+				      .sqp = t->sqp,
+				      .dqp = t->dqp,
+				      .port = t->port};
 
 	smp_encode(bytes, &s);
 	notice_encode(bytes + SMP_DATA_AT, &notice);
@@ -61,8 +59,7 @@ bool fabric_trap_next(struct fabric *f, struct fabric_mad *m)
 		trap_take(f, &t);
 		n = &f->nodes[t.node];
 		own = &n->ports[n->type == NODE_SWITCH ? 0 : t.port].info;
-		*m = (struct fabric_mad){
-			.node = t.node, .port = t.port, .slid = own->lid, .dlid = own->sm_lid};
+		*m = (struct fabric_mad){.node = t.node, .port = t.port, .slid = own->lid, .dlid = own->sm_lid};
 		trap_encode(m->bytes, &t, n, ++f->trap_tid);
 		if (fabric_carry_trap(f, m) && f->nodes[m->node].is_sm)
 			return true;
@@ -72,6 +69,5 @@ bool fabric_trap_next(struct fabric *f, struct fabric_mad *m)
 
 bool fabric_is_request(const uint8_t *mad)
 {
-	return !(mad[3] & METHOD_RESPONSE) && mad[3] != MAD_METHOD_TRAP &&
-	       mad[3] != MAD_METHOD_TRAP_REPRESS;
+	return !(mad[3] & METHOD_RESPONSE) && mad[3] != MAD_METHOD_TRAP && mad[3] != MAD_METHOD_TRAP_REPRESS;
 }

@@ -176,8 +176,7 @@ static bool same_lanes(const struct group *g, const struct group_msg *m)
 	if (m->lane_count != g->lane_count)
 		return false;
 	for (unsigned i = 0; i < g->lane_count; i++)
-		if (m->lanes[i].family != g->lanes[i].family ||
-		    m->lanes[i].port != g->lanes[i].port)
+		if (m->lanes[i].family != g->lanes[i].family || m->lanes[i].port != g->lanes[i].port)
 			return false;
 	return true;
 }
@@ -218,8 +217,7 @@ static int adopt(struct group *g, unsigned client, const struct group_msg *m, co
 }
 
 /* Does what one message asks. A negative errno: drop the client. Takes fds. */
-static int handle(struct group *g, unsigned client, const struct group_msg *m, const int *fds,
-		  size_t n)
+static int handle(struct group *g, unsigned client, const struct group_msg *m, const int *fds, size_t n)
 {
 	int link = g->clients[client];
 
@@ -228,27 +226,15 @@ static int handle(struct group *g, unsigned client, const struct group_msg *m, c
 		return -EPROTO;
 	}
 	switch (m->type) {
-	case GROUP_HELLO:
-		return reply(g, link, GROUP_INFO, NULL, 0);
-	case GROUP_FETCH:
-		return group_give(g, link, GROUP_FDS, NULL, NULL);
-	case GROUP_ADOPT:
-		return adopt(g, client, m, fds);
-	case GROUP_STAT:
-		return reply(g, link, GROUP_STAT_FD, &g->stat_fd, g->stat_fd >= 0);
-	case GROUP_SHARE:
-		return reply(g, link, GROUP_SHARE_FD, &g->shared_fd, g->shared_fd >= 0);
-	case GROUP_WATCH:
-		g->watches[client] = true;
-		return 0;
-	case GROUP_FORWARD:
-		take_forwarded(g, m);
-		return 0;
-	case GROUP_RING:
-		return group_ring_offered(g, client, m->slot, fds);
-	default:
-		link_close_all(fds, n);
-		return -EPROTO;
+	case GROUP_HELLO: return reply(g, link, GROUP_INFO, NULL, 0);
+	case GROUP_FETCH: return group_give(g, link, GROUP_FDS, NULL, NULL);
+	case GROUP_ADOPT: return adopt(g, client, m, fds);
+	case GROUP_STAT: return reply(g, link, GROUP_STAT_FD, &g->stat_fd, g->stat_fd >= 0);
+	case GROUP_SHARE: return reply(g, link, GROUP_SHARE_FD, &g->shared_fd, g->shared_fd >= 0);
+	case GROUP_WATCH: g->watches[client] = true; return 0;
+	case GROUP_FORWARD: take_forwarded(g, m); return 0;
+	case GROUP_RING: return group_ring_offered(g, client, m->slot, fds);
+	default: link_close_all(fds, n); return -EPROTO;
 	}
 }
 
@@ -258,8 +244,7 @@ static void serve_client(struct group *g, unsigned i)
 		int fds[GROUP_MSG_FDS_MAX];
 		size_t n = 0;
 		struct group_msg m;
-		ssize_t len = link_recv(g->clients[i], g->message, sizeof(g->message), fds,
-					GROUP_MSG_FDS_MAX, &n);
+		ssize_t len = link_recv(g->clients[i], g->message, sizeof(g->message), fds, GROUP_MSG_FDS_MAX, &n);
 
 		if (len == -EAGAIN)
 			return;
@@ -277,9 +262,7 @@ static void serve_client(struct group *g, unsigned i)
 			reply(g, g->clients[i], GROUP_INFO, NULL, 0);
 			link_close_all(fds, n);
 			break;
-		case GROUP_MSG_BAD:
-			link_close_all(fds, n);
-			break;
+		case GROUP_MSG_BAD: link_close_all(fds, n); break;
 		}
 		drop_client(g, i);
 		return;
@@ -396,7 +379,8 @@ static int peer_link(struct group *g, unsigned slot)
 
 static bool forward(struct group *g, unsigned slot, const struct pkt *p, unsigned hops)
 {
-	struct group_msg m = {.type = GROUP_FORWARD, .slot = (uint16_t)g->slot, .first = (uint16_t)hops, .flow = *p->flow};
+	struct group_msg m = {
+		.type = GROUP_FORWARD, .slot = (uint16_t)g->slot, .first = (uint16_t)hops, .flow = *p->flow};
 	uint8_t head[GROUP_MSG_HEADER_LEN + GROUP_MSG_FLOW_LEN];
 	size_t len = group_msg_encode(head, &m);
 
@@ -450,8 +434,7 @@ size_t group_recv_forwarded(struct group *g, struct pkt *pkts, size_t max)
 	for (; n < max && n < g->count; n++) {
 		struct forwarded *f = &g->ring[(g->head + n) % GROUP_FORWARDED_MAX];
 
-		pkts[n] =
-			(struct pkt){.data = f->data, .flow = &f->flow, .len = f->len, .train = 1};
+		pkts[n] = (struct pkt){.data = f->data, .flow = &f->flow, .len = f->len, .train = 1};
 	}
 	g->lent = (unsigned)n;
 	return n;

@@ -7,7 +7,8 @@
  * socket whose index is bits 23..17 of the BTH destination QPN: the slot. So a member draws its
  * QPNs from slot << 17 .. (slot << 17) + 0x1ffff. QPN 1 is every member's: a message of connection management
  * goes by the communication id that it names, whose highest 7 bits are a slot too; one that names none, a request,
- * arrives at the slot of group_steer_requests(). A packet for a slot that nobody has may arrive at any member: see group_forward.
+ * arrives at the slot of group_steer_requests(). A packet for a slot that nobody has may arrive at any member: see
+ *group_forward.
  *
  * The kernel numbers the sockets of a group in the order of bind. When one is closed, the last takes its
  * index. So the socket of slot s keeps its index, whichever sockets others close, as long as more than s
@@ -30,11 +31,12 @@
  * name grants no rights: both ends check the peer's uid.
  *
  * A group receives at every address of the host, or at given ones alone. Then there can be several, of one user or of
- * several, with different addresses: each has slots, sockets and shared memory of its own, and the names of its slots are
- * "verbena.<uid>.<port>@<hash of the addresses>.<slot>". The kernel gives an address and a port to the sockets of one user
- * only, and every address to those of one user who asks for all. Between groups of one user it would mix the sockets of an
- * address, so the first member of a group looks whether another group has one of its addresses. Two groups of one user may
- * be beside each other if one has every address and the other only addresses that no interface has, as 127.0.0.2.
+ * several, with different addresses: each has slots, sockets and shared memory of its own, and the names of its slots
+ *are "verbena.<uid>.<port>@<hash of the addresses>.<slot>". The kernel gives an address and a port to the sockets of
+ *one user only, and every address to those of one user who asks for all. Between groups of one user it would mix the
+ *sockets of an address, so the first member of a group looks whether another group has one of its addresses. Two groups
+ *of one user may be beside each other if one has every address and the other only addresses that no interface has, as
+ *127.0.0.2.
  *
  * One user in one network namespace is one domain of trust. Any process of that user can have the
  * sockets of all members by asking, read what arrives and send from their ports, and can pass a member a
@@ -62,9 +64,9 @@ enum {
 	GROUP_PORT_NONE = 0,
 	GROUP_ADDRESSES_MAX = 4,
 	GROUP_LANES_MAX = GROUP_ADDRESSES_MAX * GROUP_PORTS_MAX, /* or two families instead of addresses */
-	GROUP_SOCKETS_MAX = 256,        /* of a lane: one for each slot, and others held */
-	GROUP_FORWARD_BYTES_MAX = 9216, /* larger packets are not forwarded */
-	GROUP_WHY_BYTES = 320           /* room for every reason given below */
+	GROUP_SOCKETS_MAX = 256,                                 /* of a lane: one for each slot, and others held */
+	GROUP_FORWARD_BYTES_MAX = 9216,                          /* larger packets are not forwarded */
+	GROUP_WHY_BYTES = 320                                    /* room for every reason given below */
 };
 
 struct group;
@@ -82,8 +84,7 @@ struct group_id {
 };
 
 struct group_config {
-	uint16_t
-		ports[GROUP_PORTS_MAX]; /* UDP ports to receive on; the first one names the group */
+	uint16_t ports[GROUP_PORTS_MAX]; /* UDP ports to receive on; the first one names the group */
 	size_t port_count;
 	/* Where to receive; none: at every address of the host. No address twice. */
 	struct group_address addresses[GROUP_ADDRESSES_MAX];
@@ -91,9 +92,10 @@ struct group_config {
 	/* The addresses that devices of this host have without such a choice. *Borrowed* for the call. */
 	const struct group_address *host;
 	size_t host_count;
-	bool no_ipv6; /* without a choice: IPv4 alone */
+	bool no_ipv6;         /* without a choice: IPv4 alone */
 	bool no_taking;       /* as if no process may inspect another; for tests */
-	unsigned join_ms_max; /* how long to wait for the lock and to try then; 0: as long as its holder lives, and 10 s */
+	unsigned join_ms_max; /* how long to wait for the lock and to try then; 0: as long as its holder lives, and 10 s
+			       */
 	/*
 	 * A descriptor that processes of this user get on request (`verbena stat`): a memfd with
 	 * counters. *Borrowed*; -1: none.
@@ -102,30 +104,28 @@ struct group_config {
 	struct io_counters *counters; /* *borrowed*; NULL: not counted */
 	/* How much memory all members share, the same for all; it is zero at first. 0: none. */
 	size_t shared_bytes;
-	int shared_fd; /* the memory of a group whose members have ended, for who finds no member. *Borrowed*; 0: none */
-	bool rings; /* other members may offer rings */
+	int shared_fd; /* the memory of a group whose members have ended, for who finds no member. *Borrowed*; 0: none
+			*/
+	bool rings;    /* other members may offer rings */
 	/* By what is in it, the slot that packets go to which name nobody; NULL: 0. */
 	unsigned (*requests_slot)(const void *shared);
 };
 
 /*
- * Joins. Blocks for some milliseconds, for about a second if members do not answer, as long as others join before it, of
- * which a line on standard error tells after some seconds, and for about join_ms_max at most. Returns 0, or a negative
- * errno with a sentence in why:
- *	-EADDRINUSE  a port is used by another user, another program or another group of this user (why names it and, if
- *	             there is one, an address that is free)
- *	-ENOSPC      all slots are taken, or the sockets of stopped members are in the way
- *	-ETIMEDOUT   other processes hold the lock too long (why names them), or datagrams to ourselves
- *	             do not arrive
- *	-EMFILE      the limit of open files is too low (why has the limit)
- *	-EPROTO      the members here speak another version or use other ports
+ * Joins. Blocks for some milliseconds, for about a second if members do not answer, as long as others join before it,
+ *of which a line on standard error tells after some seconds, and for about join_ms_max at most. Returns 0, or a
+ *negative errno with a sentence in why: -EADDRINUSE  a port is used by another user, another program or another group
+ *of this user (why names it and, if there is one, an address that is free) -ENOSPC      all slots are taken, or the
+ *sockets of stopped members are in the way -ETIMEDOUT   other processes hold the lock too long (why names them), or
+ *datagrams to ourselves do not arrive -EMFILE      the limit of open files is too low (why has the limit) -EPROTO the
+ *members here speak another version or use other ports
  */
 int group_open(struct group **, const struct group_config *, char *why, size_t why_bytes);
 
 /*
- * For a process that receives on no UDP port: only tools see it, by group_query() with GROUP_PORT_NONE. It takes a slot, and
- * only group_service() has something to do. Never blocks. 0 or a negative errno; -ENOSPC: all slots are taken; -EPERM: its uid may be
- * that of several users.
+ * For a process that receives on no UDP port: only tools see it, by group_query() with GROUP_PORT_NONE. It takes a
+ * slot, and only group_service() has something to do. Never blocks. 0 or a negative errno; -ENOSPC: all slots are
+ * taken; -EPERM: its uid may be that of several users.
  */
 int group_open_portless(struct group **, int stat_fd, struct io_counters *);
 
@@ -140,7 +140,8 @@ void group_child_after_fork(struct group *);
 
 unsigned group_slot(const struct group *);
 
-/* Memory that every process of the group may write at any time: the reader judges what it reads. NULL: there is none. */
+/* Memory that every process of the group may write at any time: the reader judges what it reads. NULL: there is none.
+ */
 void *group_shared(const struct group *);
 
 /* From now on packets that name nobody arrive at that slot's member. 0 or a negative errno. */
@@ -160,9 +161,10 @@ bool group_watched_is_stopped(const struct group *);
 bool group_somebody_left(struct group *);
 
 /*
- * A process that is no member, and survives this one, gets the memory that members share: by group_config.shared_fd it can begin
- * where the last member ended. It listens at that abstract name, and takes one record. Our end looks to it like that of
- * any connection, unless there was a second record, by which we leave nothing to do. An heir that is not there is none.
+ * A process that is no member, and survives this one, gets the memory that members share: by group_config.shared_fd it
+ * can begin where the last member ended. It listens at that abstract name, and takes one record. Our end looks to it
+ * like that of any connection, unless there was a second record, by which we leave nothing to do. An heir that is not
+ * there is none.
  */
 void group_name_heir(struct group *, const char *name);
 void group_leave_nothing(struct group *);
@@ -181,13 +183,14 @@ bool group_lives(const struct group *, unsigned slot);
 enum { GROUP_RING_FDS = 2 };
 
 /*
- * Gives the member with a slot, another than ours, copies of the descriptors of a ring. From then on group_next_ring() tells of that
- * member's end. Never blocks. 0 or a negative errno. It may not want them: then it hangs up, which looks like its end.
+ * Gives the member with a slot, another than ours, copies of the descriptors of a ring. From then on group_next_ring()
+ * tells of that member's end. Never blocks. 0 or a negative errno. It may not want them: then it hangs up, which looks
+ * like its end.
  */
 int group_offer_ring(struct group *, unsigned slot, const int fds[GROUP_RING_FDS]);
 /*
- * Whether the very process that was offered a ring to that slot still runs, or is stopped, and has not hung up: another one may have
- * the slot meanwhile. A system call; never blocks.
+ * Whether the very process that was offered a ring to that slot still runs, or is stopped, and has not hung up: another
+ * one may have the slot meanwhile. A system call; never blocks.
  */
 bool group_ring_lives(const struct group *, unsigned slot);
 
@@ -265,8 +268,7 @@ enum { GROUP_ALL_SLOTS = -1 };
  * the member of one slot. Waits for answers for wait_ms at most. Returns how many were stored, or a
  * negative errno.
  */
-ssize_t group_query(const struct group_id *, int slot, unsigned wait_ms,
-		    struct group_member *members, size_t max);
+ssize_t group_query(const struct group_id *, int slot, unsigned wait_ms, struct group_member *members, size_t max);
 
 /*
  * For tools too: the groups on that port that have members in this network namespace, of every user, and that of uid at

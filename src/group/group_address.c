@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Owns no state. Who has bound a port is read in /proc, where it can be; what cannot be seen there the kernel refuses, or
- * it is left to the datagrams of group_place.c.
+ * Owns no state. Who has bound a port is read in /proc, where it can be; what cannot be seen there the kernel refuses,
+ * or it is left to the datagrams of group_place.c.
  */
 #include "group/group_address.h"
 
@@ -147,7 +147,8 @@ static bool holder_read(struct holder *h, const char *line, bool v4, uint16_t po
 			memcpy(h->gid + 12, w, 4);
 		}
 	} else {
-		if (sscanf(line, " %*u: %8x%8x%8x%8x:%x %*s %*s %*s %*s %*s %u", w, w + 1, w + 2, w + 3, &at, &uid) != 6)
+		if (sscanf(line, " %*u: %8x%8x%8x%8x:%x %*s %*s %*s %*s %*s %u", w, w + 1, w + 2, w + 3, &at, &uid) !=
+		    6)
 			return false;
 		memcpy(h->gid, w, 16);
 	}
@@ -291,14 +292,19 @@ int join_explain_bind(struct join *j, int err, const struct group_lane *lane)
 		return -EADDRINUSE;
 	}
 	if (holder_find(j, lane, is_stranger, &h)) {
-		snprintf(j->why, j->why_bytes, "UDP port %u is in use by another user (uid %u) at %s, and only processes of one user can share it",
-			 lane->port, (unsigned)h.uid, is_everywhere(&h) ? "every address" : text_of(h.gid, text));
-		return advise(j, "let that user set VERBENA_ADDRESS too, or set VERBENA_PORT to a port of your own, at both ends, "
-				 "or run in a network namespace of your own");
+		snprintf(
+			j->why, j->why_bytes,
+			"UDP port %u is in use by another user (uid %u) at %s, and only processes of one user can share it",
+			lane->port, (unsigned)h.uid, is_everywhere(&h) ? "every address" : text_of(h.gid, text));
+		return advise(
+			j,
+			"let that user set VERBENA_ADDRESS too, or set VERBENA_PORT to a port of your own, at both ends, "
+			"or run in a network namespace of your own");
 	}
-	snprintf(j->why, j->why_bytes,
-		 "UDP port %u is in use by something else (%s): another program, or the kernel's own RoCE driver (rdma_rxe)",
-		 lane->port, strerror(-err));
+	snprintf(
+		j->why, j->why_bytes,
+		"UDP port %u is in use by something else (%s): another program, or the kernel's own RoCE driver (rdma_rxe)",
+		lane->port, strerror(-err));
 	return -EADDRINUSE;
 }
 
@@ -319,11 +325,13 @@ static int explain_overlap(struct join *j, const struct group_lane *lane, const 
 	char text[TEXT_BYTES];
 
 	if (is_everywhere(h))
-		snprintf(j->why, j->why_bytes, "UDP port %u is in use at every address by programs of this user without VERBENA_ADDRESS",
+		snprintf(j->why, j->why_bytes,
+			 "UDP port %u is in use at every address by programs of this user without VERBENA_ADDRESS",
 			 lane->port);
 	else
-		snprintf(j->why, j->why_bytes, "UDP port %u is in use at %s by other programs of this user with VERBENA_ADDRESS",
-			 lane->port, text_of(h->gid, text));
+		snprintf(j->why, j->why_bytes,
+			 "UDP port %u is in use at %s by other programs of this user with VERBENA_ADDRESS", lane->port,
+			 text_of(h->gid, text));
 	if (group_now_ms() < j->closing_until_ms)
 		return -EAGAIN;
 	return advise(j, "let those have an address of their own (VERBENA_ADDRESS) too");
@@ -334,8 +342,9 @@ static int check_lane(struct join *j, const struct group_lane *lane)
 	struct holder h;
 
 	/*
-	 * bind_lane() finds every other obstacle. The kernel lets a user have every address beside another user's, if he has
-	 * one of his own too, or where many sockets are on the port. Those would keep each other's next members out.
+	 * bind_lane() finds every other obstacle. The kernel lets a user have every address beside another user's, if
+	 * he has one of his own too, or where many sockets are on the port. Those would keep each other's next members
+	 * out.
 	 */
 	if (!is_wildcard(lane) && lane_try(lane) != -EADDRINUSE)
 		return 0;

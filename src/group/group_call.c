@@ -45,15 +45,10 @@ static int call_everybody(struct join *j)
 
 		m->link = link_connect(&j->g->id, (int)s, &m->peer);
 		switch (m->link) {
-		case -ECONNREFUSED:
-			m->state = NOBODY;
-			break;
-		case -EPERM:
-			m->state = FOREIGN;
-			break;
+		case -ECONNREFUSED: m->state = NOBODY; break;
+		case -EPERM: m->state = FOREIGN; break;
 		case -EMFILE:
-		case -ENFILE:
-			return join_explain(j, m->link, "call the members");
+		case -ENFILE: return join_explain(j, m->link, "call the members");
 		default:
 			m->state = SILENT;
 			if (m->link >= 0)
@@ -105,8 +100,7 @@ static void listen_to(struct join *j, heard_fn *heard)
 		nfds_t n = 0;
 
 		for (unsigned s = 0; s < GROUP_SLOTS; s++) {
-			if (j->members[s].link < 0 || done[s] ||
-			    (late && link_is_stopped(j->members[s].peer.pid)))
+			if (j->members[s].link < 0 || done[s] || (late && link_is_stopped(j->members[s].peer.pid)))
 				continue;
 			of[n] = s;
 			p[n++] = (struct pollfd){.fd = j->members[s].link, .events = POLLIN};
@@ -159,10 +153,8 @@ static struct member *richest(struct join *j, const bool *asked)
 		bool like_another = m->digest == ours;
 
 		for (unsigned i = 0; i < GROUP_SLOTS; i++)
-			like_another |= asked[i] && j->members[i].state == ALIVE &&
-					j->members[i].digest == m->digest;
-		if (m->state == ALIVE && m->link >= 0 && !asked[s] && !like_another &&
-		    (!best || m->held > best->held))
+			like_another |= asked[i] && j->members[i].state == ALIVE && j->members[i].digest == m->digest;
+		if (m->state == ALIVE && m->link >= 0 && !asked[s] && !like_another && (!best || m->held > best->held))
 			best = m;
 	}
 	return best;
@@ -190,9 +182,8 @@ static int fetch_from(struct join *j, struct member *m, uint64_t until)
 			continue;
 		if (len <= 0)
 			return len ? (int)len : -ECONNRESET;
-		if (group_msg_decode(&msg, buf, (size_t)len) != GROUP_MSG_OK ||
-		    msg.type != GROUP_FDS || msg.lane_count != g->lane_count ||
-		    n != group_msg_fds(&msg)) {
+		if (group_msg_decode(&msg, buf, (size_t)len) != GROUP_MSG_OK || msg.type != GROUP_FDS ||
+		    msg.lane_count != g->lane_count || n != group_msg_fds(&msg)) {
 			link_close_all(fds, n);
 			return -EPROTO;
 		}
@@ -214,8 +205,7 @@ static void put_in_place(struct join *j)
 			int owner = group_owner(g, lane, i);
 
 			/* Each exchange puts one in its place for good. */
-			while (owner != GROUP_NOBODY && owner != (int)i &&
-			       j->members[owner].state != NOBODY &&
+			while (owner != GROUP_NOBODY && owner != (int)i && j->members[owner].state != NOBODY &&
 			       group_owner(g, lane, (unsigned)owner) != owner) {
 				group_swap(g, lane, i, (unsigned)owner);
 				owner = group_owner(g, lane, i);
@@ -272,8 +262,7 @@ void join_give(struct join *j)
 		struct member *m = &j->members[s];
 
 		if (m->state != ALIVE || m->link < 0 || m->digest == ours ||
-		    group_give(j->g, m->link, GROUP_ADOPT, m->digest == j->digest ? is_fresh : NULL,
-			       j) < 0)
+		    group_give(j->g, m->link, GROUP_ADOPT, m->digest == j->digest ? is_fresh : NULL, j) < 0)
 			hang_up(m);
 	}
 	listen_to(j, heard_ack);

@@ -97,7 +97,8 @@ static int settle_addresses(struct join *j)
 		return 0;
 	}
 	snprintf(j->why, j->why_bytes,
-		 "processes of this user share UDP port %u at these addresses; they run with other settings", j->cfg->ports[0]);
+		 "processes of this user share UDP port %u at these addresses; they run with other settings",
+		 j->cfg->ports[0]);
 	return -EPROTO;
 }
 

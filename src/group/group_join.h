@@ -37,14 +37,13 @@ struct join {
 	struct group *g;
 	const struct group_config *cfg;
 	uid_t uid;
-	uint64_t lock_until_ms; /* how long to wait for the lock; UINT64_MAX: as long as its holder lives */
-	uint64_t deadline_ms;   /* how long to try with the lock */
+	uint64_t lock_until_ms;    /* how long to wait for the lock; UINT64_MAX: as long as its holder lives */
+	uint64_t deadline_ms;      /* how long to try with the lock */
 	uint64_t closing_until_ms; /* how long sockets of the dead may remain */
 	unsigned lock_level;       /* which lock we have, or had last */
 	uint64_t digest;           /* of what the members gave us */
 	struct member members[GROUP_SLOTS];
-	bool fresh[GROUP_LANES_MAX]
-		  [GROUP_SOCKETS_MAX]; /* sockets that we made or located */
+	bool fresh[GROUP_LANES_MAX][GROUP_SOCKETS_MAX]; /* sockets that we made or located */
 	char *why;
 	size_t why_bytes;
 };

@@ -168,8 +168,8 @@ union fd_control {
 	uint8_t bytes[CMSG_SPACE(sizeof(int) * GROUP_MSG_FDS_MAX)];
 };
 
-int link_send(int fd, const void *head, size_t head_len, const void *data, size_t data_len,
-	      const int *fds, size_t fd_count)
+int link_send(int fd, const void *head, size_t head_len, const void *data, size_t data_len, const int *fds,
+	      size_t fd_count)
 {
 	struct iovec iov[2] = {{(void *)head, head_len}, {(void *)data, data_len}};
 	struct msghdr h = {.msg_iov = iov, .msg_iovlen = data_len ? 2 : 1};
@@ -201,10 +201,8 @@ ssize_t link_recv(int fd, void *buf, size_t max, int *fds, size_t fds_max, size_
 {
 	struct iovec iov = {buf, max};
 	union fd_control control;
-	struct msghdr h = {.msg_iov = &iov,
-			   .msg_iovlen = 1,
-			   .msg_control = &control,
-			   .msg_controllen = sizeof(control)};
+	struct msghdr h = {
+		.msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control)};
 	int got[GROUP_MSG_FDS_MAX];
 	size_t n = 0;
 	ssize_t len;

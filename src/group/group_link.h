@@ -35,8 +35,8 @@ struct link_peer {
 bool link_uid_is_certain(uid_t uid);
 
 /*
- * Names. A slot's belongs to a group; a lock's to all groups of the user on that port, so that no two of them settle their
- * addresses at the same time.
+ * Names. A slot's belongs to a group; a lock's to all groups of the user on that port, so that no two of them settle
+ * their addresses at the same time.
  *
  * A socket with a name, which nobody can reach yet, or a negative errno; -EADDRINUSE: the name is
  * taken.
@@ -64,8 +64,8 @@ struct link_peer link_peer_of(int fd);
 bool link_is_stopped(pid_t pid);
 
 /* Sends one record, the concatenation of head and data. Never blocks, never raises SIGPIPE. */
-int link_send(int fd, const void *head, size_t head_len, const void *data, size_t data_len,
-	      const int *fds, size_t fd_count);
+int link_send(int fd, const void *head, size_t head_len, const void *data, size_t data_len, const int *fds,
+	      size_t fd_count);
 
 /*
  * Takes one record. The length; 0 at the end; -EAGAIN: none; -EMFILE: we have no room for its

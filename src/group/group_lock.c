@@ -125,8 +125,7 @@ static int explain_held(struct join *j, const struct seen *s)
 			 "your own",
 			 (long)s->peer.pid, (unsigned)s->peer.uid, j->cfg->ports[0]);
 	else
-		snprintf(j->why, j->why_bytes,
-			 "process %ld has held the lock of the group on UDP port %u for too long",
+		snprintf(j->why, j->why_bytes, "process %ld has held the lock of the group on UDP port %u for too long",
 			 (long)s->peer.pid, j->cfg->ports[0]);
 	return -ETIMEDOUT;
 }

@@ -25,8 +25,8 @@ static void send_for_ever(void)
 	while (!traffic->over) {
 		uint32_t n = traffic->sent++;
 
-		send_datagram(n & 1 ? second_port : port, v6 && n & 2,
-			      traffic->slots[n / 4 % traffic->count], NUMBERED | n);
+		send_datagram(n & 1 ? second_port : port, v6 && n & 2, traffic->slots[n / 4 % traffic->count],
+			      NUMBERED | n);
 		usleep(GAP_US);
 	}
 	_exit(0);
@@ -35,8 +35,7 @@ static void send_for_ever(void)
 /* From here on every member gets datagrams. */
 static void traffic_start(void)
 {
-	traffic = mmap(NULL, sizeof(*traffic), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
-		       -1, 0);
+	traffic = mmap(NULL, sizeof(*traffic), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	assert_ptr_not_equal(traffic, MAP_FAILED);
 	for (size_t i = 0; i < member_count; i++)
 		if (!members[i].stopped)
@@ -82,8 +81,8 @@ static bool joins_at(unsigned slot)
 }
 
 /*
- * False: on a busy machine a datagram by which a joiner proves its place came too late, so that it searched for another one
- * (group_place.c).
+ * False: on a busy machine a datagram by which a joiner proves its place came too late, so that it searched for another
+ * one (group_place.c).
  */
 static bool places_get_old_while_one_sleeps(void)
 {

@@ -312,19 +312,16 @@ static inline int group_teardown(void **state)
 static inline void send_datagram(uint16_t to, bool v6, unsigned slot, uint32_t nonce)
 {
 	static int fds[2] = {-1, -1};
-	struct sockaddr_in a4 = {.sin_family = AF_INET,
-				 .sin_port = htons(to),
-				 .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-	struct sockaddr_in6 a6 = {
-		.sin6_family = AF_INET6, .sin6_port = htons(to), .sin6_addr = in6addr_loopback};
+	struct sockaddr_in a4 = {
+		.sin_family = AF_INET, .sin_port = htons(to), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	struct sockaddr_in6 a6 = {.sin6_family = AF_INET6, .sin6_port = htons(to), .sin6_addr = in6addr_loopback};
 	uint8_t d[DATAGRAM] = {0};
 
 	if (fds[v6] < 0)
 		fds[v6] = socket(v6 ? AF_INET6 : AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	put_be24(d + 5, slot << GROUP_SLOT_SHIFT | (nonce & 0x1ffff));
 	put_be32(d + 12, nonce);
-	(void)!sendto(fds[v6], d, sizeof(d), 0,
-		      v6 ? (struct sockaddr *)&a6 : (struct sockaddr *)&a4,
+	(void)!sendto(fds[v6], d, sizeof(d), 0, v6 ? (struct sockaddr *)&a6 : (struct sockaddr *)&a4,
 		      v6 ? sizeof(a6) : sizeof(a4));
 }
 
@@ -363,8 +360,7 @@ static inline void expect_all_reached(void)
 	for (size_t i = 0; i < member_count; i++)
 		for (unsigned lane = 0; lane < lanes; lane++, nonce++)
 			if (!members[i].stopped)
-				send_datagram(lane & 1 ? second_port : port, lane > 1,
-					      members[i].slot, nonce);
+				send_datagram(lane & 1 ? second_port : port, lane > 1, members[i].slot, nonce);
 	while (got < expected && now_ms() < until) {
 		if (!next_report(&r, 100))
 			continue;
@@ -394,9 +390,8 @@ static inline int stray_socket(void)
 	return fd;
 }
 
-#define GROUP_TEST_NO_TAKING(f)                                                                   \
-	cmocka_unit_test_setup_teardown(f, group_setup_no_taking, group_teardown)
-#define GROUP_TEST(f) cmocka_unit_test_setup_teardown(f, group_setup, group_teardown)
+#define GROUP_TEST_NO_TAKING(f) cmocka_unit_test_setup_teardown(f, group_setup_no_taking, group_teardown)
+#define GROUP_TEST(f)           cmocka_unit_test_setup_teardown(f, group_setup, group_teardown)
 
 /* Called first in main(). */
 static inline void group_begin(void)

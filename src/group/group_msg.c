@@ -23,10 +23,8 @@ enum {
 	DIGEST_LEN = 8
 };
 
-static_assert((int)AT_DIGEST == AT_LANES + (int)GROUP_LANES_MAX * LANE_LEN,
-	      "lanes, then the digest");
-static_assert((int)GROUP_MSG_HEADER_LEN == AT_DIGEST + DIGEST_LEN,
-	      "the header ends with the digest");
+static_assert((int)AT_DIGEST == AT_LANES + (int)GROUP_LANES_MAX * LANE_LEN, "lanes, then the digest");
+static_assert((int)GROUP_MSG_HEADER_LEN == AT_DIGEST + DIGEST_LEN, "the header ends with the digest");
 
 static void flow_encode(uint8_t *p, const struct flow *f)
 {
@@ -120,15 +118,12 @@ enum group_msg_verdict group_msg_decode(struct group_msg *m, const uint8_t *buf,
 		m->lanes[i].port = get_be16(buf + AT_LANES + i * LANE_LEN + 2);
 	}
 	if (m->slot >= GROUP_SLOTS || m->first > GROUP_SOCKETS_MAX || m->held > GROUP_SOCKETS_MAX ||
-	    m->count > GROUP_SOCKETS_MAX - m->first || group_msg_fds(m) > GROUP_MSG_FDS_MAX ||
-	    !lanes_are_good(m))
+	    m->count > GROUP_SOCKETS_MAX - m->first || group_msg_fds(m) > GROUP_MSG_FDS_MAX || !lanes_are_good(m))
 		return GROUP_MSG_BAD;
 	switch (m->type) {
-	case GROUP_INFO:
-		return m->lane_count ? GROUP_MSG_OK : GROUP_MSG_BAD;
+	case GROUP_INFO: return m->lane_count ? GROUP_MSG_OK : GROUP_MSG_BAD;
 	case GROUP_FDS:
-	case GROUP_ADOPT:
-		return m->lane < m->lane_count ? GROUP_MSG_OK : GROUP_MSG_BAD;
+	case GROUP_ADOPT: return m->lane < m->lane_count ? GROUP_MSG_OK : GROUP_MSG_BAD;
 	case GROUP_FORWARD:
 		if (len < GROUP_MSG_HEADER_LEN + GROUP_MSG_FLOW_LEN || len > GROUP_MSG_BYTES_MAX)
 			return GROUP_MSG_BAD;
@@ -136,7 +131,6 @@ enum group_msg_verdict group_msg_decode(struct group_msg *m, const uint8_t *buf,
 		m->data = buf + GROUP_MSG_HEADER_LEN + GROUP_MSG_FLOW_LEN;
 		m->data_len = (uint32_t)(len - GROUP_MSG_HEADER_LEN - GROUP_MSG_FLOW_LEN);
 		return GROUP_MSG_OK;
-	default:
-		return GROUP_MSG_OK;
+	default: return GROUP_MSG_OK;
 	}
 }

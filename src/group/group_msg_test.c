@@ -65,8 +65,8 @@ static void every_type_survives_the_round_trip(void **state)
 static void the_first_bytes_are_fixed(void **state)
 {
 	static const uint8_t golden[GROUP_MSG_HEADER_LEN] = {
-		'V', 'b', 0,    6,    5, 2, 0, 5, 0, 3, 0, 7, 0, 11, 1, 0, 0, 0, 0x12, 0xb7,
-		1,   0,   0x12, 0xb7, [48] = 1, 2,  3, 4, 5, 6, 7,    8,
+		'V', 'b', 0,    6,    5, 2, 0,    5,    0,        3, 0, 7, 0, 11, 1, 0,
+		0,   0,   0x12, 0xb7, 1, 0, 0x12, 0xb7, [48] = 1, 2, 3, 4, 5, 6,  7, 8,
 	};
 	struct group_msg m = sample(GROUP_ADOPT);
 	uint8_t buf[GROUP_MSG_HEADER_LEN];
@@ -129,10 +129,8 @@ static void another_version_may_be_shorter(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_type_survives_the_round_trip),
-		cmocka_unit_test(the_first_bytes_are_fixed),
-		cmocka_unit_test(what_is_out_of_bounds_is_refused),
-		cmocka_unit_test(short_messages_are_refused),
+		cmocka_unit_test(every_type_survives_the_round_trip), cmocka_unit_test(the_first_bytes_are_fixed),
+		cmocka_unit_test(what_is_out_of_bounds_is_refused),   cmocka_unit_test(short_messages_are_refused),
 		cmocka_unit_test(another_version_may_be_shorter),
 	};
 

@@ -64,17 +64,17 @@ static int explain_full(struct join *j)
 			 j->cfg->ports[0], (long)j->members[s].peer.pid);
 		return -ENOSPC;
 	}
-	snprintf(j->why, j->why_bytes,
-		 "all %d slots on UDP port %u are taken by processes of this user", GROUP_SLOTS,
+	snprintf(j->why, j->why_bytes, "all %d slots on UDP port %u are taken by processes of this user", GROUP_SLOTS,
 		 j->cfg->ports[0]);
 	return -ENOSPC;
 }
 
 static int explain_unproven(struct join *j, unsigned lane)
 {
-	snprintf(j->why, j->why_bytes,
-		 "a datagram sent to ourselves on UDP port %u (IPv%c) does not arrive: the loopback interface is down or has a firewall, or there are other processes that join at the same time",
-		 j->g->lanes[lane].port, j->g->lanes[lane].family == UDP_V4 ? '4' : '6');
+	snprintf(
+		j->why, j->why_bytes,
+		"a datagram sent to ourselves on UDP port %u (IPv%c) does not arrive: the loopback interface is down or has a firewall, or there are other processes that join at the same time",
+		j->g->lanes[lane].port, j->g->lanes[lane].family == UDP_V4 ? '4' : '6');
 	return -EAGAIN;
 }
 
@@ -219,14 +219,12 @@ static bool send_probe(const struct group_lane *lane, int fd, uint8_t *probe, un
 	probe[0] = GROUP_PROBE_OPCODE;
 	probe[5] = (uint8_t)(slot << 1);
 	return sendto(fd, probe, GROUP_PROBE_BYTES, 0, (struct sockaddr *)&a, len) >= 0 ||
-	       (errno != ENETUNREACH && errno != EADDRNOTAVAIL && errno != ENETDOWN &&
-		errno != EHOSTUNREACH);
+	       (errno != ENETUNREACH && errno != EADDRNOTAVAIL && errno != ENETDOWN && errno != EHOSTUNREACH);
 }
 
 static int probe_socket(const struct group_lane *lane)
 {
-	return socket(lane->family == UDP_V4 ? AF_INET : AF_INET6,
-		      SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	return socket(lane->family == UDP_V4 ? AF_INET : AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 }
 
 /* The slot that a datagram read from fd was sent for, if it is like `probe`; -1: it is another. */

@@ -59,8 +59,7 @@ static int ask(const struct group_id *id, int slot, struct group_member *m)
 	return link;
 }
 
-ssize_t group_query(const struct group_id *id, int slot, unsigned wait_ms,
-		    struct group_member *members, size_t max)
+ssize_t group_query(const struct group_id *id, int slot, unsigned wait_ms, struct group_member *members, size_t max)
 {
 	uint64_t until = now_ms() + wait_ms;
 	int links[GROUP_SLOTS];
@@ -95,8 +94,10 @@ static bool id_read(struct group_id *id, const char *line, uint16_t port)
 	unsigned uid, p, slot;
 	uint64_t addresses = 0;
 
-	if (!name || (sscanf(name, "@verbena.%u.%u.%u", &uid, &p, &slot) != 3 &&
-		      sscanf(name, "@verbena.%u.%u@%" SCNx64 ".%u", &uid, &p, &addresses, &slot) != 4) || p != port)
+	if (!name ||
+	    (sscanf(name, "@verbena.%u.%u.%u", &uid, &p, &slot) != 3 &&
+	     sscanf(name, "@verbena.%u.%u@%" SCNx64 ".%u", &uid, &p, &addresses, &slot) != 4) ||
+	    p != port)
 		return false;
 	*id = (struct group_id){.uid = uid, .port = port, .addresses = addresses};
 	return true;

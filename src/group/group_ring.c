@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Rings between members: their descriptors are passed over a connection of their own, which breaks when a process at one of its
- * ends has ended, however it ended, or does not want the ring.
+ * Rings between members: their descriptors are passed over a connection of their own, which breaks when a process at
+ * one of its ends has ended, however it ended, or does not want the ring.
  *
- * Who offers a ring says which slot it has; that is believed only of the process that has the slot's name. So the process that
- * writes into a ring is the one that other members know by that slot.
+ * Who offers a ring says which slot it has; that is believed only of the process that has the slot's name. So the
+ * process that writes into a ring is the one that other members know by that slot.
  */
 #include <errno.h>
 #include <string.h>
@@ -89,7 +89,8 @@ static bool withdraw_offer(struct group *g, unsigned client)
 	return false;
 }
 
-/* The ring from that slot is replaced: the end of the older one, which may be noticed later, is not the end of the new one. */
+/* The ring from that slot is replaced: the end of the older one, which may be noticed later, is not the end of the new
+ * one. */
 static void forget_older(struct group *g, unsigned slot)
 {
 	for (unsigned i = 0; i < GROUP_CLIENTS_MAX; i++) {
@@ -142,7 +143,8 @@ bool group_ring_lives(const struct group *g, unsigned slot)
 {
 	uint8_t junk;
 
-	return g->ring_links[slot] >= 0 && recv(g->ring_links[slot], &junk, sizeof(junk), MSG_DONTWAIT) < 0 && errno == EAGAIN;
+	return g->ring_links[slot] >= 0 && recv(g->ring_links[slot], &junk, sizeof(junk), MSG_DONTWAIT) < 0 &&
+	       errno == EAGAIN;
 }
 
 void group_ring_hung_up(struct group *g, unsigned slot)

@@ -240,7 +240,8 @@ static void await_step(const int *pipe_fds)
 		_exit(9);
 }
 
-/* Offers a ring in place of another. A copy of the connection over which the older one was offered, which is still to end. */
+/* Offers a ring in place of another. A copy of the connection over which the older one was offered, which is still to
+ * end. */
 static int offer_in_place(struct group *g, const char *content)
 {
 	int older = dup(g->ring_links[0]), fds[GROUP_RING_FDS];

@@ -116,8 +116,7 @@ int group_owner(const struct group *g, unsigned lane, unsigned at)
 
 	if (g->socks[lane][at].fd >= 0)
 		getsockopt(g->socks[lane][at].fd, label[family].level, label[family].option, &value, &len);
-	return value >= LABEL_FIRST && value < LABEL_FIRST + (int)GROUP_SLOTS ? value - LABEL_FIRST
-									      : (int)GROUP_NOBODY;
+	return value >= LABEL_FIRST && value < LABEL_FIRST + (int)GROUP_SLOTS ? value - LABEL_FIRST : (int)GROUP_NOBODY;
 }
 
 void group_claim(const struct group *g, unsigned lane, unsigned at, int slot)
@@ -137,8 +136,8 @@ void group_swap(struct group *g, unsigned lane, unsigned a, unsigned b)
 }
 
 /* GROUP_SOCKETS_MAX: there is none. */
-static unsigned find(const struct group_socket *socks,
-		     bool (*is)(const struct group_socket *, uint64_t), uint64_t cookie)
+static unsigned find(const struct group_socket *socks, bool (*is)(const struct group_socket *, uint64_t),
+		     uint64_t cookie)
 {
 	unsigned i = 0;
 
@@ -217,8 +216,8 @@ bool group_hold(struct group *g, unsigned lane, unsigned first, unsigned count, 
 	return true;
 }
 
-static int give_some(const struct group *g, int link, enum group_msg_type type, unsigned lane,
-		     unsigned first, unsigned count, const int *fds)
+static int give_some(const struct group *g, int link, enum group_msg_type type, unsigned lane, unsigned first,
+		     unsigned count, const int *fds)
 {
 	struct group_msg m = {.type = type,
 			      .slot = (uint16_t)g->slot,
@@ -233,8 +232,7 @@ static int give_some(const struct group *g, int link, enum group_msg_type type, 
 	return link_send(link, buf, group_msg_encode(buf, &m), NULL, 0, fds, count);
 }
 
-int group_give(const struct group *g, int link, enum group_msg_type type, group_chosen *chosen,
-	       const void *ctx)
+int group_give(const struct group *g, int link, enum group_msg_type type, group_chosen *chosen, const void *ctx)
 {
 	for (unsigned lane = 0; lane < g->lane_count; lane++) {
 		unsigned n = 0;
@@ -242,8 +240,8 @@ int group_give(const struct group *g, int link, enum group_msg_type type, group_
 
 		/* A run of neighbours at a time. */
 		for (unsigned i = 0; i <= GROUP_SOCKETS_MAX; i++) {
-			bool goes = i < GROUP_SOCKETS_MAX && g->socks[lane][i].fd >= 0 &&
-				    (!chosen || chosen(ctx, lane, i));
+			bool goes =
+				i < GROUP_SOCKETS_MAX && g->socks[lane][i].fd >= 0 && (!chosen || chosen(ctx, lane, i));
 
 			if (n && (!goes || n == GROUP_MSG_FDS_MAX)) {
 				int err = give_some(g, link, type, lane, i - n, n, fds);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The digest of the sockets that are held, by which members see that they hold the same, and which sockets are a lane's. */
+/* The digest of the sockets that are held, by which members see that they hold the same, and which sockets are a
+ * lane's. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

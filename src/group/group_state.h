@@ -13,7 +13,8 @@
 #include "group/group_msg.h"
 
 enum {
-	GROUP_CLIENTS_MAX = 448, /* of every other member: one forwards to us, one watches us, one is of a ring; and some others */
+	GROUP_CLIENTS_MAX =
+		448, /* of every other member: one forwards to us, one watches us, one is of a ring; and some others */
 	GROUP_FORWARDED_MAX = 16,
 	GROUP_WATCH_EVENT = 0xfffe, /* of `watch`; clients' are below */
 	GROUP_RING_EVENT = 0x10000, /* and the slot: of `ring_links` */
@@ -62,10 +63,10 @@ struct group {
 	int listener; /* -1: the process is alone, and no other can find it */
 	int spare;    /* closed for a moment to refuse a caller when no descriptor is left */
 	int clients[GROUP_CLIENTS_MAX];
-	bool gives[GROUP_CLIENTS_MAX]; /* in the middle of ADOPT, with the right to */
+	bool gives[GROUP_CLIENTS_MAX];   /* in the middle of ADOPT, with the right to */
 	bool watches[GROUP_CLIENTS_MAX]; /* its end is told */
-	bool somebody_left;            /* one of them has ended */
-	int watch;                     /* to the member whose end we want to know; -1: none */
+	bool somebody_left;              /* one of them has ended */
+	int watch;                       /* to the member whose end we want to know; -1: none */
 	pid_t watched_pid;
 	bool watch_ended;
 	int heir;      /* connection to the process that is told of our end; -1: none */
@@ -73,13 +74,13 @@ struct group {
 	void *shared;
 	size_t shared_bytes;
 	unsigned requests_slot; /* where packets go that name nobody */
-	int peers[GROUP_SLOTS];        /* connections that we forward over, made when needed */
+	int peers[GROUP_SLOTS]; /* connections that we forward over, made when needed */
 	struct group_socket socks[GROUP_LANES_MAX][GROUP_SOCKETS_MAX];
 
 	/* Rings: connections that live as long as the ring's two ends. */
 	bool takes_rings;
-	int ring_links[GROUP_SLOTS];            /* to whom we offered one; -1: none */
-	int16_t ring_of[GROUP_CLIENTS_MAX];     /* the slot of a client that offered us one; -1: none */
+	int ring_links[GROUP_SLOTS];                  /* to whom we offered one; -1: none */
+	int16_t ring_of[GROUP_CLIENTS_MAX];           /* the slot of a client that offered us one; -1: none */
 	uint64_t ring_in_ended[2], ring_out_ended[2]; /* not yet told; a bit for each slot */
 	struct {
 		unsigned client;
@@ -159,7 +160,6 @@ void group_swap(struct group *, unsigned lane, unsigned a, unsigned b);
  * without any. 0 or a negative errno.
  */
 typedef bool group_chosen(const void *ctx, unsigned lane, unsigned at);
-int group_give(const struct group *, int link, enum group_msg_type type, group_chosen *chosen,
-	       const void *ctx);
+int group_give(const struct group *, int link, enum group_msg_type type, group_chosen *chosen, const void *ctx);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The socket's index is the slot: destination QPN bits 23..17, or bits 31..25 of a communication id; else one that is given. */
+/* The socket's index is the slot: destination QPN bits 23..17, or bits 31..25 of a communication id; else one that is
+ * given. */
 #include "group/group_steer.h"
 
 #include <errno.h>

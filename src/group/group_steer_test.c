@@ -76,8 +76,8 @@ static void messages_go_by_the_id_that_they_name(void **state)
 	static const struct {
 		uint16_t attribute;
 		size_t id_at; /* 0: names none */
-	} row[] = {{0x10, 0},  {0x11, 48}, {0x12, 48}, {0x13, 48}, {0x14, 48}, {0x15, 48}, {0x16, 48},
-		   {0x17, 0},  {0x18, 44}, {0x19, 0},  {0x1a, 0},  {0, 0},	{0xffff, 0}};
+	} row[] = {{0x10, 0}, {0x11, 48}, {0x12, 48}, {0x13, 48}, {0x14, 48}, {0x15, 48}, {0x16, 48},
+		   {0x17, 0}, {0x18, 44}, {0x19, 0},  {0x1a, 0},  {0, 0},     {0xffff, 0}};
 
 	for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
 		for (uint32_t slot = 0; slot < SOCKETS; slot++) {

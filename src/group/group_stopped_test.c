@@ -229,8 +229,7 @@ static void take_in(struct report r)
 static void joiners_are_stopped_anywhere(void **state)
 {
 	struct group_config cfg = config();
-	const char *all = getenv(
-		"VERBENA_TEST_CALLS"); /* this many steps, evenly spread; else a few at random */
+	const char *all = getenv("VERBENA_TEST_CALLS"); /* this many steps, evenly spread; else a few at random */
 	unsigned steps = all ? (unsigned)atoi(all) : 1;
 
 	member_start();
@@ -240,8 +239,7 @@ static void joiners_are_stopped_anywhere(void **state)
 		unsigned count = all ? 1 : STOPPED_MAX;
 
 		for (unsigned i = 0; i < count; i++)
-			joiners[i] = stop_at_call(&cfg, all ? step * calls / steps
-							    : (unsigned)prng_below(&rng, calls));
+			joiners[i] = stop_at_call(&cfg, all ? step * calls / steps : (unsigned)prng_below(&rng, calls));
 		if (!all && prng_below(&rng, 2))
 			member_stop(0);
 		take_in(report_of(member_fork(&cfg), JOIN_MS));

@@ -258,9 +258,8 @@ static void the_newest_member_may_be_stopped(void **state)
 static void only_sockets_of_the_lane_are_held_and_each_once(void **state)
 {
 	struct group *g = group_new();
-	struct sockaddr_in a = {.sin_family = AF_INET,
-				.sin_port = htons(port),
-				.sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	struct sockaddr_in a = {
+		.sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
 	int fds[2], again;
 
 	g->lane_count = 1;
@@ -315,8 +314,7 @@ static void all_ports_share_one_slot(void **state)
 		struct group *g;
 
 		assert_int_equal(group_open(&g, &cfg, why, sizeof(why)), 0);
-		assert_int_equal(group_rx_fds(g, fds, GROUP_LANES_MAX),
-				 cfg.port_count * (group_has_ipv6(g) ? 2 : 1));
+		assert_int_equal(group_rx_fds(g, fds, GROUP_LANES_MAX), cfg.port_count * (group_has_ipv6(g) ? 2 : 1));
 		group_close(g);
 	}
 }
@@ -369,8 +367,7 @@ static bool move_host(void)
 }
 
 /* The status of a child that joins g's group, and then does what `then` says. */
-static int child_of_group(struct group *g, const struct group_config *cfg,
-			  int (*then)(struct group *))
+static int child_of_group(struct group *g, const struct group_config *cfg, int (*then)(struct group *))
 {
 	pid_t pid = fork();
 	int status;
@@ -430,8 +427,7 @@ static void what_was_left_unread_is_thrown_away_where_nothing_is_proven(void **s
 
 		if (fd < 0)
 			_exit(77);
-		if (group_open(&g, &cfg, why, sizeof(why)) < 0 ||
-		    child_of_group(g, &cfg, leave) != 0)
+		if (group_open(&g, &cfg, why, sizeof(why)) < 0 || child_of_group(g, &cfg, leave) != 0)
 			_exit(4);
 		for (unsigned i = 0; i < 2; i++) {
 			a.sin_port = htons(i ? second_port : port);

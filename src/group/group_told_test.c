@@ -26,7 +26,8 @@ static void a_tool_finds_the_members_and_their_counters(void **state)
 
 	assert_int_equal(r.kind, JOINED);
 	members[member_count++] = (struct member){.pid = pid, .slot = r.slot};
-	assert_int_equal(group_query(&(struct group_id){.uid = geteuid(), .port = port}, GROUP_ALL_SLOTS, 1000, found, GROUP_SLOTS),
+	assert_int_equal(group_query(&(struct group_id){.uid = geteuid(), .port = port}, GROUP_ALL_SLOTS, 1000, found,
+				     GROUP_SLOTS),
 			 2);
 	assert_int_equal(found[0].slot, 0);
 	assert_int_equal(found[0].pid, members[0].pid);
@@ -48,7 +49,8 @@ static void a_tool_finds_the_members_and_their_counters(void **state)
 static int portless_places(pid_t pid, unsigned wait_ms)
 {
 	struct group_member found[GROUP_SLOTS];
-	ssize_t n = group_query(&(struct group_id){.uid = geteuid(), .port = GROUP_PORT_NONE}, GROUP_ALL_SLOTS, wait_ms, found, GROUP_SLOTS);
+	ssize_t n = group_query(&(struct group_id){.uid = geteuid(), .port = GROUP_PORT_NONE}, GROUP_ALL_SLOTS, wait_ms,
+				found, GROUP_SLOTS);
 	int places = 0;
 
 	for (ssize_t i = 0; i < n; i++) {
@@ -91,7 +93,9 @@ static int listen_as(const char *name)
 	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
 	strcpy(a.sun_path + 1, name);
-	assert_int_equal(bind(fd, (struct sockaddr *)&a, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + strlen(name))), 0);
+	assert_int_equal(
+		bind(fd, (struct sockaddr *)&a, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + strlen(name))),
+		0);
 	assert_int_equal(listen(fd, 4), 0);
 	return fd;
 }
@@ -106,7 +110,8 @@ static struct group *open_named(const struct group_config *cfg, const char *heir
 	return g;
 }
 
-/* It can tell a process that was killed from one that has ended, and the memory that it gets has what the last one wrote. */
+/* It can tell a process that was killed from one that has ended, and the memory that it gets has what the last one
+ * wrote. */
 static void an_heir_gets_what_the_last_one_leaves(void **state)
 {
 	struct group_config cfg = config();
@@ -273,8 +278,7 @@ static void too_few_descriptors_are_reported(void **state)
 		char why[GROUP_WHY_BYTES] = "";
 
 		setrlimit(RLIMIT_NOFILE, &limit);
-		if (group_open(&g, &cfg, why, sizeof(why)) != -EMFILE ||
-		    !strstr(why, "limit is 12"))
+		if (group_open(&g, &cfg, why, sizeof(why)) != -EMFILE || !strstr(why, "limit is 12"))
 			_exit(1);
 		_exit(0);
 	}

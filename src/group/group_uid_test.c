@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* In a user namespace all users that have no number there look like one: whose a socket is cannot be told by that number. */
+/* In a user namespace all users that have no number there look like one: whose a socket is cannot be told by that
+ * number. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Members that want to know of each other's end. A connection hangs up when a process at one of its ends has ended, however
- * it ended, so one connection between two members tells both.
+ * Members that want to know of each other's end. A connection hangs up when a process at one of its ends has ended,
+ * however it ended, so one connection between two members tells both.
  */
 #include <errno.h>
 #include <stddef.h>

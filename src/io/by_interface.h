@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What left by each interface, in memory that the opener of a back end lends until close; readers elsewhere may share it. */
+/* What left by each interface, in memory that the opener of a back end lends until close; readers elsewhere may share
+ * it. */
 #ifndef IO_BY_INTERFACE_H
 #define IO_BY_INTERFACE_H
 

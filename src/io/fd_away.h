@@ -6,7 +6,8 @@
 #ifndef IO_FD_AWAY_H
 #define IO_FD_AWAY_H
 
-/* *Takes* a descriptor; the same file under a high number, or under this one where the limit leaves no room. -1 stays -1. */
+/* *Takes* a descriptor; the same file under a high number, or under this one where the limit leaves no room. -1 stays
+ * -1. */
 int fd_away(int fd);
 /* The lowest number that fd_away() gives. */
 int fd_away_first(void);

@@ -54,9 +54,9 @@ struct impair {
 	struct impair_config cfg;
 	struct prng prng;
 	uint64_t order;
-	bool in_burst;    /* with cfg.burst: the last packet was dropped */
+	bool in_burst;     /* with cfg.burst: the last packet was dropped */
 	uint64_t burst_ns; /* and when it came */
-	uint64_t busy_ns; /* when the link of that rate is free again */
+	uint64_t busy_ns;  /* when the link of that rate is free again */
 
 	struct cell *cells; /* [limit] */
 	uint32_t *unused;   /* stack */
@@ -87,8 +87,7 @@ static bool parse_quantity(const char *text, const struct quantity_form *form, u
 
 static bool parse_probability(const char *text, void *out)
 {
-	static const struct quantity_form form = {
-		.units = quantity_shares, .exponent = 18, .flags = QUANTITY_NEAREST};
+	static const struct quantity_form form = {.units = quantity_shares, .exponent = 18, .flags = QUANTITY_NEAREST};
 	uint64_t v;
 
 	if (!parse_quantity(text, &form, UINT64_C(1000000000000000000), &v))
@@ -163,9 +162,9 @@ static const struct key {
 	size_t offset;
 	const char *allowed;
 } keys[] = {
-#define KEY(name, field, parser, allowed)                                                          \
-	{                                                                                          \
-#name, parser, offsetof(struct impair_config, field), allowed                      \
+#define KEY(name, field, parser, allowed)                                     \
+	{                                                                     \
+#name, parser, offsetof(struct impair_config, field), allowed \
 	}
 	KEY(drop, drop, parse_probability, "a probability: 0 to 1, or 0% to 100%"),
 	KEY(burst, burst, parse_burst, "packets, 1 to 1000000"),
@@ -183,8 +182,7 @@ static const struct key {
 
 enum { KEYS = sizeof(keys) / sizeof(keys[0]), TEXT_BYTES_MAX = 511 };
 
-static int parse_item(char *item, struct impair_config *cfg, unsigned *seen, char *why,
-		      size_t why_bytes)
+static int parse_item(char *item, struct impair_config *cfg, unsigned *seen, char *why, size_t why_bytes)
 {
 	char *value = strchr(item, '=');
 
@@ -222,8 +220,7 @@ int impair_parse(const char *text, struct impair_config *cfg, char *why, size_t 
 	size_t len = strlen(text);
 
 	if (len > TEXT_BYTES_MAX) {
-		snprintf(why, why_bytes, "the text has %zu bytes; at most %d are allowed", len,
-			 TEXT_BYTES_MAX);
+		snprintf(why, why_bytes, "the text has %zu bytes; at most %d are allowed", len, TEXT_BYTES_MAX);
 		return -EINVAL;
 	}
 	memcpy(copy, text, len + 1);
@@ -267,8 +264,7 @@ static uint32_t heap_pop(struct impair *im)
 	uint32_t i = 0;
 
 	for (uint32_t child; (child = 2 * i + 1) < im->heap_count; i = child) {
-		if (child + 1 < im->heap_count &&
-		    cell_before(im, im->heap[child + 1], im->heap[child]))
+		if (child + 1 < im->heap_count && cell_before(im, im->heap[child + 1], im->heap[child]))
 			child++;
 		if (!cell_before(im, im->heap[child], last))
 			break;
@@ -311,8 +307,7 @@ static void lend(struct impair *im, struct burst *b, uint32_t i)
 	struct cell *c = &im->cells[i];
 
 	assert(b->n < b->max && im->lent_count < BURST_MAX);
-	b->pkts[b->n++] =
-		(struct pkt){.data = c->data, .flow = &c->flow, .len = c->len, .train = 1};
+	b->pkts[b->n++] = (struct pkt){.data = c->data, .flow = &c->flow, .len = c->len, .train = 1};
 	im->lent[im->lent_count++] = i;
 }
 
@@ -395,7 +390,7 @@ static bool is_dropped(struct impair *im, uint64_t now_ns)
 }
 
 /* Draws eight numbers for every packet. */
-static struct dice throw(struct impair *im, uint64_t now_ns)
+static struct dice throw(struct impair * im, uint64_t now_ns)
 {
 	const struct impair_config *c = &im->cfg;
 	struct dice d;
@@ -459,8 +454,7 @@ static void take_in(struct impair *im, struct burst *b, struct pkt *p, uint64_t 
 
 	uint64_t at = release_time(im, p->len, d.jitter, now_ns);
 	/* A packet that waits also waits behind those that are due and found no room in this burst. */
-	bool waits = at > now_ns || b->n == b->max ||
-		     (im->heap_count && im->cells[im->heap[0]].release_ns <= now_ns);
+	bool waits = at > now_ns || b->n == b->max || (im->heap_count && im->cells[im->heap[0]].release_ns <= now_ns);
 
 	if (waits) {
 		wait_in_heap(im, p, at, late);
@@ -500,8 +494,7 @@ static bool is_lent_cell(const struct impair *im, const struct pkt *p)
 static void count_trains(const struct impair *im, struct burst *b)
 {
 	for (size_t i = b->n; i-- > 0;) {
-		bool joined = i + 1 < b->n && !is_lent_cell(im, &b->pkts[i]) &&
-			      b->pkts[i].flow == b->pkts[i + 1].flow;
+		bool joined = i + 1 < b->n && !is_lent_cell(im, &b->pkts[i]) && b->pkts[i].flow == b->pkts[i + 1].flow;
 
 		b->pkts[i].train = joined ? (uint16_t)(b->pkts[i + 1].train + 1) : 1;
 	}
@@ -592,8 +585,7 @@ static void impair_close(struct io *io)
 	impair_free(im);
 }
 
-int impair_open(struct io **io, struct io *lower, const struct impair_config *cfg,
-		struct io_counters *counters)
+int impair_open(struct io **io, struct io *lower, const struct impair_config *cfg, struct io_counters *counters)
 {
 	struct impair *im = space_get(sizeof(*im));
 

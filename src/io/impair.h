@@ -35,11 +35,11 @@ struct impair_config {
 	double drop, dup, reorder, corrupt, ce; /* 0 .. 1 */
 	uint64_t delay_ns, jitter_ns;
 	uint64_t rate_bps; /* 0: unlimited */
-	uint32_t burst; /* 0 and 1: each by itself */
+	uint32_t burst;    /* 0 and 1: each by itself */
 	uint32_t limit;
 	uint64_t seed;
-	/* The time, or NULL: that of the call. A process that loses its processor behind the clock's reading finds packets that
-	 * came later, and would let them go too early. */
+	/* The time, or NULL: that of the call. A process that loses its processor behind the clock's reading finds
+	 * packets that came later, and would let them go too early. */
 	uint64_t (*clock)(void);
 };
 
@@ -50,7 +50,6 @@ struct impair_config {
 int impair_parse(const char *text, struct impair_config *cfg, char *why, size_t why_bytes);
 
 /* *Takes* lower on success. 0 or -ENOMEM. counters are *borrowed*. */
-int impair_open(struct io **, struct io *lower, const struct impair_config *,
-		struct io_counters *counters);
+int impair_open(struct io **, struct io *lower, const struct impair_config *, struct io_counters *counters);
 
 #endif

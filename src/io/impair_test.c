@@ -86,8 +86,7 @@ static void bad_specifications_are_explained(void **state)
 		{"drop", "\"drop\" is not key=value"},
 		{"drop=1%,", "\"\" is not key=value"},
 		{",", "is not key=value"},
-		{"lose=1%",
-		 "\"lose\" is not a key; the keys are drop, burst, dup, reorder, corrupt, ce, delay"},
+		{"lose=1%", "\"lose\" is not a key; the keys are drop, burst, dup, reorder, corrupt, ce, delay"},
 		{"drop=2", "drop=2: must be a probability: 0 to 1, or 0% to 100%"},
 		{"drop=101%", "drop=101%: must be"},
 		{"drop=-1", "drop=-1: must be"},
@@ -200,12 +199,9 @@ static void shares_are_as_asked(void **state)
 
 	/* Five standard deviations of a binomial share. */
 	assert_true(fabs((double)r.counters.impair_dropped - N * 0.05) < 5 * sqrt(N * 0.05));
-	assert_true(fabs((double)r.counters.impair_duplicated - N * 0.95 * 0.02) <
-		    5 * sqrt(N * 0.02));
-	assert_true(fabs((double)r.counters.impair_reordered - N * 0.95 * 0.03) <
-		    5 * sqrt(N * 0.03));
-	assert_true(fabs((double)r.counters.impair_corrupted - N * 0.95 * 0.01) <
-		    5 * sqrt(N * 0.01));
+	assert_true(fabs((double)r.counters.impair_duplicated - N * 0.95 * 0.02) < 5 * sqrt(N * 0.02));
+	assert_true(fabs((double)r.counters.impair_reordered - N * 0.95 * 0.03) < 5 * sqrt(N * 0.03));
+	assert_true(fabs((double)r.counters.impair_corrupted - N * 0.95 * 0.01) < 5 * sqrt(N * 0.01));
 	assert_int_equal(r.counters.impair_overflow, 0);
 	assert_int_equal(n, N - r.counters.impair_dropped + r.counters.impair_duplicated);
 	io_close(r.io);
@@ -389,8 +385,7 @@ static void ecn_capable_packets_are_marked(void **state)
 			}
 			assert_int_equal(got, want);
 			assert_int_equal(r.fake->flow.tos, rows[i].tos);
-			assert_int_equal(r.counters.impair_marked,
-					 rows[i].tos == rows[i].marked ? 0 : 10);
+			assert_int_equal(r.counters.impair_marked, rows[i].tos == rows[i].marked ? 0 : 10);
 			io_close(r.io);
 		}
 	}

@@ -28,9 +28,8 @@ struct io_counters {
 	uint64_t tx_bytes;  /* of UDP payload */
 	uint64_t tx_trains; /* messages handed to the kernel, each a train of one or more packets */
 	uint64_t tx_syscalls;
-	uint64_t
-		tx_drops; /* refused by the kernel: unreachable, too big, no route, no permission */
-	uint64_t tx_again; /* calls cut short by EAGAIN or ENOBUFS */
+	uint64_t tx_drops;           /* refused by the kernel: unreachable, too big, no route, no permission */
+	uint64_t tx_again;           /* calls cut short by EAGAIN or ENOBUFS */
 	uint64_t tx_zerocopy;        /* calls with MSG_ZEROCOPY that took bytes */
 	uint64_t tx_zerocopy_copied; /* those of them whose bytes the kernel copied all the same */
 
@@ -56,13 +55,13 @@ struct io_counters {
 	uint64_t shm_tx_bytes;
 	uint64_t shm_rx_packets;
 	uint64_t shm_rx_bytes;
-	uint64_t shm_tx_far;  /* of the packets sent: their receiver reads the payload in our memory */
-	uint64_t shm_helped; /* pieces of this process's memory that it copied to a process that read it */
+	uint64_t shm_tx_far;     /* of the packets sent: their receiver reads the payload in our memory */
+	uint64_t shm_helped;     /* pieces of this process's memory that it copied to a process that read it */
 	uint64_t shm_far_failed; /* trains whose payload could not be read there, or was revoked: dropped */
-	uint64_t shm_full;    /* times that a ring was full, and its peer not sent to any more */
-	uint64_t shm_dropped; /* a full ring had too many waiting, or what one held was for somebody else */
-	uint64_t shm_broken;  /* rings given up because of what the peer wrote */
-	uint64_t shm_peers;   /* processes that there is a ring to now */
+	uint64_t shm_full;       /* times that a ring was full, and its peer not sent to any more */
+	uint64_t shm_dropped;    /* a full ring had too many waiting, or what one held was for somebody else */
+	uint64_t shm_broken;     /* rings given up because of what the peer wrote */
+	uint64_t shm_peers;      /* processes that there is a ring to now */
 
 	uint64_t pcap_packets;
 	uint64_t pcap_errors; /* 0 or 1: a failed capture stops */

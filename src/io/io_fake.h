@@ -18,7 +18,7 @@ struct fake {
 	uint32_t len;      /* of each, at least 4 */
 	uint16_t datagram; /* packets that the "kernel" coalesces */
 	uint64_t sent;
-	unsigned looks; /* calls of io_recv */
+	unsigned looks;  /* calls of io_recv */
 	size_t send_max; /* accepted by one io_send */
 	struct flow flow;
 	uint8_t data[FAKE_BURST_MAX][FAKE_BYTES_MAX];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Owns the sockets of groups and the epoll descriptor that stands for all of them. While there is no group nothing is asked
- * of the kernel; else one system call a turn asks for all groups, and more only if something has come.
+ * Owns the sockets of groups and the epoll descriptor that stands for all of them. While there is no group nothing is
+ * asked of the kernel; else one system call a turn asks for all groups, and more only if something has come.
  */
 #include "io/mcast.h"
 
@@ -20,7 +20,7 @@
 enum {
 	QPN_AT = 5, /* in a BTH */
 	BTH_BYTES = 12,
-	READY_MAX = 16, /* joined sockets served in one call */
+	READY_MAX = 16,     /* joined sockets served in one call */
 	IDLE_TURNS_MAX = 8, /* calls between two looks while no group has packets */
 	PAUSE_NS = 20000    /* after a pause of this length a look is taken at once */
 };
@@ -40,7 +40,7 @@ struct mcast {
 	int epoll_fd;
 	uint16_t port;
 	uint32_t count;
-	bool unread; /* some are ready still */
+	bool unread;   /* some are ready still */
 	uint32_t idle; /* calls since the last look */
 	uint64_t looked_ns;
 	struct joined groups[MCAST_JOINS_MAX];
@@ -218,8 +218,8 @@ void mcast_keep(struct io *io, bool (*keep)(const void *, const uint8_t[16], uin
 /* ---- the io contract ---- */
 
 /*
- * An IPv6 socket gets what arrives on any interface where somebody has joined the group (Linux's inet6_mc_check()), an IPv4
- * one what arrives on its own alone.
+ * An IPv6 socket gets what arrives on any interface where somebody has joined the group (Linux's inet6_mc_check()), an
+ * IPv4 one what arrives on its own alone.
  */
 static bool is_for_group(const struct joined *g, const struct pkt *p)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A wrapper that adds multicast groups to what a back end receives: for each group and interface a socket of its own, bound to
- * the group's address, by whose membership the kernel speaks IGMP (RFC 3376) or MLD (RFC 3810). So the sockets that processes of a host
- * share and pass to each other (group.h) have no memberships, and those of a process that is killed go with it. All
- * sockets of a group get each packet, whichever process they belong to.
+ * A wrapper that adds multicast groups to what a back end receives: for each group and interface a socket of its own,
+ * bound to the group's address, by whose membership the kernel speaks IGMP (RFC 3376) or MLD (RFC 3810). So the sockets
+ * that processes of a host share and pass to each other (group.h) have no memberships, and those of a process that is
+ * killed go with it. All sockets of a group get each packet, whichever process they belong to.
  *
  * Only packets for the multicast QPN are taken: no queue pair has its own packets sent to a group.
  */
@@ -22,8 +22,8 @@ enum { MCAST_JOINS_MAX = 256 }; /* groups times interfaces */
 int mcast_open(struct io **, struct io *lower, uint16_t port, struct io_counters *);
 
 /*
- * Joins on those interfaces, where it was not joined already. 0 if it is joined on one of them, else a negative errno: -ENOMEM
- * where there are too many.
+ * Joins on those interfaces, where it was not joined already. 0 if it is joined on one of them, else a negative errno:
+ * -ENOMEM where there are too many.
  */
 int mcast_join(struct io *, const uint8_t gid[16], const uint32_t *ifindex, size_t count);
 /* Leaves all for which keep() is false. */

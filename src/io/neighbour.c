@@ -92,8 +92,7 @@ enum neighbour_state neighbour_look(int fd, uint32_t ifindex, const uint8_t addr
 void neighbour_ask(uint32_t ifindex, const uint8_t address[16])
 {
 	struct sockaddr_in v4 = {.sin_family = AF_INET, .sin_port = htons(DISCARD_PORT)};
-	struct sockaddr_in6 v6 = {
-		.sin6_family = AF_INET6, .sin6_port = htons(DISCARD_PORT), .sin6_scope_id = ifindex};
+	struct sockaddr_in6 v6 = {.sin6_family = AF_INET6, .sin6_port = htons(DISCARD_PORT), .sin6_scope_id = ifindex};
 	bool ipv4 = is_ipv4(address);
 	int fd = socket(ipv4 ? AF_INET : AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	int index = (int)ifindex;

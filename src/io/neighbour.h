@@ -23,8 +23,8 @@ int neighbour_open(void);
 enum neighbour_state neighbour_look(int fd, uint32_t ifindex, const uint8_t address[16], uint8_t mac[6]);
 
 /*
- * Makes the kernel look for it (ARP, Neighbour Discovery) or confirm what it knows, by an empty datagram to UDP port 9, "discard"
- * (RFC 863), which the kernel must find the MAC for. Does not wait.
+ * Makes the kernel look for it (ARP, Neighbour Discovery) or confirm what it knows, by an empty datagram to UDP port 9,
+ * "discard" (RFC 863), which the kernel must find the MAC for. Does not wait.
  */
 void neighbour_ask(uint32_t ifindex, const uint8_t address[16]);
 

@@ -32,7 +32,7 @@ struct capture {
 	struct io_counters *counters;
 	struct pcap_config cfg;
 	pcap_t *pcap;
-	pcap_dumper_t *dumper; /* NULL: capture has stopped */
+	pcap_dumper_t *dumper;        /* NULL: capture has stopped */
 	struct pcap_streams *streams; /* NULL: datagrams */
 	char path[PATH_BYTES_MAX];
 	uint64_t flush_at_ns; /* UINT64_MAX: nothing is buffered */
@@ -106,8 +106,7 @@ static int start(struct capture *c, FILE *file)
 	return pcap_dump_flush(c->dumper) < 0 ? -errno : 0;
 }
 
-int pcap_io_open(struct io **io, struct io *lower, const struct pcap_config *cfg, char *why,
-		 size_t why_bytes)
+int pcap_io_open(struct io **io, struct io *lower, const struct pcap_config *cfg, char *why, size_t why_bytes)
 {
 	struct capture *c = space_get(sizeof(*c));
 	FILE *file;
@@ -131,21 +130,18 @@ int pcap_io_open(struct io **io, struct io *lower, const struct pcap_config *cfg
 	err = expand_path(c->path, sizeof(c->path), cfg->file);
 	if (err < 0) {
 		snprintf(why, why_bytes, "capture file %.80s: %s", cfg->file,
-			 err == -EINVAL ? "only %p (process id) and %% are allowed after a %"
-					: "the name is too long");
+			 err == -EINVAL ? "only %p (process id) and %% are allowed after a %" : "the name is too long");
 		goto free;
 	}
 	file = fopen(c->path, "we");
 	if (!file) {
 		err = -errno;
-		snprintf(why, why_bytes, "cannot create capture file %.120s: %s", c->path,
-			 strerror(-err));
+		snprintf(why, why_bytes, "cannot create capture file %.120s: %s", c->path, strerror(-err));
 		goto free;
 	}
 	err = start(c, file);
 	if (err < 0) {
-		snprintf(why, why_bytes, "cannot write capture file %.120s: %s", c->path,
-			 strerror(-err));
+		snprintf(why, why_bytes, "cannot write capture file %.120s: %s", c->path, strerror(-err));
 		goto free;
 	}
 	*io = &c->io;
@@ -163,8 +159,7 @@ static void fail(struct capture *c, int error)
 	char sentence[256];
 
 	c->counters->pcap_errors++;
-	snprintf(sentence, sizeof(sentence),
-		 "capture stops, cannot write %.120s: %s; traffic goes on", c->path,
+	snprintf(sentence, sizeof(sentence), "capture stops, cannot write %.120s: %s; traffic goes on", c->path,
 		 strerror(error ? error : EIO));
 	stop(c);
 	if (c->cfg.report)
@@ -179,15 +174,15 @@ static void flush(struct capture *c)
 		fail(c, errno);
 }
 
-static void write_packet(struct capture *c, const struct pkt *p, uint16_t ip_id,
-			 const struct timespec *ts)
+static void write_packet(struct capture *c, const struct pkt *p, uint16_t ip_id, const struct timespec *ts)
 {
 	struct pcap_pkthdr h = {0};
 
 	if (p->len > IPUDP_PAYLOAD_MAX)
 		return;
 
-	size_t headers = c->cfg.head ? c->cfg.head(c->cfg.ctx, c->frame, p) : ipudp_encode(c->frame, p->flow, ip_id, p->len);
+	size_t headers =
+		c->cfg.head ? c->cfg.head(c->cfg.ctx, c->frame, p) : ipudp_encode(c->frame, p->flow, ip_id, p->len);
 
 	memcpy(c->frame + headers, p->data, p->len);
 	if (!c->cfg.head)
@@ -218,8 +213,7 @@ static void write_frame(void *ctx, const uint8_t *head, size_t head_len, const u
 	m->c->counters->pcap_packets++;
 }
 
-static void write_burst(struct capture *c, const struct pkt *pkts, size_t n, bool received,
-			uint64_t now_ns)
+static void write_burst(struct capture *c, const struct pkt *pkts, size_t n, bool received, uint64_t now_ns)
 {
 	struct timespec ts;
 

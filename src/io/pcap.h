@@ -29,8 +29,8 @@ struct pcap_config {
 	 */
 	bool (*ip_id)(void *ctx, const struct pkt *, uint16_t *id);
 	/*
-	 * What stands before that packet in its Ethernet frame: its length, at most PCAP_HEAD_MAX. NULL: packets are those of
-	 * UDP.
+	 * What stands before that packet in its Ethernet frame: its length, at most PCAP_HEAD_MAX. NULL: packets are
+	 * those of UDP.
 	 */
 	size_t (*head)(void *ctx, uint8_t *out, const struct pkt *);
 	bool streams; /* packets are those of TCP streams; ip_id and head are not used */
@@ -43,7 +43,6 @@ struct pcap_config {
  * Opens the file and *takes* lower on success. 0, or a negative errno with the reason in why: no
  * such folder, no permission, an unknown %-escape.
  */
-int pcap_io_open(struct io **, struct io *lower, const struct pcap_config *, char *why,
-		 size_t why_bytes);
+int pcap_io_open(struct io **, struct io *lower, const struct pcap_config *, char *why, size_t why_bytes);
 
 #endif

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Frames of streams (pcap_stream.h). A stream is known from its PKT_OPEN until it is gone, so sequence numbers have no gap.
+ * Frames of streams (pcap_stream.h). A stream is known from its PKT_OPEN until it is gone, so sequence numbers have no
+ * gap.
  *
- * A network's segments end where FPDUs do, or at least not inside a ULPDU_Length, which tshark 4.0 does not put together
- * again. Pieces that were read end anywhere. So up to three bytes wait for those behind them: FPDUs are multiples of four
- * bytes, counted from the end of MPA's start-up frame, whose length stands in its bytes 18 and 19 (RFC 5044 7.1.1).
+ * A network's segments end where FPDUs do, or at least not inside a ULPDU_Length, which tshark 4.0 does not put
+ * together again. Pieces that were read end anywhere. So up to three bytes wait for those behind them: FPDUs are
+ * multiples of four bytes, counted from the end of MPA's start-up frame, whose length stands in its bytes 18 and 19
+ * (RFC 5044 7.1.1).
  */
 #include "io/pcap_stream.h"
 
@@ -32,7 +34,7 @@ enum tcp_flags { TCP_FIN = 1, TCP_SYN = 2, TCP_RST = 4, TCP_PSH = 8, TCP_ACK = 1
 /* A direction. */
 struct way {
 	uint32_t next_seq;
-	uint32_t units_from; /* the sequence number that units are counted from; 0: pieces are left as they are */
+	uint32_t units_from;    /* the sequence number that units are counted from; 0: pieces are left as they are */
 	uint8_t rest[UNIT - 1]; /* waits, rest_len bytes */
 	uint8_t rest_len;
 	bool fin;
@@ -41,7 +43,7 @@ struct way {
 struct seen {
 	struct seen *next; /* in its bucket */
 	uint32_t number;
-	struct flow flow;  /* as this end sends */
+	struct flow flow;   /* as this end sends */
 	struct way ways[2]; /* ours, and the peer's */
 };
 
@@ -119,7 +121,8 @@ static void opened(struct pcap_streams *p, const struct framer *f, const struct 
 {
 	bool from_peer = flow->flow_label & TCP_ACCEPTED;
 
-	*f->s = (struct seen){.number = flow->flow_label, .flow = *flow, .next = p->buckets[flow->flow_label % BUCKETS]};
+	*f->s = (struct seen){
+		.number = flow->flow_label, .flow = *flow, .next = p->buckets[flow->flow_label % BUCKETS]};
 	p->buckets[flow->flow_label % BUCKETS] = f->s;
 	f->s->flow.ttl = TTL;
 	f->s->flow.flow_label = 0; /* IPv6's is another number */
@@ -176,7 +179,8 @@ static void forget(struct seen **at)
 }
 
 void pcap_streams_frames(struct pcap_streams *p, const struct pkt *pkt, bool received,
-			 void (*frame)(void *ctx, const uint8_t *head, size_t head_len, const uint8_t *data, size_t len),
+			 void (*frame)(void *ctx, const uint8_t *head, size_t head_len, const uint8_t *data,
+				       size_t len),
 			 void *ctx)
 {
 	struct seen **at = find(p, pkt->flow->flow_label);

@@ -50,11 +50,7 @@ static void report(void *ctx, const char *sentence)
 
 static void rig_open(struct rig *r, const char *file)
 {
-	struct pcap_config cfg = {.file = file,
-				  .counters = &r->counters,
-				  .ip_id = find_id,
-				  .report = report,
-				  .ctx = r};
+	struct pcap_config cfg = {.file = file, .counters = &r->counters, .ip_id = find_id, .report = report, .ctx = r};
 	char why[256] = "";
 
 	memset(r, 0, sizeof(*r));
@@ -174,7 +170,8 @@ static void what_passed_can_be_read_again(void **state)
 	pcap_close(f);
 }
 
-/* A connection of the peer's, bytes each way that need more than one frame, and its end: no sequence number is missing. */
+/* A connection of the peer's, bytes each way that need more than one frame, and its end: no sequence number is missing.
+ */
 static void a_stream_is_captured_from_its_beginning_to_its_end(void **state)
 {
 	enum { BYTES = 150000, SYN = 2, ACK = 16, PSH = 8, FIN = 1 };
@@ -194,13 +191,17 @@ static void a_stream_is_captured_from_its_beginning_to_its_end(void **state)
 		{2222, ACK | FIN, 6, 150002, 0},
 	};
 	static uint8_t data[BYTES];
-	struct flow flow = {.src = {[10] = 0xff, [11] = 0xff, 10, 0, 0, 1}, .dst = {[10] = 0xff, [11] = 0xff, 10, 0, 0, 2},
-			    .sport = 1111, .dport = 2222, .flow_label = TCP_ACCEPTED | 1};
+	struct flow flow = {.src = {[10] = 0xff, [11] = 0xff, 10, 0, 0, 1},
+			    .dst = {[10] = 0xff, [11] = 0xff, 10, 0, 0, 2},
+			    .sport = 1111,
+			    .dport = 2222,
+			    .flow_label = TCP_ACCEPTED | 1};
 	const struct {
 		struct pkt pkt;
 		bool received;
 	} pkts[] = {
-		{{.flow = &flow, .kind = PKT_BYTES, .data = data, .len = 7}, true}, /* before there is one: not its own */
+		{{.flow = &flow, .kind = PKT_BYTES, .data = data, .len = 7},
+		 true}, /* before there is one: not its own */
 		{{.flow = &flow, .kind = PKT_OPEN, .len = 1000}, true},
 		{{.flow = &flow, .kind = PKT_ROOM, .len = 1000}, true},
 		{{.flow = &flow, .kind = PKT_BYTES, .data = data, .len = BYTES}, false},
@@ -234,13 +235,17 @@ static void a_stream_is_captured_from_its_beginning_to_its_end(void **state)
 	pcap_streams_free(streams);
 }
 
-/* Pieces end where four bytes do, counted from the end of MPA's start-up frame; the rest comes with the next, or before FIN. */
+/* Pieces end where four bytes do, counted from the end of MPA's start-up frame; the rest comes with the next, or before
+ * FIN. */
 static void pieces_of_a_stream_do_not_end_in_a_length_field(void **state)
 {
 	static const uint32_t pieces[] = {25, 7, 1, 2, 10}, want[] = {0, 0, 0, 25, 4, 4, 12, 0};
 	uint8_t data[32] = {[19] = 5};
-	struct flow flow = {.src = {[10] = 0xff, [11] = 0xff, 10, 0, 0, 1}, .dst = {[10] = 0xff, [11] = 0xff, 10, 0, 0, 2},
-			    .sport = 1111, .dport = 2222, .flow_label = 5};
+	struct flow flow = {.src = {[10] = 0xff, [11] = 0xff, 10, 0, 0, 1},
+			    .dst = {[10] = 0xff, [11] = 0xff, 10, 0, 0, 2},
+			    .sport = 1111,
+			    .dport = 2222,
+			    .flow_label = 5};
 	struct pcap_streams *streams = pcap_streams_new();
 	struct frames got = {0};
 	uint32_t seq = 1;
@@ -248,8 +253,9 @@ static void pieces_of_a_stream_do_not_end_in_a_length_field(void **state)
 	assert_non_null(streams);
 	pcap_streams_frames(streams, &(struct pkt){.flow = &flow, .kind = PKT_OPEN}, true, frames_add, &got);
 	for (size_t i = 0; i < sizeof(pieces) / sizeof(*pieces); i++)
-		pcap_streams_frames(streams, &(struct pkt){.flow = &flow, .kind = PKT_BYTES, .data = data, .len = pieces[i]}, true,
-				    frames_add, &got);
+		pcap_streams_frames(streams,
+				    &(struct pkt){.flow = &flow, .kind = PKT_BYTES, .data = data, .len = pieces[i]},
+				    true, frames_add, &got);
 	pcap_streams_frames(streams, &(struct pkt){.flow = &flow, .kind = PKT_RESET}, false, frames_add, &got);
 	assert_int_equal(got.count, sizeof(want) / sizeof(*want));
 	for (size_t i = 3; i < got.count - 1; i++) {

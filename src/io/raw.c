@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Owns the packet socket, the frames received with the last call, and the packets whose destination the kernel is looking for. */
+/* Owns the packet socket, the frames received with the last call, and the packets whose destination the kernel is
+ * looking for. */
 #include "io/raw.h"
 
 #include <arpa/inet.h>
@@ -69,7 +70,7 @@ struct raw {
 	struct raw_routes routes;
 	struct raw_join joins[RAW_JOINS_MAX];
 	uint32_t waiting_count;
-	uint64_t retry_ns; /* when to look again for the destinations of those that wait */
+	uint64_t retry_ns;                        /* when to look again for the destinations of those that wait */
 	struct waiting *waiting[RAW_WAITING_MAX]; /* the first waiting_count wait, oldest first; the others are free */
 	struct raw_tx tx;
 	struct raw_rx rx;
@@ -83,7 +84,14 @@ static const struct io_ops raw_ops;
 /* Frames for QPNs of the slot, for QPN 1 and for the multicast QPN. */
 static int filter_attach(int fd, unsigned slot)
 {
-	enum { NEXTHDR_AT = 20, QPN_AT = ROCEV1_HEAD_LEN + 4, GSI = 1, MULTICAST = 0xffffff, DROP = 0, WHOLE = 0x40000 };
+	enum {
+		NEXTHDR_AT = 20,
+		QPN_AT = ROCEV1_HEAD_LEN + 4,
+		GSI = 1,
+		MULTICAST = 0xffffff,
+		DROP = 0,
+		WHOLE = 0x40000
+	};
 	struct sock_filter code[] = {
 		BPF_STMT(BPF_LD | BPF_B | BPF_ABS, NEXTHDR_AT),
 		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, GRH_NEXTHDR_IBA, 0, 6),
@@ -137,9 +145,8 @@ static void messages_prepare(struct raw *r)
 		struct msghdr *h = &r->tx.messages[i].msg_hdr;
 
 		r->tx.iov[i][0].iov_base = r->tx.heads[i];
-		r->tx.to[i] = (struct sockaddr_ll){.sll_family = AF_PACKET,
-						   .sll_protocol = htons(ROCEV1_ETHERTYPE),
-						   .sll_halen = ROCEV1_MAC_LEN};
+		r->tx.to[i] = (struct sockaddr_ll){
+			.sll_family = AF_PACKET, .sll_protocol = htons(ROCEV1_ETHERTYPE), .sll_halen = ROCEV1_MAC_LEN};
 		h->msg_iov = r->tx.iov[i];
 		h->msg_iovlen = 2;
 		h->msg_name = &r->tx.to[i];
@@ -152,9 +159,10 @@ static void messages_prepare(struct raw *r)
 static int explain(int err, char *why, size_t why_bytes)
 {
 	if (err == -EPERM || err == -EACCES)
-		snprintf(why, why_bytes,
-			 "RoCEv1 needs a packet socket, which this process may not open: it takes CAP_NET_RAW, or a user and network "
-			 "namespace of your own (unshare -Urn)");
+		snprintf(
+			why, why_bytes,
+			"RoCEv1 needs a packet socket, which this process may not open: it takes CAP_NET_RAW, or a user and network "
+			"namespace of your own (unshare -Urn)");
 	else
 		snprintf(why, why_bytes, "cannot open a packet socket for RoCEv1: %s", strerror(-err));
 	return err;
@@ -315,7 +323,8 @@ static size_t frames_make(struct raw *r, const struct pkt *pkts, size_t n, size_
 
 static void count_frame(struct raw *r, size_t i)
 {
-	struct io_interface *row = r->interfaces ? io_interface_find(r->interfaces, (uint32_t)r->tx.to[i].sll_ifindex) : NULL;
+	struct io_interface *row =
+		r->interfaces ? io_interface_find(r->interfaces, (uint32_t)r->tx.to[i].sll_ifindex) : NULL;
 
 	r->counters->tx_bytes += r->tx.iov[i][1].iov_len;
 	if (!row)
@@ -474,9 +483,9 @@ static bool frame_take(struct raw *r, size_t i, struct pkt *p)
 
 	overflow_read(r, h);
 	*p = (struct pkt){.flow = &r->rx.flows[i], .train = 1};
-	at = h->msg_flags & MSG_TRUNC ? 0
-				      : rocev1_decode(&link, &r->rx.flows[i], &p->len, r->rx.frames[i],
-						      r->rx.messages[i].msg_len);
+	at = h->msg_flags & MSG_TRUNC
+		     ? 0
+		     : rocev1_decode(&link, &r->rx.flows[i], &p->len, r->rx.frames[i], r->rx.messages[i].msg_len);
 	if (!at || !frame_is_for_us(r, &r->rx.flows[i], &r->rx.from[i])) {
 		r->counters->rx_drops++;
 		return false;

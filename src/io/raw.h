@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The back end of RoCEv1: Ethernet frames with Ethertype 0x8915 through one packet socket, for all interfaces that have a GID.
- * It needs CAP_NET_RAW in the user namespace that owns the network namespace.
+ * The back end of RoCEv1: Ethernet frames with Ethertype 0x8915 through one packet socket, for all interfaces that have
+ * a GID. It needs CAP_NET_RAW in the user namespace that owns the network namespace.
  *
- * A frame leaves by the interface of its source GID. Packets to an address of this host, and copies of those to a multicast group,
- * go over the loopback interface, as they do with IP. The MAC of a link-local GID is in it; that of an IP address is in the
- * kernel's neighbour table. Packets to an address that the kernel is looking for wait, a second at most and few; then they
- * are dropped.
+ * A frame leaves by the interface of its source GID. Packets to an address of this host, and copies of those to a
+ * multicast group, go over the loopback interface, as they do with IP. The MAC of a link-local GID is in it; that of an
+ * IP address is in the kernel's neighbour table. Packets to an address that the kernel is looking for wait, a second at
+ * most and few; then they are dropped.
  *
- * A packet arrives if its GIDs fit the interface: the destination has an address there, and the source is none of this host, or
- * came over the loopback interface. Every process of the host that has such a socket gets every frame, and takes what is for
- * its slot.
+ * A packet arrives if its GIDs fit the interface: the destination has an address there, and the source is none of this
+ * host, or came over the loopback interface. Every process of the host that has such a socket gets every frame, and
+ * takes what is for its slot.
  *
  * There are no trains: a packet is a frame.
  */
@@ -33,7 +33,7 @@ struct raw_config {
 	/* Whether a packet to QPN 1 is this process's; any thread that holds the io. NULL: all are. */
 	bool (*is_ours)(void *ctx, const struct pkt *);
 	void *ctx;
-	struct io_counters *counters; /* *borrowed* */
+	struct io_counters *counters;     /* *borrowed* */
 	struct io_interfaces *interfaces; /* likewise; NULL: nobody reads it */
 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Routes of RoCEv1, which is never routed: the interface is that of the source GID, and the destination is on its link. Invariant:
- * a kept route is in the one place that its addresses have.
+ * Routes of RoCEv1, which is never routed: the interface is that of the source GID, and the destination is on its link.
+ * Invariant: a kept route is in the one place that its addresses have.
  */
 #include "io/raw_routes.h"
 

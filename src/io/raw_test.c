@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The back end of RoCEv1 in a network namespace of the test's own, which needs no privilege where user namespaces are allowed: over
- * the loopback interface, and over a veth pair at whose other end the test reads and writes frames by hand.
+ * The back end of RoCEv1 in a network namespace of the test's own, which needs no privilege where user namespaces are
+ * allowed: over the loopback interface, and over a veth pair at whose other end the test reads and writes frames by
+ * hand.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -65,11 +66,16 @@ static void network_make(void)
 
 static int open_io(char *why, size_t why_bytes)
 {
-	struct io_gid gids[3] = {{.ifindex = if_nametoindex("vra")}, {.ifindex = if_nametoindex("vra")},
-				  {.ifindex = if_nametoindex("lo")}};
-	struct raw_config cfg = {
-		.gids = gids, .gid_count = 3, .slot = SLOT, .is_ours = nobodys, .ctx = &is_ours, .counters = &counters,
-		.interfaces = &interfaces};
+	struct io_gid gids[3] = {{.ifindex = if_nametoindex("vra")},
+				 {.ifindex = if_nametoindex("vra")},
+				 {.ifindex = if_nametoindex("lo")}};
+	struct raw_config cfg = {.gids = gids,
+				 .gid_count = 3,
+				 .slot = SLOT,
+				 .is_ours = nobodys,
+				 .ctx = &is_ours,
+				 .counters = &counters,
+				 .interfaces = &interfaces};
 
 	memcpy(gids[0].gid, gid_a, 16);
 	memcpy(gids[1].gid, ip_a, 16);
@@ -200,10 +206,10 @@ static void packets_to_this_host_go_over_the_loopback_interface(void **state)
 static void the_golden_frame_is_on_the_wire(void **state)
 {
 	static const uint8_t golden[] = {
-		MAC_B, MAC_A, 0x89, 0x15, 0x66, 0x80, 0, 0, 0, 0x30, 0x1b, 0x40, GID_A, GID_B,
-		0x0a, 0x00, 0xff, 0xff, 0, 0, 0, 0x11, 0x80, 0, 0, 1, 0, 0, 0x56, 0, 0x12, 0x34, 0x50, 0,
-		1, 2, 3, 4, 0, 0, 0, 0x10, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15,
-		0x03, 0x7f, 0x34, 0x38};
+		MAC_B, MAC_A, 0x89, 0x15, 0x66, 0x80, 0,    0,  0,  0x30, 0x1b, 0x40, GID_A, GID_B, 0x0a, 0x00,
+		0xff,  0xff,  0,    0,    0,    0x11, 0x80, 0,  0,  1,    0,    0,    0x56,  0,     0x12, 0x34,
+		0x50,  0,     1,    2,    3,    4,    0,    0,  0,  0x10, 0,    1,    2,     3,     4,    5,
+		6,     7,     8,    9,    10,   11,   12,   13, 14, 15,   0x03, 0x7f, 0x34,  0x38};
 	struct flow f = flow_of(gid_a, gid_b);
 	uint8_t bytes[48], frame[FRAME_BYTES];
 	struct pkt p = {.data = bytes, .flow = &f, .len = sizeof(bytes), .train = 1};

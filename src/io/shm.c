@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Moves packets through rings. Looking into a ring costs a cache line and a look at the sockets a system call, so while
- * packets come through memory the sockets are looked at now and then only. Before the caller sleeps (flush) every ring is
- * told so; from then on the first packet put rings the bell, and packets that came in between make deadline_ns() say that
- * there is no time to sleep.
+ * packets come through memory the sockets are looked at now and then only. Before the caller sleeps (flush) every ring
+ * is told so; from then on the first packet put rings the bell, and packets that came in between make deadline_ns() say
+ * that there is no time to sleep.
  */
 #include <assert.h>
 #include <errno.h>
@@ -22,17 +22,18 @@ enum {
 					copies the one before */
 	QPN_AT = 5,                  /* in a BTH */
 	BTH_BYTES = 12,
-	SERVICE_UD = 3, /* the opcode's highest 3 bits */
-	LOWER_NS = 50000,       /* the sockets are looked at this often while packets come through memory, */
+	SERVICE_UD = 3,          /* the opcode's highest 3 bits */
+	LOWER_NS = 50000,        /* the sockets are looked at this often while packets come through memory, */
 	LOWER_IDLE_NS = 20000,   /* this often when none have come for a moment, */
 	LOWER_QUIET_NS = 320000, /* this often if in QUIET_NS nothing was sent there, and nothing came, */
 	QUIET_NS = 10000000,
-	BUSY_NS = 1000000,      /* and always after so long without packets through memory */
-	DRAIN_LOOKS = 40,      /* vain looks after which the sockets hold nothing that is older than a ring */
+	BUSY_NS = 1000000, /* and always after so long without packets through memory */
+	DRAIN_LOOKS = 40,  /* vain looks after which the sockets hold nothing that is older than a ring */
 	DRAIN_LOOKS_MAX = 1000,
-	BELLS_MAX = 16,        /* taken at a time */
-	AHEAD_BYTES = 2048, /* descriptions of 2 MiB, which take longer to read than a thread takes to wake and to send more */
-	VAIN_BELLS_MAX = 1000  /* in a row, from a peer that puts nothing */
+	BELLS_MAX = 16,     /* taken at a time */
+	AHEAD_BYTES = 2048, /* descriptions of 2 MiB, which take longer to read than a thread takes to wake and to send
+			       more */
+	VAIN_BELLS_MAX = 1000 /* in a row, from a peer that puts nothing */
 };
 
 static const struct io_ops shm_ops;
@@ -90,7 +91,8 @@ static bool is_within_host(const struct shm *s, const struct flow *f)
 	return is_own_address(s, f->src) && is_own_address(s, f->dst);
 }
 
-/* The next train to each ring brings its flow along, so that its taker judges it anew. Rings from others are judged here. */
+/* The next train to each ring brings its flow along, so that its taker judges it anew. Rings from others are judged
+ * here. */
 void shm_set_addresses(struct io *io, const uint8_t (*addresses)[16], size_t count)
 {
 	struct shm *s = of(io);
@@ -161,8 +163,9 @@ static void wake(struct ring_out *r)
 }
 
 /*
- * Whether a process that sleeps has sent so much that is still to be taken that it need not be woken yet: it fills the ring again
- * while the rest is taken. Each time costs a system call, and a peer that reads long messages would make one for each.
+ * Whether a process that sleeps has sent so much that is still to be taken that it need not be woken yet: it fills the
+ * ring again while the rest is taken. Each time costs a system call, and a peer that reads long messages would make one
+ * for each.
  */
 static bool is_ahead(const struct shm *s, unsigned slot)
 {
@@ -262,8 +265,7 @@ static size_t put_some(struct shm *s, struct ring_out *r, const struct pkt *p, s
 		if (t.far)
 			shm_lend(s, r, p, n);
 		return n;
-	case SHM_NO_ROOM:
-		return 0;
+	case SHM_NO_ROOM: return 0;
 	default:
 		c->shm_broken++;
 		shm_lose(&s->io, (unsigned)(r - s->out), now_ns);
@@ -272,7 +274,8 @@ static size_t put_some(struct shm *s, struct ring_out *r, const struct pkt *p, s
 }
 
 /* Keeps packets of a train until the ring has room. */
-static __attribute__((cold)) void keep(struct shm *s, struct ring_out *r, const struct pkt *p, size_t packets, uint64_t now_ns)
+static __attribute__((cold)) void keep(struct shm *s, struct ring_out *r, const struct pkt *p, size_t packets,
+				       uint64_t now_ns)
 {
 	unsigned slot = (unsigned)(r - s->out);
 	uint64_t bit = UINT64_C(1) << slot % 64;
@@ -380,7 +383,8 @@ static bool are_whole(const struct pkt *p, size_t packets)
 }
 
 /* Sends the packets from `from` on below, as far as no ring takes them; *to is set behind them. */
-static __attribute__((noinline)) size_t send_below(struct shm *s, const struct pkt *pkts, size_t from, size_t n, uint64_t now_ns, size_t *to)
+static __attribute__((noinline)) size_t send_below(struct shm *s, const struct pkt *pkts, size_t from, size_t n,
+						   uint64_t now_ns, size_t *to)
 {
 	size_t end = from;
 
@@ -520,14 +524,13 @@ static bool has_room(const struct shm *s)
 	uint32_t most = s->placing && s->placed ? SHM_PLACED_BYTES : SHM_BUFFER_BYTES;
 
 	return s->flow_count < SHM_FLOWS_MAX && s->used + PKT_TRAIN_BYTES_MAX <= most &&
-	       s->far_count < SHM_FAR_TRAINS_MAX &&
-	       s->far.here_count + PKT_TRAIN_MAX <= SHM_FAR_PIECES_MAX;
+	       s->far_count < SHM_FAR_TRAINS_MAX && s->far.here_count + PKT_TRAIN_MAX <= SHM_FAR_PIECES_MAX;
 }
 
 /*
- * Whether what comes next waits for the next call. Payload that may have a place is asked for once the nic has what comes before:
- * the end of a row, or packets that do not pass. Otherwise it would be copied. `taken`: something came from this ring already, so
- * that no other ring can keep it waiting for ever.
+ * Whether what comes next waits for the next call. Payload that may have a place is asked for once the nic has what
+ * comes before: the end of a row, or packets that do not pass. Otherwise it would be copied. `taken`: something came
+ * from this ring already, so that no other ring can keep it waiting for ever.
  */
 static bool stops(const struct shm *s, const struct ring_in *r, bool taken)
 {
@@ -544,7 +547,8 @@ static size_t drain(struct shm *s, unsigned slot, struct pkt *pkts, size_t n, si
 
 	s->far_count = s->far.here_count = s->far.there_count = s->placed = 0;
 	s->placing = s->placer.place && !n;
-	/* More records than a ring holds are those of a ring that a hostile process has filled all around: it would never be empty. */
+	/* More records than a ring holds are those of a ring that a hostile process has filled all around: it would
+	 * never be empty. */
 	while (v == SHM_DONE && n < max && trains < SHM_RECORDS_MAX && has_room(s)) {
 		bool far = false;
 		size_t first = n;
@@ -606,8 +610,8 @@ static size_t take_from_rings(struct shm *s, struct pkt *pkts, size_t max)
 }
 
 /*
- * A ring with its first packets waits until the sockets are empty: what its peer sent there before is older. True: there is
- * such a ring.
+ * A ring with its first packets waits until the sockets are empty: what its peer sent there before is older. True:
+ * there is such a ring.
  */
 static bool wait_for_older(struct shm *s, bool came)
 {
@@ -742,7 +746,8 @@ static void shm_close(struct io *io)
 {
 	struct shm *s = of(io);
 
-	/* After a fork the instance is the parent's, too, and what is taken out of it is missing there: it is only closed. */
+	/* After a fork the instance is the parent's, too, and what is taken out of it is missing there: it is only
+	 * closed. */
 	shm_close_fd(&s->epoll_fd);
 	for (unsigned i = 0; i < SHM_SLOTS; i++) {
 		shm_free_in(s, i);

@@ -35,7 +35,8 @@ static struct flow outward = {.dst = {[10] = 0xff, 0xff, 10, 0, 0, 1}, .sport = 
 static inline struct end *end_new(unsigned slot)
 {
 	struct end *e = calloc(1, sizeof(*e));
-	struct shm_config c = {.slot = slot, .address_count = 1, .bytes_max = RINGS_MAX * SHM_MEMORY_BYTES, .counters = &e->counters};
+	struct shm_config c = {
+		.slot = slot, .address_count = 1, .bytes_max = RINGS_MAX * SHM_MEMORY_BYTES, .counters = &e->counters};
 
 	memcpy(within.src, within.dst, 16);
 	memcpy(outward.src, within.dst, 16);
@@ -59,7 +60,11 @@ static inline void fill(struct pkt *pkts, uint8_t bytes[][LEN], size_t n, unsign
 		bytes[i][5] = (uint8_t)(slot << 1);
 		bytes[i][7] = 17;
 		put_be32(bytes[i] + 12, first + (uint32_t)i);
-		pkts[i] = (struct pkt){.data = bytes[i], .flow = &within, .len = LEN, .ip_id = (uint16_t)i, .train = (uint16_t)(n - i)};
+		pkts[i] = (struct pkt){.data = bytes[i],
+				       .flow = &within,
+				       .len = LEN,
+				       .ip_id = (uint16_t)i,
+				       .train = (uint16_t)(n - i)};
 	}
 }
 
@@ -114,7 +119,8 @@ static inline void connect_ends(struct end *from, unsigned from_slot, struct end
 	assert_int_equal(shm_take_ring(to->io, from_slot, getpid(), given), 0);
 }
 
-/* Another process, whose memory is this one's but for what change(ctx) does there; as if it had the id of an end that is gone. */
+/* Another process, whose memory is this one's but for what change(ctx) does there; as if it had the id of an end that
+ * is gone. */
 static inline pid_t stranger_new(void (*change)(void *ctx), void *ctx)
 {
 	int ready[2];

@@ -12,7 +12,8 @@ struct entry {
 	uint16_t at, bytes, tail, zero;
 };
 
-static_assert(sizeof(struct entry) + 128 + CAPS_LARGE_BYTES - PKT_FAR_BYTES_MIN <= SHM_FAR_BYTES_MAX, "any packet can be described");
+static_assert(sizeof(struct entry) + 128 + CAPS_LARGE_BYTES - PKT_FAR_BYTES_MIN <= SHM_FAR_BYTES_MAX,
+	      "any packet can be described");
 
 static uint32_t rounded(uint32_t bytes)
 {
@@ -27,9 +28,8 @@ size_t shm_far_describe(uint8_t *to, const struct pkt *pkts, size_t n, uint32_t 
 	for (; i < n; i++) {
 		const struct pkt *p = &pkts[i];
 		struct pkt_far far;
-		struct entry e = {.at = p->far_at,
-				  .bytes = p->far_bytes,
-				  .tail = (uint16_t)(p->len - p->far_at - p->far_bytes)};
+		struct entry e = {
+			.at = p->far_at, .bytes = p->far_bytes, .tail = (uint16_t)(p->len - p->far_at - p->far_bytes)};
 
 		memcpy(&far, p->data + p->far_at, sizeof(far));
 		if (!i)
@@ -61,8 +61,8 @@ static void add_piece(struct shm_far *f, size_t first, uint8_t *here, const stru
 		f->there[f->there_count++] = (struct iovec){(void *)(uintptr_t)e->from, e->bytes};
 }
 
-static uint32_t lay_out(const uint8_t *from, uint32_t bytes, uint32_t segment, uint8_t *to,
-			uint32_t room, struct shm_far *f)
+static uint32_t lay_out(const uint8_t *from, uint32_t bytes, uint32_t segment, uint8_t *to, uint32_t room,
+			struct shm_far *f)
 {
 	size_t here = f->here_count, there = f->there_count;
 	bool ended = false;
@@ -78,8 +78,7 @@ static uint32_t lay_out(const uint8_t *from, uint32_t bytes, uint32_t segment, u
 		from += sizeof(e);
 		bytes -= (uint32_t)sizeof(e);
 		len = (uint32_t)e.at + e.bytes + e.tail;
-		if (!e.bytes || len > segment || len > room - used ||
-		    rounded((uint32_t)e.at + e.tail) > bytes)
+		if (!e.bytes || len > segment || len > room - used || rounded((uint32_t)e.at + e.tail) > bytes)
 			return 0;
 		ended = len < segment;
 		memcpy(to + used, from, e.at);
@@ -92,8 +91,8 @@ static uint32_t lay_out(const uint8_t *from, uint32_t bytes, uint32_t segment, u
 	return used;
 }
 
-uint32_t shm_far_lay_out(const uint8_t *from, uint32_t bytes, uint32_t segment, uint8_t *to,
-			 uint32_t room, struct shm_far *f)
+uint32_t shm_far_lay_out(const uint8_t *from, uint32_t bytes, uint32_t segment, uint8_t *to, uint32_t room,
+			 struct shm_far *f)
 {
 	size_t here = f->here_count, there = f->there_count;
 	uint32_t len;

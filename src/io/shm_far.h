@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Packets whose payload stays in their sender's memory until their receiver reads it there: how they are described in a ring. Pure.
+ * Packets whose payload stays in their sender's memory until their receiver reads it there: how they are described in a
+ *ring. Pure.
  *
- *	description  for each packet: where the bytes that are left out are (8 bytes), their place in the packet (2), their number (2),
- *	             how many follow them in the packet (2), 0 (2); then the packet's bytes before and behind them, and zeros up to
- *	             a multiple of 8
+ *	description  for each packet: where the bytes that are left out are (8 bytes), their place in the packet (2),
+ *their number (2), how many follow them in the packet (2), 0 (2); then the packet's bytes before and behind them, and
+ *zeros up to a multiple of 8
  */
 #ifndef IO_SHM_FAR_H
 #define IO_SHM_FAR_H
@@ -22,8 +23,8 @@ enum {
 };
 
 /*
- * Describes packets that leave bytes out, from the first on as many as there is room for in SHM_FAR_BYTES_MAX, at least one; their
- * number. *bytes is set to the description's length, *revocations to what they all have.
+ * Describes packets that leave bytes out, from the first on as many as there is room for in SHM_FAR_BYTES_MAX, at least
+ * one; their number. *bytes is set to the description's length, *revocations to what they all have.
  */
 size_t shm_far_describe(uint8_t *to, const struct pkt *pkts, size_t n, uint32_t *bytes, uint64_t *revocations);
 
@@ -39,7 +40,7 @@ struct shm_far {
  * 0, with no piece added: it is no description of packets of `segment` bytes, the last of which may
  * be shorter, or they need more than `room`.
  */
-uint32_t shm_far_lay_out(const uint8_t *from, uint32_t bytes, uint32_t segment, uint8_t *to,
-			 uint32_t room, struct shm_far *);
+uint32_t shm_far_lay_out(const uint8_t *from, uint32_t bytes, uint32_t segment, uint8_t *to, uint32_t room,
+			 struct shm_far *);
 
 #endif

@@ -92,7 +92,12 @@ static void a_large_packet_may_leave_out_little(void **state)
 	static uint8_t memory[PKT_FAR_BYTES_MIN], bytes[BYTES];
 	struct end *a = end_new(A), *b = end_new(B);
 	const struct pkt_far far = {.from = memory, .revocations = revocations};
-	struct pkt pkts[BURST], pkt = {.data = bytes, .flow = &within, .len = BYTES, .train = 1, .far_at = 5000, .far_bytes = sizeof(memory)};
+	struct pkt pkts[BURST], pkt = {.data = bytes,
+				       .flow = &within,
+				       .len = BYTES,
+				       .train = 1,
+				       .far_at = 5000,
+				       .far_bytes = sizeof(memory)};
 
 	connect_ends(a, A, b, B);
 	memset(memory, 7, sizeof(memory));
@@ -130,7 +135,8 @@ static void only_the_last_packet_may_be_short(void **state)
 					       .far_at = FAR_AT,
 					       .far_bytes = PKT_FAR_BYTES_MIN - 8};
 		assert_int_equal(shm_far_describe(description, pkts, 2, &len, &count), 2);
-		assert_int_equal(shm_far_lay_out(description, len, FAR_LEN, to, sizeof(to), &far), last ? FAR_LEN + SHORT : 0);
+		assert_int_equal(shm_far_lay_out(description, len, FAR_LEN, to, sizeof(to), &far),
+				 last ? FAR_LEN + SHORT : 0);
 		assert_int_equal(far.here_count, last ? 2 : 0);
 	}
 }
@@ -186,7 +192,8 @@ static void what_is_not_there_is_lost(void **state)
 	end_free(b);
 }
 
-/* The program has got its memory back before its peer looked: the packets have not arrived, and what comes after them has. */
+/* The program has got its memory back before its peer looked: the packets have not arrived, and what comes after them
+ * has. */
 static void what_is_revoked_is_lost(void **state)
 {
 	static uint8_t memory[10 * PKT_FAR_BYTES_MIN];
@@ -255,8 +262,8 @@ static void what_has_a_place_is_read_to_it(void **state)
 			memcpy(&far, pkts[i].data + FAR_AT, sizeof(far));
 			assert_ptr_equal(far.from, to + i * PKT_FAR_BYTES_MIN);
 		}
-		assert_memory_equal(i < KNOWN ? to + i * PKT_FAR_BYTES_MIN : pkts[i].data + FAR_AT, memory + i * PKT_FAR_BYTES_MIN,
-				    PKT_FAR_BYTES_MIN);
+		assert_memory_equal(i < KNOWN ? to + i * PKT_FAR_BYTES_MIN : pkts[i].data + FAR_AT,
+				    memory + i * PKT_FAR_BYTES_MIN, PKT_FAR_BYTES_MIN);
 	}
 	assert_int_equal(to[KNOWN * PKT_FAR_BYTES_MIN], 0);
 	/* The nic has not seen what comes first: what is behind it comes with the next call, and has a place. */
@@ -278,8 +285,8 @@ static bool passes(void *ctx, const struct pkt *pkt)
 }
 
 /*
- * Acknowledgements between the packets of a row, and before them, do not end it: the row is read at once, and each packet's payload
- * gets to its own place.
+ * Acknowledgements between the packets of a row, and before them, do not end it: the row is read at once, and each
+ * packet's payload gets to its own place.
  */
 static void what_passes_does_not_end_a_row(void **state)
 {
@@ -558,7 +565,8 @@ static void a_ring_that_is_lost_is_revoked(void **state)
 static void a_place_that_is_not_there_loses_nothing(void **state)
 {
 	static uint8_t memory[10 * PKT_FAR_BYTES_MIN];
-	struct places places = {.to = mmap(NULL, 3 * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), .known = 10};
+	struct places places = {.to = mmap(NULL, 3 * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0),
+				.known = 10};
 	struct end *a = end_new(A), *b = end_new(B);
 
 	memset(memory, 5, sizeof(memory));
@@ -597,7 +605,8 @@ static void change_memory_and_mark(void *ctx)
 	mmap(l->mark, sizeof(struct shm_mark), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
 }
 
-/* Sends packets that leave their payload out, and gives the id of their sender to another process before they are taken. */
+/* Sends packets that leave their payload out, and gives the id of their sender to another process before they are
+ * taken. */
 static void take_after(void (*change)(void *ctx), struct places *places)
 {
 	static uint8_t memory[10 * PKT_FAR_BYTES_MIN];
@@ -622,7 +631,8 @@ static void take_after(void (*change)(void *ctx), struct places *places)
 	end_free(b);
 }
 
-/* An id is a new process's, or a new image's: nothing of its memory arrives, not even at the place where the payload belonged. */
+/* An id is a new process's, or a new image's: nothing of its memory arrives, not even at the place where the payload
+ * belonged. */
 static void another_process_is_not_read(void **state)
 {
 	static uint8_t to[10 * PKT_FAR_BYTES_MIN], none[sizeof(to)];

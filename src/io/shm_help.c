@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * How a process helps another one to read its memory: two processors copy more than one, and each has its own caches. A job
- * (shm_job.h) lies in the ring. A process that polls and finds no packets looks for one. If it does not poll, or sleeps, the reader
- * copies everything alone.
+ * How a process helps another one to read its memory: two processors copy more than one, and each has its own caches. A
+ * job (shm_job.h) lies in the ring. A process that polls and finds no packets looks for one. If it does not poll, or
+ * sleeps, the reader copies everything alone.
  *
- * Who helps gives only what packets in that ring have left out since the last revocation, so nobody can ask for other memory, and writes
- * it to the process that the ring's other end is proved to be in, if that is still there (shm_mark.h).
+ * Who helps gives only what packets in that ring have left out since the last revocation, so nobody can ask for other
+ * memory, and writes it to the process that the ring's other end is proved to be in, if that is still there
+ * (shm_mark.h).
  */
 #include <string.h>
 #include <sys/uio.h>
@@ -14,8 +15,8 @@
 
 enum {
 	CHUNK_BYTES = 64 << 10,
-	HELP_CHUNKS = 2,           /* claimed at a time: whoever has claimed some is waited for */
-	JOB_BYTES_MIN = 256 << 10  /* less is read before a helper comes */
+	HELP_CHUNKS = 2,          /* claimed at a time: whoever has claimed some is waited for */
+	JOB_BYTES_MIN = 256 << 10 /* less is read before a helper comes */
 };
 
 /* ---- the end that is read ---- */
@@ -92,7 +93,8 @@ static bool give(const struct shm *s, unsigned slot, struct shm_run run)
 		pieces[2 * i + 1] = from[i];
 		bytes += sizeof(nothing) + from[i].iov_len;
 	}
-	return process_vm_writev(s->in[slot].process.pid, pieces, 2 * run.count, &job->targets[run.first].mark, 2 * run.count, 0) == (ssize_t)bytes;
+	return process_vm_writev(s->in[slot].process.pid, pieces, 2 * run.count, &job->targets[run.first].mark,
+				 2 * run.count, 0) == (ssize_t)bytes;
 }
 
 static bool help(struct shm *s, unsigned slot)
@@ -131,7 +133,8 @@ bool shm_help(struct shm *s)
 /* ---- the end that reads ---- */
 
 /* Cuts pieces into chunks, each of one piece here and there. Their number; 0: they would be too many. */
-static size_t cut(struct iovec *here, struct iovec *there, const struct iovec *to, const struct iovec *from, size_t bytes)
+static size_t cut(struct iovec *here, struct iovec *there, const struct iovec *to, const struct iovec *from,
+		  size_t bytes)
 {
 	size_t n = 0, to_done = 0, from_done = 0, len;
 
@@ -187,8 +190,8 @@ static bool some_claimed(const void *ctx)
 }
 
 /*
- * Waits until the helper has settled what it has claimed. A process that does not for so long may have been stopped before it began:
- * then it is kept from beginning. It is not relied on any more.
+ * Waits until the helper has settled what it has claimed. A process that does not for so long may have been stopped
+ * before it began: then it is kept from beginning. It is not relied on any more.
  */
 static void wait_for_helper(struct shm *s, struct ring_in *r, size_t chunks)
 {
@@ -203,7 +206,8 @@ static void wait_for_helper(struct shm *s, struct ring_in *r, size_t chunks)
 	r->unhelped = true;
 }
 
-enum shm_help_result shm_read_with_help(struct shm *s, struct ring_in *r, const struct iovec *to, const struct iovec *from, size_t bytes)
+enum shm_help_result shm_read_with_help(struct shm *s, struct ring_in *r, const struct iovec *to,
+					const struct iovec *from, size_t bytes)
 {
 	struct iovec here[SHM_CHUNKS_MAX], there[SHM_CHUNKS_MAX];
 	struct shm_job *job = &r->memory->job;
@@ -217,7 +221,8 @@ enum shm_help_result shm_read_with_help(struct shm *s, struct ring_in *r, const 
 	if (!n)
 		return SHM_UNHELPED;
 	shm_job_open(job, (struct iovec){&s->mark->written, sizeof(s->mark->written)}, here, there, n);
-	/* Half of the rest each time: few calls if nobody helps. No more than all of it, if somebody opens chunks again. */
+	/* Half of the rest each time: few calls if nobody helps. No more than all of it, if somebody opens chunks
+	 * again. */
 	for (size_t claimed = 0; claimed < n; claimed += run.count) {
 		run = shm_job_claim(job, n, (shm_job_left(job, n) + 1) / 2);
 		if (!run.count)

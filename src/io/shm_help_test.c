@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Two processes read the memory of one of them together. The ends are of one process, and each may have a thread of its own. */
+/* Two processes read the memory of one of them together. The ends are of one process, and each may have a thread of its
+ * own. */
 #include "io/shm_ends.h"
 
 #include <pthread.h>
@@ -276,7 +277,9 @@ static void another_process_with_that_id_is_not_written_to(void **state)
 	open_job(&p, here, lent, BYTES);
 	assert_int_equal(io_recv(p.a->io, pkts, BURST, 1), 0);
 	assert_int_equal(shm_job_state(job_of(&p), 0), SHM_CHUNK_FAILED);
-	assert_int_equal(process_vm_readv(stranger, &(struct iovec){theirs, BYTES}, 1, &(struct iovec){here, BYTES}, 1, 0), BYTES);
+	assert_int_equal(
+		process_vm_readv(stranger, &(struct iovec){theirs, BYTES}, 1, &(struct iovec){here, BYTES}, 1, 0),
+		BYTES);
 	assert_memory_equal(theirs, here, BYTES);
 	stranger_end(stranger);
 	end(&p);
@@ -320,8 +323,8 @@ static void *claim_only(void *ctx)
 }
 
 /*
- * A process that was stopped between its claim and its first byte, or lies: the reader gets all, relies on it no more, and what it writes
- * later is nothing.
+ * A process that was stopped between its claim and its first byte, or lies: the reader gets all, relies on it no more,
+ * and what it writes later is nothing.
  */
 static void who_claims_and_does_not_copy_is_relied_on_once(void **state)
 {
@@ -342,7 +345,8 @@ static void who_claims_and_does_not_copy_is_relied_on_once(void **state)
 	pthread_join(claimer, NULL);
 	assert_true(((struct shm *)p.b->io)->in[A].unhelped);
 	for (size_t i = 0; i < SHM_CHUNKS_MAX; i++)
-		assert_int_equal(process_vm_writev(getpid(), &(struct iovec){lent, BYTES}, 1, &job->targets[i].to, 1, 0), 0);
+		assert_int_equal(
+			process_vm_writev(getpid(), &(struct iovec){lent, BYTES}, 1, &job->targets[i].to, 1, 0), 0);
 	change(++rounds);
 	send_lent(&p);
 	expect_lent(&p);

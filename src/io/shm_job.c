@@ -34,7 +34,7 @@ static bool claim(struct shm_job *j, size_t chunk)
 	uint32_t open = SHM_CHUNK_OPEN;
 
 	return is_open(j, chunk) && atomic_compare_exchange_strong_explicit(&j->states[chunk], &open, SHM_CHUNK_CLAIMED,
-									      memory_order_acquire, memory_order_relaxed);
+									    memory_order_acquire, memory_order_relaxed);
 }
 
 struct shm_run shm_job_claim(struct shm_job *j, size_t n, size_t most)

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Copying that two processes share: one reads the other's memory, and the other, while it waits, writes some of the same bytes to where
- * they belong. Each takes a few chunks after the other, so whoever is slow, or away, has few of them or none. Pure.
+ * Copying that two processes share: one reads the other's memory, and the other, while it waits, writes some of the
+ * same bytes to where they belong. Each takes a few chunks after the other, so whoever is slow, or away, has few of
+ * them or none. Pure.
  *
- * The job lies in memory that both have. The reader makes it, and knows by itself what is in it: all that it reads there is the state
- * of each chunk. The helper reads a chunk once it has claimed it, and judges it as any stranger's word.
+ * The job lies in memory that both have. The reader makes it, and knows by itself what is in it: all that it reads
+ * there is the state of each chunk. The helper reads a chunk once it has claimed it, and judges it as any stranger's
+ * word.
  */
 #ifndef IO_SHM_JOB_H
 #define IO_SHM_JOB_H
@@ -31,7 +33,7 @@ struct shm_job {
 	struct shm_job_target {
 		struct iovec mark, to; /* in the reader's memory; its helper's kernel reads this */
 	} targets[SHM_CHUNKS_MAX];
-	struct iovec from[SHM_CHUNKS_MAX];       /* in the helper's; of the same lengths */
+	struct iovec from[SHM_CHUNKS_MAX]; /* in the helper's; of the same lengths */
 };
 
 /* Chunks [first, first + count) of a job. */
@@ -40,13 +42,14 @@ struct shm_run {
 };
 
 /*
- * Opens a job of n chunks, 1 .. SHM_CHUNKS_MAX, each of one piece here and there. No chunk of the job before is claimed. Before each
- * chunk helpers write to `mark`.
+ * Opens a job of n chunks, 1 .. SHM_CHUNKS_MAX, each of one piece here and there. No chunk of the job before is
+ * claimed. Before each chunk helpers write to `mark`.
  */
 void shm_job_open(struct shm_job *, struct iovec mark, const struct iovec *here, const struct iovec *there, size_t n);
 /* How many of its n chunks nobody has. */
 size_t shm_job_left(const struct shm_job *, size_t n);
-/* The next of its n chunks that nobody has, at most `most` but at least one, which are the caller's then; no chunk: all are taken. */
+/* The next of its n chunks that nobody has, at most `most` but at least one, which are the caller's then; no chunk: all
+ * are taken. */
 struct shm_run shm_job_claim(struct shm_job *, size_t n, size_t most);
 /* What became of chunks that the caller has claimed. */
 void shm_job_settle(struct shm_job *, struct shm_run, bool done);
@@ -58,7 +61,8 @@ void shm_job_close(struct shm_job *);
 
 /* How many chunks a helper finds, at most SHM_CHUNKS_MAX. */
 size_t shm_job_chunks(const struct shm_job *);
-/* The sources of chunks that the helper has claimed, copied to from[0 .. run.count). Addresses and lengths may be anything. */
+/* The sources of chunks that the helper has claimed, copied to from[0 .. run.count). Addresses and lengths may be
+ * anything. */
 void shm_job_look(const struct shm_job *, struct shm_run, struct iovec *from);
 
 #endif

@@ -89,7 +89,8 @@ static void each_chunk_is_copied_once(void **state)
 		atomic_store(&opened, n + 1);
 		for (unsigned turn = 1; atomic_load(&met) != n + 1; turn++)
 			wait_a_little(turn);
-		for (struct shm_run run; (run = shm_job_claim(&job, CHUNKS, (shm_job_left(&job, CHUNKS) + 1) / 2)).count;)
+		for (struct shm_run run;
+		     (run = shm_job_claim(&job, CHUNKS, (shm_job_left(&job, CHUNKS) + 1) / 2)).count;)
 			take(run);
 		for (size_t i = 0; i < CHUNKS; i++) {
 			for (unsigned turn = 1; shm_job_state(&job, i) != SHM_CHUNK_DONE; turn++)

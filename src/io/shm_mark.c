@@ -7,8 +7,8 @@
 #include <sys/random.h>
 
 /*
- * Marks lie in a range of so many bytes, whose end is so many bytes below the stack: programs map nothing there, unless they choose the address
- * themselves.
+ * Marks lie in a range of so many bytes, whose end is so many bytes below the stack: programs map nothing there, unless
+ * they choose the address themselves.
  */
 #define PLACES (UINT64_C(1) << 41)
 
@@ -51,7 +51,8 @@ struct shm_process shm_process_of(pid_t pid, const struct shm_probe *probe)
 				    .value = atomic_load_explicit(&probe->value, memory_order_relaxed)};
 }
 
-ssize_t shm_process_read(const struct shm_process *p, struct iovec *to, size_t to_count, struct iovec *from, size_t from_count)
+ssize_t shm_process_read(const struct shm_process *p, struct iovec *to, size_t to_count, struct iovec *from,
+			 size_t from_count)
 {
 	uint64_t value;
 	ssize_t n;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What packets leave out: how it is read in the memory of the process that sent them, and how that process takes its memory back.
+ * What packets leave out: how it is read in the memory of the process that sent them, and how that process takes its
+ * memory back.
  *
- * Who takes it back tells its count of revocations to all rings, and then waits for those that read at this moment; who reads says
- * so first, and then looks at the count. So one of the two sees the other, and memory that the program uses again is never read to a
- * place in a region.
+ * Who takes it back tells its count of revocations to all rings, and then waits for those that read at this moment; who
+ * reads says so first, and then looks at the count. So one of the two sees the other, and memory that the program uses
+ * again is never read to a place in a region.
  */
 #include <assert.h>
 #include <sched.h>
@@ -131,8 +132,7 @@ bool shm_lay_out(struct shm *s, struct shm_train *t, uint8_t *to)
 		return false;
 	memcpy(&s->description, to, t->len);
 	train.revocations = s->description.revocations;
-	t->len = shm_far_lay_out(s->description.packets, bytes, t->segment, to,
-				 SHM_PLACED_BYTES - s->used, &s->far);
+	t->len = shm_far_lay_out(s->description.packets, bytes, t->segment, to, SHM_PLACED_BYTES - s->used, &s->far);
 	s->far_trains[s->far_count] = train;
 	return t->len;
 }
@@ -255,7 +255,8 @@ size_t shm_fetch(struct shm *s, struct ring_in *r, struct pkt *pkts, size_t n)
 	for (size_t i = s->far_count; i-- > 0;) {
 		const struct far_train *t = &s->far_trains[i];
 
-		if ((all || (s->far_count > 1 && read_trains(s, r, i, i + 1))) && shm_revocations(&r->taker) == t->revocations)
+		if ((all || (s->far_count > 1 && read_trains(s, r, i, i + 1))) &&
+		    shm_revocations(&r->taker) == t->revocations)
 			continue;
 		s->config.counters->shm_far_failed++;
 		if (t->packets_end == handed_out)

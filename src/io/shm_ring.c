@@ -121,9 +121,9 @@ static inline void copy_into_unit(uint8_t *to, const uint8_t *from, uint32_t len
 }
 
 /*
- * Writes bytes of the record at `at`, from its byte `from` on. The other end looks again and again at the line where the next record
- * will begin, and takes it from this processor after each store. So that line is prepared in p->first, and stored at once when it is
- * published.
+ * Writes bytes of the record at `at`, from its byte `from` on. The other end looks again and again at the line where
+ * the next record will begin, and takes it from this processor after each store. So that line is prepared in p->first,
+ * and stored at once when it is published.
  */
 static void write_record(struct shm_putter *p, uint32_t at, uint32_t from, const void *bytes, uint32_t len)
 {
@@ -155,7 +155,8 @@ static __attribute__((cold)) void put_flow(struct shm_putter *p, uint32_t at, co
 	p->has_flow = true;
 }
 
-enum shm_verdict shm_put(struct shm_putter *p, const struct flow *flow, const uint8_t *data, const struct shm_train *train)
+enum shm_verdict shm_put(struct shm_putter *p, const struct flow *flow, const uint8_t *data,
+			 const struct shm_train *train)
 {
 	bool with_flow = !p->has_flow || memcmp(&p->flow, flow, sizeof(*flow));
 	uint32_t skip = RECORD_BYTES + (with_flow ? (uint32_t)sizeof(*flow) : 0);
@@ -199,13 +200,14 @@ bool shm_is_empty(const struct shm_putter *p)
 }
 
 /*
- * Asks for the lines of the coming records, which the other processor has read: a store into them waits until they are back, and all
- * later stores wait with it. Asks for as many bytes as were put last, up to AHEAD_BYTES_MAX.
+ * Asks for the lines of the coming records, which the other processor has read: a store into them waits until they are
+ * back, and all later stores wait with it. Asks for as many bytes as were put last, up to AHEAD_BYTES_MAX.
  */
 #ifdef __x86_64__
 __attribute__((target("prfchw"))) /* a hint: where it is unknown it does nothing */
 #endif
-static void ask_for_lines(struct shm_putter *p, uint32_t bytes)
+static void
+ask_for_lines(struct shm_putter *p, uint32_t bytes)
 {
 	uint32_t end = p->tail + (bytes < AHEAD_BYTES_MAX ? bytes : AHEAD_BYTES_MAX);
 

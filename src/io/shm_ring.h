@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A ring of trains in memory that two processes share: one puts, the other takes. Pure: it maps nothing, waits for nothing
- * and asks nobody.
+ * A ring of trains in memory that two processes share: one puts, the other takes. Pure: it maps nothing, waits for
+ *nothing and asks nobody.
  *
- * Neither end trusts the other. What an end reads of the memory it reads once, into memory of its own, and judges there; its own
- * position is never read back. So the worst that a peer's nonsense does is SHM_BAD, or bytes that are no packet.
+ * Neither end trusts the other. What an end reads of the memory it reads once, into memory of its own, and judges
+ *there; its own position is never read back. So the worst that a peer's nonsense does is SHM_BAD, or bytes that are no
+ *packet.
  *
  * The memory, in units of 64 bytes:
  *
@@ -13,21 +14,20 @@
  *	                                             shm_unread() alone, and its count of struct pkt_far
  *	 2      head                                 the taking end writes it
  *	 3      accepted, asleep, reading            see shm_accept(), shm_sleep() and shm_begin_reading()
- *	 4      probes                               where each process has which mark (shm_mark.h): the putting one's before the other
- *	                                             end sees the memory, the taking one's before it accepts
- *	 5 ..   job                                  see shm_job.h
- *	64 ..   records, each from the start of a unit and in one piece
+ *	 4      probes                               where each process has which mark (shm_mark.h): the putting one's
+ *before the other end sees the memory, the taking one's before it accepts 5 ..   job see shm_job.h 64 ..   records,
+ *each from the start of a unit and in one piece
  *
- *	record  length (4 bytes), packet length (2), kind (1), and the place in its train of the first packet (1); the flow if it
- *	        is not that of the record before; then packets of a train, back to back: all of one length but the last, which
- *	        may be shorter. A long train takes several records, so that the other end takes the first ones meanwhile.
- *	        With a kind of their own, bytes that describe the packets of a train instead (shm.c)
+ *	record  length (4 bytes), packet length (2), kind (1), and the place in its train of the first packet (1); the
+ *flow if it is not that of the record before; then packets of a train, back to back: all of one length but the last,
+ *which may be shorter. A long train takes several records, so that the other end takes the first ones meanwhile. With a
+ *kind of their own, bytes that describe the packets of a train instead (shm.c)
  *
- * Where the next record will begin there is a kind of 0. The first word of the first of several records is written last, and
- * shows them all. So the taking end waits for one cache line, and a short record is in it.
+ * Where the next record will begin there is a kind of 0. The first word of the first of several records is written
+ *last, and shows them all. So the taking end waits for one cache line, and a short record is in it.
  *
- * Positions are bytes from the first record, less than SHM_ROOM_BYTES. head == tail: it is empty. So that a full one differs,
- * a unit stays free.
+ * Positions are bytes from the first record, less than SHM_ROOM_BYTES. head == tail: it is empty. So that a full one
+ *differs, a unit stays free.
  */
 #ifndef IO_SHM_RING_H
 #define IO_SHM_RING_H
@@ -71,12 +71,13 @@ bool shm_memory_is_known(const struct shm_memory *);
 
 struct shm_putter {
 	struct shm_memory *memory;
-	uint32_t tail;      /* the next record's place */
-	uint32_t published; /* the other end knows of all before */
-	uint32_t head;      /* as it was last read */
-	uint8_t first[SHM_UNIT_BYTES]; /* the unit in which the first record begins that is not published; it is not there yet */
+	uint32_t tail;                 /* the next record's place */
+	uint32_t published;            /* the other end knows of all before */
+	uint32_t head;                 /* as it was last read */
+	uint8_t first[SHM_UNIT_BYTES]; /* the unit in which the first record begins that is not published; it is not
+					  there yet */
 	bool has_flow;
-	struct flow flow;   /* of the record before */
+	struct flow flow; /* of the record before */
 };
 
 void shm_putter_init(struct shm_putter *, struct shm_memory *);
@@ -85,8 +86,8 @@ bool shm_is_accepted(const struct shm_putter *);
 /* Whether it also reads this process's memory. */
 bool shm_is_read(const struct shm_putter *);
 /*
- * What packets with another count left out must not be read any more. From then on the other end begins to read nothing of it,
- * but it may be reading.
+ * What packets with another count left out must not be read any more. From then on the other end begins to read nothing
+ * of it, but it may be reading.
  */
 void shm_set_revocations(struct shm_putter *, uint64_t);
 /* Whether the other end reads this process's memory now, as it says. */
@@ -125,7 +126,7 @@ struct shm_taker {
 	uint32_t head;
 	uint32_t released; /* the other end may write over all before */
 	bool has_flow;
-	struct flow flow;  /* of the last train; a private copy */
+	struct flow flow; /* of the last train; a private copy */
 };
 
 void shm_taker_init(struct shm_taker *, struct shm_memory *);
@@ -135,22 +136,23 @@ void shm_accept(struct shm_taker *, bool reads);
 bool shm_has_some(const struct shm_taker *);
 /* How many bytes were put and not taken, as the peer says. */
 uint32_t shm_unread(const struct shm_taker *);
-/* Whether the next train, if there is one, describes packets: the peer says so, and may say something else in a moment. */
+/* Whether the next train, if there is one, describes packets: the peer says so, and may say something else in a moment.
+ */
 bool shm_next_is_far(const struct shm_taker *);
 /* Copies the next train to `to`, which has room for `room` bytes, and describes it. */
 enum shm_verdict shm_take(struct shm_taker *, uint8_t *to, uint32_t room, struct shm_train *);
 /* Gives the room of what was taken back. */
 void shm_release(struct shm_taker *);
 /*
- * Says that this end reads the other's memory from now on, and until when. What packets left out with another count than
- * shm_revocations() meanwhile must not be read, and is not to be taken if the count is another afterwards.
+ * Says that this end reads the other's memory from now on, and until when. What packets left out with another count
+ * than shm_revocations() meanwhile must not be read, and is not to be taken if the count is another afterwards.
  */
 void shm_begin_reading(struct shm_taker *);
 void shm_end_reading(struct shm_taker *);
 uint64_t shm_revocations(const struct shm_taker *);
 /*
- * Says that this end will not look again before it is woken. What was put before that wakes nobody, so ask shm_has_some()
- * once more afterwards.
+ * Says that this end will not look again before it is woken. What was put before that wakes nobody, so ask
+ * shm_has_some() once more afterwards.
  */
 void shm_sleep(struct shm_taker *);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A peer that writes anything anywhere into the memory, at any time: whatever comes out is within its bounds, and nothing is read
- * or written outside of the memory, which the sanitizer sees.
+ * A peer that writes anything anywhere into the memory, at any time: whatever comes out is within its bounds, and
+ * nothing is read or written outside of the memory, which the sanitizer sees.
  */
 #include <assert.h>
 #include <stddef.h>
@@ -27,13 +27,12 @@ static void step(struct shm_memory *m, struct shm_putter *in, struct shm_taker *
 	case 0: /* the words that matter most, and small numbers of units in them */
 		memcpy((uint8_t *)m + (at % 4) * SHM_UNIT_BYTES, &word, sizeof(word));
 		break;
-	case 1:
-		memcpy((uint8_t *)m + at % (SHM_MEMORY_BYTES - sizeof(word)), &word, sizeof(word));
-		break;
+	case 1: memcpy((uint8_t *)m + at % (SHM_MEMORY_BYTES - sizeof(word)), &word, sizeof(word)); break;
 	case 2: {
 		uint32_t len = 1 + word % PKT_TRAIN_BYTES_MAX, segment = (len + PKT_TRAIN_MAX - 1) / PKT_TRAIN_MAX;
 
-		if (shm_put(in, &flow, buffer, &(struct shm_train){.len = len, .segment = segment}) == SHM_DONE && at % 2)
+		if (shm_put(in, &flow, buffer, &(struct shm_train){.len = len, .segment = segment}) == SHM_DONE &&
+		    at % 2)
 			shm_publish(in);
 		assert(in->tail < SHM_ROOM_BYTES);
 		break;

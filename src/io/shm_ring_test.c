@@ -47,7 +47,8 @@ static void rig_free(struct rig *r)
 
 static enum shm_verdict put(struct rig *r, size_t flow, uint32_t len)
 {
-	const struct shm_train t = {.len = len, .segment = len < 1024 ? len : 1024, .first = (uint8_t)(len % PKT_TRAIN_MAX)};
+	const struct shm_train t = {
+		.len = len, .segment = len < 1024 ? len : 1024, .first = (uint8_t)(len % PKT_TRAIN_MAX)};
 
 	return shm_put(&r->in, &r->flows[flow], r->data + len % 7, &t);
 }

@@ -52,7 +52,8 @@ void shm_free_out(struct shm *s, unsigned slot)
 		return;
 	if (s->in[slot].mine)
 		shm_free_in(s, slot);
-	/* The other end may have it for longer, and learns no count any more: it must read nothing. After a fork it is the parent's. */
+	/* The other end may have it for longer, and learns no count any more: it must read nothing. After a fork it is
+	 * the parent's. */
 	if (s->pid == getpid()) {
 		shm_set_revocations(&r->putter, UINT64_MAX);
 		if (!r->held_up)
@@ -228,4 +229,3 @@ bool shm_reaches(const struct io *io, unsigned slot)
 
 	return slot < SHM_SLOTS && s->out[slot].memory && shm_is_accepted(&s->out[slot].putter);
 }
-

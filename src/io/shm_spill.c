@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * See shm_spill.h. The bytes of packets lie behind each other, as those of a train must; what is kept is moved to the start when
- * there is no room behind it.
+ * See shm_spill.h. The bytes of packets lie behind each other, as those of a train must; what is kept is moved to the
+ * start when there is no room behind it.
  */
 #include "io/shm_spill.h"
 
@@ -65,7 +65,8 @@ static bool has_room(struct shm_spill *s, size_t packets, uint32_t bytes, bool d
 {
 	size_t share = datagrams ? 2 : 1;
 
-	if (s->end - s->first + packets > SHM_SPILL_PACKETS / share || s->used - start(s) + bytes > SHM_SPILL_BYTES / share)
+	if (s->end - s->first + packets > SHM_SPILL_PACKETS / share ||
+	    s->used - start(s) + bytes > SHM_SPILL_BYTES / share)
 		return false;
 	if (s->end + packets > SHM_SPILL_PACKETS || s->used + bytes > SHM_SPILL_BYTES)
 		move_to_the_start(s);

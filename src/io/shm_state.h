@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the parts of the wrapper share: shm_rings.c, which makes and ends rings, shm.c, which moves packets, shm_reading.c, which
- * reads what they leave out, and shm_help.c, in which two processes do that together.
+ * What the parts of the wrapper share: shm_rings.c, which makes and ends rings, shm.c, which moves packets,
+ * shm_reading.c, which reads what they leave out, and shm_help.c, in which two processes do that together.
  *
  * Private to src/io.
  */
@@ -21,7 +21,9 @@
 
 enum {
 	SHM_BUFFER_BYTES = 256 << 10, /* at least a train, in the L2 cache: what one call reads */
-	SHM_PLACED_BYTES = 1152 << 10,   /* likewise of payload that is read to its place: the buffer's pages behind are not touched */
+	SHM_PLACED_BYTES =
+		1152
+		<< 10, /* likewise of payload that is read to its place: the buffer's pages behind are not touched */
 	SHM_FLOWS_MAX = 64,
 	SHM_FAR_TRAINS_MAX = 32,
 	SHM_LENT_MAX = 16
@@ -50,12 +52,13 @@ struct lent {
 struct ring_out {
 	struct shm_memory *memory; /* NULL: there is no ring */
 	struct shm_putter putter;
-	int memory_fd, bell; /* -1: none */
-	bool dirty;          /* something was put and not published */
-	bool held_up;        /* its process took too long to read once: it is given nothing to read any more */
+	int memory_fd, bell;     /* -1: none */
+	bool dirty;              /* something was put and not published */
+	bool held_up;            /* its process took too long to read once: it is given nothing to read any more */
 	struct shm_spill *spill; /* what it has no room for yet */
-	uint64_t again_ns;   /* before that no other is wanted */
-	struct lent lent[SHM_LENT_MAX]; /* by packets that may not be read yet, since the last revocation; the latest ones */
+	uint64_t again_ns;       /* before that no other is wanted */
+	struct lent lent[SHM_LENT_MAX]; /* by packets that may not be read yet, since the last revocation; the latest
+					   ones */
 	unsigned lent_last;
 	pid_t helped_pid; /* of the taker, as that of a ring from it; 0: not known */
 	bool helps;       /* it was the one then */
@@ -70,34 +73,34 @@ struct ring_in {
 	bool begun;   /* the sockets hold nothing older */
 	bool ending;  /* its process has ended */
 	bool foreign; /* the taker's flow is not between addresses of this host, or not yet: its packets are dropped */
-	uint32_t ended; /* so many records were taken since then */
+	uint32_t ended;       /* so many records were taken since then */
 	uint32_t looks, vain; /* before it begins */
 	uint32_t vain_bells;
-	bool unhelped;  /* its process took too long to help once */
+	bool unhelped; /* its process took too long to help once */
 };
 
 struct shm {
 	struct io io;
 	struct io *lower;
 	struct shm_config config;
-	pid_t pid;            /* a child of it has this memory, too */
+	pid_t pid; /* a child of it has this memory, too */
 	struct shm_mark *mark;
 	uint64_t revocations; /* of what our packets leave out */
-	int epoll_fd; /* the bells */
-	uint64_t came_ns;  /* when packets last came through memory */
-	uint64_t looked_ns; /* at the sockets */
-	uint64_t below_ns;  /* when something was last sent there, or came */
+	int epoll_fd;         /* the bells */
+	uint64_t came_ns;     /* when packets last came through memory */
+	uint64_t looked_ns;   /* at the sockets */
+	uint64_t below_ns;    /* when something was last sent there, or came */
 
 	uint8_t live[SHM_SLOTS]; /* slots with a ring to us */
 	unsigned live_count, turn;
 	struct ring_in in[SHM_SLOTS];
 	struct ring_out out[SHM_SLOTS];
-	uint64_t wanted[2]; /* slots, a bit each */
-	uint64_t owed[2];   /* slots of processes that sleep and are not woken yet: shm.c */
+	uint64_t wanted[2];  /* slots, a bit each */
+	uint64_t owed[2];    /* slots of processes that sleep and are not woken yet: shm.c */
 	uint64_t lending[2]; /* slots to which packets left out what was not yet seen to be read */
 	struct shm_reach reach;
 	bool reach_changed;
-	uint64_t retry_ns;  /* when to look again whether full rings have room */
+	uint64_t retry_ns; /* when to look again whether full rings have room */
 	uint64_t retry_wait_ns;
 
 	/* The train that is being handed out. */
@@ -106,8 +109,8 @@ struct shm {
 	struct far_train far_trains[SHM_FAR_TRAINS_MAX];
 	size_t far_count;
 	struct shm_placer placer; /* .place NULL: there is none */
-	size_t placed; /* so many pieces from the first that are read to their place */
-	bool placing;  /* the next one may be, too */
+	size_t placed;            /* so many pieces from the first that are read to their place */
+	bool placing;             /* the next one may be, too */
 	uint32_t used;
 	uint32_t flow_count;
 	const uint8_t *at;
@@ -120,7 +123,8 @@ struct shm {
 
 /* Whether packets to there may leave something out. */
 bool shm_reads(const struct ring_out *);
-/* Waits until is(ctx) is false: the process with that slot makes it so, unless it is dead. False: that took too long. */
+/* Waits until is(ctx) is false: the process with that slot makes it so, unless it is dead. False: that took too long.
+ */
 bool shm_wait_while(const struct shm *, unsigned slot, bool (*is)(const void *ctx), const void *ctx);
 /* Waits until the process with that slot does not read at this moment. False: that took too long. */
 bool shm_wait_for_reader(const struct shm *, unsigned slot);
@@ -133,7 +137,8 @@ struct shm_pieces {
 	size_t count;
 };
 
-/* Reads pieces of the process's memory, `bytes` in all here and there. False: not all of it is there, or can be read any more. */
+/* Reads pieces of the process's memory, `bytes` in all here and there. False: not all of it is there, or can be read
+ * any more. */
 bool shm_read(struct ring_in *, struct shm_pieces to, struct shm_pieces from, size_t bytes);
 
 /* From now on what these packets leave out may be given to the other end of the ring. */
@@ -143,30 +148,31 @@ void shm_forget_lent(struct ring_out *);
 /* Copies some of what other processes read of this one's memory at this moment. True: there was something. */
 bool shm_help(struct shm *);
 /*
- * Reads pieces, `bytes` in all here and there, together with the other process. SHM_UNHELPED: nothing was read, and the caller does so
- * alone. Otherwise as shm_read().
+ * Reads pieces, `bytes` in all here and there, together with the other process. SHM_UNHELPED: nothing was read, and the
+ * caller does so alone. Otherwise as shm_read().
  */
 enum shm_help_result { SHM_ALL, SHM_NOT_ALL, SHM_UNHELPED };
-enum shm_help_result shm_read_with_help(struct shm *, struct ring_in *, const struct iovec *to, const struct iovec *from, size_t bytes);
+enum shm_help_result shm_read_with_help(struct shm *, struct ring_in *, const struct iovec *to,
+					const struct iovec *from, size_t bytes);
 
 /*
- * Lays out the packets that a train describes, in the same place, and notes what they lack; *t becomes the train's. False: it is
- * nonsense.
+ * Lays out the packets that a train describes, in the same place, and notes what they lack; *t becomes the train's.
+ * False: it is nonsense.
  */
 __attribute__((noinline)) bool shm_lay_out(struct shm *, struct shm_train *t, uint8_t *to);
 /* Forgets the train that was laid out last. */
 void shm_forget_last(struct shm *);
 /*
- * Asks for the places of packets that were handed out, those of the train that was laid out last, as long as they are known. All
- * pieces before theirs are placed. What a packet says is not known any more when others were handled before it: only the first
- * ones of a call are asked for, and between them come at most packets that pass.
+ * Asks for the places of packets that were handed out, those of the train that was laid out last, as long as they are
+ * known. All pieces before theirs are placed. What a packet says is not known any more when others were handled before
+ * it: only the first ones of a call are asked for, and between them come at most packets that pass.
  */
 __attribute__((noinline)) void shm_ask_for_places(struct shm *, struct pkt *);
 /* The next piece may be placed no more, unless these packets, [first, n), pass. */
 __attribute__((noinline)) void shm_ask_to_pass(struct shm *, const struct pkt *, size_t first, size_t n);
 /*
- * Reads what packets lack: of all trains at once, and if something is not there, of each, so that one that is lost does not take
- * others with it. The number of packets that are left.
+ * Reads what packets lack: of all trains at once, and if something is not there, of each, so that one that is lost does
+ * not take others with it. The number of packets that are left.
  */
 __attribute__((noinline)) size_t shm_fetch(struct shm *, struct ring_in *, struct pkt *, size_t n);
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Two ends in one process, each run by a thread of its own as a process's engine would: they send, take, sleep, wake each other
- * and take back what they lent. (ThreadSanitizer cannot judge it: each end has the rings at other addresses. shm_ring_races does.)
+ * Two ends in one process, each run by a thread of its own as a process's engine would: they send, take, sleep, wake
+ * each other and take back what they lent. (ThreadSanitizer cannot judge it: each end has the rings at other addresses.
+ * shm_ring_races does.)
  */
 #include "io/shm_ends.h"
 
@@ -10,15 +11,16 @@
 #include <stdio.h>
 
 enum {
-	SENT = 40000,        /* packets, each way */
-	REVOKED = 20000,     /* behind so many nothing is taken back any more, so that some comes even where the ends run by turns */
+	SENT = 40000,    /* packets, each way */
+	REVOKED = 20000, /* behind so many nothing is taken back any more, so that some comes even where the ends run by
+			    turns */
 	AT_ONCE = 7,
-	EACH_FAR = 4,        /* after so many bursts one whose payload is left out */
-	EACH_REVOKED = 2,    /* after so many of those all are taken back */
+	EACH_FAR = 4,     /* after so many bursts one whose payload is left out */
+	EACH_REVOKED = 2, /* after so many of those all are taken back */
 	FAR_AT = 40,
 	FAR_BYTES = 48 << 10, /* so that to read them takes a while */
 	FAR_LEN = FAR_AT + FAR_BYTES,
-	WAKES_MS = 60000,    /* a bell that is not heard */
+	WAKES_MS = 60000, /* a bell that is not heard */
 	STEP_NS = 1000
 };
 
@@ -48,7 +50,12 @@ static bool is_full(const struct side *s)
 static void send_far(struct side *s)
 {
 	const struct pkt_far far = {.from = s->memory, .revocations = s->revocations};
-	struct pkt p = {.data = s->far_bytes, .flow = &within, .len = FAR_LEN, .train = 1, .far_at = FAR_AT, .far_bytes = FAR_BYTES};
+	struct pkt p = {.data = s->far_bytes,
+			.flow = &within,
+			.len = FAR_LEN,
+			.train = 1,
+			.far_at = FAR_AT,
+			.far_bytes = FAR_BYTES};
 
 	if (!(s->reach.readers[0] >> s->peer & 1))
 		return;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Sockets are looked at through an epoll of this back end's own, whose descriptor is the one that others wait for. All
- * streams share one buffer to read into. If a stream has more to read than a turn takes, the others have theirs first. tcp_tx.c
- * sends, tcp_rx.c receives.
+ * streams share one buffer to read into. If a stream has more to read than a turn takes, the others have theirs first.
+ * tcp_tx.c sends, tcp_rx.c receives.
  */
 #include "io/tcp_state.h"
 
@@ -20,13 +20,7 @@
 #include "io/tcp_address.h"
 #include "space/space.h"
 
-enum {
-	BUCKETS_MIN = 64,
-	DEAD_PEER_MS = 30000,
-	KEEPALIVE_S = 10,
-	KEEPALIVE_INTERVAL_S = 5,
-	KEEPALIVE_PROBES = 4
-};
+enum { BUCKETS_MIN = 64, DEAD_PEER_MS = 30000, KEEPALIVE_S = 10, KEEPALIVE_INTERVAL_S = 5, KEEPALIVE_PROBES = 4 };
 
 /* ---- streams by number --------------------------------------------------------------------------- */
 
@@ -141,8 +135,8 @@ void tcp_stream_fail(struct tcp *t, struct stream *s, int err)
 
 void tcp_ask(struct tcp *t, struct stream *s)
 {
-	uint32_t events = s->connecting ? EPOLLOUT
-					: (s->fin_in || s->deaf ? 0 : EPOLLIN) | (tcp_has_backlog(s) ? EPOLLOUT : 0);
+	uint32_t events =
+		s->connecting ? EPOLLOUT : (s->fin_in || s->deaf ? 0 : EPOLLIN) | (tcp_has_backlog(s) ? EPOLLOUT : 0);
 	struct epoll_event ev = {.data.ptr = s};
 
 	/* That such a socket has ended, epoll would say without an end. */
@@ -325,7 +319,9 @@ static int start_connect(int fd, const struct flow *flow)
 
 void tcp_stream_open(struct tcp *t, const struct flow *flow)
 {
-	int fd = fd_away(socket(tcp_address_is_ipv4(flow->dst) ? AF_INET : AF_INET6, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)), err;
+	int fd = fd_away(socket(tcp_address_is_ipv4(flow->dst) ? AF_INET : AF_INET6,
+				SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)),
+	    err;
 	struct stream *s = tcp_stream_new(t, flow->flow_label, fd);
 
 	if (!s)

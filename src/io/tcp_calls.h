@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Which calls with MSG_ZEROCOPY the kernel has done with. It counts a socket's calls that took bytes from 0 on, modulo 2^32, and says
- * "from this one to that one" in any order.
+ * Which calls with MSG_ZEROCOPY the kernel has done with. It counts a socket's calls that took bytes from 0 on, modulo
+ * 2^32, and says "from this one to that one" in any order.
  *
  * Private to src/io.
  */
@@ -14,7 +14,7 @@ enum { TCP_CALLS_MAX = 256 /* that it has not done with */ };
 
 struct tcp_calls {
 	uint32_t made;
-	uint32_t done; /* the first that the kernel has not done with; made: there is none */
+	uint32_t done;                     /* the first that the kernel has not done with; made: there is none */
 	uint64_t late[TCP_CALLS_MAX / 64]; /* those behind that it has done with, a bit each */
 };
 

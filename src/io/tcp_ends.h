@@ -57,12 +57,14 @@ static inline uint16_t free_port(void)
 
 static inline struct flow loopback(void)
 {
-	struct flow f = {.src = {[10] = 0xff, [11] = 0xff, 127, 0, 0, 1}, .dst = {[10] = 0xff, [11] = 0xff, 127, 0, 0, 1}};
+	struct flow f = {.src = {[10] = 0xff, [11] = 0xff, 127, 0, 0, 1},
+			 .dst = {[10] = 0xff, [11] = 0xff, 127, 0, 0, 1}};
 
 	return f;
 }
 
-/* Adds bytes to those at *to, whose memory grows by halves: the sanitizers mark a block that grows byte by byte anew each time. */
+/* Adds bytes to those at *to, whose memory grows by halves: the sanitizers mark a block that grows byte by byte anew
+ * each time. */
 static inline void append(uint8_t **to, size_t *to_len, size_t *room, const uint8_t *bytes, size_t len)
 {
 	if (*to_len + len > *room) {
@@ -84,9 +86,7 @@ static inline void take(struct end *e, const struct pkt *p)
 		e->room = p->len;
 		assert_true(p->segment_bytes >= 500);
 		break;
-	case PKT_ROOM:
-		e->room += p->len;
-		break;
+	case PKT_ROOM: e->room += p->len; break;
 	case PKT_BYTES:
 		assert_true(p->far_bytes <= e->place_end - e->place_at);
 		e->place_at += p->far_bytes;
@@ -97,11 +97,8 @@ static inline void take(struct end *e, const struct pkt *p)
 		e->back += p->len;
 		e->copied |= p->copied;
 		break;
-	case PKT_FIN:
-		e->fin = true;
-		break;
-	default:
-		e->reset = p->len + 1;
+	case PKT_FIN: e->fin = true; break;
+	default: e->reset = p->len + 1;
 	}
 }
 
@@ -120,13 +117,13 @@ static inline void receive(struct end *e, int ms)
 		take(e, &pkts[i]);
 }
 
-#define UNTIL(condition)                                                                           \
-	do {                                                                                       \
-		for (int ms_ = 0; !(condition) && ms_ < PATIENCE_MS; ms_++) {                      \
-			receive(&a, 0);                                                            \
-			receive(&b, 1);                                                            \
-		}                                                                                  \
-		assert_true(condition);                                                            \
+#define UNTIL(condition)                                                      \
+	do {                                                                  \
+		for (int ms_ = 0; !(condition) && ms_ < PATIENCE_MS; ms_++) { \
+			receive(&a, 0);                                       \
+			receive(&b, 1);                                       \
+		}                                                             \
+		assert_true(condition);                                       \
 	} while (0)
 
 static inline void send_kind(struct end *e, enum pkt_kind kind, const void *data, size_t len)

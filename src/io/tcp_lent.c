@@ -2,10 +2,11 @@
 /*
  * Memory that a stream sends from where it is (MSG_ZEROCOPY): pieces in a queue, and what the kernel says of them.
  *
- * A call that takes bytes has a number, counted from 0 for each socket, and the error queue of the socket says from which call to which
- * the kernel has done with all bytes: they are acknowledged, or the connection is gone. It may say so out of turn. A piece is back when
- * that was said of all calls up to the last one that took some of it. Where the kernel copies at once, for want of memory for its notes
- * (ENOBUFS) or since the socket cannot do otherwise, a piece is back when it has left the backlog.
+ * A call that takes bytes has a number, counted from 0 for each socket, and the error queue of the socket says from
+ * which call to which the kernel has done with all bytes: they are acknowledged, or the connection is gone. It may say
+ * so out of turn. A piece is back when that was said of all calls up to the last one that took some of it. Where the
+ * kernel copies at once, for want of memory for its notes (ENOBUFS) or since the socket cannot do otherwise, a piece is
+ * back when it has left the backlog.
  */
 #include "io/tcp_state.h"
 

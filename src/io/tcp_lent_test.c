@@ -64,7 +64,8 @@ static bool notes_are_certain(void)
 	return certain;
 }
 
-/* A claim that holds only where the kernel takes every note; where that is not certain, a test that fails is skipped. */
+/* A claim that holds only where the kernel takes every note; where that is not certain, a test that fails is skipped.
+ */
 static void assert_noted(bool condition)
 {
 	if (!condition && !notes_are_certain())

@@ -13,12 +13,13 @@
 
 enum {
 	EVENTS = 32,
-	ACCEPTS = 8, /* of a listener, a receive */
+	ACCEPTS = 8,                    /* of a listener, a receive */
 	BEHIND_PLACED_BYTES = 64 << 10, /* by measurement: shorter reads cost more than their copies */
-	SEGMENT_BYTES = 1448 /* if the kernel does not say */
+	SEGMENT_BYTES = 1448            /* if the kernel does not say */
 };
 
-/* A listener that found no descriptor for its client is looked at again after so long, and the engine sleeps until then. */
+/* A listener that found no descriptor for its client is looked at again after so long, and the engine sleeps until
+ * then. */
 #define ACCEPT_AGAIN_NS UINT64_C(50000000)
 
 static void flow_read(struct stream *s)

@@ -10,8 +10,8 @@
  *   FIN came        OUT while there is a backlog
  *   leaving         nothing, and each notice of the kernel once
  *
- * The backlog is what the socket did not take yet: bytes in `kept`, and among them pieces that are lent (tcp_lent.c). A stream that is
- * over is leaving as long as the kernel may read what it was lent; it is found by its number still.
+ * The backlog is what the socket did not take yet: bytes in `kept`, and among them pieces that are lent (tcp_lent.c). A
+ * stream that is over is leaving as long as the kernel may read what it was lent; it is found by its number still.
  *
  * `due` holds streams that something must be said of (room, or that they failed) at the next receive.
  *
@@ -32,16 +32,16 @@ struct stream {
 	uint32_t number;
 	int fd;
 	bool listener, connecting;
-	bool deaf;           /* a listener, until tcp.again_ns */
+	bool deaf;                     /* a listener, until tcp.again_ns */
 	bool fin_in, fin_out, fin_due; /* fin_due: behind the backlog */
 	bool leaving;
-	bool lent_in_vain;   /* a piece that could not be taken: it is back when the stream is gone */
-	bool aborted;        /* leaving, and its socket was reset; is waited for until leave_by_ns */
-	int failed;          /* errno; 0: it did not */
-	int lost;            /* likewise, but what came before is still to be read */
-	uint32_t owed;       /* room to grant again */
-	uint32_t events;     /* that epoll asks for */
-	uint8_t *kept;       /* TCP_KEPT_BYTES; what the socket did not take: bytes [kept_at, kept_end) */
+	bool lent_in_vain; /* a piece that could not be taken: it is back when the stream is gone */
+	bool aborted;      /* leaving, and its socket was reset; is waited for until leave_by_ns */
+	int failed;        /* errno; 0: it did not */
+	int lost;          /* likewise, but what came before is still to be read */
+	uint32_t owed;     /* room to grant again */
+	uint32_t events;   /* that epoll asks for */
+	uint8_t *kept;     /* TCP_KEPT_BYTES; what the socket did not take: bytes [kept_at, kept_end) */
 	size_t kept_at, kept_end;
 	struct lending *lending; /* NULL: nothing was lent yet */
 	uint64_t leave_by_ns;
@@ -64,11 +64,11 @@ struct lent_piece {
  */
 struct lending {
 	uint32_t head, next, tail;
-	uint32_t back;      /* the last so many before `head`: it is still to be said that they are back */
-	uint32_t kept_out;  /* bytes that ever left `kept`, since there is this struct */
+	uint32_t back;     /* the last so many before `head`: it is still to be said that they are back */
+	uint32_t kept_out; /* bytes that ever left `kept`, since there is this struct */
 	struct tcp_calls calls;
-	bool zerocopy;      /* the socket can, and it is worth while */
-	bool copied;        /* the kernel copied all the same */
+	bool zerocopy; /* the socket can, and it is worth while */
+	bool copied;   /* the kernel copied all the same */
 	struct lent_piece pieces[TCP_LENT_MAX];
 };
 
@@ -77,7 +77,7 @@ struct tcp {
 	struct io_counters *counters;
 	struct tcp_placer placer; /* .place NULL: there is none */
 	int epoll_fd;
-	uint32_t serial; /* of accepted streams */
+	uint32_t serial;   /* of accepted streams */
 	uint64_t again_ns; /* when deaf listeners hear again; UINT64_MAX: none is deaf */
 	uint64_t leave_ns; /* the least of the aborted streams' leave_by_ns; UINT64_MAX: there are none */
 	bool zerocopy_always;
@@ -117,8 +117,8 @@ static inline bool tcp_is_over(const struct stream *s)
 /* Of a stream that is over: away with it, as soon as nothing of it is lent any more. */
 void tcp_stream_end(struct tcp *, struct stream *);
 /*
- * Resets the socket of a stream that failed, so that the kernel lets go of what it was lent. True: it has. Else that is said when it
- * has, or when it did not in time.
+ * Resets the socket of a stream that failed, so that the kernel lets go of what it was lent. True: it has. Else that is
+ * said when it has, or when it did not in time.
  */
 bool tcp_stream_abort(struct tcp *, struct stream *, uint64_t now_ns);
 
@@ -130,8 +130,8 @@ size_t tcp_send(struct io *, const struct pkt *pkts, size_t n, uint64_t now_ns);
 void tcp_stream_flush(struct tcp *, struct stream *);
 
 /*
- * What the socket takes of these bytes, with these flags of send(); 0 where it has no room or failed. The kernel copies them, whatever
- * MSG_ZEROCOPY says, where it cannot take note of more.
+ * What the socket takes of these bytes, with these flags of send(); 0 where it has no room or failed. The kernel copies
+ * them, whatever MSG_ZEROCOPY says, where it cannot take note of more.
  */
 size_t tcp_give(struct tcp *, struct stream *, const uint8_t *data, size_t len, int flags);
 

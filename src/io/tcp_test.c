@@ -142,14 +142,16 @@ static void a_port_has_one_listener(void **state)
 /* What any other program gets, which asks for the port as such programs do. */
 static int plain_bind(uint16_t to)
 {
-	struct sockaddr_in in = {.sin_family = AF_INET, .sin_port = htons(to), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	struct sockaddr_in in = {
+		.sin_family = AF_INET, .sin_port = htons(to), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
 	int fd = socket(AF_INET, SOCK_STREAM, 0), err = bind(fd, (struct sockaddr *)&in, sizeof(in)) ? errno : 0;
 
 	close(fd);
 	return err;
 }
 
-/* One that is bound alone is nobody's, before and after others can share it, and nobody connects to it before it listens. */
+/* One that is bound alone is nobody's, before and after others can share it, and nobody connects to it before it
+ * listens. */
 static void a_port_that_is_bound_is_kept(void **state)
 {
 	struct flow at = loopback();
@@ -174,7 +176,8 @@ static void a_port_that_is_bound_is_kept(void **state)
 
 static int plain_client(void)
 {
-	struct sockaddr_in in = {.sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	struct sockaddr_in in = {
+		.sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
 	int fd = socket(AF_INET, SOCK_STREAM, 0);
 
 	assert_int_equal(connect(fd, (struct sockaddr *)&in, sizeof(in)), 0);

@@ -8,7 +8,8 @@
  * at those ports are discarded. The ports are in 49152 .. 65535, and that of path i is i modulo 16,
  * unless that part of the range is crowded: then the kernel chooses.
  *
- * A packet leaves by the interface of its source GID if that one has a route to the destination, else as the routing table says.
+ * A packet leaves by the interface of its source GID if that one has a route to the destination, else as the routing
+ * table says.
  *
  * ICMP from a peer never reaches a sender: sockets that are neither connected nor set to IP_RECVERR
  * ignore it.
@@ -41,17 +42,17 @@ enum {
 struct udp_config {
 	int rx_fds[UDP_RX_SOCKETS_MAX]; /* *borrowed*: they outlive the io */
 	size_t rx_count;
-	bool no_ipv6;                 /* make no IPv6 transmit sockets */
-	unsigned paths;               /* source ports wanted per family, 1 .. UDP_PATHS_MAX; 0 means 1 */
-	unsigned spare_fds;           /* descriptors to leave to others when making further paths */
-	uint16_t timed_port;          /* packets to that port tell how long they waited (pkt.waited_ns); 0: none do */
+	bool no_ipv6;        /* make no IPv6 transmit sockets */
+	unsigned paths;      /* source ports wanted per family, 1 .. UDP_PATHS_MAX; 0 means 1 */
+	unsigned spare_fds;  /* descriptors to leave to others when making further paths */
+	uint16_t timed_port; /* packets to that port tell how long they waited (pkt.waited_ns); 0: none do */
 	/*
-	 * The time that calls are made for, as it is now; NULL: that of the call. A process may lose its processor between its look
-	 * at the clock and the call, and what came meanwhile did not wait for that time.
+	 * The time that calls are made for, as it is now; NULL: that of the call. A process may lose its processor
+	 * between its look at the clock and the call, and what came meanwhile did not wait for that time.
 	 */
 	uint64_t (*clock)(void);
-	bool no_trains;               /* as on a kernel without UDP_SEGMENT; for tests */
-	struct io_counters *counters; /* *borrowed*, zeroed by the caller */
+	bool no_trains;                   /* as on a kernel without UDP_SEGMENT; for tests */
+	struct io_counters *counters;     /* *borrowed*, zeroed by the caller */
 	struct io_interfaces *interfaces; /* likewise; NULL: nobody reads it */
 };
 
@@ -62,8 +63,9 @@ struct udp_config {
 int udp_open(struct io **, const struct udp_config *, char *why, size_t why_bytes);
 
 /*
- * The GIDs of this host, and their interfaces, from now on; at most IO_GIDS_MAX. Packets leave by the interface of their source
- * GID (udp_routes.h). Also for when the host's routes have changed: what was found out about them is forgotten.
+ * The GIDs of this host, and their interfaces, from now on; at most IO_GIDS_MAX. Packets leave by the interface of
+ * their source GID (udp_routes.h). Also for when the host's routes have changed: what was found out about them is
+ * forgotten.
  */
 void udp_set_gids(struct io *, const struct io_gid *, size_t count);
 

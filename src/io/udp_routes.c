@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Which interface, by the kernel's own word: rtnetlink's RTM_GETROUTE. A kept route is in one of the four places that its
- * addresses have.
+ * Which interface, by the kernel's own word: rtnetlink's RTM_GETROUTE. A kept route is in one of the four places that
+ * its addresses have.
  *
- * What is kept may be out of date. Where the routing table chooses, that harms nothing. Where an interface is named, IPv4 takes
- * every destination to be on its link when its route is gone, and nobody learns of the loss. So that is asked for again before a
- * queue pair with usual timers has used up its retries.
+ * What is kept may be out of date. Where the routing table chooses, that harms nothing. Where an interface is named,
+ * IPv4 takes every destination to be on its link when its route is gone, and nobody learns of the loss. So that is
+ * asked for again before a queue pair with usual timers has used up its retries.
  *
- * Of IPv6 routes of different metrics the kernel takes the best one, whatever interface is named; so do Linux's own RoCE devices.
+ * Of IPv6 routes of different metrics the kernel takes the best one, whatever interface is named; so do Linux's own
+ * RoCE devices.
  */
 #include "io/udp_routes.h"
 
@@ -56,8 +57,8 @@ static void add(char *request, int type, const void *data, size_t bytes)
 }
 
 /*
- * The entry itself is asked for, with all its next hops. Without that flag, an IPv4 route by an interface is made up if there is
- * none.
+ * The entry itself is asked for, with all its next hops. Without that flag, an IPv4 route by an interface is made up if
+ * there is none.
  */
 static bool ask(int fd, const struct udp_route *r, uint32_t ifindex)
 {
@@ -67,7 +68,8 @@ static bool ask(int fd, const struct udp_route *r, uint32_t ifindex)
 	bool ipv4 = !memcmp(r->dst, v4_mapped, sizeof(v4_mapped));
 	size_t bytes = ipv4 ? 4 : 16;
 
-	*h = (struct nlmsghdr){.nlmsg_len = NLMSG_LENGTH(sizeof(*m)), .nlmsg_type = RTM_GETROUTE, .nlmsg_flags = NLM_F_REQUEST};
+	*h = (struct nlmsghdr){
+		.nlmsg_len = NLMSG_LENGTH(sizeof(*m)), .nlmsg_type = RTM_GETROUTE, .nlmsg_flags = NLM_F_REQUEST};
 	m->rtm_family = ipv4 ? AF_INET : AF_INET6;
 	m->rtm_dst_len = m->rtm_src_len = (unsigned char)(bytes * 8);
 	m->rtm_flags = RTM_F_FIB_MATCH;
@@ -115,7 +117,8 @@ static struct way read_way(const struct nlmsghdr *h, uint32_t own)
 	return w;
 }
 
-/* The route between those addresses; by an interface if ifindex is not 0. `own`: whose part in it is to be found out. */
+/* The route between those addresses; by an interface if ifindex is not 0. `own`: whose part in it is to be found out.
+ */
 static struct way way_look(int fd, const struct udp_route *r, uint32_t ifindex, uint32_t own)
 {
 	_Alignas(struct nlmsghdr) char reply[REPLY_BYTES];
@@ -127,7 +130,8 @@ static struct way way_look(int fd, const struct udp_route *r, uint32_t ifindex, 
 		return none;
 	/* Netlink answers within send(). */
 	got = recv(fd, reply, sizeof(reply), MSG_DONTWAIT);
-	if (got < 0 || !NLMSG_OK(h, (size_t)got) || h->nlmsg_type != RTM_NEWROUTE || h->nlmsg_len < NLMSG_LENGTH(sizeof(struct rtmsg)))
+	if (got < 0 || !NLMSG_OK(h, (size_t)got) || h->nlmsg_type != RTM_NEWROUTE ||
+	    h->nlmsg_len < NLMSG_LENGTH(sizeof(struct rtmsg)))
 		return none;
 	return read_way(h, own);
 }
@@ -143,8 +147,8 @@ static uint32_t interface_of(const struct udp_routes *t, const uint8_t src[16])
 }
 
 /*
- * Nothing is named to the kernel that it would do anyway, so a host with one interface sends as any program does; and a route with
- * several next hops on the same interface keeps them all.
+ * Nothing is named to the kernel that it would do anyway, so a host with one interface sends as any program does; and a
+ * route with several next hops on the same interface keeps them all.
  */
 static void judge(struct udp_routes *t, struct udp_route *r, uint64_t now_ns)
 {
@@ -186,8 +190,8 @@ static bool is_of(const struct udp_routes *t, const struct udp_route *r, const s
 	       !memcmp(r->src, f->src, sizeof(r->src));
 }
 
-static __attribute__((cold)) const struct udp_route *route_judge(struct udp_routes *t, struct udp_route *r, const struct flow *f,
-								  uint64_t now_ns)
+static __attribute__((cold)) const struct udp_route *route_judge(struct udp_routes *t, struct udp_route *r,
+								 const struct flow *f, uint64_t now_ns)
 {
 	int state = cancel_off();
 
@@ -232,8 +236,8 @@ void udp_routes_close(struct udp_routes *t)
 }
 
 /*
- * Not the loopback interface, and none that has neither neighbours nor a peer: a dummy's packets go nowhere, whatever the routing
- * table says about it.
+ * Not the loopback interface, and none that has neither neighbours nor a peer: a dummy's packets go nowhere, whatever
+ * the routing table says about it.
  */
 static bool leads_out(int fd, uint32_t ifindex)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The interface that a UDP packet leaves by: that of its source GID, as an adapter is the port of one interface, if this has a route
- * to the destination. Otherwise, and between addresses of this host, the routing table chooses. What was found out is kept for a
- * while, for each pair of addresses.
+ * The interface that a UDP packet leaves by: that of its source GID, as an adapter is the port of one interface, if
+ * this has a route to the destination. Otherwise, and between addresses of this host, the routing table chooses. What
+ * was found out is kept for a while, for each pair of addresses.
  *
  * Private to src/io.
  */
@@ -20,8 +20,8 @@
 struct udp_route {
 	uint8_t src[16], dst[16];
 	uint32_t asked_ifindex; /* of the flow */
-	uint32_t ifindex; /* to name to the kernel; 0: none, the routing table chooses */
-	uint32_t turn; /* 0: empty; another than that of the routes: forgotten */
+	uint32_t ifindex;       /* to name to the kernel; 0: none, the routing table chooses */
+	uint32_t turn;          /* 0: empty; another than that of the routes: forgotten */
 	uint64_t until_ns;
 	struct io_interface *counts; /* of the interface that it leaves by */
 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * By which interface UDP packets leave, in a network namespace of the test's own with two cables to one subnet, whose other ends
- * nobody reads: the kernel counts what each carries.
+ * By which interface UDP packets leave, in a network namespace of the test's own with two cables to one subnet, whose
+ * other ends nobody reads: the kernel counts what each carries.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -42,14 +42,18 @@ static void network_make(void)
 	for (int i = 1; i <= 2; i++) {
 		char command[512];
 
-		snprintf(command, sizeof(command),
-			 "ip link add vra%d type veth peer name vrb%d && echo 1 > /proc/sys/net/ipv6/conf/vrb%d/disable_ipv6 &&"
-			 "ip link set vrb%d up && ip link set vra%d arp off multicast off up &&"
-			 "ip addr add 10.0.0.%d/24 dev vra%d && ip addr add fd00::%d/64 dev vra%d nodad", i, i, i, i, i, i, i, i, i);
+		snprintf(
+			command, sizeof(command),
+			"ip link add vra%d type veth peer name vrb%d && echo 1 > /proc/sys/net/ipv6/conf/vrb%d/disable_ipv6 &&"
+			"ip link set vrb%d up && ip link set vra%d arp off multicast off up &&"
+			"ip addr add 10.0.0.%d/24 dev vra%d && ip addr add fd00::%d/64 dev vra%d nodad",
+			i, i, i, i, i, i, i, i, i);
 		own_net_run(command);
 		/* Nobody has to be asked for the other end's address. */
-		snprintf(command, sizeof(command), "ip link set vra%d arp on && ip neigh add 10.0.0.9 dev vra%d lladdr 02:00:00:00:00:09 &&"
-			 "ip neigh add fd00::9 dev vra%d lladdr 02:00:00:00:00:09", i, i, i);
+		snprintf(command, sizeof(command),
+			 "ip link set vra%d arp on && ip neigh add 10.0.0.9 dev vra%d lladdr 02:00:00:00:00:09 &&"
+			 "ip neigh add fd00::9 dev vra%d lladdr 02:00:00:00:00:09",
+			 i, i, i);
 		own_net_run(command);
 	}
 	own_net_run("ip route add 172.16.0.9 via 10.0.0.9 dev vra1");
@@ -76,7 +80,8 @@ static uint64_t carried_by(const char *interface)
 
 	assert_non_null(f);
 	while (fgets(line, sizeof(line), f))
-		if (sscanf(line, " %31[^:]: %*u %*u %*u %*u %*u %*u %*u %*u %*u %" SCNu64, name, &packets) == 2 && !strcmp(name, interface))
+		if (sscanf(line, " %31[^:]: %*u %*u %*u %*u %*u %*u %*u %*u %*u %" SCNu64, name, &packets) == 2 &&
+		    !strcmp(name, interface))
 			found = packets;
 	fclose(f);
 	assert_true(found != UINT64_MAX);
@@ -191,7 +196,8 @@ static void no_pair_takes_anothers_place(void **state)
 	uint64_t before = counted_at("vra2");
 	char dst[32];
 
-	own_net_run("ip route add 172.20.0.0/16 via 10.0.0.9 dev vra1 && ip route add 172.20.0.0/16 via 10.0.0.9 dev vra2 metric 9");
+	own_net_run(
+		"ip route add 172.20.0.0/16 via 10.0.0.9 dev vra1 && ip route add 172.20.0.0/16 via 10.0.0.9 dev vra2 metric 9");
 	for (int i = 0; i < PAIRS; i++) {
 		snprintf(dst, sizeof(dst), "172.20.%d.%d", i / 250, i % 250);
 		send_one(i % 2 ? "10.0.0.2" : "10.0.0.1", dst);

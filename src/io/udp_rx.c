@@ -18,11 +18,11 @@ enum {
 	RX_BUFFERS_BYTES = RX_BUFFER_BYTES * UDP_RX_MESSAGES,
 	/* Four trains are 256 KiB: they are consumed while still in the L2 cache. */
 	RX_MESSAGES_OF_TRAINS = 4,
-	RX_TRAIN_BYTES = 8192, /* a mean size above which messages are trains */
-	RX_GROWTH = 4,         /* of the batch size, after a full batch */
-	RX_STREAK_MAX = 8,     /* batches served by one socket before another gets the first turn */
-	RX_PATIENCE_MAX = 16,  /* calls that find the first socket empty before others are polled */
-	RX_PAUSE_NS = 20000,   /* after a pause of this length others are polled at once */
+	RX_TRAIN_BYTES = 8192,     /* a mean size above which messages are trains */
+	RX_GROWTH = 4,             /* of the batch size, after a full batch */
+	RX_STREAK_MAX = 8,         /* batches served by one socket before another gets the first turn */
+	RX_PATIENCE_MAX = 16,      /* calls that find the first socket empty before others are polled */
+	RX_PAUSE_NS = 20000,       /* after a pause of this length others are polled at once */
 	WAITED_NS_MAX = 2000000000 /* veRoCE's stamps tell no more than twice that apart; longer, and a clock was set */
 };
 
@@ -134,7 +134,8 @@ static int cmsg_int(const struct cmsghdr *c)
 	return v;
 }
 
-/* From when the kernel got it to the time that the call was made for. 0: it came later, or a clock was set meanwhile. */
+/* From when the kernel got it to the time that the call was made for. 0: it came later, or a clock was set meanwhile.
+ */
 static uint32_t waited_ns(const struct udp_rx *u, const struct cmsghdr *c)
 {
 	struct timespec came;
@@ -207,8 +208,7 @@ static bool open_message(struct udp_rx *u, size_t i)
 	flow->dport = rx->port;
 	u->waited_ns = 0;
 	parse_control(u, rx, h, flow, &facts);
-	u->segment_bytes =
-		facts.segment_bytes && facts.segment_bytes < len ? facts.segment_bytes : len;
+	u->segment_bytes = facts.segment_bytes && facts.segment_bytes < len ? facts.segment_bytes : len;
 	u->segment = 0;
 	u->segments = len ? (len + u->segment_bytes - 1) / u->segment_bytes : 0;
 	return !(h->msg_flags & MSG_TRUNC) && facts.has_destination && len > 0;
@@ -295,8 +295,7 @@ static size_t ask_others(struct udp_rx *u)
 	int state, some;
 
 	for (size_t i = 0; i < n; i++)
-		p[i] = (struct pollfd){.fd = u->sockets[(u->first + 1 + i) % u->socket_count].fd,
-				       .events = POLLIN};
+		p[i] = (struct pollfd){.fd = u->sockets[(u->first + 1 + i) % u->socket_count].fd, .events = POLLIN};
 	u->counters->rx_syscalls++;
 	state = cancel_off();
 	some = poll(p, n, 0);

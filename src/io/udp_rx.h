@@ -20,7 +20,7 @@ struct udp_rx_socket {
 	int fd;
 	enum udp_family family;
 	uint16_t port;
-	bool timed; /* its packets tell how long they waited */
+	bool timed;        /* its packets tell how long they waited */
 	uint32_t overflow; /* the kernel's running count of discarded datagrams, as last seen */
 };
 
@@ -34,10 +34,11 @@ struct udp_rx {
 	uint32_t segments;      /* ... and how many are left */
 	struct udp_rx_socket *batch_socket;
 	uint64_t (*clock)(void); /* udp_config's */
-	int64_t asked_at_ns;    /* of a batch of a timed socket: now_ns in CLOCK_REALTIME, which the kernel's stamps have */
-	uint32_t waited_ns;     /* of message `cur`, once offset is not 0 */
-	size_t ask;     /* messages to ask the kernel for, next time */
-	size_t first;   /* socket that is polled first */
+	int64_t asked_at_ns; /* of a batch of a timed socket: now_ns in CLOCK_REALTIME, which the kernel's stamps have
+			      */
+	uint32_t waited_ns;  /* of message `cur`, once offset is not 0 */
+	size_t ask;          /* messages to ask the kernel for, next time */
+	size_t first;        /* socket that is polled first */
 	unsigned streak;
 	unsigned idle;     /* calls that found the first socket empty since others were polled */
 	unsigned patience; /* such calls before the others are polled */

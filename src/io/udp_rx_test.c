@@ -44,8 +44,7 @@ static void four_close(struct four *q)
 static void four_send(struct four *q, size_t i)
 {
 	bool v4 = q->family[i] == UDP_V4;
-	struct flow f = {.sport = udp_source_port(q->tx, q->family[i], 0), .dport = q->port[i],
-			 .tos = i % 2 ? 2 : 0};
+	struct flow f = {.sport = udp_source_port(q->tx, q->family[i], 0), .dport = q->port[i], .tos = i % 2 ? 2 : 0};
 	struct pkt p = {.data = q->bytes[i], .flow = &f, .len = sizeof(q->bytes[i]), .train = 1};
 
 	set_addr(f.src, v4 ? "127.0.0.1" : "::1");

@@ -58,11 +58,9 @@ static void rig_free(struct rig *r)
 	free(r);
 }
 
-static struct flow flow_to(const struct rig *r, enum udp_family family, const char *src,
-			   const char *dst)
+static struct flow flow_to(const struct rig *r, enum udp_family family, const char *src, const char *dst)
 {
-	struct flow f = {
-		.sport = udp_source_port(r->tx, family, 0), .dport = r->ports[family], .ttl = 64};
+	struct flow f = {.sport = udp_source_port(r->tx, family, 0), .dport = r->ports[family], .ttl = 64};
 
 	set_addr(f.src, src);
 	set_addr(f.dst, dst);
@@ -70,8 +68,8 @@ static struct flow flow_to(const struct rig *r, enum udp_family family, const ch
 }
 
 /* A train of n packets of len bytes, the last one of last bytes, at offset into what is sent. */
-static size_t make_train(struct rig *r, struct pkt *p, const struct flow *f, size_t offset,
-			 size_t n, uint32_t len, uint32_t last)
+static size_t make_train(struct rig *r, struct pkt *p, const struct flow *f, size_t offset, size_t n, uint32_t len,
+			 uint32_t last)
 {
 	for (size_t i = 0; i < n; i++) {
 		p[i] = (struct pkt){.data = r->sent + offset + i * len,
@@ -153,8 +151,7 @@ static void lone_packets_arrive_as_sent(void **state)
 		if (addresses[a].family == UDP_V6 && !r->v6)
 			continue;
 		for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-			struct flow f =
-				flow_to(r, addresses[a].family, addresses[a].src, addresses[a].dst);
+			struct flow f = flow_to(r, addresses[a].family, addresses[a].src, addresses[a].dst);
 
 			f.tos = rows[i].tos;
 			f.ttl = rows[i].ttl;
@@ -203,8 +200,9 @@ static void trains_arrive_whole(void **state)
 	static const struct {
 		size_t n;
 		uint32_t len, last;
-	} rows[] = {{2, 100, 100},  {2, 100, 1},      {15, 4136, 4136},
-		    {61, 1064, 20}, {64, 1000, 1000}, {31, 2088, 2000},
+	} rows[] = {{2, 100, 100},    {2, 100, 1},
+		    {15, 4136, 4136}, {61, 1064, 20},
+		    {64, 1000, 1000}, {31, 2088, 2000},
 		    {62, 1052, 1048}, {3, PKT_TRAIN_BYTES_MAX / 3, PKT_TRAIN_BYTES_MAX / 3}};
 	struct rig *r = rig_new(&(struct udp_config){0});
 
@@ -214,8 +212,7 @@ static void trains_arrive_whole(void **state)
 			continue;
 		for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 			for (size_t burst = 1; burst <= PKTS; burst *= 16) {
-				struct flow f = flow_to(r, addresses[a].family, addresses[a].src,
-							addresses[a].dst);
+				struct flow f = flow_to(r, addresses[a].family, addresses[a].src, addresses[a].dst);
 				uint64_t calls = r->tx_counters.tx_syscalls;
 
 				f.tos = 0x2a;
@@ -362,7 +359,8 @@ static void what_waits_at_a_timed_port_says_how_long(void **state)
 
 	for (int timed = 0; timed < 2; timed++) {
 		struct rig *r = rig_new(&(struct udp_config){0});
-		struct udp_config rx = {.counters = &r->rx_counters, .rx_fds = {r->fds[0], r->fds[1]}, .rx_count = r->v6 ? 2 : 1};
+		struct udp_config rx = {
+			.counters = &r->rx_counters, .rx_fds = {r->fds[0], r->fds[1]}, .rx_count = r->v6 ? 2 : 1};
 		struct flow f = flow_to(r, UDP_V4, "127.0.0.1", "127.0.0.1");
 		struct pkt got[8];
 		uint32_t waited_ns = 0;
@@ -397,12 +395,16 @@ static uint64_t much_later(void)
 	return MUCH_NS;
 }
 
-/* The process lost its processor between its look at the clock and the call: what came meanwhile was not there to be read. */
+/* The process lost its processor between its look at the clock and the call: what came meanwhile was not there to be
+ * read. */
 static void what_came_after_the_time_of_a_call_did_not_wait(void **state)
 {
 	struct rig *r = rig_new(&(struct udp_config){0});
-	struct udp_config rx = {.counters = &r->rx_counters, .rx_fds = {r->fds[0], r->fds[1]}, .rx_count = r->v6 ? 2 : 1,
-				.timed_port = r->ports[UDP_V4], .clock = much_later};
+	struct udp_config rx = {.counters = &r->rx_counters,
+				.rx_fds = {r->fds[0], r->fds[1]},
+				.rx_count = r->v6 ? 2 : 1,
+				.timed_port = r->ports[UDP_V4],
+				.clock = much_later};
 	struct flow f = flow_to(r, UDP_V4, "127.0.0.1", "127.0.0.1");
 	struct pkt got[8];
 	char why[256];

@@ -259,8 +259,8 @@ static void settle_tos(struct udp_tx_socket *tx, enum udp_family family)
 	if (tx->other_run < TX_TOS_RUN)
 		return;
 	tx->other_run = 0;
-	if (setsockopt(tx->fd, family == UDP_V4 ? IPPROTO_IP : IPPROTO_IPV6,
-		       family == UDP_V4 ? IP_TOS : IPV6_TCLASS, &tos, sizeof(tos)) == 0)
+	if (setsockopt(tx->fd, family == UDP_V4 ? IPPROTO_IP : IPPROTO_IPV6, family == UDP_V4 ? IP_TOS : IPV6_TCLASS,
+		       &tos, sizeof(tos)) == 0)
 		tx->tos = tx->other_tos;
 }
 
@@ -289,8 +289,8 @@ static bool is_for_nobody(const struct flow *f)
 	return is_off_host(f) && (!memcmp(f->src, v4, sizeof(v4)) || !memcmp(f->src, v6, sizeof(v6)));
 }
 
-static void build_message(struct udp_tx *u, size_t m, const struct pkt *p, size_t packets,
-			  enum udp_family family, struct udp_tx_socket *tx)
+static void build_message(struct udp_tx *u, size_t m, const struct pkt *p, size_t packets, enum udp_family family,
+			  struct udp_tx_socket *tx)
 {
 	struct msghdr *h = &u->messages[m].msg_hdr;
 	const struct flow *f = p->flow;
@@ -401,13 +401,10 @@ static bool send_messages(struct udp_tx *u, int fd, size_t count, size_t *done)
 		}
 		/* The error belongs to message m: a call that sent something reports no error. */
 		switch (errno) {
-		case EINTR:
-			continue;
+		case EINTR: continue;
 		case EAGAIN:
 		case ENOBUFS:
-		case ENOMEM:
-			u->counters->tx_again++;
-			return false;
+		case ENOMEM: u->counters->tx_again++; return false;
 		case EIO:
 			/* An interface without checksum offload or with IPsec takes no trains. */
 			if (u->packets[m] > 1 && u->trains) {

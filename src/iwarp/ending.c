@@ -13,10 +13,8 @@ static enum event_type event_of(enum term_cause cause)
 {
 	switch (cause >> 8) {
 	case 0x01:
-	case 0x11:
-		return EVENT_QP_ACCESS_ERR;
-	default:
-		return EVENT_QP_FATAL;
+	case 0x11: return EVENT_QP_ACCESS_ERR;
+	default: return EVENT_QP_FATAL;
 	}
 }
 
@@ -33,7 +31,8 @@ static uint32_t lay_terminate(uint8_t *p, enum term_cause cause, const struct rd
 	return terminate_encode(p, &t);
 }
 
-void iwarp_fail(struct transport *tp, struct qp *qp, enum term_cause cause, const struct rdmap_segment *s, uint64_t now_ns)
+void iwarp_fail(struct transport *tp, struct qp *qp, enum term_cause cause, const struct rdmap_segment *s,
+		uint64_t now_ns)
 {
 	struct iwarp *iw = qp->iwarp;
 	struct recv_wqe *w = iw->rwqe;
@@ -64,8 +63,9 @@ void iwarp_fail(struct transport *tp, struct qp *qp, enum term_cause cause, cons
 /* The status of a READ that the peer refused. */
 static enum wc_status status_of(enum term_cause cause)
 {
-	return cause >> 8 == 0x01 ? WC_REM_ACCESS_ERR : cause >> 8 == 0x02 || cause >> 8 == 0x12 ? WC_REM_INV_REQ_ERR
-												  : WC_REM_OP_ERR;
+	return cause >> 8 == 0x01                         ? WC_REM_ACCESS_ERR
+	       : cause >> 8 == 0x02 || cause >> 8 == 0x12 ? WC_REM_INV_REQ_ERR
+							  : WC_REM_OP_ERR;
 }
 
 /* The READ that a Terminate names, as its place among those outstanding; -1: none. */

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * FPDUs. "Plain" is an FPDU without markers, "raw" as it is on the stream. Since both are multiples of 4, a marker never
- * splits a length or a CRC.
+ * FPDUs. "Plain" is an FPDU without markers, "raw" as it is on the stream. Since both are multiples of 4, a marker
+ * never splits a length or a CRC.
  *
- * The reader verifies an FPDU before anybody sees its ULPDU (RFC 5044 6), so one that comes in pieces is gathered first.
+ * The reader verifies an FPDU before anybody sees its ULPDU (RFC 5044 6), so one that comes in pieces is gathered
+ * first.
  */
 #include "iwarp/fpdu.h"
 

@@ -31,7 +31,7 @@ enum {
 	FPDU_ULPDU_MAX = 65535,
 	FPDU_ULPDU_MAX_MARKED = 65000, /* with markers, whose distance has 16 bits too */
 	FPDU_PLAIN_MAX = (FPDU_LENGTH_LEN + FPDU_ULPDU_MAX + 3) / 4 * 4 + FPDU_CRC_LEN, /* without markers */
-	FPDU_MULPDU_MIN = 128 /* RFC 5044 4.5 */
+	FPDU_MULPDU_MIN = 128                                                           /* RFC 5044 4.5 */
 };
 
 /* A direction of a stream, as its sender or its receiver counts it. */
@@ -44,13 +44,14 @@ struct fpdu_framing {
 /* Bytes of the FPDU with that ULPDU that begins at framing->pos. */
 uint32_t fpdu_len(const struct fpdu_framing *, uint32_t ulpdu_len);
 /*
- * The ULPDU stands at p + FPDU_LENGTH_LEN. Makes it an FPDU of fpdu_len() bytes, for which there is room, and steps over
- * it. Returns that length.
+ * The ULPDU stands at p + FPDU_LENGTH_LEN. Makes it an FPDU of fpdu_len() bytes, for which there is room, and steps
+ * over it. Returns that length.
  */
 uint32_t fpdu_seal(struct fpdu_framing *, uint8_t *p, uint32_t ulpdu_len);
 /*
- * An FPDU without markers in parts: its ULPDU's first head_len bytes stand at p + FPDU_LENGTH_LEN, the others elsewhere. Writes the
- * length at p, and returns the register of the CRC behind these bytes, to which the caller adds the others (crc32c.h).
+ * An FPDU without markers in parts: its ULPDU's first head_len bytes stand at p + FPDU_LENGTH_LEN, the others
+ * elsewhere. Writes the length at p, and returns the register of the CRC behind these bytes, to which the caller adds
+ * the others (crc32c.h).
  */
 uint32_t fpdu_open(uint8_t *p, uint32_t head_len, uint32_t ulpdu_len);
 /* Writes its end at p, pad and CRC, and steps over it. Returns the length of that end, at most FPDU_END_MAX. */
@@ -61,37 +62,37 @@ uint32_t fpdu_mulpdu(uint32_t emss, bool markers);
 /* Takes a stream apart, whatever pieces it comes in. Zero, framing aside, is a reader at the start of a stream. */
 struct fpdu_reader {
 	struct fpdu_framing framing;
-	bool lent;         /* the ULPDU in `staged` was yielded */
-	uint8_t head[6];   /* of an FPDU whose length is not known yet */
-	uint32_t have;     /* bytes of the present FPDU in head or staged */
-	uint32_t raw_len;  /* of the present FPDU, markers included; 0: not known yet */
+	bool lent;        /* the ULPDU in `staged` was yielded */
+	uint8_t head[6];  /* of an FPDU whose length is not known yet */
+	uint32_t have;    /* bytes of the present FPDU in head or staged */
+	uint32_t raw_len; /* of the present FPDU, markers included; 0: not known yet */
 	/* gap_len bytes of its ULPDU, from the gap_at-th on, that fpdu_skip() was told of. They are not in `staged`. */
 	uint16_t gap_at, gap_len;
-	uint8_t *staged;   /* raw_len bytes from the pool; NULL: none needed */
+	uint8_t *staged; /* raw_len bytes from the pool; NULL: none needed */
 };
 
 enum fpdu_result {
-	FPDU_NONE,       /* all bytes given are taken; more are needed */
-	FPDU_ULPDU,      /* *ulpdu is one; call again */
+	FPDU_NONE,  /* all bytes given are taken; more are needed */
+	FPDU_ULPDU, /* *ulpdu is one; call again */
 	FPDU_BAD_CRC,
 	FPDU_BAD_MARKER,
-	FPDU_NO_MEMORY   /* for an FPDU that came in pieces; as the bad ones, the end of the stream */
+	FPDU_NO_MEMORY /* for an FPDU that came in pieces; as the bad ones, the end of the stream */
 };
 
 /*
- * Takes from the *len bytes at *data as many as the next ULPDU needs, and steps over them. Lends the ULPDU until the next
- * call: it lies in the bytes given if the FPDU came whole there.
+ * Takes from the *len bytes at *data as many as the next ULPDU needs, and steps over them. Lends the ULPDU until the
+ * next call: it lies in the bytes given if the FPDU came whole there.
  */
 enum fpdu_result fpdu_read(struct fpdu_reader *, struct pool *, const uint8_t **data, size_t *len,
 			   const uint8_t **ulpdu, uint32_t *ulpdu_len);
 /*
- * The ULPDU that has come in part, as far as it has come: *have bytes of *ulpdu_len, a gap included. Borrowed until the next
- * call. NULL: none has; or it may not be used before it is whole, since it has a CRC, or has markers.
+ * The ULPDU that has come in part, as far as it has come: *have bytes of *ulpdu_len, a gap included. Borrowed until the
+ * next call. NULL: none has; or it may not be used before it is whole, since it has a CRC, or has markers.
  */
 const uint8_t *fpdu_begun(const struct fpdu_reader *, uint32_t *ulpdu_len, uint32_t *have);
 /*
- * The next `len` bytes of the ULPDU that fpdu_begun() returns, which is not whole then, are elsewhere, and fpdu_read() does not get
- * them. They follow the gap, if there is one.
+ * The next `len` bytes of the ULPDU that fpdu_begun() returns, which is not whole then, are elsewhere, and fpdu_read()
+ * does not get them. They follow the gap, if there is one.
  */
 void fpdu_skip(struct fpdu_reader *, uint32_t len);
 /* The stream may end here without having lost anything. */

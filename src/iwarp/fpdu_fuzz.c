@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Any bytes as a stream: read in one piece and in pieces whose sizes the first bytes choose, they give the same ULPDUs and
- * end the same way. A ULPDU that was read is sealed again to the same length.
+ * Any bytes as a stream: read in one piece and in pieces whose sizes the first bytes choose, they give the same ULPDUs
+ * and end the same way. A ULPDU that was read is sealed again to the same length.
  */
 #include <stdint.h>
 #include <stdlib.h>
@@ -70,7 +70,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	if (size < HEAD)
 		return 0;
-	framing = (struct fpdu_framing){.crc = data[0] & 1, .markers = data[0] & 2, .pos = (uint16_t)(data[1] % 128 * 4)};
+	framing =
+		(struct fpdu_framing){.crc = data[0] & 1, .markers = data[0] & 2, .pos = (uint16_t)(data[1] % 128 * 4)};
 	whole = read_all(framing, data + HEAD, size - HEAD, NULL, 0);
 	pieces = read_all(framing, data + HEAD, size - HEAD, data + 2, 4);
 	must(whole.sum == pieces.sum && whole.ulpdus == pieces.ulpdus && whole.bytes == pieces.bytes &&

@@ -110,9 +110,9 @@ static void fpdu_in_parts_is_the_same(void **state)
 static void fpdu_golden_bytes_both_ways(void **state)
 {
 	static const char *const plain[] = {
-		GOLDEN_RTR_WRITE, GOLDEN_SEND, GOLDEN_WRITE, GOLDEN_READ_REQUEST, GOLDEN_READ_RESPONSE,
-		GOLDEN_SEND_SE_INV, GOLDEN_IMM, GOLDEN_ATOMIC_REQUEST, GOLDEN_ATOMIC_RESPONSE,
-		GOLDEN_TERMINATE_STAG, GOLDEN_TERMINATE_CRC};
+		GOLDEN_RTR_WRITE,       GOLDEN_SEND,           GOLDEN_WRITE,        GOLDEN_READ_REQUEST,
+		GOLDEN_READ_RESPONSE,   GOLDEN_SEND_SE_INV,    GOLDEN_IMM,          GOLDEN_ATOMIC_REQUEST,
+		GOLDEN_ATOMIC_RESPONSE, GOLDEN_TERMINATE_STAG, GOLDEN_TERMINATE_CRC};
 
 	for (size_t i = 0; i < sizeof(plain) / sizeof(*plain); i++)
 		check_golden(plain[i], (struct fpdu_framing){.crc = true});
@@ -142,8 +142,8 @@ static void check_ulpdu(const uint8_t *p, uint32_t len, size_t i, uint32_t expec
 }
 
 /* Reads the stream in pieces of at most `most` bytes. */
-static void read_in_pieces(const uint8_t *raw, size_t n, struct fpdu_framing framing, const uint32_t *lens, size_t count,
-			   uint64_t most, struct prng *rng)
+static void read_in_pieces(const uint8_t *raw, size_t n, struct fpdu_framing framing, const uint32_t *lens,
+			   size_t count, uint64_t most, struct prng *rng)
 {
 	struct fpdu_reader r = {.framing = framing};
 	size_t i = 0;

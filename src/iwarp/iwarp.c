@@ -66,14 +66,9 @@ static void reset(struct transport *tp, struct qp *qp)
 static enum term_cause framing_cause(struct transport *tp, enum fpdu_result result)
 {
 	switch (result) {
-	case FPDU_BAD_CRC:
-		tp->counters.fpdu_crc_errors++;
-		return TERM_MPA_CRC;
-	case FPDU_BAD_MARKER:
-		tp->counters.fpdu_marker_errors++;
-		return TERM_MPA_MARKER;
-	default:
-		return TERM_MPA_CATASTROPHIC;
+	case FPDU_BAD_CRC: tp->counters.fpdu_crc_errors++; return TERM_MPA_CRC;
+	case FPDU_BAD_MARKER: tp->counters.fpdu_marker_errors++; return TERM_MPA_MARKER;
+	default: return TERM_MPA_CATASTROPHIC;
 	}
 }
 
@@ -136,9 +131,7 @@ static void input(struct transport *tp, struct qp *qp, const struct pkt *pkt, ui
 	if (!qp->iwarp)
 		return;
 	switch (pkt->kind) {
-	case PKT_BYTES:
-		take_bytes(tp, qp, pkt, now_ns);
-		break;
+	case PKT_BYTES: take_bytes(tp, qp, pkt, now_ns); break;
 	case PKT_ROOM:
 		qp->iwarp->room += pkt->len;
 		qp_activate(tp, qp);
@@ -148,11 +141,8 @@ static void input(struct transport *tp, struct qp *qp, const struct pkt *pkt, ui
 		iwarp_back(tp, qp, pkt->len, now_ns);
 		break;
 	case PKT_FIN:
-	case PKT_RESET:
-		peer_ended(tp, qp, pkt->kind == PKT_RESET, now_ns);
-		break;
-	default:
-		break;
+	case PKT_RESET: peer_ended(tp, qp, pkt->kind == PKT_RESET, now_ns); break;
+	default: break;
 	}
 }
 
@@ -217,9 +207,14 @@ static void drop(struct transport *tp, struct qp *qp, const struct rx *rx)
 	tp->counters.rx_wrong_source++;
 }
 
-static const struct stream_ops stream_ops = {
-	.start = start, .input = input, .place = iwarp_place, .finish = finish, .is_heard = is_heard, .urge = urge,
-	.lends = iwarp_lends, .holds = iwarp_holds};
+static const struct stream_ops stream_ops = {.start = start,
+					     .input = input,
+					     .place = iwarp_place,
+					     .finish = finish,
+					     .is_heard = is_heard,
+					     .urge = urge,
+					     .lends = iwarp_lends,
+					     .holds = iwarp_holds};
 
 static const struct qp_ops iwarp_ops = {
 	.service = SVC_RC,

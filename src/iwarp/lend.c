@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Payload that is sent from where it is: long pieces of Sends, Writes and READ responses are not copied into the arena, but lent to
- * the back end, which says when they are back. Until then the WQE is not complete, whatever becomes of the QP, and who destroys the
- * QP or closes the region waits (nic_streams_lend()).
+ * Payload that is sent from where it is: long pieces of Sends, Writes and READ responses are not copied into the arena,
+ * but lent to the back end, which says when they are back. Until then the WQE is not complete, whatever becomes of the
+ * QP, and who destroys the QP or closes the region waits (nic_streams_lend()).
  *
- * A CRC is computed when the FPDU is laid out. A program must not touch the bytes of a Send or Write before it is complete
- * (IBTA 10.8.3.3), so they still fit it when they leave; those of a READ's response it may change, so with CRCs these are copied.
+ * A CRC is computed when the FPDU is laid out. A program must not touch the bytes of a Send or Write before it is
+ * complete (IBTA 10.8.3.3), so they still fit it when they leave; those of a READ's response it may change, so with
+ * CRCs these are copied.
  *
- * An FPDU with such a piece has up to IWARP_ULPDU_MAX, though it does not fit a TCP segment then: of one that does, less is gained
- * than lost. A receiver takes any.
+ * An FPDU with such a piece has up to IWARP_ULPDU_MAX, though it does not fit a TCP segment then: of one that does,
+ * less is gained than lost. A receiver takes any.
  */
 #include "iwarp/crc32c.h"
 #include "iwarp/state.h"
 
 enum {
-	BURST_PACKETS = 3, /* what goes before a piece, the piece, and its end */
+	BURST_PACKETS = 3,    /* what goes before a piece, the piece, and its end */
 	SCRATCH_BYTES = 2048, /* stays in the processor's first cache */
 	PAGE_BYTES = 4096
 };
@@ -65,7 +66,8 @@ static bool may_lend(const struct transport *tp, const struct iwarp *iw, const s
 	       (!iw->lent || pieces_out(iw->lent) < STREAM_LENT_MAX);
 }
 
-bool iwarp_may_lend_request(struct transport *tp, struct qp *qp, const struct send_wqe *w, uint32_t headers, struct iwarp_loan *loan)
+bool iwarp_may_lend_request(struct transport *tp, struct qp *qp, const struct send_wqe *w, uint32_t headers,
+			    struct iwarp_loan *loan)
 {
 	struct iwarp *iw = qp->iwarp;
 	uint32_t left = w->length - iw->done, off = iw->done;
@@ -98,7 +100,8 @@ bool iwarp_may_lend_response(struct transport *tp, struct qp *qp, const struct i
 	mr = mr_find(&tp->mrs, q->source_stag);
 	if (!mr || mr->kind != MR_REGION)
 		return false;
-	loan->from = mr_check_remote(&tp->mrs, q->source_stag, &qp->user, q->source_to + r->done, loan->len, MR_REMOTE_READ);
+	loan->from =
+		mr_check_remote(&tp->mrs, q->source_stag, &qp->user, q->source_to + r->done, loan->len, MR_REMOTE_READ);
 	loan->piece = (struct iwarp_piece){.key = q->source_stag, .of_response = true};
 	return loan->from && is_there(loan->from, loan->len) && lent_of(tp, qp);
 }

@@ -36,15 +36,15 @@ enum mpa_rtr { MPA_RTR_SEND = 1, MPA_RTR_WRITE = 2, MPA_RTR_READ = 4 };
 
 struct mpa_frame {
 	bool reply;
-	bool markers;  /* M: the sender of this frame requests markers */
-	bool crc;      /* C */
-	bool rejected; /* R */
-	bool enhanced; /* S: what follows up to ord means something */
+	bool markers;      /* M: the sender of this frame requests markers */
+	bool crc;          /* C */
+	bool rejected;     /* R */
+	bool enhanced;     /* S: what follows up to ord means something */
 	bool peer_to_peer; /* A */
-	uint8_t rtr;   /* enum mpa_rtr */
+	uint8_t rtr;       /* enum mpa_rtr */
 	uint8_t rev;
-	uint16_t ird, ord; /* 14 bits */
-	uint16_t data_len; /* private data */
+	uint16_t ird, ord;   /* 14 bits */
+	uint16_t data_len;   /* private data */
 	const uint8_t *data; /* decoded: in the frame */
 };
 

@@ -67,10 +67,9 @@ static void revisions_and_lengths(void **state)
 		uint16_t pd_len;
 		int expect;
 	} cases[] = {
-		{0, 0x40, 0, -EBADMSG},	    {1, 0x40, 0, 20},	    {1, 0x40, 512, 532},
-		{1, 0x40, 513, -EBADMSG},   {1, 0x50, 0, 20},	    {2, 0x40, 0, 20},
-		{2, 0x50, 3, -EBADMSG},	    {2, 0x50, 4, 24},	    {2, 0x50, 512, 532},
-		{2, 0x50, 513, -EBADMSG},   {3, 0x50, 4, -EBADMSG}, {255, 0, 0, -EBADMSG},
+		{0, 0x40, 0, -EBADMSG},     {1, 0x40, 0, 20},         {1, 0x40, 512, 532},    {1, 0x40, 513, -EBADMSG},
+		{1, 0x50, 0, 20},           {2, 0x40, 0, 20},         {2, 0x50, 3, -EBADMSG}, {2, 0x50, 4, 24},
+		{2, 0x50, 512, 532},        {2, 0x50, 513, -EBADMSG}, {3, 0x50, 4, -EBADMSG}, {255, 0, 0, -EBADMSG},
 		{1, 0x40, 65535, -EBADMSG},
 	};
 	uint8_t p[64];
@@ -105,12 +104,18 @@ static void frames_round_trip(void **state)
 	for (int i = 0; i < 2000; i++) {
 		uint64_t r = prng_next(&rng);
 		bool enhanced = r & 32;
-		struct mpa_frame f = {
-			.reply = r & 1, .markers = r & 2, .crc = r & 4, .rejected = r & 8, .enhanced = enhanced,
-			.peer_to_peer = enhanced && r & 64, .rtr = enhanced ? r >> 7 & 7 : 0,
-			.rev = enhanced ? 2 : 1 + (r >> 10 & 1),
-			.ird = enhanced ? r >> 20 & 0x3fff : 0, .ord = enhanced ? r >> 34 & 0x3fff : 0,
-			.data_len = (uint16_t)prng_below(&rng, MPA_PD_MAX - 4 + 1), .data = data};
+		struct mpa_frame f = {.reply = r & 1,
+				      .markers = r & 2,
+				      .crc = r & 4,
+				      .rejected = r & 8,
+				      .enhanced = enhanced,
+				      .peer_to_peer = enhanced && r & 64,
+				      .rtr = enhanced ? r >> 7 & 7 : 0,
+				      .rev = enhanced ? 2 : 1 + (r >> 10 & 1),
+				      .ird = enhanced ? r >> 20 & 0x3fff : 0,
+				      .ord = enhanced ? r >> 34 & 0x3fff : 0,
+				      .data_len = (uint16_t)prng_below(&rng, MPA_PD_MAX - 4 + 1),
+				      .data = data};
 		struct mpa_frame g;
 		size_t n;
 
@@ -122,9 +127,9 @@ static void frames_round_trip(void **state)
 		assert_memory_equal(g.data, data, f.data_len);
 		g.data = data;
 		assert_true(f.reply == g.reply && f.markers == g.markers && f.crc == g.crc &&
-			    f.rejected == g.rejected && f.enhanced == g.enhanced &&
-			    f.peer_to_peer == g.peer_to_peer && f.rtr == g.rtr && f.rev == g.rev && f.ird == g.ird &&
-			    f.ord == g.ord && f.data_len == g.data_len);
+			    f.rejected == g.rejected && f.enhanced == g.enhanced && f.peer_to_peer == g.peer_to_peer &&
+			    f.rtr == g.rtr && f.rev == g.rev && f.ird == g.ird && f.ord == g.ord &&
+			    f.data_len == g.data_len);
 	}
 }
 

@@ -35,10 +35,10 @@ enum rdmap_opcode {
 };
 
 enum rdmap_flags {
-	RDMAP_F_PAYLOAD = 1,   /* bytes of the message follow */
+	RDMAP_F_PAYLOAD = 1, /* bytes of the message follow */
 	RDMAP_F_SE = 2,
 	RDMAP_F_INV = 4,
-	RDMAP_F_RFC7306 = 8    /* of the extension */
+	RDMAP_F_RFC7306 = 8 /* of the extension */
 };
 
 /* DDP's queues: an untagged message has one (RFC 5040 4.1, RFC 7306 5). */

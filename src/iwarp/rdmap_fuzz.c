@@ -40,8 +40,7 @@ static void fuzz_header(const struct rdmap_segment *s)
 		atomic_response_decode(&response, in);
 		atomic_response_encode(out, &response);
 		break;
-	default:
-		return;
+	default: return;
 	}
 	must(!memcmp(in, out, s->info->header_len));
 }

@@ -29,9 +29,9 @@ static void opcodes_are_those_of_the_standards(void **state)
 		uint8_t opcode;
 		bool tagged;
 		uint8_t qn, header_len;
-	} rows[] = {{0, true, 0, 0},   {1, false, 1, 28}, {2, true, 0, 0},   {3, false, 0, 0},
-		    {4, false, 0, 0},  {5, false, 0, 0},  {6, false, 0, 0},  {7, false, 2, 0},
-		    {8, false, 0, 8},  {9, false, 0, 8},  {10, false, 1, 52}, {11, false, 3, 12}};
+	} rows[] = {{0, true, 0, 0},  {1, false, 1, 28}, {2, true, 0, 0},    {3, false, 0, 0},
+		    {4, false, 0, 0}, {5, false, 0, 0},  {6, false, 0, 0},   {7, false, 2, 0},
+		    {8, false, 0, 8}, {9, false, 0, 8},  {10, false, 1, 52}, {11, false, 3, 12}};
 
 	for (size_t i = 0; i < RDMAP_OPCODES; i++) {
 		if (i >= sizeof(rows) / sizeof(*rows)) {
@@ -147,7 +147,7 @@ static void a_wrong_form_has_its_code(void **state)
 		{GOLDEN_READ_REQUEST, 255, 0, -1, TERM_OPERATION_OTHER},
 		{GOLDEN_READ_REQUEST, 255, 0, 1, TERM_OPERATION_OTHER},
 		{GOLDEN_READ_REQUEST, 0, 0x01, 0, TERM_OPERATION_OTHER}, /* not its last segment */
-		{GOLDEN_READ_REQUEST, 17, 4, 0, TERM_OPERATION_OTHER},	 /* not its first */
+		{GOLDEN_READ_REQUEST, 17, 4, 0, TERM_OPERATION_OTHER},   /* not its first */
 		{GOLDEN_ATOMIC_REQUEST, 255, 0, -4, TERM_OPERATION_OTHER},
 		{GOLDEN_WRITE, 255, 0, -16, TERM_NONE},
 		{GOLDEN_SEND, 255, 0, -9, TERM_NONE},

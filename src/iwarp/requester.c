@@ -135,8 +135,8 @@ static bool start_wqe(struct transport *tp, struct qp *qp, uint64_t now_ns)
 	if (request_is_local(w))
 		return execute(tp, qp, w, now_ns);
 	/* RFC 5040 5.5, IBTA 10.8.3.3: behind a fence nothing leaves before earlier READs are answered. */
-	if ((w->flags & WR_FENCE && iw->reads_out) || (request_has_response(w) && iw->reads_out >= qp->max_rd_atomic &&
-						       qp->max_rd_atomic))
+	if ((w->flags & WR_FENCE && iw->reads_out) ||
+	    (request_has_response(w) && iw->reads_out >= qp->max_rd_atomic && qp->max_rd_atomic))
 		return false;
 	status = judge(tp, qp, w);
 	if (status != WC_SUCCESS) {
@@ -170,11 +170,12 @@ static void lay_read_request(struct transport *tp, struct qp *qp, const struct s
 
 	ddp.msn = iw->read_msn++;
 	ddp_encode(iwarp_ulpdu(tp), &ddp);
-	read_request_encode(iwarp_ulpdu(tp) + DDP_UNTAGGED_LEN, &(struct read_request){.sink_stag = sink ? sink->lkey : 0,
-										       .sink_to = sink ? sink->addr : 0,
-										       .size = w->length,
-										       .source_stag = w->rkey,
-										       .source_to = w->remote_va});
+	read_request_encode(iwarp_ulpdu(tp) + DDP_UNTAGGED_LEN,
+			    &(struct read_request){.sink_stag = sink ? sink->lkey : 0,
+						   .sink_to = sink ? sink->addr : 0,
+						   .size = w->length,
+						   .source_stag = w->rkey,
+						   .source_to = w->remote_va});
 	iwarp_commit(tp, qp, DDP_UNTAGGED_LEN + READ_REQUEST_LEN);
 	await_response(qp);
 }
@@ -253,7 +254,8 @@ static bool lay_payload(struct transport *tp, struct qp *qp, struct send_wqe *w)
 	return true;
 }
 
-/* Its memory is not there. Part of the message may be on its way; the end of the stream, which is near, tells the peer. */
+/* Its memory is not there. Part of the message may be on its way; the end of the stream, which is near, tells the peer.
+ */
 static void fail_halfway(struct transport *tp, struct qp *qp, const struct send_wqe *w, uint64_t now_ns)
 {
 	struct iwarp *iw = qp->iwarp;
@@ -293,9 +295,11 @@ static void lay_request(struct transport *tp, struct qp *qp, uint64_t now_ns)
 /* ---- responses ----------------------------------------------------------------------------------- */
 
 /* The key and range of a READ were judged when it came; since then the region may have gone. */
-static const uint8_t *source_bytes(const struct transport *tp, const struct qp *qp, const struct iwarp_read *r, uint32_t n)
+static const uint8_t *source_bytes(const struct transport *tp, const struct qp *qp, const struct iwarp_read *r,
+				   uint32_t n)
 {
-	return mr_check_remote(&tp->mrs, r->request.source_stag, &qp->user, r->request.source_to + r->done, n, MR_REMOTE_READ);
+	return mr_check_remote(&tp->mrs, r->request.source_stag, &qp->user, r->request.source_to + r->done, n,
+			       MR_REMOTE_READ);
 }
 
 static void answered(struct transport *tp, struct qp *qp)
@@ -363,8 +367,8 @@ static void lay_first(struct transport *tp, struct qp *qp)
 }
 
 /*
- * Decides what the next FPDU belongs to, unless one is being sent. With SENDING_NOTHING a local request took the turn. False:
- * there is nothing to do now.
+ * Decides what the next FPDU belongs to, unless one is being sent. With SENDING_NOTHING a local request took the turn.
+ * False: there is nothing to do now.
  */
 static bool choose(struct transport *tp, struct qp *qp, uint64_t now_ns)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Takes each segment by its opcode: a list of checks from top to bottom, each with the cause of the Terminate that answers
- * its failure (RFC 5040 7, RFC 5041 7), then the placement. Nothing of a refused segment is placed.
+ * Takes each segment by its opcode: a list of checks from top to bottom, each with the cause of the Terminate that
+ * answers its failure (RFC 5040 7, RFC 5041 7), then the placement. Nothing of a refused segment is placed.
  *
- * The exception is direct placement: of a tagged segment without CRC, parts are placed as they come, each judged as if the
- * segment were whole.
+ * The exception is direct placement: of a tagged segment without CRC, parts are placed as they come, each judged as if
+ * the segment were whole.
  */
 #include <assert.h>
 
@@ -18,19 +18,19 @@
 enum refusal { REFUSE_STAG, REFUSE_BOUNDS, REFUSE_STREAM, REFUSE_WRAP, REFUSE_ACCESS };
 
 static const enum term_cause tagged_causes[] = {
-	[REFUSE_STAG] = TERM_TAGGED_STAG,     [REFUSE_BOUNDS] = TERM_TAGGED_BOUNDS,
-	[REFUSE_STREAM] = TERM_TAGGED_STREAM, [REFUSE_WRAP] = TERM_TAGGED_WRAP,
-	[REFUSE_ACCESS] = TERM_TAGGED_STAG, /* DDP has no code for it */
+	[REFUSE_STAG] = TERM_TAGGED_STAG, [REFUSE_BOUNDS] = TERM_TAGGED_BOUNDS, [REFUSE_STREAM] = TERM_TAGGED_STREAM,
+	[REFUSE_WRAP] = TERM_TAGGED_WRAP, [REFUSE_ACCESS] = TERM_TAGGED_STAG, /* DDP has no code for it */
 };
 
 static const enum term_cause protection_causes[] = {
-	[REFUSE_STAG] = TERM_PROTECTION_STAG,	  [REFUSE_BOUNDS] = TERM_PROTECTION_BOUNDS,
+	[REFUSE_STAG] = TERM_PROTECTION_STAG,     [REFUSE_BOUNDS] = TERM_PROTECTION_BOUNDS,
 	[REFUSE_STREAM] = TERM_PROTECTION_STREAM, [REFUSE_WRAP] = TERM_PROTECTION_WRAP,
 	[REFUSE_ACCESS] = TERM_PROTECTION_ACCESS,
 };
 
 /* Of an access that mr_check() refused. */
-static enum refusal refusal_of(const struct transport *tp, const struct qp *qp, uint32_t stag, uint64_t to, uint64_t len)
+static enum refusal refusal_of(const struct transport *tp, const struct qp *qp, uint32_t stag, uint64_t to,
+			       uint64_t len)
 {
 	const struct mr *mr = mr_find(&tp->mrs, stag);
 
@@ -44,10 +44,12 @@ static enum refusal refusal_of(const struct transport *tp, const struct qp *qp, 
 }
 
 /*
- * Writes the payload of a tagged segment to its place. Bytes in the reader's gap were put there before (iwarp_place()); if the
- * STag has come to open another place since then, a window's, the segment is refused as one whose STag was closed.
+ * Writes the payload of a tagged segment to its place. Bytes in the reader's gap were put there before (iwarp_place());
+ * if the STag has come to open another place since then, a window's, the segment is refused as one whose STag was
+ * closed.
  */
-static bool write_payload(const struct transport *tp, const struct iwarp *iw, const struct rdmap_segment *s, uint8_t *to)
+static bool write_payload(const struct transport *tp, const struct iwarp *iw, const struct rdmap_segment *s,
+			  uint8_t *to)
 {
 	uint32_t before = (uint32_t)iw->in.gap_at - DDP_TAGGED_LEN, behind = before + iw->in.gap_len;
 
@@ -134,8 +136,8 @@ static enum term_cause take_send(struct transport *tp, struct qp *qp, const stru
 
 	if (cause != TERM_NONE)
 		return cause;
-	if (s->payload_len && !sge_scatter(&tp->mrs, qp_source_pd(qp), recv_wqe_sges(iw->rwqe), iw->received, s->payload,
-					   s->payload_len))
+	if (s->payload_len &&
+	    !sge_scatter(&tp->mrs, qp_source_pd(qp), recv_wqe_sges(iw->rwqe), iw->received, s->payload, s->payload_len))
 		return TERM_DDP_CATASTROPHIC;
 	iw->received += s->payload_len;
 	if (!s->ddp.last)
@@ -148,10 +150,11 @@ static enum term_cause take_send(struct transport *tp, struct qp *qp, const stru
 }
 
 /*
- * Immediate data (RFC 7306 6) take a receive WQE, as a Send does. They belong to the Write before them, as verbs have it: its
- * length is that of the completion.
+ * Immediate data (RFC 7306 6) take a receive WQE, as a Send does. They belong to the Write before them, as verbs have
+ * it: its length is that of the completion.
  */
-static enum term_cause take_immediate(struct transport *tp, struct qp *qp, const struct rdmap_segment *s, uint64_t now_ns)
+static enum term_cause take_immediate(struct transport *tp, struct qp *qp, const struct rdmap_segment *s,
+				      uint64_t now_ns)
 {
 	struct iwarp *iw = qp->iwarp;
 	struct cqe cqe = {.status = WC_SUCCESS,
@@ -308,7 +311,8 @@ static void read_done(struct transport *tp, struct qp *qp, struct send_wqe *w, u
 }
 
 /* The payload is not empty, and judged. */
-static bool place_response(struct transport *tp, const struct qp *qp, const struct send_wqe *w, const struct rdmap_segment *s)
+static bool place_response(struct transport *tp, const struct qp *qp, const struct send_wqe *w,
+			   const struct rdmap_segment *s)
 {
 	const struct iwarp *iw = qp->iwarp;
 	uint8_t *to;
@@ -319,7 +323,8 @@ static bool place_response(struct transport *tp, const struct qp *qp, const stru
 	return to && write_payload(tp, iw, s, to);
 }
 
-static enum term_cause take_response(struct transport *tp, struct qp *qp, const struct rdmap_segment *s, uint64_t now_ns)
+static enum term_cause take_response(struct transport *tp, struct qp *qp, const struct rdmap_segment *s,
+				     uint64_t now_ns)
 {
 	struct iwarp *iw = qp->iwarp;
 	struct send_wqe *w;
@@ -374,29 +379,19 @@ static enum term_cause take(struct transport *tp, struct qp *qp, const struct rd
 	if (s->info->flags & RDMAP_F_RFC7306 && !tp->config.iwarp_rfc7306)
 		return TERM_OPERATION_OPCODE;
 	switch (s->ddp.opcode) {
-	case RDMAP_WRITE:
-		return take_write(tp, qp, s);
-	case RDMAP_READ_REQUEST:
-		return take_read_request(tp, qp, s);
-	case RDMAP_READ_RESPONSE:
-		return take_response(tp, qp, s, now_ns);
+	case RDMAP_WRITE: return take_write(tp, qp, s);
+	case RDMAP_READ_REQUEST: return take_read_request(tp, qp, s);
+	case RDMAP_READ_RESPONSE: return take_response(tp, qp, s, now_ns);
 	case RDMAP_SEND:
 	case RDMAP_SEND_INV:
 	case RDMAP_SEND_SE:
-	case RDMAP_SEND_SE_INV:
-		return take_send(tp, qp, s, now_ns);
-	case RDMAP_TERMINATE:
-		iwarp_terminated(tp, qp, s, now_ns);
-		return TERM_NONE;
+	case RDMAP_SEND_SE_INV: return take_send(tp, qp, s, now_ns);
+	case RDMAP_TERMINATE: iwarp_terminated(tp, qp, s, now_ns); return TERM_NONE;
 	case RDMAP_IMM:
-	case RDMAP_IMM_SE:
-		return take_immediate(tp, qp, s, now_ns);
-	case RDMAP_ATOMIC_REQUEST:
-		return take_atomic(tp, qp, s);
-	case RDMAP_ATOMIC_RESPONSE:
-		return take_atomic_response(tp, qp, s, now_ns);
-	default:
-		return TERM_OPERATION_OPCODE;
+	case RDMAP_IMM_SE: return take_immediate(tp, qp, s, now_ns);
+	case RDMAP_ATOMIC_REQUEST: return take_atomic(tp, qp, s);
+	case RDMAP_ATOMIC_RESPONSE: return take_atomic_response(tp, qp, s, now_ns);
+	default: return TERM_OPERATION_OPCODE;
 	}
 }
 
@@ -413,16 +408,17 @@ void iwarp_receive(struct transport *tp, struct qp *qp, const uint8_t *ulpdu, ui
 
 /* ---- direct placement ---------------------------------------------------------------------------- */
 
-/* Where the payload of a tagged segment belongs if it came whole now; NULL: it would be refused, or is no such thing. */
+/* Where the payload of a tagged segment belongs if it came whole now; NULL: it would be refused, or is no such thing.
+ */
 static uint8_t *destination(const struct transport *tp, const struct qp *qp, const struct rdmap_segment *s)
 {
 	const struct iwarp *iw = qp->iwarp;
 	const struct send_wqe *w;
 
 	if (s->ddp.opcode == RDMAP_WRITE)
-		return qp->access & MR_REMOTE_WRITE
-			       ? mr_check_remote(&tp->mrs, s->ddp.stag, &qp->user, s->ddp.to, s->payload_len, MR_REMOTE_WRITE)
-			       : NULL;
+		return qp->access & MR_REMOTE_WRITE ? mr_check_remote(&tp->mrs, s->ddp.stag, &qp->user, s->ddp.to,
+								      s->payload_len, MR_REMOTE_WRITE)
+						    : NULL;
 	if (s->ddp.opcode != RDMAP_READ_RESPONSE || !iw->reads_out)
 		return NULL;
 	w = sq_at(&qp->sq, iw->read_wqe);

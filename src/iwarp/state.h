@@ -24,8 +24,8 @@ enum {
 	IWARP_READS_IN_ROW = 4,    /* responses, while there are WQEs to send */
 	IWARP_PLACE_MIN = 4 << 10, /* fewer bytes are not worth a read of their own */
 	/*
-	 * The last bytes of a segment are never put where it belongs by others: those who wait for the last one must see all, and
-	 * mr_write() sees to that.
+	 * The last bytes of a segment are never put where it belongs by others: those who wait for the last one must
+	 * see all, and mr_write() sees to that.
 	 */
 	IWARP_PLACE_NOT = 64,
 	IWARP_LEND_MIN = 16 << 10, /* fewer bytes cost less to copy than the calls and notices that lending takes */
@@ -47,7 +47,8 @@ struct iwarp_lent {
 	struct stream_lender lender;
 	uint8_t head, tail; /* free-running: pieces in the order in which they were lent */
 	uint8_t requests;   /* pieces that are of WQEs */
-	/* In ERR: the peer's Terminate named the READ whose place among those outstanding is `named`, which fails so; -1: none. */
+	/* In ERR: the peer's Terminate named the READ whose place among those outstanding is `named`, which fails so;
+	 * -1: none. */
 	int16_t named;
 	uint8_t named_status;
 	struct iwarp_piece pieces[STREAM_LENT_MAX];
@@ -65,37 +66,37 @@ struct iwarp {
 	struct fpdu_reader in;
 	struct fpdu_framing out;
 	uint16_t mulpdu;
-	uint8_t sending;    /* enum iwarp_sending */
-	uint8_t in_row;     /* responses since the last request */
-	uint32_t room;      /* bytes that the back end takes */
+	uint8_t sending; /* enum iwarp_sending */
+	uint8_t in_row;  /* responses since the last request */
+	uint32_t room;   /* bytes that the back end takes */
 
 	/* requester */
 	uint32_t wqe;
-	uint32_t done;      /* bytes of it that are laid out */
+	uint32_t done;               /* bytes of it that are laid out */
 	uint32_t send_msn, read_msn; /* of the next message; each queue counts from 1 */
-	uint32_t atomic_msn_in; /* of the next Atomic Response */
-	uint32_t read_wqe;  /* the oldest READ that is not answered; wqe: there is none */
-	uint32_t read_done; /* bytes of its response that were placed */
-	uint32_t finish_at; /* with `finishing`: the first WQE that is not sent any more */
+	uint32_t atomic_msn_in;      /* of the next Atomic Response */
+	uint32_t read_wqe;           /* the oldest READ that is not answered; wqe: there is none */
+	uint32_t read_done;          /* bytes of its response that were placed */
+	uint32_t finish_at;          /* with `finishing`: the first WQE that is not sent any more */
 	uint8_t reads_out;
 
 	/* responder */
-	uint8_t read_head, read_tail; /* free-running */
-	uint8_t opcode;     /* of the Send in progress */
+	uint8_t read_head, read_tail;      /* free-running */
+	uint8_t opcode;                    /* of the Send in progress */
 	uint32_t send_msn_in, read_msn_in; /* expected */
-	uint32_t atomic_msn; /* of the next Atomic Response */
-	uint32_t written;   /* bytes of the latest Write, whose completion has them if it has immediate data */
-	uint32_t received;  /* bytes of the Send in progress */
+	uint32_t atomic_msn;               /* of the next Atomic Response */
+	uint32_t written;  /* bytes of the latest Write, whose completion has them if it has immediate data */
+	uint32_t received; /* bytes of the Send in progress */
 
-	uint8_t last_len;   /* of `last`; 0: there is none */
+	uint8_t last_len; /* of `last`; 0: there is none */
 	bool sends_first : 1, hears_first : 1, heard : 1;
-	bool imm_due : 1;   /* the Write is laid out, and its immediate data are not */
+	bool imm_due : 1;     /* the Write is laid out, and its immediate data are not */
 	bool write_ended : 1; /* the latest Write that came */
 	bool finishing : 1, deaf : 1, fin_due : 1, fin_sent : 1;
-	bool lends : 1;   /* pieces may be lent */
+	bool lends : 1; /* pieces may be lent */
 
 	/* responder */
-	struct recv_wqe *rwqe; /* of the Send in progress; NULL: there is none */
+	struct recv_wqe *rwqe;    /* of the Send in progress; NULL: there is none */
 	struct iwarp_read *reads; /* ring of iwarp_read_entries(); NULL: none is being answered */
 	union {
 		const uint8_t *gap_to; /* until it is deaf: where the first byte of the gap in `in` was put */
@@ -161,10 +162,11 @@ struct iwarp_loan {
 };
 
 /*
- * Whether the next bytes of the WQE that is laid out, or of the READ's response, may be lent as the payload of one FPDU behind
- * `headers`. Asked if iw->lends alone.
+ * Whether the next bytes of the WQE that is laid out, or of the READ's response, may be lent as the payload of one FPDU
+ * behind `headers`. Asked if iw->lends alone.
  */
-bool iwarp_may_lend_request(struct transport *, struct qp *, const struct send_wqe *, uint32_t headers, struct iwarp_loan *);
+bool iwarp_may_lend_request(struct transport *, struct qp *, const struct send_wqe *, uint32_t headers,
+			    struct iwarp_loan *);
 bool iwarp_may_lend_response(struct transport *, struct qp *, const struct iwarp_read *, struct iwarp_loan *);
 /* Lays out that FPDU. False: the memory is not there. */
 bool iwarp_lend(struct transport *, struct qp *, const struct ddp *, const struct iwarp_loan *);

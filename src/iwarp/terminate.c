@@ -14,14 +14,11 @@ enum { BIT_M = 0x80, BIT_D = 0x40, BIT_R = 0x20, BITS = BIT_M | BIT_D | BIT_R, S
 static uint8_t shape(enum term_cause cause)
 {
 	switch (cause >> 8) {
-	case 0x01: /* remote protection */
-		return BIT_M | BIT_D | BIT_R;
+	case 0x01: /* remote protection */ return BIT_M | BIT_D | BIT_R;
 	case 0x02: /* remote operation */
 	case 0x11: /* DDP, tagged buffer */
-	case 0x12: /* DDP, untagged buffer */
-		return BIT_M | BIT_D;
-	default: /* what is catastrophic here, and all of the lower layer */
-		return 0;
+	case 0x12: /* DDP, untagged buffer */ return BIT_M | BIT_D;
+	default: /* what is catastrophic here, and all of the lower layer */ return 0;
 	}
 }
 

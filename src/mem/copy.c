@@ -65,53 +65,49 @@ uintptr_t mem_fixup(uintptr_t pc)
  * A run of instructions; when one of them faults, execution continues at the label `gone` of its
  * function.
  */
-#define RUN(instructions)                                                                          \
-	"1:\n" instructions "2:\n"                                                                 \
-	".pushsection mem_faults, \"a\"\n"                                                         \
-	".balign 4\n"                                                                              \
-	".long 1b - .\n"                                                                           \
-	".long 2b - .\n"                                                                           \
-	".long %l[gone] - .\n"                                                                     \
+#define RUN(instructions)                  \
+	"1:\n" instructions "2:\n"         \
+	".pushsection mem_faults, \"a\"\n" \
+	".balign 4\n"                      \
+	".long 1b - .\n"                   \
+	".long 2b - .\n"                   \
+	".long %l[gone] - .\n"             \
 	".popsection\n"
 
 /* One piece; its bytes are in the name. */
-#define MOVE(instructions, to, from, ...)                                                          \
-	__asm__ goto(RUN(instructions)                                                             \
-		     :                                                                             \
-		     : [t] "r"(to), [f] "r"(from)                                                  \
-		     : "memory", __VA_ARGS__                                                       \
-		     : gone)
+#define MOVE(instructions, to, from, ...) \
+	__asm__ goto(RUN(instructions) : : [t] "r"(to), [f] "r"(from) : "memory", __VA_ARGS__ : gone)
 
 #if defined(__x86_64__)
 
-#define MOVE_1(t, f) MOVE("movb (%[f]), %%al\nmovb %%al, (%[t])\n", t, f, "rax")
-#define MOVE_2(t, f) MOVE("movw (%[f]), %%ax\nmovw %%ax, (%[t])\n", t, f, "rax")
-#define MOVE_4(t, f) MOVE("movl (%[f]), %%eax\nmovl %%eax, (%[t])\n", t, f, "rax")
-#define MOVE_8(t, f) MOVE("movq (%[f]), %%rax\nmovq %%rax, (%[t])\n", t, f, "rax")
+#define MOVE_1(t, f)  MOVE("movb (%[f]), %%al\nmovb %%al, (%[t])\n", t, f, "rax")
+#define MOVE_2(t, f)  MOVE("movw (%[f]), %%ax\nmovw %%ax, (%[t])\n", t, f, "rax")
+#define MOVE_4(t, f)  MOVE("movl (%[f]), %%eax\nmovl %%eax, (%[t])\n", t, f, "rax")
+#define MOVE_8(t, f)  MOVE("movq (%[f]), %%rax\nmovq %%rax, (%[t])\n", t, f, "rax")
 #define MOVE_16(t, f) MOVE("movdqu (%[f]), %%xmm0\nmovdqu %%xmm0, (%[t])\n", t, f, "xmm0")
-#define MOVE_32(t, f)                                                                              \
-	MOVE("movdqu (%[f]), %%xmm0\nmovdqu 16(%[f]), %%xmm1\n"                                    \
-	     "movdqu %%xmm0, (%[t])\nmovdqu %%xmm1, 16(%[t])\n",                                   \
+#define MOVE_32(t, f)                                            \
+	MOVE("movdqu (%[f]), %%xmm0\nmovdqu 16(%[f]), %%xmm1\n"  \
+	     "movdqu %%xmm0, (%[t])\nmovdqu %%xmm1, 16(%[t])\n", \
 	     t, f, "xmm0", "xmm1")
-#define MOVE_64(t, f)                                                                              \
-	MOVE("vmovdqu (%[f]), %%ymm0\nvmovdqu 32(%[f]), %%ymm1\n"                                  \
-	     "vmovdqu %%ymm0, (%[t])\nvmovdqu %%ymm1, 32(%[t])\n",                                 \
+#define MOVE_64(t, f)                                              \
+	MOVE("vmovdqu (%[f]), %%ymm0\nvmovdqu 32(%[f]), %%ymm1\n"  \
+	     "vmovdqu %%ymm0, (%[t])\nvmovdqu %%ymm1, 32(%[t])\n", \
 	     t, f, "xmm0", "xmm1")
-#define MOVE_128(t, f)                                                                             \
-	MOVE("vmovdqu (%[f]), %%ymm0\nvmovdqu 32(%[f]), %%ymm1\n"                                  \
-	     "vmovdqu 64(%[f]), %%ymm2\nvmovdqu 96(%[f]), %%ymm3\n"                                \
-	     "vmovdqu %%ymm0, (%[t])\nvmovdqu %%ymm1, 32(%[t])\n"                                  \
-	     "vmovdqu %%ymm2, 64(%[t])\nvmovdqu %%ymm3, 96(%[t])\n",                               \
+#define MOVE_128(t, f)                                               \
+	MOVE("vmovdqu (%[f]), %%ymm0\nvmovdqu 32(%[f]), %%ymm1\n"    \
+	     "vmovdqu 64(%[f]), %%ymm2\nvmovdqu 96(%[f]), %%ymm3\n"  \
+	     "vmovdqu %%ymm0, (%[t])\nvmovdqu %%ymm1, 32(%[t])\n"    \
+	     "vmovdqu %%ymm2, 64(%[t])\nvmovdqu %%ymm3, 96(%[t])\n", \
 	     t, f, "xmm0", "xmm1", "xmm2", "xmm3")
-#define MOVE_256(t, f)                                                                             \
-	MOVE("vmovdqu (%[f]), %%ymm0\nvmovdqu 32(%[f]), %%ymm1\n"                                  \
-	     "vmovdqu 64(%[f]), %%ymm2\nvmovdqu 96(%[f]), %%ymm3\n"                                \
-	     "vmovdqu 128(%[f]), %%ymm4\nvmovdqu 160(%[f]), %%ymm5\n"                              \
-	     "vmovdqu 192(%[f]), %%ymm6\nvmovdqu 224(%[f]), %%ymm7\n"                              \
-	     "vmovdqu %%ymm0, (%[t])\nvmovdqu %%ymm1, 32(%[t])\n"                                  \
-	     "vmovdqu %%ymm2, 64(%[t])\nvmovdqu %%ymm3, 96(%[t])\n"                                \
-	     "vmovdqu %%ymm4, 128(%[t])\nvmovdqu %%ymm5, 160(%[t])\n"                              \
-	     "vmovdqu %%ymm6, 192(%[t])\nvmovdqu %%ymm7, 224(%[t])\n",                             \
+#define MOVE_256(t, f)                                                 \
+	MOVE("vmovdqu (%[f]), %%ymm0\nvmovdqu 32(%[f]), %%ymm1\n"      \
+	     "vmovdqu 64(%[f]), %%ymm2\nvmovdqu 96(%[f]), %%ymm3\n"    \
+	     "vmovdqu 128(%[f]), %%ymm4\nvmovdqu 160(%[f]), %%ymm5\n"  \
+	     "vmovdqu 192(%[f]), %%ymm6\nvmovdqu 224(%[f]), %%ymm7\n"  \
+	     "vmovdqu %%ymm0, (%[t])\nvmovdqu %%ymm1, 32(%[t])\n"      \
+	     "vmovdqu %%ymm2, 64(%[t])\nvmovdqu %%ymm3, 96(%[t])\n"    \
+	     "vmovdqu %%ymm4, 128(%[t])\nvmovdqu %%ymm5, 160(%[t])\n"  \
+	     "vmovdqu %%ymm6, 192(%[t])\nvmovdqu %%ymm7, 224(%[t])\n", \
 	     t, f, "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7")
 
 /* Stores are seen in the order of the program (TSO). */
@@ -161,31 +157,31 @@ gone:
 
 #else /* __aarch64__ */
 
-#define MOVE_1(t, f) MOVE("ldrb w9, [%[f]]\nstrb w9, [%[t]]\n", t, f, "x9")
-#define MOVE_2(t, f) MOVE("ldrh w9, [%[f]]\nstrh w9, [%[t]]\n", t, f, "x9")
-#define MOVE_4(t, f) MOVE("ldr w9, [%[f]]\nstr w9, [%[t]]\n", t, f, "x9")
-#define MOVE_8(t, f) MOVE("ldr x9, [%[f]]\nstr x9, [%[t]]\n", t, f, "x9")
+#define MOVE_1(t, f)  MOVE("ldrb w9, [%[f]]\nstrb w9, [%[t]]\n", t, f, "x9")
+#define MOVE_2(t, f)  MOVE("ldrh w9, [%[f]]\nstrh w9, [%[t]]\n", t, f, "x9")
+#define MOVE_4(t, f)  MOVE("ldr w9, [%[f]]\nstr w9, [%[t]]\n", t, f, "x9")
+#define MOVE_8(t, f)  MOVE("ldr x9, [%[f]]\nstr x9, [%[t]]\n", t, f, "x9")
 #define MOVE_16(t, f) MOVE("ldr q0, [%[f]]\nstr q0, [%[t]]\n", t, f, "v0")
 #define MOVE_32(t, f) MOVE("ldp q0, q1, [%[f]]\nstp q0, q1, [%[t]]\n", t, f, "v0", "v1")
-#define MOVE_64(t, f)                                                                              \
-	MOVE("ldp q0, q1, [%[f]]\nldp q2, q3, [%[f], 32]\n"                                        \
-	     "stp q0, q1, [%[t]]\nstp q2, q3, [%[t], 32]\n",                                       \
+#define MOVE_64(t, f)                                        \
+	MOVE("ldp q0, q1, [%[f]]\nldp q2, q3, [%[f], 32]\n"  \
+	     "stp q0, q1, [%[t]]\nstp q2, q3, [%[t], 32]\n", \
 	     t, f, "v0", "v1", "v2", "v3")
-#define MOVE_128(t, f)                                                                             \
-	MOVE("ldp q0, q1, [%[f]]\nldp q2, q3, [%[f], 32]\n"                                        \
-	     "ldp q4, q5, [%[f], 64]\nldp q6, q7, [%[f], 96]\n"                                    \
-	     "stp q0, q1, [%[t]]\nstp q2, q3, [%[t], 32]\n"                                        \
-	     "stp q4, q5, [%[t], 64]\nstp q6, q7, [%[t], 96]\n",                                   \
+#define MOVE_128(t, f)                                           \
+	MOVE("ldp q0, q1, [%[f]]\nldp q2, q3, [%[f], 32]\n"      \
+	     "ldp q4, q5, [%[f], 64]\nldp q6, q7, [%[f], 96]\n"  \
+	     "stp q0, q1, [%[t]]\nstp q2, q3, [%[t], 32]\n"      \
+	     "stp q4, q5, [%[t], 64]\nstp q6, q7, [%[t], 96]\n", \
 	     t, f, "v0", "v1", "v2", "v3", "v4", "v5", "v6", "v7")
-#define MOVE_256(t, f)                                                                             \
-	MOVE("ldp q0, q1, [%[f]]\nldp q2, q3, [%[f], 32]\n"                                        \
-	     "ldp q4, q5, [%[f], 64]\nldp q6, q7, [%[f], 96]\n"                                    \
-	     "stp q0, q1, [%[t]]\nstp q2, q3, [%[t], 32]\n"                                        \
-	     "stp q4, q5, [%[t], 64]\nstp q6, q7, [%[t], 96]\n"                                    \
-	     "ldp q0, q1, [%[f], 128]\nldp q2, q3, [%[f], 160]\n"                                  \
-	     "ldp q4, q5, [%[f], 192]\nldp q6, q7, [%[f], 224]\n"                                  \
-	     "stp q0, q1, [%[t], 128]\nstp q2, q3, [%[t], 160]\n"                                  \
-	     "stp q4, q5, [%[t], 192]\nstp q6, q7, [%[t], 224]\n",                                 \
+#define MOVE_256(t, f)                                             \
+	MOVE("ldp q0, q1, [%[f]]\nldp q2, q3, [%[f], 32]\n"        \
+	     "ldp q4, q5, [%[f], 64]\nldp q6, q7, [%[f], 96]\n"    \
+	     "stp q0, q1, [%[t]]\nstp q2, q3, [%[t], 32]\n"        \
+	     "stp q4, q5, [%[t], 64]\nstp q6, q7, [%[t], 96]\n"    \
+	     "ldp q0, q1, [%[f], 128]\nldp q2, q3, [%[f], 160]\n"  \
+	     "ldp q4, q5, [%[f], 192]\nldp q6, q7, [%[f], 224]\n"  \
+	     "stp q0, q1, [%[t], 128]\nstp q2, q3, [%[t], 160]\n"  \
+	     "stp q4, q5, [%[t], 192]\nstp q6, q7, [%[t], 224]\n", \
 	     t, f, "v0", "v1", "v2", "v3", "v4", "v5", "v6", "v7")
 
 /* Other processors may see the stores in any order. */

@@ -76,16 +76,16 @@ static inline uint8_t *check(const struct mr *mr, uint64_t va, uint64_t len, uin
 	return mr->addr + off;
 }
 
-uint8_t *mr_check(const struct mr_table *t, uint32_t key, const struct pd *pd, uint64_t va,
-		  uint64_t len, uint32_t access)
+uint8_t *mr_check(const struct mr_table *t, uint32_t key, const struct pd *pd, uint64_t va, uint64_t len,
+		  uint32_t access)
 {
 	const struct mr *mr = mr_find(t, key);
 
 	return mr && mr->pd == pd ? check(mr, va, len, access) : NULL;
 }
 
-uint8_t *mr_check_remote(const struct mr_table *t, uint32_t key, const struct mr_user *user, uint64_t va,
-			 uint64_t len, uint32_t access)
+uint8_t *mr_check_remote(const struct mr_table *t, uint32_t key, const struct mr_user *user, uint64_t va, uint64_t len,
+			 uint32_t access)
 {
 	const struct mr *mr = mr_find(t, key);
 
@@ -219,8 +219,7 @@ int mr_validate(const void *addr, uint64_t length, uint64_t iova, uint32_t acces
 	return 0;
 }
 
-int mr_create(struct mr_table *t, struct pd *pd, struct mr_range range, uint32_t access,
-	      struct mr **out)
+int mr_create(struct mr_table *t, struct pd *pd, struct mr_range range, uint32_t access, struct mr **out)
 {
 	int err = mr_validate(range.addr, range.length, range.iova, access);
 

@@ -98,8 +98,8 @@ struct mr_table {
 	uint64_t serial; /* of the next key */
 	uint8_t secret[16];
 	struct mr_lender *lender; /* borrowed; NULL: all is always copied */
-	bool leaves; /* payload that is read now may be left where it is */
-	bool no_payload; /* regions have addresses and no bytes; nothing is copied */
+	bool leaves;              /* payload that is read now may be left where it is */
+	bool no_payload;          /* regions have addresses and no bytes; nothing is copied */
 	struct mr_placed placed;
 	uint64_t *faults; /* borrowed, or NULL: counts accesses to memory that is not there any more */
 };
@@ -118,7 +118,8 @@ struct mr_range {
 
 /*
  * A region of those bytes. 0, -EINVAL (unknown access bits; remote write or atomic without local
- * write, IBTA 10.6.3.1; a range that wraps; atomics on regions that have no bytes) or -ENOMEM. The table owns the result until mr_destroy().
+ * write, IBTA 10.6.3.1; a range that wraps; atomics on regions that have no bytes) or -ENOMEM. The table owns the
+ * result until mr_destroy().
  */
 int mr_create(struct mr_table *, struct pd *, struct mr_range, uint32_t access, struct mr **out);
 /* Whether mr_create() would refuse these, without creating: 0 or -EINVAL. */
@@ -133,15 +134,14 @@ void mr_rekey(struct mr_table *, struct mr *);
  * (0: local read) there, else NULL. Callers do not ask for len 0: zero-length RDMA needs no check
  * (IBTA C9-88).
  */
-uint8_t *mr_check(const struct mr_table *, uint32_t key, const struct pd *, uint64_t va,
-		  uint64_t len, uint32_t access);
+uint8_t *mr_check(const struct mr_table *, uint32_t key, const struct pd *, uint64_t va, uint64_t len, uint32_t access);
 
 /*
- * Likewise for a peer's access by an R_Key, of a region or of a window that is bound; `access` is not 0. Of a window its
- * own range and access count, not the region's (IBTA 10.6.7.2.1).
+ * Likewise for a peer's access by an R_Key, of a region or of a window that is bound; `access` is not 0. Of a window
+ * its own range and access count, not the region's (IBTA 10.6.7.2.1).
  */
-uint8_t *mr_check_remote(const struct mr_table *, uint32_t key, const struct mr_user *, uint64_t va,
-			 uint64_t len, uint32_t access);
+uint8_t *mr_check_remote(const struct mr_table *, uint32_t key, const struct mr_user *, uint64_t va, uint64_t len,
+			 uint32_t access);
 
 /* Counts one and returns false. */
 bool mr_fault(const struct mr_table *);
@@ -176,9 +176,9 @@ static inline bool mr_read(const struct mr_table *t, void *to, const void *from,
 }
 
 /*
- * Likewise, and if the table says so its bytes are left where they are. Those of a request the program must not touch before it
- * is complete; if it fails they are revoked (qp_to_error()). Those of a READ's response it may change, as READs read what is there
- * sooner or later (IBTA 10.8.3.3); when it closes the region or a window they are revoked.
+ * Likewise, and if the table says so its bytes are left where they are. Those of a request the program must not touch
+ * before it is complete; if it fails they are revoked (qp_to_error()). Those of a READ's response it may change, as
+ * READs read what is there sooner or later (IBTA 10.8.3.3); when it closes the region or a window they are revoked.
  */
 static inline bool mr_read_request(const struct mr_table *t, void *to, const void *from, size_t len)
 {
@@ -210,8 +210,7 @@ static inline bool mr_write(const struct mr_table *t, void *to, const void *from
 static inline bool mr_atomic(const struct mr_table *t, uint64_t *word, bool cmp_swap, uint64_t swap_add,
 			     uint64_t compare, uint64_t *found)
 {
-	return (cmp_swap ? mem_cmp_swap(word, compare, swap_add, found)
-			 : mem_fetch_add(word, swap_add, found)) ||
+	return (cmp_swap ? mem_cmp_swap(word, compare, swap_add, found) : mem_fetch_add(word, swap_add, found)) ||
 	       mr_fault(t);
 }
 

@@ -54,35 +54,23 @@ static void check_opens_exactly_the_range(void **state)
 		uint64_t iova, length, va, len;
 		bool opens;
 	} rows[] = {
-		{1000, 100, 1000, 100, true},
-		{1000, 100, 1000, 1, true},
-		{1000, 100, 1099, 1, true},
-		{1000, 100, 1099, 2, false},
-		{1000, 100, 1100, 1, false},
-		{1000, 100, 999, 1, false},
-		{1000, 100, 999, 2, false},
-		{1000, 100, 1000, 101, false},
-		{1000, 100, 1001, huge, false},
-		{1000, 100, 1001, huge - 1000, false},
-		{1000, 100, huge, 2, false},
-		{1000, 100, 0, huge, false},
-		{1000, 0, 1000, 1, false},
-		{0, 100, 0, 100, true},
-		{0, 100, huge, 1, false},
-		{high, 100, high, 100, true},
-		{high, 100, high + 99, 1, true},
-		{high, 100, high + 99, 2, false},
-		{high, 100, 0, 1, false},
-		{high, 100, high - 1, 1, false},
+		{1000, 100, 1000, 100, true},    {1000, 100, 1000, 1, true},
+		{1000, 100, 1099, 1, true},      {1000, 100, 1099, 2, false},
+		{1000, 100, 1100, 1, false},     {1000, 100, 999, 1, false},
+		{1000, 100, 999, 2, false},      {1000, 100, 1000, 101, false},
+		{1000, 100, 1001, huge, false},  {1000, 100, 1001, huge - 1000, false},
+		{1000, 100, huge, 2, false},     {1000, 100, 0, huge, false},
+		{1000, 0, 1000, 1, false},       {0, 100, 0, 100, true},
+		{0, 100, huge, 1, false},        {high, 100, high, 100, true},
+		{high, 100, high + 99, 1, true}, {high, 100, high + 99, 2, false},
+		{high, 100, 0, 1, false},        {high, 100, high - 1, 1, false},
 	};
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		struct mr *mr;
 
-		assert_int_equal(mr_create(&w->table, &w->pd,
-					   (struct mr_range){mem, rows[i].length, rows[i].iova}, 0,
-					   &mr),
-				 0);
+		assert_int_equal(
+			mr_create(&w->table, &w->pd, (struct mr_range){mem, rows[i].length, rows[i].iova}, 0, &mr), 0);
 		uint8_t *p = mr_check(&w->table, mr->key, &w->pd, rows[i].va, rows[i].len, 0);
 
 		if (rows[i].opens)
@@ -101,8 +89,7 @@ static void check_wants_every_access_bit_and_the_pd(void **state)
 	for (uint32_t granted = 0; granted <= MR_ACCESS_KNOWN; granted++) {
 		struct mr *mr;
 
-		if (mr_create(&w->table, &w->pd, (struct mr_range){mem, sizeof(mem), 0}, granted,
-			      &mr))
+		if (mr_create(&w->table, &w->pd, (struct mr_range){mem, sizeof(mem), 0}, granted, &mr))
 			continue;
 		for (uint32_t asked = 0; asked < MR_MW_BIND; asked++) {
 			bool want = (asked & granted) == asked;
@@ -146,14 +133,12 @@ static void validate_refuses_what_no_region_may_be(void **state)
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		struct mr *mr;
 
-		assert_int_equal(mr_validate(rows[i].addr, rows[i].length, rows[i].iova,
-					     rows[i].access),
+		assert_int_equal(mr_validate(rows[i].addr, rows[i].length, rows[i].iova, rows[i].access),
 				 rows[i].result);
-		assert_int_equal(
-			mr_create(&w->table, &w->pd,
-				  (struct mr_range){rows[i].addr, rows[i].length, rows[i].iova},
-				  rows[i].access, &mr),
-			rows[i].result);
+		assert_int_equal(mr_create(&w->table, &w->pd,
+					   (struct mr_range){rows[i].addr, rows[i].length, rows[i].iova},
+					   rows[i].access, &mr),
+				 rows[i].result);
 		if (!rows[i].result)
 			mr_destroy(&w->table, mr);
 	}
@@ -166,10 +151,9 @@ static void zero_based_region_starts_at_0(void **state)
 	struct world *w = *state;
 	struct mr *mr;
 
-	assert_int_equal(mr_create(&w->table, &w->pd,
-				   (struct mr_range){mem, sizeof(mem), (uintptr_t)mem},
-				   MR_ZERO_BASED, &mr),
-			 0);
+	assert_int_equal(
+		mr_create(&w->table, &w->pd, (struct mr_range){mem, sizeof(mem), (uintptr_t)mem}, MR_ZERO_BASED, &mr),
+		0);
 	assert_ptr_equal(mr_check(&w->table, mr->key, &w->pd, 3, 61, 0), mem + 3);
 	assert_null(mr_check(&w->table, mr->key, &w->pd, (uintptr_t)mem, 1, 0));
 }
@@ -215,8 +199,7 @@ static void keys_0_and_all_ones_open_nothing(void **state)
 	struct mr *mr;
 
 	for (int i = 0; i < 40; i++)
-		assert_int_equal(mr_create(&w->table, &w->pd, (struct mr_range){mem, 8, 0}, 0, &mr),
-				 0);
+		assert_int_equal(mr_create(&w->table, &w->pd, (struct mr_range){mem, 8, 0}, 0, &mr), 0);
 	assert_null(mr_find(&w->table, 0));
 	assert_null(mr_find(&w->table, UINT32_MAX));
 }
@@ -233,11 +216,9 @@ static void keys_depend_on_the_secret(void **state)
 	assert_int_equal(mr_table_init(&same, &w->alloc, secret), 0);
 	assert_int_equal(mr_table_init(&different, &w->alloc, other), 0);
 	for (int i = 0; i < 10; i++) {
-		assert_int_equal(mr_create(&w->table, &w->pd, (struct mr_range){mem, 8, 0}, 0, &a),
-				 0);
+		assert_int_equal(mr_create(&w->table, &w->pd, (struct mr_range){mem, 8, 0}, 0, &a), 0);
 		assert_int_equal(mr_create(&same, &w->pd, (struct mr_range){mem, 8, 0}, 0, &b), 0);
-		assert_int_equal(mr_create(&different, &w->pd, (struct mr_range){mem, 8, 0}, 0, &c),
-				 0);
+		assert_int_equal(mr_create(&different, &w->pd, (struct mr_range){mem, 8, 0}, 0, &c), 0);
 		assert_int_equal(a->key, b->key);
 		assert_int_not_equal(a->key, c->key);
 	}
@@ -283,9 +264,7 @@ static void table_agrees_with_a_naive_model(void **state)
 		uint32_t dice = (uint32_t)prng_below(&r, 10);
 
 		if (dice < (growing ? 6u : 3u) && n < LIVE_MAX) {
-			assert_int_equal(mr_create(&w->table, &w->pd, (struct mr_range){mem, 8, n},
-						   0, &live[n]),
-					 0);
+			assert_int_equal(mr_create(&w->table, &w->pd, (struct mr_range){mem, 8, n}, 0, &live[n]), 0);
 			n++;
 		} else if (dice < 9 && n) {
 			uint32_t k = (uint32_t)prng_below(&r, n);
@@ -364,7 +343,8 @@ static void what_is_lent_is_revoked_with_its_region(void **state)
 	struct mr *mr;
 
 	w->table.lender = &lender;
-	assert_int_equal(mr_create(&w->table, &w->pd, (struct mr_range){region, sizeof(region), 0}, MR_REMOTE_READ, &mr), 0);
+	assert_int_equal(
+		mr_create(&w->table, &w->pd, (struct mr_range){region, sizeof(region), 0}, MR_REMOTE_READ, &mr), 0);
 	assert_true(mr_read_response(&w->table, packet, region, sizeof(region)));
 	mr_revoke(&w->table, MR_LENT_RESPONSES);
 	assert_int_equal(lender.revocations, 40); /* it was copied */

@@ -115,8 +115,7 @@ static bool region_allows(const struct mr *mr, const struct mw_binding *b, const
 {
 	uint64_t off = b->addr - mr->iova;
 
-	if (mr->kind != MR_REGION || mr->pd != user->pd || !(mr->access & MR_MW_BIND) ||
-	    mr->access & MR_ZERO_BASED)
+	if (mr->kind != MR_REGION || mr->pd != user->pd || !(mr->access & MR_MW_BIND) || mr->access & MR_ZERO_BASED)
 		return false;
 	if (b->access & (MR_REMOTE_WRITE | MR_REMOTE_ATOMIC) && !(mr->access & MR_LOCAL_WRITE))
 		return false;
@@ -139,10 +138,10 @@ bool mw_bind(struct mr_table *t, const struct mw_binding *b, struct mr_user *use
 	struct mw *mw = named(t, b->handle);
 	struct mr *mr = b->length ? mr_find(t, b->lkey) : NULL;
 
-	if (!mw || mw->pd != user->pd || b->access & ~(uint32_t)MW_ACCESS_KNOWN ||
-	    !key_is_free(t, mw, b->rkey))
+	if (!mw || mw->pd != user->pd || b->access & ~(uint32_t)MW_ACCESS_KNOWN || !key_is_free(t, mw, b->rkey))
 		return false;
-	/* o10-37.2.30, o10-37.2.40: type 2 is bound when it is free, and to something. o10-36.2.2: type 1 has addresses. */
+	/* o10-37.2.30, o10-37.2.40: type 2 is bound when it is free, and to something. o10-36.2.2: type 1 has
+	 * addresses. */
 	if (mw->type == MW_TYPE_2 ? mw->region || !mr : b->access & MR_ZERO_BASED)
 		return false;
 	if (b->length && (!mr || !region_allows(mr, b, user)))
@@ -201,8 +200,7 @@ void mw_unbind_all(struct mr_table *t, struct mr *region)
 	for (size_t i = 0; region->windows && i <= t->mask; i++) {
 		struct mr *mr = t->slot[i];
 
-		if (mr && (mr->kind == MR_WINDOW || mr->kind == MR_WINDOW_FAMILY) &&
-		    window_of(mr)->region == region)
+		if (mr && (mr->kind == MR_WINDOW || mr->kind == MR_WINDOW_FAMILY) && window_of(mr)->region == region)
 			close(window_of(mr));
 	}
 }

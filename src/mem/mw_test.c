@@ -149,9 +149,8 @@ static void bind_keeps_what_ibta_demands(void **state)
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		struct mw *mw = rows[i].type == T1 ? w->type_1 : w->type_2;
 		const struct mw before = *mw;
-		struct mw_binding b = binding(mw, rows[i].type == T1 ? mw_draw_key(&w->table)
-								     : next_key(mw->opened.key),
-					      rows[i].mr);
+		struct mw_binding b =
+			binding(mw, rows[i].type == T1 ? mw_draw_key(&w->table) : next_key(mw->opened.key), rows[i].mr);
 
 		b.addr = rows[i].addr;
 		b.length = rows[i].length;
@@ -172,9 +171,10 @@ static void bind_refuses_keys_that_are_not_the_windows(void **state)
 	struct mw_binding b;
 
 	assert_int_equal(mw_create(&w->table, &w->pd, MW_TYPE_2, &other), 0);
-	const uint32_t family = w->type_2->opened.key, taken[] = {
-		w->mr->key, w->type_2->anchor.key, family, next_key(family), other->opened.key,
-	};
+	const uint32_t family = w->type_2->opened.key,
+		       taken[] = {
+			       w->mr->key, w->type_2->anchor.key, family, next_key(family), other->opened.key,
+		       };
 
 	for (size_t i = 0; i < sizeof(taken) / sizeof(taken[0]); i++) {
 		b = binding(w->type_1, taken[i], w->mr);

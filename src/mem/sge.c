@@ -33,8 +33,8 @@ static struct cursor seek(struct sge_list list, uint64_t off)
  * Moves over the next piece that lies in one element, at most `len` bytes, and returns its host
  * address; NULL when its key does not open it or the list ends.
  */
-static uint8_t *advance(struct cursor *c, const struct mr_table *t, const struct pd *pd,
-			uint64_t len, uint32_t access, uint64_t *piece)
+static uint8_t *advance(struct cursor *c, const struct mr_table *t, const struct pd *pd, uint64_t len, uint32_t access,
+			uint64_t *piece)
 {
 	while (c->sge < c->end && c->off == c->sge->len) {
 		c->sge++;
@@ -78,7 +78,8 @@ bool sge_gather(const struct mr_table *t, const struct pd *pd, struct sge_list l
 	return true;
 }
 
-uint8_t *sge_place(const struct mr_table *t, const struct pd *pd, struct sge_list list, uint64_t off, uint64_t len, uint32_t access)
+uint8_t *sge_place(const struct mr_table *t, const struct pd *pd, struct sge_list list, uint64_t off, uint64_t len,
+		   uint32_t access)
 {
 	struct cursor c = seek(list, off);
 	uint64_t piece;
@@ -87,8 +88,8 @@ uint8_t *sge_place(const struct mr_table *t, const struct pd *pd, struct sge_lis
 	return p && piece == len ? p : NULL;
 }
 
-bool sge_scatter(const struct mr_table *t, const struct pd *pd, struct sge_list list, uint64_t off,
-		 const uint8_t *from, uint64_t len)
+bool sge_scatter(const struct mr_table *t, const struct pd *pd, struct sge_list list, uint64_t off, const uint8_t *from,
+		 uint64_t len)
 {
 	if (is_in_first(list, off, len)) {
 		uint8_t *p = mr_check(t, list.sge->lkey, pd, list.sge->addr + off, len, MR_LOCAL_WRITE);

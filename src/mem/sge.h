@@ -34,9 +34,11 @@ static inline uint64_t sge_total(const struct sge *sge, uint32_t count)
 bool sge_check(const struct mr_table *, const struct pd *, struct sge_list, uint32_t access);
 
 /*
- * Where those bytes of the message lie, if it is in one element, and its key opens them with `access`; else NULL. `len` is not 0.
+ * Where those bytes of the message lie, if it is in one element, and its key opens them with `access`; else NULL. `len`
+ * is not 0.
  */
-uint8_t *sge_place(const struct mr_table *, const struct pd *, struct sge_list, uint64_t off, uint64_t len, uint32_t access);
+uint8_t *sge_place(const struct mr_table *, const struct pd *, struct sge_list, uint64_t off, uint64_t len,
+		   uint32_t access);
 
 /*
  * Copies `len` message bytes from message offset `off` out of the elements (gather) or into them

@@ -30,13 +30,10 @@ static int setup(void **state)
 	w->heap.gets_left = -1;
 	w->alloc = heap_alloc(&w->heap);
 	assert_int_equal(mr_table_init(&w->table, &w->alloc, secret), 0);
-	assert_int_equal(mr_create(&w->table, &w->pd,
-				   (struct mr_range){w->rw_mem, REGION_BYTES, IOVA}, MR_LOCAL_WRITE,
-				   &w->rw),
-			 0);
-	assert_int_equal(mr_create(&w->table, &w->pd,
-				   (struct mr_range){w->ro_mem, REGION_BYTES, IOVA}, 0, &w->ro),
-			 0);
+	assert_int_equal(
+		mr_create(&w->table, &w->pd, (struct mr_range){w->rw_mem, REGION_BYTES, IOVA}, MR_LOCAL_WRITE, &w->rw),
+		0);
+	assert_int_equal(mr_create(&w->table, &w->pd, (struct mr_range){w->ro_mem, REGION_BYTES, IOVA}, 0, &w->ro), 0);
 	*state = w;
 	return 0;
 }
@@ -71,9 +68,9 @@ static void check_looks_at_every_element(void **state)
 	};
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
-		assert_int_equal(sge_check(&w->table, &w->pd, (struct sge_list){rows[i].sge, rows[i].count},
-					   rows[i].access),
-				 rows[i].ok);
+		assert_int_equal(
+			sge_check(&w->table, &w->pd, (struct sge_list){rows[i].sge, rows[i].count}, rows[i].access),
+			rows[i].ok);
 	assert_false(sge_check(&w->table, &w->other_pd, (struct sge_list){rows[1].sge, 1}, 0));
 }
 

@@ -54,8 +54,7 @@ static const char *check_wire(const struct network *net, const struct port *port
 }
 
 /* The packets that wait in the switch, by the port they came in by. */
-static const char *check_ingress(const struct network *net, const struct sim_switch *sw,
-				 uint32_t in)
+static const char *check_ingress(const struct network *net, const struct sim_switch *sw, uint32_t in)
 {
 	const struct pfc_port *pfc = sw->ports[in].pfc;
 
@@ -65,8 +64,7 @@ static const char *check_ingress(const struct network *net, const struct sim_swi
 		if (!(net->config.lossless_classes & 1u << class))
 			continue;
 		for (uint32_t i = 0; i < sw->port_count; i++) {
-			for (const struct packet *p = sw->ports[i].queues[class].head; p;
-			     p = p->next)
+			for (const struct packet *p = sw->ports[i].queues[class].head; p; p = p->next)
 				bytes += p->in_port == in ? p->wire_bytes : 0;
 		}
 		if (bytes != pfc->ingress_bytes[class] + (uint64_t)pfc->headroom_bytes[class])
@@ -92,9 +90,7 @@ static const char *check_buffer(const struct network *net, const struct sim_swit
 
 			if (net->config.lossless_classes & 1u << class) {
 				bytes = port->pfc->ingress_bytes[class];
-				bytes = bytes > net->config.reserve_bytes
-						? bytes - net->config.reserve_bytes
-						: 0;
+				bytes = bytes > net->config.reserve_bytes ? bytes - net->config.reserve_bytes : 0;
 			}
 			used += bytes;
 		}
@@ -125,7 +121,8 @@ static const char *check_pause(const struct network *net, const struct port *por
 	return NULL;
 }
 
-/* What was sent on a lane is on the wire or was received, unless the link has lost something that nobody has heard of. */
+/* What was sent on a lane is on the wire or was received, unless the link has lost something that nobody has heard of.
+ */
 static const char *check_lane(const struct network *net, const struct port *port, unsigned vl)
 {
 	const struct credit_lane *near = &port->credit->lanes[vl], *far = &port->back->credit->lanes[vl];
@@ -159,7 +156,8 @@ static const char *check_lane_buffers(const struct sim_switch *sw, uint32_t in)
 		for (unsigned out = 0; out < VL_LANES; out++) {
 			for (const struct packet *p = sw->ports[i].queues[out].head; p; p = p->next) {
 				if (p->in_port == in)
-					blocks[p->flags >> PACKET_LANE_SHIFT & (VL_LANES - 1)] += credit_blocks(p->wire_bytes);
+					blocks[p->flags >> PACKET_LANE_SHIFT & (VL_LANES - 1)] +=
+						credit_blocks(p->wire_bytes);
 			}
 		}
 	}
@@ -213,8 +211,7 @@ const char *network_check(const struct network *net)
 	if (wrong)
 		return wrong;
 	for (uint32_t h = 0; h < net->host_count; h++)
-		sums.packets +=
-			net->hosts[h].receiver ? receiver_packets(net->hosts[h].receiver) : 0;
+		sums.packets += net->hosts[h].receiver ? receiver_packets(net->hosts[h].receiver) : 0;
 	network_count(net, &counts);
 	if (counts.inside != sums.packets)
 		return "packets have appeared or vanished";

@@ -170,10 +170,12 @@ static unsigned high_before_low(struct vl_arbiter *a, const struct vl_tables *t)
 	return sent;
 }
 
-/* IBTA 7.6.9.2: the counter begins anew when it has expired, and when high priority has nothing, whether or not low has. */
+/* IBTA 7.6.9.2: the counter begins anew when it has expired, and when high priority has nothing, whether or not low
+ * has. */
 static void the_limit_of_high_priority_begins_anew(void **state)
 {
-	const struct vl_tables t = {.high = {{1, 255}}, .low = {{0, 255}}, .high_count = 1, .low_count = 1, .high_limit = 2};
+	const struct vl_tables t = {
+		.high = {{1, 255}}, .low = {{0, 255}}, .high_count = 1, .low_count = 1, .high_limit = 2};
 	const uint32_t bytes[VL_LANES] = {1024, 1024};
 	struct vl_arbiter a = {0};
 

@@ -53,7 +53,8 @@ static void tell(struct network *net, struct port *port, uint8_t lanes)
 
 /*
  * The limit of the lane's buffer has risen. It is sent to the far end once an eighth of the buffer is
- * free that the far end does not know of, or as soon as it may have less than a packet's room left; else when the period ends.
+ * free that the far end does not know of, or as soon as it may have less than a packet's room left; else when the
+ * period ends.
  */
 static void limit_rose(struct network *net, struct port *port, unsigned vl)
 {
@@ -126,7 +127,8 @@ static void gate(struct network *net, struct port *port, unsigned vl)
 {
 	struct credit_lane *l = &port->credit->lanes[vl];
 	const struct packet *head = port->queues[vl].head;
-	bool blocked = head && !(port->special & SPECIAL_DOWN) && !credit_may_send(&l->tx, credit_blocks(head->wire_bytes));
+	bool blocked =
+		head && !(port->special & SPECIAL_DOWN) && !credit_may_send(&l->tx, credit_blocks(head->wire_bytes));
 
 	if (blocked == (bool)(port->paused & bit(vl)))
 		return;
@@ -366,7 +368,8 @@ static void send_lane(struct network *net, struct port *port, unsigned vl)
 	if (port->sw)
 		l->turn = (uint16_t)((p->in_port + 1) % port->sw->port_count);
 	credit_sent(&l->tx, blocks);
-	port->credit->leaving = (struct leaving){.any = port->sw, .in_port = p->in_port, .vl = (uint8_t)lane_in(p), .blocks = blocks};
+	port->credit->leaving =
+		(struct leaving){.any = port->sw, .in_port = p->in_port, .vl = (uint8_t)lane_in(p), .blocks = blocks};
 	port_transmit(net, port, p);
 	if (port->sw)
 		event_push(&net->events, port->free_ps, EVENT_CLASS_PAUSE, EVENT_LEFT, port);
@@ -438,7 +441,8 @@ static void port_begin(struct port *port, const struct port *back)
 		l->tx.fctbs = l->fctbs_told = 0;
 		l->rx.abr = 0;
 		l->fccl_told = credit_limit(&l->rx);
-		l->tx.fccl = (uint16_t)(back->credit->lanes[vl].rx.buffer_blocks - back->credit->lanes[vl].rx.used_blocks);
+		l->tx.fccl =
+			(uint16_t)(back->credit->lanes[vl].rx.buffer_blocks - back->credit->lanes[vl].rx.used_blocks);
 		if (l->tx.fccl > CREDIT_BLOCKS_MAX)
 			l->tx.fccl = CREDIT_BLOCKS_MAX;
 	}

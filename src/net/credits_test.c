@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Networks whose links have credits: nothing is lost, rates are those of closed forms, and circles of waiting are found. */
+/* Networks whose links have credits: nothing is lost, rates are those of closed forms, and circles of waiting are
+ * found. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -289,7 +290,8 @@ static struct network *ring(uint32_t n, uint32_t hops, const struct network_conf
 	return net;
 }
 
-/* Two hops on, each ring link is asked for by packets from the one before: a circle, which closes when buffers are full. */
+/* Two hops on, each ring link is asked for by packets from the one before: a circle, which closes when buffers are
+ * full. */
 static void a_ring_on_one_lane_stands_still_and_the_circle_is_named(void **state)
 {
 	for (int per_output = 0; per_output < 2; per_output++) {
@@ -329,7 +331,8 @@ static void a_ring_whose_packets_end_at_the_next_switch_has_no_circle(void **sta
 	finish(net, hosts);
 }
 
-/* With room for one packet, buffers are full or waited for nearly always; a look at them at any time finds a way out. */
+/* With room for one packet, buffers are full or waited for nearly always; a look at them at any time finds a way out.
+ */
 static void what_only_waits_long_is_no_deadlock(void **state)
 {
 	for (uint64_t delay_ps = US; delay_ps < 2 * US; delay_ps += US / 10) {

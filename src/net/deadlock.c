@@ -37,7 +37,8 @@ static bool has_room(const struct port *out, unsigned vl)
 
 static bool may_leave(const struct network *net, const struct port *out, unsigned vl, const bool *alive)
 {
-	return !out->to_switch || out->special & SPECIAL_DOWN || has_room(out, vl) || alive[buffer_of(net, out->back, vl)];
+	return !out->to_switch || out->special & SPECIAL_DOWN || has_room(out, vl) ||
+	       alive[buffer_of(net, out->back, vl)];
 }
 
 /* The buffers that have a packet in that queue live. True: one is new. */
@@ -54,7 +55,8 @@ static bool spread(const struct network *net, const struct port *out, unsigned v
 	return news;
 }
 
-/* Buffers that a packet leaves now; and those that one is on its way to, as nobody knows yet where it will ask to go. */
+/* Buffers that a packet leaves now; and those that one is on its way to, as nobody knows yet where it will ask to go.
+ */
 static void find_moving(const struct network *net, bool *alive)
 {
 	for (uint32_t i = 0; i < net->port_count; i++) {
@@ -106,7 +108,8 @@ static const struct port *asks_for(const struct network *net, size_t buffer, uns
 	return NULL;
 }
 
-/* Follows the waiting from a dead buffer until it comes to one that it has seen; what was before that is no part of it. */
+/* Follows the waiting from a dead buffer until it comes to one that it has seen; what was before that is no part of it.
+ */
 static void walk(const struct network *net, size_t from, uint32_t *seen, struct network_deadlock *d)
 {
 	size_t at = from;

@@ -27,8 +27,7 @@ enum {
 static_assert(1 << EVENT_KIND_BITS == EVENT_KINDS, "a kind fits");
 static_assert(EVENT_KIND_BITS + SEQ_BITS == EVENT_CLASS_SHIFT, "order is full");
 static_assert(NEAR_WORDS % 64 == 0, "words tell which words are not 0");
-static_assert(EVENT_NEAR_BITS + EVENT_FAR_BITS * EVENT_FAR_LEVELS >= 64,
-	      "all of time has a bucket");
+static_assert(EVENT_NEAR_BITS + EVENT_FAR_BITS * EVENT_FAR_LEVELS >= 64, "all of time has a bucket");
 
 int event_queue_init(struct event_queue *q, unsigned tick_shift)
 {
@@ -64,8 +63,7 @@ static inline bool before(const struct event *a, const struct event *b)
 }
 
 /* Doubles the array, or leaves it and sets out_of_memory. */
-static __attribute__((noinline, cold)) void *grow(struct event_queue *q, void *array,
-						  uint32_t *size, size_t each)
+static __attribute__((noinline, cold)) void *grow(struct event_queue *q, void *array, uint32_t *size, size_t each)
 {
 	void *larger = NULL;
 
@@ -261,8 +259,7 @@ static void sort(struct event *run, uint32_t count, struct event *scratch)
 		insertion_sort(&run[i], count - i < INSERTION_MAX ? count - i : INSERTION_MAX);
 	for (uint32_t width = INSERTION_MAX; width < count; width *= 2) {
 		for (uint32_t i = 0; i + width < count; i += 2 * width)
-			merge(&run[i], width, count - i < 2 * width ? count - i : 2 * width,
-			      scratch);
+			merge(&run[i], width, count - i < 2 * width ? count - i : 2 * width, scratch);
 	}
 }
 
@@ -336,8 +333,7 @@ static bool open_far(struct event_queue *q)
 		if (i < 0)
 			continue;
 		uint32_t node = reversed(q, q->far[level][i]);
-		uint64_t above =
-			shift + EVENT_FAR_BITS < 64 ? UINT64_MAX << (shift + EVENT_FAR_BITS) : 0;
+		uint64_t above = shift + EVENT_FAR_BITS < 64 ? UINT64_MAX << (shift + EVENT_FAR_BITS) : 0;
 
 		q->far[level][i] = 0;
 		q->far_map[level][i / 64] &= ~(UINT64_C(1) << i % 64);

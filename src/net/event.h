@@ -46,10 +46,10 @@ struct event_node {
 /* Open for its size and the inline functions; the fields are the queue's own. */
 struct event_queue {
 	struct event_node *nodes;
-	uint64_t tick;      /* the present tick */
+	uint64_t tick; /* the present tick */
 	uint64_t inserted;
 	uint64_t pending;
-	uint32_t now;       /* the list of that tick's events, in order */
+	uint32_t now; /* the list of that tick's events, in order */
 	uint32_t free;
 	uint32_t tick_shift;
 	uint32_t heap_count;
@@ -74,11 +74,9 @@ const struct event *event_pop_slow(struct event_queue *, uint64_t until_ps);
  * Borrows the object. `time_ps` may lie before the event that was popped last: it then comes next.
  * When memory runs out the event is lost and out_of_memory is set.
  */
-static inline void event_push(struct event_queue *q, uint64_t time_ps, unsigned class,
-			      unsigned kind, void *object)
+static inline void event_push(struct event_queue *q, uint64_t time_ps, unsigned class, unsigned kind, void *object)
 {
-	uint64_t order = (uint64_t)class << EVENT_CLASS_SHIFT |
-			 q->inserted++ << EVENT_KIND_BITS | kind;
+	uint64_t order = (uint64_t) class << EVENT_CLASS_SHIFT | q->inserted++ << EVENT_KIND_BITS | kind;
 	uint64_t tick = time_ps >> q->tick_shift;
 	uint32_t node = q->free, i = tick % EVENT_NEAR_BUCKETS;
 

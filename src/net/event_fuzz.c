@@ -32,15 +32,13 @@ static size_t model_next(const struct model_event *m, size_t count)
 	size_t best = 0;
 
 	for (size_t i = 1; i < count; i++) {
-		if (m[i].time_ps < m[best].time_ps ||
-		    (m[i].time_ps == m[best].time_ps && m[i].class < m[best].class))
+		if (m[i].time_ps < m[best].time_ps || (m[i].time_ps == m[best].time_ps && m[i].class < m[best].class))
 			best = i;
 	}
 	return best;
 }
 
-static bool pop(struct event_queue *q, struct model_event *m, size_t *count, uint64_t until_ps,
-		uint64_t *now_ps)
+static bool pop(struct event_queue *q, struct model_event *m, size_t *count, uint64_t until_ps, uint64_t *now_ps)
 {
 	size_t next = model_next(m, *count);
 	const struct event *e = event_pop(q, until_ps);
@@ -79,8 +77,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		far >>= data[0] % 64;
 		if (data[0] & 64) {
 			for (int i = 0; i < data[1] % 8; i++)
-				pop(q, model, &count, data[0] & 128 ? now_ps + far : UINT64_MAX,
-				    &now_ps);
+				pop(q, model, &count, data[0] & 128 ? now_ps + far : UINT64_MAX, &now_ps);
 		} else {
 			struct model_event *m = &model[count++];
 

@@ -92,10 +92,8 @@ static void order_does_not_depend_on_the_tick(void **state)
 			assert_true(e->time_ps == next_ps || !(i % 2));
 			last_ps = e->time_ps;
 			hash = (hash ^ e->time_ps ^ e->order) * 0x9e3779b97f4a7c15u;
-			event_push(&q,
-				   last_ps +
-					   prng_below(&prng, i % 64 ? 1 << 20 : UINT64_C(1) << 40),
-				   i % 3, 0, NULL);
+			event_push(&q, last_ps + prng_below(&prng, i % 64 ? 1 << 20 : UINT64_C(1) << 40), i % 3, 0,
+				   NULL);
 		}
 		assert_int_equal(q.pending, 3000);
 		hashes[t] = hash;

@@ -44,8 +44,7 @@ static struct impairment *impair(struct network *net, struct port *port)
 		if (!port->impairment)
 			return NULL;
 		prng_init(&port->impairment->prng,
-			  network_object_seed(net->config.seed, OBJECT_PORT_IMPAIRMENT,
-					      (uint32_t)(port - net->ports)));
+			  network_object_seed(net->config.seed, OBJECT_PORT_IMPAIRMENT, (uint32_t)(port - net->ports)));
 	}
 	return port->impairment;
 }
@@ -55,21 +54,19 @@ static void set_special(struct port *port, enum port_special bit, bool on)
 	port->special = (uint8_t)((port->special & ~bit) | (on ? bit : 0));
 }
 
-int network_set_loss(struct network *net, uint32_t link, unsigned end,
-		     const struct network_loss *loss)
+int network_set_loss(struct network *net, uint32_t link, unsigned end, const struct network_loss *loss)
 {
 	struct port *port = network_port(net, link, end);
 	struct impairment *im;
 
-	if (!port || loss->loss_ppb > PPB || loss->good_to_bad_ppb > PPB ||
-	    loss->bad_to_good_ppb > PPB || loss->bad_loss_ppb > PPB || loss->corrupt_ppb > PPB)
+	if (!port || loss->loss_ppb > PPB || loss->good_to_bad_ppb > PPB || loss->bad_to_good_ppb > PPB ||
+	    loss->bad_loss_ppb > PPB || loss->corrupt_ppb > PPB)
 		return -EINVAL;
 	im = impair(net, port);
 	if (!im)
 		return -ENOMEM;
 	im->loss = *loss;
-	set_special(port, SPECIAL_LOSS,
-		    loss->loss_ppb || loss->good_to_bad_ppb || loss->corrupt_ppb || im->list_count);
+	set_special(port, SPECIAL_LOSS, loss->loss_ppb || loss->good_to_bad_ppb || loss->corrupt_ppb || im->list_count);
 	return 0;
 }
 
@@ -113,8 +110,7 @@ int network_set_jitter(struct network *net, uint32_t link, unsigned end, uint64_
 	return 0;
 }
 
-int network_tap_port(struct network *net, uint32_t link, unsigned end, network_tap tap,
-		     void *context)
+int network_tap_port(struct network *net, uint32_t link, unsigned end, network_tap tap, void *context)
 {
 	struct port *port = network_port(net, link, end);
 	struct impairment *im;
@@ -165,8 +161,7 @@ static bool is_lost(struct impairment *im, const struct packet *p)
 	const struct network_loss *loss = &im->loss;
 	bool listed = is_listed(im, p);
 
-	if (loss->good_to_bad_ppb &&
-	    chance(im, im->bad ? loss->bad_to_good_ppb : loss->good_to_bad_ppb))
+	if (loss->good_to_bad_ppb && chance(im, im->bad ? loss->bad_to_good_ppb : loss->good_to_bad_ppb))
 		im->bad = !im->bad;
 	return chance(im, im->bad ? loss->bad_loss_ppb : loss->loss_ppb) || listed;
 }
@@ -197,8 +192,7 @@ uint64_t link_jitter_ps(struct network *net, struct port *port)
 	return prng_below(&port->impairment->prng, port->impairment->jitter_ps + 1);
 }
 
-static int fault_at(struct network *net, uint32_t link, uint64_t at_ps, enum fault_kind kind,
-		    uint64_t rate_bps)
+static int fault_at(struct network *net, uint32_t link, uint64_t at_ps, enum fault_kind kind, uint64_t rate_bps)
 {
 	struct fault *fault;
 
@@ -207,11 +201,9 @@ static int fault_at(struct network *net, uint32_t link, uint64_t at_ps, enum fau
 	fault = malloc(sizeof(*fault));
 	if (!fault)
 		return -ENOMEM;
-	*fault = (struct fault){
-		.next = net->faults, .kind = kind, .link = link, .rate_bps = rate_bps};
+	*fault = (struct fault){.next = net->faults, .kind = kind, .link = link, .rate_bps = rate_bps};
 	net->faults = fault;
-	event_push(&net->events, at_ps > net->now_ps ? at_ps : net->now_ps, EVENT_CLASS_FAULT,
-		   EVENT_FAULT, fault);
+	event_push(&net->events, at_ps > net->now_ps ? at_ps : net->now_ps, EVENT_CLASS_FAULT, EVENT_FAULT, fault);
 	return net->events.out_of_memory ? -ENOMEM : 0;
 }
 
@@ -260,15 +252,9 @@ static void go_down(struct network *net, struct port *port)
 static void happen(struct network *net, struct port *port, const struct fault *fault)
 {
 	switch (fault->kind) {
-	case FAULT_DOWN:
-		go_down(net, port);
-		break;
-	case FAULT_UP:
-		set_special(port, SPECIAL_DOWN, false);
-		break;
-	case FAULT_RATE:
-		port_set_rate(net, port, fault->rate_bps);
-		break;
+	case FAULT_DOWN: go_down(net, port); break;
+	case FAULT_UP: set_special(port, SPECIAL_DOWN, false); break;
+	case FAULT_RATE: port_set_rate(net, port, fault->rate_bps); break;
 	}
 }
 
@@ -286,9 +272,9 @@ void link_fault(struct network *net, struct fault *fault)
 	if (!fault->routed) {
 		fault->routed = true;
 		if (net->witness)
-			tell_of_port(net, port,
-				     (struct network_record){.event = told_as[fault->kind],
-							     .rate_bps = fault->rate_bps});
+			tell_of_port(
+				net, port,
+				(struct network_record){.event = told_as[fault->kind], .rate_bps = fault->rate_bps});
 		bool was_down = port->special & SPECIAL_DOWN;
 
 		happen(net, port, fault);
@@ -297,8 +283,8 @@ void link_fault(struct network *net, struct fault *fault)
 			credit_link_up(net, port);
 		if (net->config.converge_ps <= NETWORK_TIME_PS_MAX &&
 		    (fault->kind != FAULT_RATE || net->config.weighted))
-			event_push(&net->events, net->now_ps + net->config.converge_ps,
-				   EVENT_CLASS_FAULT, EVENT_FAULT, fault);
+			event_push(&net->events, net->now_ps + net->config.converge_ps, EVENT_CLASS_FAULT, EVENT_FAULT,
+				   fault);
 		return;
 	}
 	if (fault->kind != FAULT_RATE)

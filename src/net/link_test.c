@@ -291,9 +291,7 @@ static void poisson_timer(void *host, uint64_t now_ps)
 
 	h->waiting++;
 	if (++h->sent < h->to_send)
-		network_set_timer(h->net, 0,
-				  now_ps +
-					  (uint64_t)(-log(1 - u) * 100000)); /* load 0.8 of 80 ns */
+		network_set_timer(h->net, 0, now_ps + (uint64_t)(-log(1 - u) * 100000)); /* load 0.8 of 80 ns */
 	network_kick(h->net, 0);
 }
 

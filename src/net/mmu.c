@@ -17,28 +17,25 @@ static uint64_t share(uint64_t bytes, int log2)
 
 static uint64_t room(const struct sim_switch *sw)
 {
-	return sw->shared_used_bytes < sw->shared_bytes ? sw->shared_bytes - sw->shared_used_bytes
-							: 0;
+	return sw->shared_used_bytes < sw->shared_bytes ? sw->shared_bytes - sw->shared_used_bytes : 0;
 }
 
-static uint64_t pause_threshold(const struct network *net, const struct sim_switch *sw,
-				const struct pfc_port *pfc, unsigned class)
+static uint64_t pause_threshold(const struct network *net, const struct sim_switch *sw, const struct pfc_port *pfc,
+				unsigned class)
 {
 	if (net->config.pfc == NETWORK_PFC_HPCC)
 		return room(sw) >> pfc->alpha_shift;
 	return share(room(sw), net->config.alpha_log2[class]);
 }
 
-static uint32_t beyond_reserve(const struct network *net, const struct pfc_port *pfc,
-			       unsigned class)
+static uint32_t beyond_reserve(const struct network *net, const struct pfc_port *pfc, unsigned class)
 {
 	uint32_t bytes = pfc->ingress_bytes[class];
 
 	return bytes > net->config.reserve_bytes ? bytes - net->config.reserve_bytes : 0;
 }
 
-static enum network_drop admit_lossless(struct network *net, struct sim_switch *sw,
-					struct packet *p)
+static enum network_drop admit_lossless(struct network *net, struct sim_switch *sw, struct packet *p)
 {
 	struct port *in = &sw->ports[p->in_port];
 	struct pfc_port *pfc = in->pfc;
@@ -58,8 +55,7 @@ static enum network_drop admit_lossless(struct network *net, struct sim_switch *
 		return NETWORK_DROP_HEADROOM;
 	}
 	if (!(pfc->pausing & 1u << class) &&
-	    (pfc->headroom_bytes[class] ||
-	     beyond_reserve(net, pfc, class) >= pause_threshold(net, sw, pfc, class)))
+	    (pfc->headroom_bytes[class] || beyond_reserve(net, pfc, class) >= pause_threshold(net, sw, pfc, class)))
 		pfc_pause(net, in, class);
 	return NETWORK_DROPS;
 }
@@ -99,8 +95,7 @@ void mmu_release(struct network *net, struct sim_switch *sw, const struct packet
 	after = beyond_reserve(net, pfc, class);
 	sw->shared_used_bytes -= before - after;
 	if (pfc->pausing & 1u << class && !pfc->headroom_bytes[class] &&
-	    (!after ||
-	     after + net->config.resume_offset_bytes <= pause_threshold(net, sw, pfc, class)))
+	    (!after || after + net->config.resume_offset_bytes <= pause_threshold(net, sw, pfc, class)))
 		pfc_resume(net, &sw->ports[p->in_port], class);
 }
 
@@ -118,8 +113,8 @@ uint64_t mmu_headroom_bytes(const struct network *net, const struct port *in)
 		return c->headroom_bytes;
 	if (c->pfc == NETWORK_PFC_HPCC)
 		return bytes_in(rate_bps, 3 * delay_ps);
-	return bytes_in(rate_bps, 2 * (delay_ps + c->pause_response_ps) + c->switch_latency_ps) +
-	       2 * c->mtu_bytes + c->pause_wire_bytes;
+	return bytes_in(rate_bps, 2 * (delay_ps + c->pause_response_ps) + c->switch_latency_ps) + 2 * c->mtu_bytes +
+	       c->pause_wire_bytes;
 }
 
 static uint64_t nic_rate_bps(const struct network *net)
@@ -142,8 +137,7 @@ int mmu_init(struct network *net, uint32_t *node)
 	for (uint32_t i = 0; i < net->switch_count; i++) {
 		struct sim_switch *sw = &net->switches[i];
 		uint64_t set_aside = 0;
-		uint64_t buffer =
-			c->node_buffer_bytes ? c->node_buffer_bytes[sw->node] : c->buffer_bytes;
+		uint64_t buffer = c->node_buffer_bytes ? c->node_buffer_bytes[sw->node] : c->buffer_bytes;
 
 		if (!buffer)
 			continue;
@@ -157,10 +151,8 @@ int mmu_init(struct network *net, uint32_t *node)
 				return -ENOSPC;
 			}
 			pfc->headroom_limit_bytes = (uint32_t)headroom;
-			set_aside += (headroom + c->reserve_bytes) *
-				     (c->pfc == NETWORK_PFC_HPCC ? 1 : classes);
-			for (pfc->alpha_shift = 3; pfc->alpha_shift && rate_bps > nic_bps;
-			     rate_bps /= 2)
+			set_aside += (headroom + c->reserve_bytes) * (c->pfc == NETWORK_PFC_HPCC ? 1 : classes);
+			for (pfc->alpha_shift = 3; pfc->alpha_shift && rate_bps > nic_bps; rate_bps /= 2)
 				pfc->alpha_shift--;
 		}
 		if (set_aside >= buffer || buffer > UINT64_C(1) << 31) {

@@ -19,8 +19,7 @@ struct packet_store *network_packets(struct network *net)
 	return &net->packets;
 }
 
-void network_attach(struct network *net, uint32_t host, const struct endpoint_ops *ops,
-		    void *object)
+void network_attach(struct network *net, uint32_t host, const struct endpoint_ops *ops, void *object)
 {
 	assert(host < net->host_count);
 	net->hosts[host].ops = *ops;
@@ -57,8 +56,7 @@ static void answer_kicks(struct network *net)
 		if (!net->kicked)
 			net->kicked_end = &net->kicked;
 		h->kicked = false;
-		if (h->port->free_ps <= net->now_ps && !h->port->send_pending &&
-		    !h->port->pause_due && h->ops.pull)
+		if (h->port->free_ps <= net->now_ps && !h->port->send_pending && !h->port->pause_due && h->ops.pull)
 			port_pull(net, h->port);
 	}
 }
@@ -130,49 +128,22 @@ static void new_routes(struct network *net)
 }
 
 /* Part of the loop that advances time, which is its only hot caller. */
-static inline __attribute__((always_inline)) void happen(struct network *net, enum event_what what,
-							 void *object)
+static inline __attribute__((always_inline)) void happen(struct network *net, enum event_what what, void *object)
 {
 	switch (what) {
-	case EVENT_ARRIVE:
-		port_arrive(net, object);
-		break;
-	case EVENT_SEND:
-		port_send(net, object);
-		break;
-	case EVENT_TIMER:
-		timer_expire(net, object);
-		break;
-	case EVENT_DRAIN:
-		receiver_drain(net, object);
-		break;
-	case EVENT_FAULT:
-		link_fault(net, object);
-		break;
-	case EVENT_ROUTES:
-		new_routes(net);
-		break;
-	case EVENT_PAUSE_END:
-		pfc_expire(net, object);
-		break;
-	case EVENT_REFRESH:
-		pfc_refresh(net, object);
-		break;
-	case EVENT_SAMPLE:
-		network_take_sample(net);
-		break;
-	case EVENT_CREDIT:
-		credit_period(net, object);
-		break;
-	case EVENT_LEFT:
-		credit_left(net, object);
-		break;
-	case EVENT_LIFETIME:
-		credit_lifetime(net, object);
-		break;
-	case EVENT_WATCH:
-		deadlock_look(net);
-		break;
+	case EVENT_ARRIVE: port_arrive(net, object); break;
+	case EVENT_SEND: port_send(net, object); break;
+	case EVENT_TIMER: timer_expire(net, object); break;
+	case EVENT_DRAIN: receiver_drain(net, object); break;
+	case EVENT_FAULT: link_fault(net, object); break;
+	case EVENT_ROUTES: new_routes(net); break;
+	case EVENT_PAUSE_END: pfc_expire(net, object); break;
+	case EVENT_REFRESH: pfc_refresh(net, object); break;
+	case EVENT_SAMPLE: network_take_sample(net); break;
+	case EVENT_CREDIT: credit_period(net, object); break;
+	case EVENT_LEFT: credit_left(net, object); break;
+	case EVENT_LIFETIME: credit_lifetime(net, object); break;
+	case EVENT_WATCH: deadlock_look(net); break;
 	}
 }
 
@@ -209,9 +180,7 @@ static __attribute__((noinline)) void happen_slowly(struct network *net, const s
 
 enum network_stop network_run(struct network *net, uint64_t until_ps, uint64_t max_events)
 {
-	uint64_t last = max_events < UINT64_MAX - net->counts.events
-				? net->counts.events + max_events
-				: UINT64_MAX;
+	uint64_t last = max_events < UINT64_MAX - net->counts.events ? net->counts.events + max_events : UINT64_MAX;
 
 	if (until_ps > NETWORK_TIME_PS_MAX)
 		until_ps = NETWORK_TIME_PS_MAX;

@@ -29,7 +29,7 @@ enum {
 	NETWORK_HISTOGRAM_BIN_BYTES = 1024,
 };
 #define NETWORK_RATE_BPS_MAX UINT64_C(100000000000000) /* 100 Tbit/s */
-#define NETWORK_TIME_PS_MAX  (UINT64_C(1) << 63)        /* 106 days */
+#define NETWORK_TIME_PS_MAX  (UINT64_C(1) << 63)       /* 106 days */
 #define NETWORK_NEVER_PS     UINT64_MAX
 
 /* Which of several shortest paths a packet takes; a switch decides for itself. */
@@ -44,15 +44,15 @@ enum network_routing {
 
 /* The rule for when to pause (congestion-control notes, 2.3). */
 enum network_pfc {
-	NETWORK_PFC,     /* thresholds from alpha, headroom from physics, quanta and refresh */
+	NETWORK_PFC, /* thresholds from alpha, headroom from physics, quanta and refresh */
 	/* as the reference simulator of HPCC: 1/8 of what is free, pause without a timer */
 	NETWORK_PFC_HPCC
 };
 
 /*
- * Links with credits, as InfiniBand's (IBTA 7.9). Packets' classes are their virtual lanes on the host's link; a packet's wire_bytes are LRH
- * to VCRC and CREDIT_DELIMITER_BYTES. No class has strict priority, there is no shared buffer, no mark and no
- * trimming. Losses of a link cost no credits for longer than until the next flow control packet.
+ * Links with credits, as InfiniBand's (IBTA 7.9). Packets' classes are their virtual lanes on the host's link; a
+ * packet's wire_bytes are LRH to VCRC and CREDIT_DELIMITER_BYTES. No class has strict priority, there is no shared
+ * buffer, no mark and no trimming. Losses of a link cost no credits for longer than until the next flow control packet.
  */
 struct network_credits {
 	/* of each port and lane, at hosts too; at least mtu_bytes. 0: links have no credits */
@@ -66,7 +66,7 @@ struct network_credits {
 
 /* RED on a packet's queue, for each class in the mask; it marks PACKET_ECT packets. */
 struct network_red {
-	uint8_t classes;     /* a mask; 0: no marks */
+	uint8_t classes; /* a mask; 0: no marks */
 	/* by the queue that a packet finds; else by the one behind it */
 	bool at_enqueue;
 	uint32_t kmin_bytes; /* no mark up to here */
@@ -82,18 +82,18 @@ struct network_red {
  */
 struct network_config {
 	uint64_t seed;
-	uint64_t switch_latency_ps;   /* from a whole packet's arrival until it may leave */
+	uint64_t switch_latency_ps; /* from a whole packet's arrival until it may leave */
 
 	enum network_routing routing;
 	const struct routing_policy *routing_policy; /* instead of that; borrowed as long as the network lives */
-	bool weighted;                /* ECMP and flowlets: ports of one group by their rates */
+	bool weighted;                               /* ECMP and flowlets: ports of one group by their rates */
 	uint64_t flowlet_gap_ps;
 	/* from a link's failure until routes avoid it; NETWORK_NEVER_PS: they never do */
 	uint64_t converge_ps;
 
 	/* data that waits in one port, where there is no shared buffer */
 	uint32_t port_queue_bytes;
-	uint32_t control_queue_bytes; /* control class that waits in one port */
+	uint32_t control_queue_bytes;                /* control class that waits in one port */
 	uint32_t dwrr_quantum_bytes[PACKET_CLASSES]; /* shares of the data classes */
 	uint8_t low_class; /* a data class that a port sends only while it can send no other; 0: there is none */
 	/* of control packets before a data packet that waits; 0: no limit */
@@ -105,9 +105,9 @@ struct network_config {
 	const uint64_t *node_buffer_bytes;
 	/* -6 .. 3: a class's share of what is free, lossless or not */
 	int8_t alpha_log2[PACKET_CLASSES];
-	uint32_t class_queue_bytes;   /* most of a lossy class in one port; 0: no limit */
+	uint32_t class_queue_bytes; /* most of a lossy class in one port; 0: no limit */
 
-	uint8_t lossless_classes;     /* a mask; needs a shared buffer */
+	uint8_t lossless_classes; /* a mask; needs a shared buffer */
 	enum network_pfc pfc;
 	/* NETWORK_PFC: of each ingress port and lossless class. HPCC's is 4 KiB a port */
 	uint32_t reserve_bytes;
@@ -115,17 +115,17 @@ struct network_config {
 	uint32_t headroom_bytes;
 	/* below the threshold, until a class is resumed; HPCC's is 3 KiB */
 	uint32_t resume_offset_bytes;
-	uint32_t mtu_bytes;           /* the largest packet's wire_bytes, for headroom */
-	uint32_t pause_wire_bytes;    /* a PFC frame's */
-	uint64_t pause_response_ps;   /* from the whole frame's arrival to its effect */
-	uint16_t pause_quanta;        /* of 512 bit times; refreshed at half of it */
+	uint32_t mtu_bytes;         /* the largest packet's wire_bytes, for headroom */
+	uint32_t pause_wire_bytes;  /* a PFC frame's */
+	uint64_t pause_response_ps; /* from the whole frame's arrival to its effect */
+	uint16_t pause_quanta;      /* of 512 bit times; refreshed at half of it */
 	/* no resume frames: a pause that is not refreshed runs out. Not with NETWORK_PFC_HPCC */
 	bool no_resume_frames;
 
 	struct network_credits credits;
 	struct network_red red;
 	const struct marking_policy *marking_policy; /* beside RED; borrowed as long as the network lives. NULL: none */
-	bool int_stamp;               /* packets with PACKET_INT */
+	bool int_stamp;                              /* packets with PACKET_INT */
 	/* what is left of a PACKET_TRIMMABLE packet that finds no room; 0: it is dropped */
 	uint32_t trim_wire_bytes;
 	/* heads: the last waiting packet is cut, and the new one takes its place */
@@ -133,7 +133,7 @@ struct network_config {
 	/* RED also marks the trimmed packet, by the data queue that was full */
 	bool trim_mark;
 
-	bool check;                   /* invariants after every event; slow */
+	bool check; /* invariants after every event; slow */
 };
 
 void network_config_init(struct network_config *);
@@ -146,8 +146,7 @@ void network_config_hpcc(struct network_config *, uint8_t lossless_classes);
  * Builds the network; borrows nothing of the topology. NULL with the reason in error: what is
  * wrong, and what is allowed.
  */
-struct network *network_create(const struct topology *, const struct network_config *,
-			       char error[NETWORK_ERROR_BYTES]);
+struct network *network_create(const struct topology *, const struct network_config *, char error[NETWORK_ERROR_BYTES]);
 /* Packets that hosts still hold become invalid. Harmless on NULL. */
 void network_destroy(struct network *);
 
@@ -168,9 +167,9 @@ void network_attach(struct network *, uint32_t host, const struct endpoint_ops *
 struct endpoint_ops network_endpoint(const struct network *, uint32_t host, void **object);
 struct subnet; /* net/topology/topology_subnet.h */
 /*
- * From now on packets take the ways of these tables, instead of shortest paths; once, before the first packet. On links with credits
- * their lanes are those that the tables say, by the two hosts, not by the class. A link that is down stays in the tables. 0,
- * -ENOMEM, or -EINVAL: the network has another topology.
+ * From now on packets take the ways of these tables, instead of shortest paths; once, before the first packet. On links
+ * with credits their lanes are those that the tables say, by the two hosts, not by the class. A link that is down stays
+ * in the tables. 0, -ENOMEM, or -EINVAL: the network has another topology.
  */
 int network_set_subnet(struct network *, const struct subnet *);
 
@@ -188,8 +187,7 @@ void network_set_timer(struct network *, uint32_t host, uint64_t at_ps);
  * -EINVAL: no such host, a buffer of no more than network_receiver_headroom_bytes() or of 2 GiB, a
  * rate outside NETWORK_RATE_BPS_MIN and _MAX.
  */
-int network_set_receiver(struct network *, uint32_t host, uint64_t buffer_bytes,
-			 uint64_t drain_bps);
+int network_set_receiver(struct network *, uint32_t host, uint64_t buffer_bytes, uint64_t drain_bps);
 /*
  * The part of a slow receiver's buffer that is kept for packets that come while its pause is on its
  * way.
@@ -208,7 +206,7 @@ uint64_t network_host_rate_bps(const struct network *, uint32_t host);
 struct network_loss {
 	/* each packet independently; in Gilbert-Elliott's good state */
 	uint32_t loss_ppb;
-	uint32_t good_to_bad_ppb;   /* Gilbert-Elliott, a step a packet; 0: there is no bad state */
+	uint32_t good_to_bad_ppb; /* Gilbert-Elliott, a step a packet; 0: there is no bad state */
 	uint32_t bad_to_good_ppb;
 	uint32_t bad_loss_ppb;
 	/* of those not lost: takes all its time on the wire, and is counted on arrival */
@@ -231,13 +229,13 @@ int network_link_up(struct network *, uint32_t link, uint64_t at_ps);
 int network_link_rate(struct network *, uint32_t link, uint64_t at_ps, uint64_t rate_bps);
 
 enum network_stop {
-	NETWORK_IDLE,          /* nothing will happen any more */
-	NETWORK_UNTIL,         /* the time is up */
-	NETWORK_EVENTS,        /* as many events as asked for */
-	NETWORK_STOPPED,       /* network_stop() */
+	NETWORK_IDLE,    /* nothing will happen any more */
+	NETWORK_UNTIL,   /* the time is up */
+	NETWORK_EVENTS,  /* as many events as asked for */
+	NETWORK_STOPPED, /* network_stop() */
 	NETWORK_OUT_OF_MEMORY,
-	NETWORK_DEADLOCK,      /* buffers wait for each other for ever: network_deadlock() has them */
-	NETWORK_BROKEN         /* an invariant does not hold: network_fault() says which */
+	NETWORK_DEADLOCK, /* buffers wait for each other for ever: network_deadlock() has them */
+	NETWORK_BROKEN    /* an invariant does not hold: network_fault() says which */
 };
 
 /*
@@ -270,11 +268,11 @@ enum network_drop {
 	NETWORK_DROP_CORRUPT,
 	NETWORK_DROP_LINK_DOWN,
 	NETWORK_DROP_NO_ROUTE,
-	NETWORK_DROP_HOPS,      /* too many switches */
-	NETWORK_DROP_RECEIVER,  /* a slow receiver's buffer is full */
-	NETWORK_DROP_NO_HOST,   /* no host is attached */
-	NETWORK_DROP_CREDITS,   /* there was no room in spite of credits: must not happen */
-	NETWORK_DROP_LIFETIME,  /* it waited too long for credits */
+	NETWORK_DROP_HOPS,     /* too many switches */
+	NETWORK_DROP_RECEIVER, /* a slow receiver's buffer is full */
+	NETWORK_DROP_NO_HOST,  /* no host is attached */
+	NETWORK_DROP_CREDITS,  /* there was no room in spite of credits: must not happen */
+	NETWORK_DROP_LIFETIME, /* it waited too long for credits */
 	NETWORK_DROPS
 };
 
@@ -315,7 +313,8 @@ struct network_lane {
 enum { NETWORK_DEADLOCK_LANES = 32 };
 #define NETWORK_DEADLOCK_PERIOD_PS UINT64_C(100000000) /* how often waiting buffers are looked at */
 
-/* Buffers of switches whose packets wait for room in the next one, in a circle; each lane leads from one to the next. */
+/* Buffers of switches whose packets wait for room in the next one, in a circle; each lane leads from one to the next.
+ */
 struct network_deadlock {
 	uint64_t found_ps;
 	uint32_t count; /* of lanes in the circle; the first NETWORK_DEADLOCK_LANES are named */
@@ -326,11 +325,9 @@ struct network_deadlock {
 const struct network_deadlock *network_deadlock(const struct network *);
 
 /* False: there is no such link. */
-bool network_count_port(const struct network *, uint32_t link, unsigned end,
-			struct network_port_counts *);
+bool network_count_port(const struct network *, uint32_t link, unsigned end, struct network_port_counts *);
 void network_count_drops(const struct network *, struct network_drops *);
-bool network_count_port_drops(const struct network *, uint32_t link, unsigned end,
-			      struct network_drops *);
+bool network_count_port_drops(const struct network *, uint32_t link, unsigned end, struct network_drops *);
 /* How many bytes wait in a port now; a cheap call, for sampling. */
 uint32_t network_queue_bytes(const struct network *, uint32_t link, unsigned end);
 /* The most bytes that waited in it since the last call. */
@@ -346,8 +343,7 @@ int network_watch_queue(struct network *, uint32_t link, unsigned end, uint32_t 
  * *bins: those that the queue ever reached, and perhaps more; at most as many as network_watch_queue()
  * was given.
  */
-const uint64_t *network_queue_histogram(struct network *, uint32_t link, unsigned end,
-					uint32_t *bins);
+const uint64_t *network_queue_histogram(struct network *, uint32_t link, unsigned end, uint32_t *bins);
 
 /*
  * Called each period while other events are pending, after all else at that time. One at a time;
@@ -377,13 +373,13 @@ enum network_event {
 
 struct network_record {
 	enum network_event event;
-	uint32_t link;                /* with `end` the port */
+	uint32_t link; /* with `end` the port */
 	unsigned end;
-	uint32_t host;                /* NETWORK_WOKEN */
-	const struct packet *packet;  /* lent for the call; NULL: it is about none */
-	uint32_t queue_bytes;         /* that wait in the port */
-	enum network_drop reason;     /* NETWORK_DROPPED */
-	uint64_t rate_bps;            /* NETWORK_LINK_RATE */
+	uint32_t host;               /* NETWORK_WOKEN */
+	const struct packet *packet; /* lent for the call; NULL: it is about none */
+	uint32_t queue_bytes;        /* that wait in the port */
+	enum network_drop reason;    /* NETWORK_DROPPED */
+	uint64_t rate_bps;           /* NETWORK_LINK_RATE */
 };
 
 /*

@@ -70,8 +70,7 @@ static bool check_sizes(const struct topology *topology, struct reason *t)
 	if (topology->link_count > TOPOLOGY_LINKS_MAX)
 		return refuse(t, "", topology->link_count, " links: at most 2^22 are allowed");
 	if (topology->host_count == 0 || topology->host_count > topology->node_count)
-		return refuse(t, "", topology->host_count,
-			      " hosts: there must be at least 1, and no more than nodes");
+		return refuse(t, "", topology->host_count, " hosts: there must be at least 1, and no more than nodes");
 	return true;
 }
 
@@ -151,8 +150,7 @@ static void complete_config(struct network_config *c)
 	}
 }
 
-static bool check_bytes(struct reason *t, const char *what, uint64_t bytes, uint64_t min,
-			uint64_t max)
+static bool check_bytes(struct reason *t, const char *what, uint64_t bytes, uint64_t min, uint64_t max)
 {
 	if (bytes >= min && bytes <= max)
 		return true;
@@ -173,13 +171,11 @@ static bool check_pfc(const struct network_config *c, struct reason *t)
 	if (!c->lossless_classes)
 		return true;
 	if (c->lossless_classes & 1u << PACKET_CONTROL_CLASS)
-		return refuse(t, "class ", PACKET_CONTROL_CLASS,
-			      " is control and cannot be lossless");
+		return refuse(t, "class ", PACKET_CONTROL_CLASS, " is control and cannot be lossless");
 	if (!c->buffer_bytes && !c->node_buffer_bytes)
 		return refuse(t, "lossless classes need a shared buffer, not one of ", 0, " bytes");
 	if (c->pause_response_ps > LATENCY_PS_MAX)
-		return refuse(t, "a pause response of ", c->pause_response_ps,
-			      " ps: at most 1 ms is allowed");
+		return refuse(t, "a pause response of ", c->pause_response_ps, " ps: at most 1 ms is allowed");
 	return check_bytes(t, "an MTU of ", c->mtu_bytes, 64, 1 << 16) &&
 	       check_bytes(t, "a pause frame of ", c->pause_wire_bytes, 1, 1 << 16) &&
 	       check_bytes(t, "a reserve of ", c->reserve_bytes, 0, 1 << 30) &&
@@ -207,8 +203,7 @@ static bool check_red(const struct network_red *red, struct reason *t)
 	if (!red->classes)
 		return true;
 	if (red->pmax_ppb > 1000000000)
-		return refuse(t, "marks with probability ", red->pmax_ppb,
-			      " in 10^9: at most 10^9 are allowed");
+		return refuse(t, "marks with probability ", red->pmax_ppb, " in 10^9: at most 10^9 are allowed");
 	if (red->kmin_bytes > red->kmax_bytes)
 		return refuse(t, "Kmin of ", red->kmin_bytes, " bytes is above Kmax");
 	if (red->rate_bps && red->rate_bps < NETWORK_RATE_BPS_MIN)
@@ -219,23 +214,21 @@ static bool check_red(const struct network_red *red, struct reason *t)
 static bool check_config(const struct network_config *config, struct reason *t)
 {
 	if (config->switch_latency_ps > LATENCY_PS_MAX)
-		return refuse(t, "a switch latency of ", config->switch_latency_ps,
-			      " ps: at most 1 ms is allowed");
+		return refuse(t, "a switch latency of ", config->switch_latency_ps, " ps: at most 1 ms is allowed");
 	if ((unsigned)config->routing > NETWORK_SPRAY_LEAST)
 		return refuse(t, "routing ", config->routing, " does not exist");
 	if (config->low_class >= PACKET_CLASSES)
 		return refuse(t, "a low class ", config->low_class, " does not exist");
 	for (unsigned class = 0; class < PACKET_CLASSES; class ++) {
-		if (!check_bytes(t, "a quantum of ", config->dwrr_quantum_bytes[class], 64,
-				 1 << 24))
+		if (!check_bytes(t, "a quantum of ", config->dwrr_quantum_bytes[class], 64, 1 << 24))
 			return false;
 	}
 	return check_bytes(t, "a port's queue of ", config->port_queue_bytes, 0, 1 << 30) &&
 	       check_bytes(t, "a control queue of ", config->control_queue_bytes, 0, 1 << 30) &&
 	       check_bytes(t, "a queue's limit of ", config->class_queue_bytes, 0, 1 << 30) &&
 	       check_bytes(t, "a shared buffer of ", config->buffer_bytes, 0, UINT64_C(1) << 31) &&
-	       check_bytes(t, "trimmed packets of ", config->trim_wire_bytes, 0, 1 << 16) &&
-	       check_pfc(config, t) && check_credits(config, t) && check_red(&config->red, t);
+	       check_bytes(t, "trimmed packets of ", config->trim_wire_bytes, 0, 1 << 16) && check_pfc(config, t) &&
+	       check_credits(config, t) && check_red(&config->red, t);
 }
 
 /*
@@ -256,8 +249,7 @@ static bool place_ports(const struct topology *topology, uint32_t *first, struct
 		uint32_t count = first[n];
 
 		if (n < topology->host_count && count != 1)
-			return refuse(t, "host ", topology->nodes[n].number,
-				      " must have exactly one link");
+			return refuse(t, "host ", topology->nodes[n].number, " must have exactly one link");
 		if (count > PORTS_OF_SWITCH_MAX && n >= topology->host_count)
 			return refuse(t, "switch ", topology->nodes[n].number,
 				      " has too many links: at most 4096 are allowed");
@@ -269,8 +261,7 @@ static bool place_ports(const struct topology *topology, uint32_t *first, struct
 		const struct topology_link *link = &topology->links[i];
 
 		if (link->a < topology->host_count && link->b < topology->host_count)
-			return refuse(t, "link ", i,
-				      " joins two hosts, which no other host could reach");
+			return refuse(t, "link ", i, " joins two hosts, which no other host could reach");
 	}
 	return true;
 }
@@ -285,8 +276,7 @@ static void set_end(struct network *net, struct port *port, uint32_t node)
 	}
 }
 
-static void set_wire(struct network *net, struct port *port, struct port *back,
-		     const struct topology_link *link)
+static void set_wire(struct network *net, struct port *port, struct port *back, const struct topology_link *link)
 {
 	port->back = back;
 	port->to_host = back->host;
@@ -296,8 +286,7 @@ static void set_wire(struct network *net, struct port *port, struct port *back,
 	port->flight_ps = link->delay_ps + (back->sw ? net->config.switch_latency_ps : 0);
 	if (net->pfc_ports)
 		port->pfc = &net->pfc_ports[port - net->ports];
-	prng_init(&port->prng, network_object_seed(net->config.seed, OBJECT_PORT_MARK,
-						   (uint32_t)(port - net->ports)));
+	prng_init(&port->prng, network_object_seed(net->config.seed, OBJECT_PORT_MARK, (uint32_t)(port - net->ports)));
 	port_set_rate(net, port, link->rate_bps);
 }
 
@@ -312,8 +301,7 @@ static void lay_links(struct network *net, const struct topology *topology, uint
 		sw->ports = &net->ports[next[n]];
 		sw->port_count = next[n + 1] - next[n];
 		sw->hash_seed = network_object_seed(net->config.seed, OBJECT_SWITCH_HASH, n);
-		prng_init(&sw->prng,
-			  network_object_seed(net->config.seed, OBJECT_SWITCH_CHOICE, n));
+		prng_init(&sw->prng, network_object_seed(net->config.seed, OBJECT_SWITCH_CHOICE, n));
 	}
 	for (uint32_t i = 0; i < net->link_count; i++) {
 		const struct topology_link *link = &topology->links[i];
@@ -390,10 +378,9 @@ static void set_features(struct network *net)
 	const struct network_config *c = &net->config;
 
 	for (uint32_t i = 0; i < net->switch_count; i++) {
-		net->switches[i].features = (uint8_t)((c->red.classes ? FEATURE_RED : 0) |
-						      (c->int_stamp ? FEATURE_INT : 0) |
-						      (c->trim_wire_bytes ? FEATURE_TRIM : 0) |
-						      (c->marking_policy ? FEATURE_MARK : 0));
+		net->switches[i].features =
+			(uint8_t)((c->red.classes ? FEATURE_RED : 0) | (c->int_stamp ? FEATURE_INT : 0) |
+				  (c->trim_wire_bytes ? FEATURE_TRIM : 0) | (c->marking_policy ? FEATURE_MARK : 0));
 	}
 }
 
@@ -402,8 +389,7 @@ static bool set_loss(struct network *net, const struct topology *topology)
 	for (uint32_t i = 0; i < net->link_count; i++) {
 		const struct network_loss loss = {.loss_ppb = topology->links[i].loss_ppb};
 
-		if (loss.loss_ppb &&
-		    (network_set_loss(net, i, 0, &loss) || network_set_loss(net, i, 1, &loss)))
+		if (loss.loss_ppb && (network_set_loss(net, i, 0, &loss) || network_set_loss(net, i, 1, &loss)))
 			return false;
 	}
 	return true;
@@ -431,8 +417,8 @@ static bool spread(struct network *net)
 	return true;
 }
 
-static struct network *create(const struct topology *topology, const struct network_config *config,
-			      uint32_t *next, struct reason *t)
+static struct network *create(const struct topology *topology, const struct network_config *config, uint32_t *next,
+			      struct reason *t)
 {
 	struct network *net = zeroes(1, sizeof(*net));
 	uint32_t unreachable[2], node;

@@ -6,12 +6,7 @@
 #include <stdint.h>
 
 /* The third part of a generator's seed, beside the run's seed and the object's number. */
-enum network_object {
-	OBJECT_SWITCH_HASH = 1,
-	OBJECT_SWITCH_CHOICE,
-	OBJECT_PORT_IMPAIRMENT,
-	OBJECT_PORT_MARK
-};
+enum network_object { OBJECT_SWITCH_HASH = 1, OBJECT_SWITCH_CHOICE, OBJECT_PORT_IMPAIRMENT, OBJECT_PORT_MARK };
 
 uint64_t network_object_seed(uint64_t seed, enum network_object, uint32_t number);
 

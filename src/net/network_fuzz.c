@@ -45,16 +45,13 @@ static void topology(struct input *in, struct topology *t)
 					 UINT64_C(100000000000000),
 					 999,
 					 0};
-	uint32_t hosts = 1 + take(in) % HOSTS_MAX, switches = 1 + take(in) % SWITCHES_MAX,
-		 extra = take(in) % 4;
+	uint32_t hosts = 1 + take(in) % HOSTS_MAX, switches = 1 + take(in) % SWITCHES_MAX, extra = take(in) % 4;
 
 	tree_new(t, hosts, hosts + switches, hosts + switches - 1 + extra);
 	for (uint32_t h = 0; h < hosts; h++)
-		tree_link(t, h, hosts + take(in) % switches, rates[take(in) % 4],
-			  take(in) * UINT64_C(20000));
+		tree_link(t, h, hosts + take(in) % switches, rates[take(in) % 4], take(in) * UINT64_C(20000));
 	for (uint32_t s = 1; s < switches; s++)
-		tree_link(t, hosts + s - 1, hosts + s, rates[take(in) % 4],
-			  take(in) * UINT64_C(20000));
+		tree_link(t, hosts + s - 1, hosts + s, rates[take(in) % 4], take(in) * UINT64_C(20000));
 	for (uint32_t e = 0; e < extra; e++)
 		tree_link(t, hosts + take(in) % switches, hosts + take(in) % switches,
 			  rates[take(in) % 32 ? take(in) % 6 : 7], take(in) * UINT64_C(20000));
@@ -131,27 +128,18 @@ static bool go_wrong(struct input *in, struct network *net, uint32_t links)
 			network_link_down(net, link, at_ps);
 			wrong = true;
 			break;
-		case 1:
-			network_link_up(net, link, at_ps);
-			break;
+		case 1: network_link_up(net, link, at_ps); break;
 		case 2:
 			network_link_rate(net, link, at_ps, UINT64_C(50000000000));
 			wrong = true;
 			break;
-		case 3:
-			network_set_loss(net, link, at_ps % 2, &loss);
-			break;
+		case 3: network_set_loss(net, link, at_ps % 2, &loss); break;
 		case 4:
 			network_set_jitter(net, link, at_ps % 2, at_ps);
 			wrong = true;
 			break;
-		case 5:
-			network_lose_packet(net, link, at_ps % 2, loss.loss_ppb % HOSTS_MAX,
-					    at_ps % 32);
-			break;
-		case 6:
-			network_set_receiver(net, link, at_ps >> 9, UINT64_C(10000000000));
-			break;
+		case 5: network_lose_packet(net, link, at_ps % 2, loss.loss_ppb % HOSTS_MAX, at_ps % 32); break;
+		case 6: network_set_receiver(net, link, at_ps >> 9, UINT64_C(10000000000)); break;
 		}
 	}
 	return wrong;
@@ -171,8 +159,7 @@ static void flows(struct input *in, struct flow_host *hosts, uint32_t count)
 	}
 }
 
-static void run(struct input *in, struct network *net, const struct topology *t,
-		const struct network_config *config)
+static void run(struct input *in, struct network *net, const struct topology *t, const struct network_config *config)
 {
 	static const char lossless[] = "a packet of a lossless class was dropped";
 	struct flow_host *hosts = flow_hosts(net, t->host_count);

@@ -81,38 +81,38 @@ struct port {
 	struct packet *flight, *flight_last;
 	struct sim_switch *to_switch; /* what is at the far end: this or to_host */
 	struct host *to_host;
-	uint64_t flight_ps;   /* delay, and the latency of the switch at the far end */
-	uint64_t byte_ps;     /* << BYTE_PS_SHIFT */
-	uint16_t to_number;   /* of `back` among its switch's ports */
-	uint8_t ready;        /* classes that have packets waiting */
-	uint8_t paused;       /* classes that the far end has paused */
-	uint8_t special;      /* enum port_special */
-	bool send_pending;    /* an EVENT_SEND is */
-	bool pause_due;       /* a PFC frame is sent next */
-	uint8_t turn;         /* the data class whose turn it is */
+	uint64_t flight_ps; /* delay, and the latency of the switch at the far end */
+	uint64_t byte_ps;   /* << BYTE_PS_SHIFT */
+	uint16_t to_number; /* of `back` among its switch's ports */
+	uint8_t ready;      /* classes that have packets waiting */
+	uint8_t paused;     /* classes that the far end has paused */
+	uint8_t special;    /* enum port_special */
+	bool send_pending;  /* an EVENT_SEND is */
+	bool pause_due;     /* a PFC frame is sent next */
+	uint8_t turn;       /* the data class whose turn it is */
 	/* The queues. */
 	struct sim_switch *sw; /* what is at the near end: this or host */
 	struct host *host;
-	struct port *back;    /* the other direction of the link */
+	struct port *back;                       /* the other direction of the link */
 	uint32_t queued_bytes, queued_bytes_max; /* max: since it was last asked for */
 	uint64_t sent_bytes, sent_packets;
 	struct histogram *histogram;
-	uint64_t bin_since_ps; /* when the queue came into the bin of the histogram that it is in */
-	struct pfc_port *pfc;  /* NULL: no lossless classes */
+	uint64_t bin_since_ps;      /* when the queue came into the bin of the histogram that it is in */
+	struct pfc_port *pfc;       /* NULL: no lossless classes */
 	struct credit_port *credit; /* NULL: no credits */
 	struct queue queues[PACKET_CLASSES];
 	uint32_t deficit_bytes[PACKET_CLASSES];
 	uint32_t control_run; /* control packets sent since the last data packet */
 	uint32_t red_min_bytes, red_max_bytes;
 	uint64_t marked_packets, trimmed_packets;
-	struct prng prng;     /* marks and coins */
+	struct prng prng; /* marks and coins */
 	/* Rarely used. */
 	uint64_t rate_bps, delay_ps;
 	struct impairment *impairment;
 	struct network_drops *drops;
 	uint32_t link;
 	uint32_t queued_bytes_ever; /* at most, before that */
-	bool avoided; /* by routes, because the link is down */
+	bool avoided;               /* by routes, because the link is down */
 } __attribute__((aligned(64)));
 
 /* PFC at one port, both ways: what the far end has paused here, and what arrives from it. */
@@ -184,16 +184,16 @@ struct sim_switch {
 	const struct route *routes; /* to each group */
 	struct port *ports;
 	uint32_t port_count;
-	uint32_t index;      /* among switches */
-	uint8_t features;    /* enum switch_feature */
+	uint32_t index;   /* among switches */
+	uint8_t features; /* enum switch_feature */
 	uint8_t tier;
 	uint64_t hash_seed;
 	/* Shared memory beyond reserves and headroom. */
 	uint64_t shared_bytes, shared_used_bytes;
 	struct prng prng;
 	struct flowlet *flowlets;
-	uint32_t *turns;     /* of round robin, each group's */
-	void *routing;       /* a policy's state */
+	uint32_t *turns;            /* of round robin, each group's */
+	void *routing;              /* a policy's state */
 	struct port **forwarding;   /* by host; NULL: routes are shortest paths */
 	struct lane_map *lane_maps; /* [in][out], with that */
 	uint32_t node;
@@ -206,7 +206,7 @@ struct host {
 	struct receiver *receiver; /* NULL: takes packets as fast as they come */
 	struct host *next_kicked;
 	bool kicked;
-	uint64_t timer_ps;                  /* what the host set */
+	uint64_t timer_ps; /* what the host set */
 	/* events that are pending for it; NETWORK_NEVER_PS: none */
 	uint64_t timer_events[TIMER_EVENTS];
 };
@@ -223,11 +223,11 @@ struct network {
 	struct pfc_port *pfc_ports;
 	struct credit_port *credit_ports;
 	uint16_t credit_mtu_blocks;
-	bool watch_pending; /* an EVENT_WATCH is */
-	uint8_t *levels;             /* [source][destination]; NULL: no subnet was set */
-	struct lane_map *host_lanes; /* with that */
+	bool watch_pending;                /* an EVENT_WATCH is */
+	uint8_t *levels;                   /* [source][destination]; NULL: no subnet was set */
+	struct lane_map *host_lanes;       /* with that */
 	struct network_deadlock *deadlock; /* NULL: none was found */
-	uint8_t *marking; /* a policy's state, marking_stride bytes of each port of a switch */
+	uint8_t *marking;                  /* a policy's state, marking_stride bytes of each port of a switch */
 	size_t marking_stride;
 	struct route_table routes;
 	uint32_t host_count, switch_count, node_count, port_count, link_count;

@@ -155,10 +155,8 @@ static struct network_config config_of(enum scenario scenario, uint64_t seed)
 		c.buffer_bytes = 1 << 19;
 		c.lossless_classes = 1 << 1;
 		c.alpha_log2[1] = -2;
-		c.red = (struct network_red){.classes = 1 << 1,
-					     .kmin_bytes = 5000,
-					     .kmax_bytes = 50000,
-					     .pmax_ppb = 500000000};
+		c.red = (struct network_red){
+			.classes = 1 << 1, .kmin_bytes = 5000, .kmax_bytes = 50000, .pmax_ppb = 500000000};
 	}
 	if (scenario == TRIMMED) {
 		c.routing = NETWORK_FLOWLET;

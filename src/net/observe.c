@@ -31,8 +31,7 @@ void network_count(const struct network *net, struct network_counts *counts)
 	counts->pending = net->events.pending;
 }
 
-static void count_pfc(const struct network *net, const struct port *port,
-		      struct network_port_counts *c)
+static void count_pfc(const struct network *net, const struct port *port, struct network_port_counts *c)
 {
 	const struct pfc_port *pfc = port->pfc;
 
@@ -55,8 +54,7 @@ static void count_pfc(const struct network *net, const struct port *port,
 	}
 }
 
-bool network_count_port(const struct network *net, uint32_t link, unsigned end,
-			struct network_port_counts *c)
+bool network_count_port(const struct network *net, uint32_t link, unsigned end, struct network_port_counts *c)
 {
 	const struct port *port = network_port(net, link, end);
 
@@ -89,8 +87,7 @@ void network_count_drops(const struct network *net, struct network_drops *drops)
 	*drops = net->drops;
 }
 
-bool network_count_port_drops(const struct network *net, uint32_t link, unsigned end,
-			      struct network_drops *drops)
+bool network_count_port_drops(const struct network *net, uint32_t link, unsigned end, struct network_drops *drops)
 {
 	const struct port *port = network_port(net, link, end);
 
@@ -180,8 +177,7 @@ int network_watch_queue(struct network *net, uint32_t link, unsigned end, uint32
 	return 0;
 }
 
-const uint64_t *network_queue_histogram(struct network *net, uint32_t link, unsigned end,
-					uint32_t *bins)
+const uint64_t *network_queue_histogram(struct network *net, uint32_t link, unsigned end, uint32_t *bins)
 {
 	struct port *port = network_port(net, link, end);
 
@@ -200,8 +196,7 @@ void network_sample(struct network *net, uint64_t period_ps, network_sampler sam
 	if (!sampler || net->sample_pending)
 		return;
 	net->sample_pending = true;
-	event_push(&net->events, net->now_ps + net->sample_period_ps, EVENT_CLASS_SAMPLE,
-		   EVENT_SAMPLE, net);
+	event_push(&net->events, net->now_ps + net->sample_period_ps, EVENT_CLASS_SAMPLE, EVENT_SAMPLE, net);
 }
 
 void network_take_sample(struct network *net)
@@ -211,8 +206,7 @@ void network_take_sample(struct network *net)
 	net->sample_pending = net->sampler && net->events.pending;
 	if (!net->sample_pending)
 		return;
-	event_push(&net->events, net->now_ps + net->sample_period_ps, EVENT_CLASS_SAMPLE,
-		   EVENT_SAMPLE, net);
+	event_push(&net->events, net->now_ps + net->sample_period_ps, EVENT_CLASS_SAMPLE, EVENT_SAMPLE, net);
 }
 
 void network_tell(struct network *net, network_witness witness, void *context)
@@ -241,8 +235,7 @@ void tell_of_event(struct network *net, const struct event *e)
 	const struct host *host = e->object;
 
 	if (event_kind(e) == EVENT_ARRIVE && port->flight && port->flight->time_ps <= net->now_ps)
-		tell_of_port(net, port,
-			     (struct network_record){.event = NETWORK_ARRIVED, .packet = port->flight});
+		tell_of_port(net, port, (struct network_record){.event = NETWORK_ARRIVED, .packet = port->flight});
 	else if (event_kind(e) == EVENT_TIMER && host->timer_ps <= net->now_ps)
 		net->witness(net->witness_context,
 			     &(struct network_record){.event = NETWORK_WOKEN, .host = (uint32_t)(host - net->hosts)},

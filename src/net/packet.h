@@ -30,8 +30,8 @@ enum {
 enum { PACKET_SHORT_BODY_BYTES = 32 }; /* RoCEv2's headers of all but the first packet of a message, and its ACKs */
 
 enum packet_flags {
-	PACKET_ECT = 1 << 0,     /* may be marked */
-	PACKET_CE = 1 << 1,      /* was marked */
+	PACKET_ECT = 1 << 0, /* may be marked */
+	PACKET_CE = 1 << 1,  /* was marked */
 	PACKET_TRIMMABLE = 1 << 2,
 	PACKET_TRIMMED = 1 << 3, /* payload cut off; wire_bytes is the rest */
 	PACKET_INT = 1 << 4,     /* int_stack is set; switches append to it */
@@ -71,22 +71,22 @@ struct packet {
 	uint64_t time_ps;            /* on a wire: when it arrives; in a queue: when it came */
 	/* all that takes time on a link: preamble, headers, FCS, gap */
 	uint32_t wire_bytes;
-	uint32_t src, dst;           /* hosts */
+	uint32_t src, dst; /* hosts */
 	union {
 		struct {
 			uint32_t flow;         /* number of the flow, for loss lists and statistics */
 			uint16_t sport, dport; /* UDP: entropy of ECMP */
 		};
-		struct pause_frame pfc;        /* with PACKET_PAUSE */
+		struct pause_frame pfc;         /* with PACKET_PAUSE */
 		struct credit_counters credits; /* with PACKET_CREDITS too */
 	};
-	uint16_t flags;              /* enum packet_flags */
-	uint16_t body_bytes;         /* of body that hold headers */
+	uint16_t flags;      /* enum packet_flags */
+	uint16_t body_bytes; /* of body that hold headers */
 	/* after UDP, ICRC included, as the transport counts them; payload counted */
 	uint32_t transport_bytes;
-	uint16_t in_port;            /* of the switch it is in; PFC charges it there */
+	uint16_t in_port; /* of the switch it is in; PFC charges it there */
 	uint8_t class;
-	uint8_t hops;                /* switches passed */
+	uint8_t hops; /* switches passed */
 };
 
 static_assert(sizeof(struct packet) == 64, "one cache line");
@@ -97,10 +97,10 @@ struct packet_store {
 	struct packet_slab *slabs;
 	struct packet *fresh; /* of the newest slab, not lent yet */
 	uint32_t fresh_count;
-	uint64_t lent;        /* packets now lent */
-	uint64_t lent_total;  /* packets ever lent */
+	uint64_t lent;       /* packets now lent */
+	uint64_t lent_total; /* packets ever lent */
 	struct short_body *free_shorts;
-	struct pool pool;     /* longer bodies, and INT stacks */
+	struct pool pool; /* longer bodies, and INT stacks */
 };
 
 void packet_store_init(struct packet_store *);

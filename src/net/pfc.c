@@ -9,8 +9,7 @@ enum { QUANTUM_BITS = 512 };
 
 static uint64_t quanta_ps(const struct port *port, uint32_t quanta)
 {
-	return (uint64_t)((unsigned __int128)quanta * (QUANTUM_BITS / 8) * port->byte_ps >>
-			  BYTE_PS_SHIFT);
+	return (uint64_t)((unsigned __int128)quanta * (QUANTUM_BITS / 8) * port->byte_ps >> BYTE_PS_SHIFT);
 }
 
 static bool has_timer(const struct network *net)
@@ -30,8 +29,8 @@ static void refresh_later(struct network *net, struct port *port)
 	if (!has_timer(net) || port->pfc->refresh_pending)
 		return;
 	port->pfc->refresh_pending = true;
-	event_push(&net->events, net->now_ps + quanta_ps(port, net->config.pause_quanta) / 2,
-		   EVENT_CLASS_PAUSE, EVENT_REFRESH, port);
+	event_push(&net->events, net->now_ps + quanta_ps(port, net->config.pause_quanta) / 2, EVENT_CLASS_PAUSE,
+		   EVENT_REFRESH, port);
 }
 
 /*
@@ -135,8 +134,7 @@ static void stop(struct network *net, struct port *port, unsigned class, const s
 	pfc->until_ps[class] = NETWORK_NEVER_PS;
 	if (frame->quanta) {
 		pfc->until_ps[class] = net->now_ps + quanta_ps(port, frame->quanta);
-		event_push(&net->events, pfc->until_ps[class], EVENT_CLASS_PAUSE, EVENT_PAUSE_END,
-			   port);
+		event_push(&net->events, pfc->until_ps[class], EVENT_CLASS_PAUSE, EVENT_PAUSE_END, port);
 	}
 }
 

@@ -55,8 +55,7 @@ static void incast_takes_as_long_as_its_bytes_and_loses_nothing(void **state)
 		assert_int_equal(drops_of_all(net), 0);
 		assert_true(network_count_port(net, 1, 0, &first));
 		assert_true(first.pauses_received > 0);
-		assert_true(first.pauses_received >= first.resumes_received &&
-			    first.resumes_received > 0);
+		assert_true(first.pauses_received >= first.resumes_received && first.resumes_received > 0);
 		if (models[m] == NETWORK_PFC_HPCC)
 			assert_int_equal(first.pauses_received, first.resumes_received);
 		assert_true(first.paused_ps[1] > 0 && first.longest_pause_ps <= first.paused_ps[1]);
@@ -264,8 +263,8 @@ static void a_slow_receiver_pauses_its_switch(void **state)
 		struct network *net = must_create(&t, &config);
 		struct flow_host *hosts = flow_hosts(net, 2);
 
-		assert_int_not_equal(network_set_receiver(net, 1, network_receiver_headroom_bytes(net, 1),
-							  G100 / 10), 0);
+		assert_int_not_equal(network_set_receiver(net, 1, network_receiver_headroom_bytes(net, 1), G100 / 10),
+				     0);
 		assert_int_equal(network_set_receiver(net, 1, 50000, G100 / 10), 0);
 		hosts[0].class = lossy ? 2 : 1;
 		flow_start(&hosts[0], 1, 1000, 1000);

@@ -56,8 +56,8 @@ uint64_t routing_rate_bps(const struct routing_question *q, uint32_t port)
 	return port_of(q, port)->rate_bps;
 }
 
-uint32_t policy_choose(struct network *net, struct sim_switch *sw, struct route r, uint32_t group,
-		       uint32_t hash, const struct packet *p)
+uint32_t policy_choose(struct network *net, struct sim_switch *sw, struct route r, uint32_t group, uint32_t hash,
+		       const struct packet *p)
 {
 	const struct routing_policy *policy = net->config.routing_policy;
 	const struct routing_question q = {

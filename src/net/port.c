@@ -42,8 +42,7 @@ void port_insert_flight(struct network *net, struct port *port, struct packet *p
 		event_push(&net->events, p->time_ps, EVENT_CLASS_ARRIVE, EVENT_ARRIVE, port);
 }
 
-static __attribute__((noinline)) void transmit_special(struct network *net, struct port *port,
-						       struct packet *p)
+static __attribute__((noinline)) void transmit_special(struct network *net, struct port *port, struct packet *p)
 {
 	if (port->special & SPECIAL_TAP)
 		link_tap(net, port, p);
@@ -113,8 +112,8 @@ static inline void send_when_free(struct network *net, struct port *port)
 	if (port->send_pending)
 		return;
 	port->send_pending = true;
-	event_push(&net->events, port->free_ps > net->now_ps ? port->free_ps : net->now_ps,
-		   EVENT_CLASS_SEND, EVENT_SEND, port);
+	event_push(&net->events, port->free_ps > net->now_ps ? port->free_ps : net->now_ps, EVENT_CLASS_SEND,
+		   EVENT_SEND, port);
 }
 
 void port_wake(struct network *net, struct port *port)
@@ -135,8 +134,7 @@ static inline void send_from_switch(struct network *net, struct port *port, stru
 static inline enum network_drop admit(struct network *net, struct port *port, struct packet *p)
 {
 	if (p->class == PACKET_CONTROL_CLASS) {
-		if (port->queues[PACKET_CONTROL_CLASS].bytes + p->wire_bytes >
-		    net->config.control_queue_bytes)
+		if (port->queues[PACKET_CONTROL_CLASS].bytes + p->wire_bytes > net->config.control_queue_bytes)
 			return NETWORK_DROP_CONTROL;
 	} else if (port->sw->features & FEATURE_MMU) {
 		return mmu_admit(net, port, p);
@@ -166,8 +164,7 @@ void port_enqueue(struct network *net, struct port *port, struct packet *p)
 		return;
 	}
 	reason = admit(net, port, p);
-	if (reason != NETWORK_DROPS && port->sw->features & FEATURE_TRIM &&
-	    trim_packet(net, port, &p))
+	if (reason != NETWORK_DROPS && port->sw->features & FEATURE_TRIM && trim_packet(net, port, &p))
 		reason = admit(net, port, p);
 	if (reason != NETWORK_DROPS) {
 		port_drop(net, port, p, reason);
@@ -232,8 +229,7 @@ void port_send(struct network *net, struct port *port)
 		send_when_free(net, port);
 }
 
-static __attribute__((noinline)) void arrive_special(struct network *net, struct port *port,
-						     struct packet *p)
+static __attribute__((noinline)) void arrive_special(struct network *net, struct port *port, struct packet *p)
 {
 	if (p->flags & PACKET_CREDITS)
 		credit_receive(net, port, p);

@@ -28,15 +28,14 @@ uint64_t network_receiver_headroom_bytes(const struct network *net, uint32_t hos
 	return net->config.lossless_classes ? mmu_headroom_bytes(net, net->hosts[host].port) : 0;
 }
 
-int network_set_receiver(struct network *net, uint32_t host, uint64_t buffer_bytes,
-			 uint64_t drain_bps)
+int network_set_receiver(struct network *net, uint32_t host, uint64_t buffer_bytes, uint64_t drain_bps)
 {
 	uint64_t headroom_bytes;
 	struct host *h;
 	struct receiver *r;
 
-	if (host >= net->host_count || drain_bps < NETWORK_RATE_BPS_MIN ||
-	    drain_bps > NETWORK_RATE_BPS_MAX || buffer_bytes > INT32_MAX)
+	if (host >= net->host_count || drain_bps < NETWORK_RATE_BPS_MIN || drain_bps > NETWORK_RATE_BPS_MAX ||
+	    buffer_bytes > INT32_MAX)
 		return -EINVAL;
 	h = &net->hosts[host];
 	headroom_bytes = network_receiver_headroom_bytes(net, host);
@@ -72,15 +71,12 @@ void receiver_take(struct network *net, struct host *h, struct packet *p)
 	struct receiver *r = h->receiver;
 	bool lossless = net->config.lossless_classes & 1u << p->class;
 
-	if (r->queue.bytes + (uint64_t)p->wire_bytes >
-	    (lossless ? r->buffer_bytes : r->pause_bytes)) {
-		port_drop(net, h->port->back, p,
-			  lossless ? NETWORK_DROP_HEADROOM : NETWORK_DROP_RECEIVER);
+	if (r->queue.bytes + (uint64_t)p->wire_bytes > (lossless ? r->buffer_bytes : r->pause_bytes)) {
+		port_drop(net, h->port->back, p, lossless ? NETWORK_DROP_HEADROOM : NETWORK_DROP_RECEIVER);
 		return;
 	}
 	if (!r->queue.head)
-		event_push(&net->events, net->now_ps + drain_ps(r, p), EVENT_CLASS_ARRIVE,
-			   EVENT_DRAIN, h);
+		event_push(&net->events, net->now_ps + drain_ps(r, p), EVENT_CLASS_ARRIVE, EVENT_DRAIN, h);
 	queue_push(&r->queue, p);
 	if (r->queue.bytes > r->pause_bytes)
 		tell(net, h, true);
@@ -92,8 +88,7 @@ void receiver_drain(struct network *net, struct host *h)
 	struct packet *p = queue_pop(&r->queue);
 
 	if (r->queue.head)
-		event_push(&net->events, net->now_ps + drain_ps(r, r->queue.head),
-			   EVENT_CLASS_ARRIVE, EVENT_DRAIN, h);
+		event_push(&net->events, net->now_ps + drain_ps(r, r->queue.head), EVENT_CLASS_ARRIVE, EVENT_DRAIN, h);
 	if (r->queue.bytes <= r->resume_bytes)
 		tell(net, h, false);
 	host_deliver(net, h, p);

@@ -74,8 +74,8 @@ static void find_edges(struct network *net, struct search *s)
 			const struct port *port = &sw->ports[j];
 
 			if (port->to_switch && !port->avoided)
-				s->edges[count++] = (struct edge){port->to_switch->index,
-								  (uint32_t)(port - net->ports)};
+				s->edges[count++] =
+					(struct edge){port->to_switch->index, (uint32_t)(port - net->ports)};
 		}
 	}
 	s->first[net->switch_count] = count;
@@ -162,8 +162,8 @@ static int find_route(struct route_table *t, struct search *s, uint32_t at, stru
 	assert(r.count > 0);
 	struct route *last = &s->last[t->members[r.first]];
 
-	if (last->count == r.count && !memcmp(&t->members[last->first], &t->members[r.first],
-					      r.count * sizeof(*t->members))) {
+	if (last->count == r.count &&
+	    !memcmp(&t->members[last->first], &t->members[r.first], r.count * sizeof(*t->members))) {
 		*route = *last;
 		return 0;
 	}
@@ -172,8 +172,7 @@ static int find_route(struct route_table *t, struct search *s, uint32_t at, stru
 	return 0;
 }
 
-static int build(struct network *net, struct route_table *t, struct search *s,
-		 uint32_t unreachable[2])
+static int build(struct network *net, struct route_table *t, struct search *s, uint32_t unreachable[2])
 {
 	uint32_t *of_switch = s->queue;
 	bool whole = true;
@@ -193,8 +192,7 @@ static int build(struct network *net, struct route_table *t, struct search *s,
 			if (find_route(t, s, i, route))
 				return -ENOMEM;
 		}
-		for (uint32_t h = 0; h < net->host_count && whole && s->reached < net->switch_count;
-		     h++) {
+		for (uint32_t h = 0; h < net->host_count && whole && s->reached < net->switch_count; h++) {
 			if (s->distance[t->group_switch[t->group_of[h]]] != UNREACHED)
 				continue;
 			unreachable[0] = h;

@@ -20,9 +20,9 @@ struct route {
 
 struct route_table {
 	uint32_t group_count, switch_count;
-	uint32_t *group_of;      /* of each host */
-	uint32_t *group_switch;  /* which switch each group is at */
-	struct route *routes;    /* [switch][group] */
+	uint32_t *group_of;     /* of each host */
+	uint32_t *group_switch; /* which switch each group is at */
+	struct route *routes;   /* [switch][group] */
 	uint32_t *members;
 	/* of each member: the sum of its route's rates up to this one; NULL: all are equal */
 	uint64_t *weights;

@@ -42,13 +42,11 @@ static uint32_t draw(struct sim_switch *sw, uint32_t n)
 	return (uint32_t)prng_below(&sw->prng, n);
 }
 
-static uint32_t flowlet(const struct network *net, struct sim_switch *sw, struct route r,
-			uint32_t hash)
+static uint32_t flowlet(const struct network *net, struct sim_switch *sw, struct route r, uint32_t hash)
 {
 	struct flowlet *f = &sw->flowlets[hash % FLOWLETS];
 
-	if (!f->used || net->now_ps - f->last_ps > net->config.flowlet_gap_ps ||
-	    f->member >= r.count)
+	if (!f->used || net->now_ps - f->last_ps > net->config.flowlet_gap_ps || f->member >= r.count)
 		f->member = pick(&net->routes, r, (uint32_t)prng_next(&sw->prng));
 	f->used = true;
 	f->last_ps = net->now_ps;
@@ -91,18 +89,12 @@ static uint32_t choose(struct network *net, struct sim_switch *sw, struct route 
 	if (net->config.routing_policy)
 		return policy_choose(net, sw, r, group, flow_hash(sw, p), p);
 	switch (net->config.routing) {
-	case NETWORK_ECMP:
-		return pick(&net->routes, r, flow_hash(sw, p));
-	case NETWORK_FLOWLET:
-		return flowlet(net, sw, r, flow_hash(sw, p));
-	case NETWORK_SPRAY_RANDOM:
-		return draw(sw, r.count);
-	case NETWORK_SPRAY_ROUND_ROBIN:
-		return sw->turns[group]++ % r.count;
-	case NETWORK_SPRAY_LEAST_OF_2:
-		return least_of_2(net, sw, r);
-	case NETWORK_SPRAY_LEAST:
-		return least(net, sw, r);
+	case NETWORK_ECMP: return pick(&net->routes, r, flow_hash(sw, p));
+	case NETWORK_FLOWLET: return flowlet(net, sw, r, flow_hash(sw, p));
+	case NETWORK_SPRAY_RANDOM: return draw(sw, r.count);
+	case NETWORK_SPRAY_ROUND_ROBIN: return sw->turns[group]++ % r.count;
+	case NETWORK_SPRAY_LEAST_OF_2: return least_of_2(net, sw, r);
+	case NETWORK_SPRAY_LEAST: return least(net, sw, r);
 	}
 	return 0;
 }

@@ -195,8 +195,7 @@ static void weights_follow_rates(void **state)
 	struct flow_host *hosts = flow_hosts(net, HOSTS);
 
 	for (uint32_t s = 4; s < SPINES; s++)
-		assert_int_equal(network_link_rate(net, up_link(HOSTS, SPINES, 0, s), 0, G100 / 4),
-				 0);
+		assert_int_equal(network_link_rate(net, up_link(HOSTS, SPINES, 0, s), 0, G100 / 4), 0);
 	for (uint32_t i = 0; i < LEAF_HOSTS; i++) {
 		hosts[i].new_sport = true;
 		flow_start(&hosts[i], LEAF_HOSTS + i, 1000, 1000);
@@ -263,8 +262,7 @@ static void a_failed_link_is_a_hole_until_routes_follow(void **state)
 		 */
 		assert_true(cases[i].converge_ps == NETWORK_NEVER_PS ? during > 1000 : during == 0);
 		assert_true(after > 100);
-		assert_in_range(drops_of(net, NETWORK_DROP_LINK_DOWN), cases[i].lost_min,
-				cases[i].lost_max);
+		assert_in_range(drops_of(net, NETWORK_DROP_LINK_DOWN), cases[i].lost_min, cases[i].lost_max);
 		assert_int_equal(drops_of_all(net), drops_of(net, NETWORK_DROP_LINK_DOWN));
 		must_be_empty(net);
 		finish(net, hosts);

@@ -20,8 +20,7 @@ static unsigned data_class(struct network *net, struct port *port, unsigned read
 	if (!(ready & (ready - 1)))
 		return (unsigned)__builtin_ctz(ready);
 	for (;;) {
-		if (ready & 1u << class &&
-		    port->deficit_bytes[class] >= port->queues[class].head->wire_bytes)
+		if (ready & 1u << class && port->deficit_bytes[class] >= port->queues[class].head->wire_bytes)
 			break;
 		class = next_ready(ready, class);
 		port->deficit_bytes[class] += net->config.dwrr_quantum_bytes[class];
@@ -42,8 +41,7 @@ struct packet *sched_next(struct network *net, struct port *port)
 
 	if (!ready)
 		return NULL;
-	if (data && (!control || (net->config.control_burst &&
-				  port->control_run >= net->config.control_burst))) {
+	if (data && (!control || (net->config.control_burst && port->control_run >= net->config.control_burst))) {
 		class = data_class(net, port, data & ~low ? data & ~low : data);
 		port->control_run = 0;
 	} else {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Routes that are tables: of a subnet whose manager has set them. A packet's service level follows from its two hosts; at
- * each hop the level and the two ports give its lane (IBTA 7.6.6).
+ * Routes that are tables: of a subnet whose manager has set them. A packet's service level follows from its two hosts;
+ * at each hop the level and the two ports give its lane (IBTA 7.6.6).
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -61,7 +61,8 @@ static int set_arbitration(struct network *net, const struct subnet *s, const st
 
 	if (!net->credit_ports)
 		return 0;
-	return credit_arbitrate(net, host ? net->hosts[a->node].port : end_at(net, &s->topology, a->link, a->node), &a->tables);
+	return credit_arbitrate(net, host ? net->hosts[a->node].port : end_at(net, &s->topology, a->link, a->node),
+				&a->tables);
 }
 
 int network_set_subnet(struct network *net, const struct subnet *s)

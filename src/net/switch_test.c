@@ -72,8 +72,8 @@ static void an_empty_class_saves_nothing(void **state)
 	finish(net, hosts);
 }
 
-/* Classes 1 and 2 share a port, and class 3 gets what they leave: a packet that was under way when they began, and all when they
- * have ended. */
+/* Classes 1 and 2 share a port, and class 3 gets what they leave: a packet that was under way when they began, and all
+ * when they have ended. */
 static void the_low_class_gets_what_others_leave(void **state)
 {
 	struct network_config config;
@@ -414,8 +414,7 @@ static void a_lossy_queue_gets_alpha_of_what_is_free(void **state)
 		network_run(net, 30 * US, UINT64_MAX);
 		for (uint32_t i = 0; i < 2; i++) {
 			network_count_port(net, i, 1, &counts);
-			assert_in_range(counts.queue_bytes, cases[n].queue_bytes - 3000,
-					cases[n].queue_bytes + 3000);
+			assert_in_range(counts.queue_bytes, cases[n].queue_bytes - 3000, cases[n].queue_bytes + 3000);
 		}
 		must_end(net);
 		assert_int_equal(drops_of(net, NETWORK_DROP_QUEUE), drops_of_all(net));

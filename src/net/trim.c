@@ -41,8 +41,7 @@ bool trim_packet(struct network *net, struct port *port, struct packet **packet)
 	struct packet *p = *packet;
 	const struct packet *last = port->queues[p->class].tail;
 
-	if (p->class == PACKET_CONTROL_CLASS || net->config.lossless_classes & 1u << p->class ||
-	    !may_cut(net, p))
+	if (p->class == PACKET_CONTROL_CLASS || net->config.lossless_classes & 1u << p->class || !may_cut(net, p))
 		return false;
 	if (net->config.trim_coin && port->ready & 1u << p->class && may_cut(net, last) &&
 	    last->wire_bytes >= p->wire_bytes && prng_next(&port->prng) >> 63)

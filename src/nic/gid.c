@@ -72,7 +72,8 @@ void nic_set_gids(struct nic *nic, const struct nic_gid *gids, uint32_t count)
 	memcpy(nic->gids, gids, nic->gid_count * sizeof(gids[0]));
 	for (uint32_t i = 0; i <= nic->qps_mask; i++)
 		for (struct qp *qp = nic->qps[i]; qp; qp = qp->table_next)
-			qp->local = qp->av.is_global && nic_is_local(nic, qp->flow.src) && nic_is_local(nic, qp->flow.dst);
+			qp->local =
+				qp->av.is_global && nic_is_local(nic, qp->flow.src) && nic_is_local(nic, qp->flow.dst);
 	nic->tp.qp_changes++;
 }
 

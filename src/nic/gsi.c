@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * QPN 1, the general services interface (IBTA 3.9.4, 10.2.5): management datagrams in and out, as values. No program owns
- * it. Datagrams that arrive are kept for nic_mad_take(); those that are sent leave before the QPs' turns.
+ * QPN 1, the general services interface (IBTA 3.9.4, 10.2.5): management datagrams in and out, as values. No program
+ * owns it. Datagrams that arrive are kept for nic_mad_take(); those that are sent leave before the QPs' turns.
  */
 #include <errno.h>
 #include <string.h>

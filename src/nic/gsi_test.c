@@ -73,7 +73,8 @@ static void a_mad_arrives_as_it_was_sent(void **state)
 	assert_true(nic_deadline(a) > 0);
 	for (int i = 0; i < 2; i++) {
 		/* As Linux's soft RoCE sends them: 280 bytes with Q_Key, QPN 1 to QPN 1, PSNs in sequence. */
-		static const uint8_t head[20] = {0x64, 0x40, 0xff, 0xff, 0, 0, 0, 1, 0, 0, 0, 0, 0x80, 0x01, 0, 0, 0, 0, 0, 1};
+		static const uint8_t head[20] = {0x64, 0x40, 0xff, 0xff, 0, 0, 0, 1, 0, 0,
+						 0,    0,    0x80, 0x01, 0, 0, 0, 0, 0, 1};
 		uint8_t expect[20];
 
 		memcpy(expect, head, sizeof(head));
@@ -114,14 +115,14 @@ static bool is_taken(size_t at, uint8_t value, uint32_t cut)
 static void what_is_no_mad_is_dropped(void **state)
 {
 	assert_true(is_taken(0, 0x64, 0));
-	assert_true(is_taken(2, 0x7f, 0));   /* a limited member's P_Key */
-	assert_false(is_taken(3, 0xfe, 0));  /* another P_Key */
-	assert_false(is_taken(0, 0x65, 4));  /* with immediate data */
-	assert_false(is_taken(0, 0x04, 0));  /* not UD */
-	assert_false(is_taken(7, 2, 0));     /* another QPN */
-	assert_false(is_taken(12, 0, 0));    /* another Q_Key */
-	assert_false(is_taken(19, 2, 0));    /* from another QPN */
-	assert_false(is_taken(0, 0x64, 4));  /* short */
+	assert_true(is_taken(2, 0x7f, 0));  /* a limited member's P_Key */
+	assert_false(is_taken(3, 0xfe, 0)); /* another P_Key */
+	assert_false(is_taken(0, 0x65, 4)); /* with immediate data */
+	assert_false(is_taken(0, 0x04, 0)); /* not UD */
+	assert_false(is_taken(7, 2, 0));    /* another QPN */
+	assert_false(is_taken(12, 0, 0));   /* another Q_Key */
+	assert_false(is_taken(19, 2, 0));   /* from another QPN */
+	assert_false(is_taken(0, 0x64, 4)); /* short */
 	assert_int_equal(nic_counters(b)->rx_dropped, 0);
 }
 

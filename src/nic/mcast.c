@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Multicast groups (IBTA 10.5): which UD QPs are attached to which, and the copies that each gets of a packet. The groups
- * are few and a packet to one is rare, so a list does. How the host comes to hear a group is the caller's business.
+ * Multicast groups (IBTA 10.5): which UD QPs are attached to which, and the copies that each gets of a packet. The
+ * groups are few and a packet to one is rare, so a list does. How the host comes to hear a group is the caller's
+ * business.
  *
  * Invariant: a group has an attachment; a QP counts its attachments.
  */

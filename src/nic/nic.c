@@ -116,10 +116,11 @@ static bool receives(const struct qp *qp)
 static bool is_from_peer(const struct qp *qp, const struct flow *flow)
 {
 	return qp->ops->datagram || (!memcmp(flow->src, qp->flow.dst, sizeof(flow->src)) &&
-				      !memcmp(flow->dst, qp->flow.src, sizeof(flow->dst)));
+				     !memcmp(flow->dst, qp->flow.src, sizeof(flow->dst)));
 }
 
-/* From the process that has the peer's QPN, through memory: nobody else can have written it, and nothing can have changed it. */
+/* From the process that has the peer's QPN, through memory: nobody else can have written it, and nothing can have
+ * changed it. */
 static inline bool is_neighbours(const struct qp *qp, const struct rx *rx)
 {
 	uint32_t neighbour = rx->pkt->flow->neighbour;
@@ -152,7 +153,8 @@ void nic_deliver(struct nic *nic, struct qp *qp, struct rx *rx)
 /* Whether the QP, which receives, takes such a packet. */
 static inline __attribute__((always_inline)) bool takes(const struct qp *qp, const struct rx *rx)
 {
-	return rx->service == qp->ops->service && pkey_matches(rx->bth->pkey, qp->pkey) && is_from_peer(qp, rx->pkt->flow);
+	return rx->service == qp->ops->service && pkey_matches(rx->bth->pkey, qp->pkey) &&
+	       is_from_peer(qp, rx->pkt->flow);
 }
 
 uint8_t *nic_place(struct nic *nic, const struct pkt *pkt, uint32_t at, uint32_t len, bool begins)
@@ -239,8 +241,8 @@ void nic_doorbell(struct nic *nic, struct qp *qp)
 	if (atomic_exchange_explicit(&qp->rung, true, memory_order_seq_cst))
 		return;
 	qp->rung_next = atomic_load_explicit(&nic->rung, memory_order_relaxed);
-	while (!atomic_compare_exchange_weak_explicit(&nic->rung, &qp->rung_next, qp,
-						      memory_order_seq_cst, memory_order_relaxed))
+	while (!atomic_compare_exchange_weak_explicit(&nic->rung, &qp->rung_next, qp, memory_order_seq_cst,
+						      memory_order_relaxed))
 		;
 }
 
@@ -279,8 +281,7 @@ void nic_hear_doorbells(struct nic *nic)
 /* When the first of the waiting ACKs of a list is due; UINT64_MAX: there is none. */
 static uint64_t acks_due(const struct list *held, uint64_t delay_ns)
 {
-	return list_empty(held) ? UINT64_MAX
-				: container_of(held->next, struct qp, held)->ack_since_ns + delay_ns;
+	return list_empty(held) ? UINT64_MAX : container_of(held->next, struct qp, held)->ack_since_ns + delay_ns;
 }
 
 static void release_ack(struct nic *nic, struct qp *qp)
@@ -323,13 +324,13 @@ static struct qp *take_turn(struct transport *tp)
 		struct list *active = &tp->active[sl];
 
 		if (list_empty(active)) {
-			tp->active_sls &= (uint16_t)~(1u << sl);
+			tp->active_sls &= (uint16_t) ~(1u << sl);
 			continue;
 		}
 		qp = container_of(active->next, struct qp, active);
 		list_remove(&qp->active);
 		if (list_empty(active))
-			tp->active_sls &= (uint16_t)~(1u << sl);
+			tp->active_sls &= (uint16_t) ~(1u << sl);
 		tp->turn = (uint8_t)sl;
 		return qp;
 	}
@@ -425,8 +426,7 @@ size_t nic_output(struct nic *nic, struct pkt *burst, size_t max, uint64_t now_n
 {
 	struct transport *tp = &nic->tp;
 	struct icrc_ctx *icrc = tp->tx.icrc;
-	uint32_t room = (tp->caps_flags & CAPS_LARGE ? CAPS_LARGE_BYTES : NIC_MTU_BYTES_MAX) +
-			TX_HEADROOM_MAX;
+	uint32_t room = (tp->caps_flags & CAPS_LARGE ? CAPS_LARGE_BYTES : NIC_MTU_BYTES_MAX) + TX_HEADROOM_MAX;
 	struct qp *qp;
 	size_t count;
 

@@ -34,7 +34,7 @@ struct qp;
 
 enum {
 	NIC_GIDS_MAX = 64,
-	NIC_QPN_BITS = 17,         /* QPNs of one nic: a slot number above, 2^17 numbers below */
+	NIC_QPN_BITS = 17,                    /* QPNs of one nic: a slot number above, 2^17 numbers below */
 	NIC_MAX_QP = (1 << NIC_QPN_BITS) - 2, /* slot 0 lacks QPNs 0 and 1; no slot has more */
 	NIC_MAX_QP_WR = 32768,
 	NIC_MAX_SGE = 32,
@@ -49,7 +49,7 @@ enum {
 	NIC_MAX_MCAST_GROUPS = 20, /* as Linux allows a socket (net.ipv4.igmp_max_memberships) */
 	NIC_MAX_MCAST_QPS = 256,   /* attached to a group */
 	NIC_MCAST_QPN = 0xffffff,
-	NIC_MAX_RD_ATOM = 128,     /* READs and atomics outstanding a QP, either direction; as in rxe */
+	NIC_MAX_RD_ATOM = 128, /* READs and atomics outstanding a QP, either direction; as in rxe */
 	NIC_MTU_BYTES_MAX = 4096,
 	NIC_TX_ANSWERS = 4,
 	NIC_TX_ARENA_BYTES = 2 * PKT_TRAIN_BYTES_MAX + 4096
@@ -66,9 +66,9 @@ struct nic_gid {
 
 struct nic_config {
 	struct alloc alloc;
-	uint8_t secret[16];      /* QPNs and keys are drawn with it; from the OS in the product, a seed in tests */
-	uint32_t qpn_slot;       /* the high 7 bits of every QPN: 0 .. 126 */
-	uint8_t qpn_bits;        /* room for 2^qpn_bits QPs, 1 .. NIC_QPN_BITS; 0: NIC_QPN_BITS */
+	uint8_t secret[16]; /* QPNs and keys are drawn with it; from the OS in the product, a seed in tests */
+	uint32_t qpn_slot;  /* the high 7 bits of every QPN: 0 .. 126 */
+	uint8_t qpn_bits;   /* room for 2^qpn_bits QPs, 1 .. NIC_QPN_BITS; 0: NIC_QPN_BITS */
 	/*
 	 * Packets are described and not carried, for networks that exist in numbers only: payload is
 	 * not copied, regions have addresses but need no memory (and allow no atomics), the ICRC is
@@ -101,7 +101,8 @@ int nic_input(struct nic *, const struct pkt *, uint64_t now_ns);
  * acknowledgements.
  */
 size_t nic_output(struct nic *, struct pkt *burst, size_t max, uint64_t now_ns);
-/* Whether a doorbell has rung, or a QP waits for its turn in nic_output(), or a management datagram. ACKs that wait are not counted. */
+/* Whether a doorbell has rung, or a QP waits for its turn in nic_output(), or a management datagram. ACKs that wait are
+ * not counted. */
 bool nic_has_output(const struct nic *);
 /* When to call nic_expire(); UINT64_MAX: no timer runs. */
 uint64_t nic_deadline(const struct nic *);
@@ -150,7 +151,7 @@ struct nic_received nic_qp_received(const struct qp *);
  * veRoCE there is one for each path, which all QPs to the same address share.
  */
 struct nic_congestion {
-	uint64_t rate_bps;       /* UINT64_MAX: not paced */
+	uint64_t rate_bps; /* UINT64_MAX: not paced */
 	uint64_t cwnd_bytes;
 	/*
 	 * The algorithm's input, and its target, as numbers whose units are in their names
@@ -164,24 +165,25 @@ struct nic_congestion {
 bool nic_qp_congestion(const struct nic *, const struct qp *, uint32_t path, struct nic_congestion *out);
 
 /*
- * Where the payload of a packet belongs that nic_input() gets next, so that it can be put there without a copy; NULL: that is not
- * known, and it stays in the packet. What comes next may be a row of packets: they are asked for in order, `begins` with the first,
- * up to the first NULL; then nic_input() gets them in that order before the nic gets or is told anything else. Some may be
- * lost. pkt->data has all but the `len` bytes from `at`; if these are not the payload it is NULL, too.
+ * Where the payload of a packet belongs that nic_input() gets next, so that it can be put there without a copy; NULL:
+ * that is not known, and it stays in the packet. What comes next may be a row of packets: they are asked for in order,
+ * `begins` with the first, up to the first NULL; then nic_input() gets them in that order before the nic gets or is
+ * told anything else. Some may be lost. pkt->data has all but the `len` bytes from `at`; if these are not the payload
+ * it is NULL, too.
  */
 uint8_t *nic_place(struct nic *, const struct pkt *, uint32_t at, uint32_t len, bool begins);
 /*
- * Whether that packet may go into the nic before packets that nic_place() is asked for afterwards, and between them: it is an
- * acknowledgement of veRoCE, and nothing that nic_place() has judged depends on one.
+ * Whether that packet may go into the nic before packets that nic_place() is asked for afterwards, and between them: it
+ * is an acknowledgement of veRoCE, and nothing that nic_place() has judged depends on one.
  */
 bool nic_passes(struct nic *, const struct pkt *);
 
 /*
- * The slots of processes, a bit each, that this host's memory takes packets to; at the start none. Packets of connected QPs to
- * them have no ICRC, and those that come from them (flow->neighbour) need none: they are taken for the peer process's, and for no
- * other's, because the caller knows which process wrote them. Packets to those of them that are `readers` may leave out bytes
- * (struct pkt_far), if they are acknowledged. Connected QPs whose peers are in those that are `full` send nothing until they are
- * not any more; their timers run.
+ * The slots of processes, a bit each, that this host's memory takes packets to; at the start none. Packets of connected
+ * QPs to them have no ICRC, and those that come from them (flow->neighbour) need none: they are taken for the peer
+ * process's, and for no other's, because the caller knows which process wrote them. Packets to those of them that are
+ * `readers` may leave out bytes (struct pkt_far), if they are acknowledged. Connected QPs whose peers are in those that
+ * are `full` send nothing until they are not any more; their timers run.
  */
 enum { NIC_SLOTS = 128 };
 struct nic_neighbours {
@@ -189,15 +191,16 @@ struct nic_neighbours {
 };
 void nic_set_neighbours(struct nic *, const struct nic_neighbours *);
 /*
- * What packets left out may be revoked, because the program may use that memory for something else, or has closed a region. `revoked`
- * is told how often that was; it is called within a call of the nic, before the program learns anything of it, and returns when
- * nobody reads any more what packets with a lower count left out. A process that reads compares this count with the packet's before
- * and afterwards; if they differ, the packet is lost. It must not call the nic.
+ * What packets left out may be revoked, because the program may use that memory for something else, or has closed a
+ * region. `revoked` is told how often that was; it is called within a call of the nic, before the program learns
+ * anything of it, and returns when nobody reads any more what packets with a lower count left out. A process that reads
+ * compares this count with the packet's before and afterwards; if they differ, the packet is lost. It must not call the
+ * nic.
  */
 void nic_set_revoked(struct nic *, void (*revoked)(void *ctx, uint64_t revocations), void *ctx);
 /*
- * Whether READ responses were left out since the last nic_lent_is_read(), by which the caller says that all of them were
- * read and none need be revoked.
+ * Whether READ responses were left out since the last nic_lent_is_read(), by which the caller says that all of them
+ * were read and none need be revoked.
  */
 bool nic_lends(const struct nic *);
 void nic_lent_is_read(struct nic *);
@@ -209,7 +212,7 @@ enum nic_way {
 	NIC_WAY_PACKETS, /* of the back end below */
 	NIC_WAY_MEMORY,  /* to a process of this host: nic_set_neighbours() */
 	NIC_WAY_STREAM,
-	NIC_WAY_EACH,    /* each datagram has its own */
+	NIC_WAY_EACH, /* each datagram has its own */
 	NIC_WAYS
 };
 
@@ -242,9 +245,9 @@ __attribute__((cold)) bool nic_mad_send(struct nic *, const struct flow *, const
 /* ---- streams: of a nic whose protocol is PROTOCOL_IWARP ------------------------------------- */
 
 /*
- * Such a nic has RC QPs alone, and no packets but those of streams. nic_output() yields them, with the stream's number in
- * flow->flow_label. The caller that set a stream up gives it to a QP and hands over what comes by it; the
- * nic does not look for the QP of a stream.
+ * Such a nic has RC QPs alone, and no packets but those of streams. nic_output() yields them, with the stream's number
+ * in flow->flow_label. The caller that set a stream up gives it to a QP and hands over what comes by it; the nic does
+ * not look for the QP of a stream.
  */
 struct qp *nic_qp_find(const struct nic *, uint32_t qpn); /* or NULL */
 /*
@@ -256,9 +259,10 @@ uint32_t nic_qp_stream(const struct qp *);
 /* A packet of the QP's stream, as nic_input() takes one. */
 void nic_stream_input(struct nic *, struct qp *, const struct pkt *, uint64_t now_ns);
 /*
- * Where the next bytes of the QP's stream belong, if that is already certain: up to that many, from the returned *to on, may be
- * put there instead of into a packet. The packet that follows them says how many were (pkt.far_bytes), and goes into the nic before
- * any other call but this one for other QPs: a region may be closed by then. 0: they all come in the packet.
+ * Where the next bytes of the QP's stream belong, if that is already certain: up to that many, from the returned *to
+ * on, may be put there instead of into a packet. The packet that follows them says how many were (pkt.far_bytes), and
+ * goes into the nic before any other call but this one for other QPs: a region may be closed by then. 0: they all come
+ * in the packet.
  */
 size_t nic_stream_place(struct nic *, struct qp *, uint8_t **to);
 /* All that was posted so far is sent and answered; then the stream ends from this side. */
@@ -266,14 +270,14 @@ void nic_stream_finish(struct nic *, struct qp *, uint64_t now_ns);
 /* Whether the peer has sent an FPDU. */
 bool nic_stream_is_heard(const struct qp *);
 /*
- * The peer has not sent any for long. A QP that was to hear its peer first sends what is posted; another one sends an RDMA
- * Write without bytes.
+ * The peer has not sent any for long. A QP that was to hear its peer first sends what is posted; another one sends an
+ * RDMA Write without bytes.
  */
 void nic_stream_urge(struct nic *, struct qp *);
 /*
- * Long pieces of payload are lent to the back end where transport_config.iwarp_lends is set (PKT_LENT). Until they are back
- * (PKT_BACK, PKT_RESET) their work requests are not complete, those of a QP in ERR too. Who destroys or resets a QP, or gives memory
- * of a region back, waits until none of theirs is lent: a QP that is destroyed forgets them.
+ * Long pieces of payload are lent to the back end where transport_config.iwarp_lends is set (PKT_LENT). Until they are
+ * back (PKT_BACK, PKT_RESET) their work requests are not complete, those of a QP in ERR too. Who destroys or resets a
+ * QP, or gives memory of a region back, waits until none of theirs is lent: a QP that is destroyed forgets them.
  * nic_streams_lent() counts pieces: what `which` means by `before`.
  */
 uint32_t nic_streams_lent(const struct nic *);
@@ -309,8 +313,7 @@ int nic_mr_reg(struct nic *, struct pd *, struct mr_range, uint32_t access, stru
  * unless it would open other bytes than before, or the same bytes at another address: then a new one is drawn. -EBUSY
  * while a window is bound to it.
  */
-int nic_mr_rereg(struct nic *, struct mr *, struct pd *pd, void *addr, uint64_t length,
-		 int64_t access);
+int nic_mr_rereg(struct nic *, struct mr *, struct pd *pd, void *addr, uint64_t length, int64_t access);
 int nic_mr_dereg(struct nic *, struct mr *); /* -EBUSY while a window is bound to it */
 /* Unbinds all windows from it. */
 void nic_mr_unbind(struct nic *, struct mr *);
@@ -349,8 +352,7 @@ int nic_qp_create(struct nic *, struct qp_init *init, struct qp **out);
  * -ENOMEM without memory for a connection, or for more READs at a time. The pollers of both CQs must be held off when
  * the state becomes RESET.
  */
-int nic_qp_modify(struct nic *, struct qp *, const struct qp_attr *, uint32_t mask,
-		  uint64_t now_ns);
+int nic_qp_modify(struct nic *, struct qp *, const struct qp_attr *, uint32_t mask, uint64_t now_ns);
 /*
  * Whether this modify gives a QP its first use for more than one path: it connects to another host, over an engine
  * that can use several. Paths that nic_set_paths() adds before the modify are used.
@@ -368,8 +370,9 @@ void nic_qp_mute(struct nic *, struct qp *, bool mute);
 void nic_qp_destroy(struct nic *, struct qp *);
 
 /*
- * A UD QP gets the packets to that multicast group, once (IBTA 11.3.1); how they come to this host is the caller's business.
- * -EINVAL: it is no UD QP or no multicast GID; -ENOMEM, too, beyond the limits above. A QP that is destroyed is detached.
+ * A UD QP gets the packets to that multicast group, once (IBTA 11.3.1); how they come to this host is the caller's
+ * business. -EINVAL: it is no UD QP or no multicast GID; -ENOMEM, too, beyond the limits above. A QP that is destroyed
+ * is detached.
  */
 int nic_mcast_attach(struct nic *, struct qp *, const uint8_t gid[16]);
 int nic_mcast_detach(struct nic *, struct qp *, const uint8_t gid[16]); /* -EINVAL: it is not attached */
@@ -394,8 +397,8 @@ enum qp_state qp_state(const struct qp *);
  */
 int nic_resolve(const struct nic *, const struct ah_attr *, struct flow *out, uint32_t *ip_mtu);
 /*
- * Another GID table, from now on. What was resolved before stays as it was: a QP whose source address has gone sends by it, as
- * an adapter does, and lives again when the address returns.
+ * Another GID table, from now on. What was resolved before stays as it was: a QP whose source address has gone sends by
+ * it, as an adapter does, and lives again when the address returns.
  */
 void nic_set_gids(struct nic *, const struct nic_gid *, uint32_t count);
 /* The GID table: -EINVAL outside it; an empty slot is all zero. */

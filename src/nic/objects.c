@@ -37,8 +37,7 @@ int nic_pd_free(struct nic *nic, struct pd *pd)
 	return 0;
 }
 
-int nic_mr_reg(struct nic *nic, struct pd *pd, struct mr_range range, uint32_t access,
-	       struct mr **out)
+int nic_mr_reg(struct nic *nic, struct pd *pd, struct mr_range range, uint32_t access, struct mr **out)
 {
 	int err;
 
@@ -51,8 +50,7 @@ int nic_mr_reg(struct nic *nic, struct pd *pd, struct mr_range range, uint32_t a
 	return 0;
 }
 
-int nic_mr_rereg(struct nic *nic, struct mr *mr, struct pd *pd, void *addr, uint64_t length,
-		 int64_t access)
+int nic_mr_rereg(struct nic *nic, struct mr *mr, struct pd *pd, void *addr, uint64_t length, int64_t access)
 {
 	uint8_t *new_addr = addr ? addr : mr->addr;
 	uint64_t new_length = addr ? length : mr->length;
@@ -217,8 +215,7 @@ int nic_srq_create(struct nic *nic, struct pd *pd, const struct srq_init *init, 
 	struct nic_srq *s;
 	int err;
 
-	if (!init->max_wr || init->max_wr > NIC_MAX_SRQ_WR || init->max_sge > NIC_MAX_SGE ||
-	    init->limit > init->max_wr)
+	if (!init->max_wr || init->max_wr > NIC_MAX_SRQ_WR || init->max_sge > NIC_MAX_SGE || init->limit > init->max_wr)
 		return -EINVAL;
 	if (nic->tp.counters.srqs >= NIC_MAX_SRQ)
 		return -ENOMEM;

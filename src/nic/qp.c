@@ -20,8 +20,7 @@ static bool cap_is_legal(const struct qp_init *init)
 {
 	const struct qp_cap *c = &init->cap;
 
-	return c->max_send_wr <= NIC_MAX_QP_WR && c->max_send_sge <= NIC_MAX_SGE &&
-	       c->max_inline <= NIC_MAX_INLINE &&
+	return c->max_send_wr <= NIC_MAX_QP_WR && c->max_send_sge <= NIC_MAX_SGE && c->max_inline <= NIC_MAX_INLINE &&
 	       (init->srq || (c->max_recv_wr <= NIC_MAX_QP_WR && c->max_recv_sge <= NIC_MAX_SGE));
 }
 
@@ -100,8 +99,7 @@ int nic_qp_create(struct nic *nic, struct qp_init *init, struct qp **out)
 	qp = alloc_get(alloc, sizeof(*qp));
 	if (!qp)
 		return -ENOMEM;
-	err = sq_init(&qp->sq, alloc, granted.cap.max_send_wr, granted.cap.max_send_sge,
-		      granted.cap.max_inline);
+	err = sq_init(&qp->sq, alloc, granted.cap.max_send_wr, granted.cap.max_send_sge, granted.cap.max_inline);
 	if (err)
 		goto free_qp;
 	err = -ENOMEM;
@@ -199,23 +197,20 @@ static bool is_mtu(const struct nic *nic, uint32_t bytes)
 static int judge_values(const struct nic *nic, const struct qp_attr *a, uint32_t mask)
 {
 	if ((mask & QPA_PKEY_INDEX && a->pkey_index) || (mask & QPA_PORT && a->port != 1) ||
-	    (mask & QPA_PATH_MTU && !is_mtu(nic, a->path_mtu_bytes)) ||
-	    (mask & QPA_TIMEOUT && a->timeout > 31) ||
-	    (mask & QPA_RETRY_CNT && a->retry_cnt > 7) ||
-	    (mask & QPA_RNR_RETRY && a->rnr_retry > 7) ||
+	    (mask & QPA_PATH_MTU && !is_mtu(nic, a->path_mtu_bytes)) || (mask & QPA_TIMEOUT && a->timeout > 31) ||
+	    (mask & QPA_RETRY_CNT && a->retry_cnt > 7) || (mask & QPA_RNR_RETRY && a->rnr_retry > 7) ||
 	    (mask & QPA_MIN_RNR_TIMER && a->min_rnr_timer > 31) ||
 	    (mask & QPA_MAX_RD_ATOMIC && a->max_rd_atomic > NIC_MAX_RD_ATOM) ||
 	    (mask & QPA_MAX_DEST_RD_ATOMIC && a->max_dest_rd_atomic > NIC_MAX_RD_ATOM) ||
-	    (mask & QPA_DEST_QPN && a->dest_qpn > PSN_MASK) ||
-	    (mask & QPA_PATH_MIG_STATE && a->path_mig_state) || mask & QPA_CAP)
+	    (mask & QPA_DEST_QPN && a->dest_qpn > PSN_MASK) || (mask & QPA_PATH_MIG_STATE && a->path_mig_state) ||
+	    mask & QPA_CAP)
 		return -EINVAL;
 	/* There is one port, and so no other path to migrate to. */
 	return mask & QPA_ALT_PATH ? -EOPNOTSUPP : 0;
 }
 
 /* The flow of an address vector, if the path carries that MTU. */
-static int judge_path(const struct nic *nic, const struct qp_attr *a, uint32_t mtu,
-		      struct flow *flow)
+static int judge_path(const struct nic *nic, const struct qp_attr *a, uint32_t mtu, struct flow *flow)
 {
 	uint32_t ip_mtu;
 	int err = nic_resolve(nic, &a->av, flow, &ip_mtu);
@@ -227,8 +222,7 @@ static int judge_path(const struct nic *nic, const struct qp_attr *a, uint32_t m
 	return mtu <= nic_path_mtu(ip_mtu) ? 0 : -EINVAL;
 }
 
-static void apply(const struct nic *nic, struct qp *qp, const struct qp_attr *a, uint32_t mask,
-		  const struct flow *flow)
+static void apply(const struct nic *nic, struct qp *qp, const struct qp_attr *a, uint32_t mask, const struct flow *flow)
 {
 	if (mask & QPA_ACCESS_FLAGS)
 		qp->access = a->access;
@@ -323,8 +317,8 @@ bool nic_qp_needs_paths(const struct nic *nic, const struct qp *qp, const struct
 }
 
 /* The QP knows its peer and can find out its protocol, unless there is no memory for a connection. */
-static int connect(struct nic *nic, struct qp *qp, const struct qp_attr *a, uint32_t mask,
-		   const struct flow *flow, uint64_t now_ns)
+static int connect(struct nic *nic, struct qp *qp, const struct qp_attr *a, uint32_t mask, const struct flow *flow,
+		   uint64_t now_ns)
 {
 	struct flow flow_before = qp->flow;
 	struct qp_attr before;
@@ -339,8 +333,7 @@ static int connect(struct nic *nic, struct qp *qp, const struct qp_attr *a, uint
 	return err;
 }
 
-int nic_qp_modify(struct nic *nic, struct qp *qp, const struct qp_attr *a, uint32_t mask,
-		  uint64_t now_ns)
+int nic_qp_modify(struct nic *nic, struct qp *qp, const struct qp_attr *a, uint32_t mask, uint64_t now_ns)
 {
 	enum qp_state from = qp_get_state(qp), to = mask & QPA_STATE ? a->state : from;
 	uint32_t mtu = mask & QPA_PATH_MTU ? a->path_mtu_bytes : qp->mtu;
@@ -367,8 +360,7 @@ int nic_qp_modify(struct nic *nic, struct qp *qp, const struct qp_attr *a, uint3
 	}
 	if (qp->ops->fit) {
 		err = qp->ops->fit(&nic->tp, qp, mask & QPA_MAX_RD_ATOMIC ? a->max_rd_atomic : qp->max_rd_atomic,
-				   mask & QPA_MAX_DEST_RD_ATOMIC ? a->max_dest_rd_atomic
-								 : qp->max_dest_rd_atomic);
+				   mask & QPA_MAX_DEST_RD_ATOMIC ? a->max_dest_rd_atomic : qp->max_dest_rd_atomic);
 		if (err)
 			return err;
 	}
@@ -411,8 +403,7 @@ static struct ah_attr address_vector(const struct qp *qp)
 	return av;
 }
 
-void nic_qp_query(const struct nic *nic, const struct qp *qp, struct qp_attr *a,
-		  struct qp_init *init)
+void nic_qp_query(const struct nic *nic, const struct qp *qp, struct qp_attr *a, struct qp_init *init)
 {
 	struct qp_psns psns;
 

@@ -12,8 +12,7 @@ enum {
 	TO_INIT_UD = QPA_STATE | QPA_PKEY_INDEX | QPA_PORT | QPA_QKEY,
 	TO_RTR_UC = QPA_STATE | QPA_AV | QPA_PATH_MTU | QPA_DEST_QPN | QPA_RQ_PSN,
 	TO_RTR_RC = TO_RTR_UC | QPA_MAX_DEST_RD_ATOMIC | QPA_MIN_RNR_TIMER,
-	TO_RTS_RC = QPA_STATE | QPA_TIMEOUT | QPA_RETRY_CNT | QPA_RNR_RETRY | QPA_SQ_PSN |
-		    QPA_MAX_RD_ATOMIC,
+	TO_RTS_RC = QPA_STATE | QPA_TIMEOUT | QPA_RETRY_CNT | QPA_RNR_RETRY | QPA_SQ_PSN | QPA_MAX_RD_ATOMIC,
 };
 
 static const struct row {
@@ -63,8 +62,7 @@ static void moves_need_exactly_their_attributes(void **state)
 		const struct row *r = &rows[i];
 
 		if (qp_transition_is_legal(r->type, r->from, r->to, r->mask) != r->legal)
-			fail_msg("row %zu: type %d, %d -> %d, mask %#x", i, r->type, r->from, r->to,
-				 r->mask);
+			fail_msg("row %zu: type %d, %d -> %d, mask %#x", i, r->type, r->from, r->to, r->mask);
 	}
 }
 

@@ -78,8 +78,7 @@ int qp_table_add(struct nic *nic, struct qp *qp)
 	if (nic->qp_count >= NIC_MAX_QP)
 		return -ENOMEM;
 	for (uint32_t tries = 0; tries <= low_mask(nic); tries++) {
-		uint32_t low = permute(nic->qpn_secret, nic->qpn_bits,
-				       nic->qpn_serial++ & low_mask(nic));
+		uint32_t low = permute(nic->qpn_secret, nic->qpn_bits, nic->qpn_serial++ & low_mask(nic));
 		uint32_t qpn = nic->qpn_base | low;
 
 		if (qpn <= QPN_GSI || qpn == QPN_MULTICAST || qp_table_find(nic, qpn))

@@ -120,9 +120,9 @@ static void modify_changes_nothing_without_memory(void **state)
 		enum protocol protocol;
 		int allocations;
 	} rows[] = {
-		{QPT_RC, PROTOCOL_AUTO, 2},      /* veroce, pair */
+		{QPT_RC, PROTOCOL_AUTO, 2}, /* veroce, pair */
 		{QPT_RC, PROTOCOL_VEROCE, 2},
-		{QPT_RC, PROTOCOL_ROCEV2, 4},    /* and requester and responder, their ring */
+		{QPT_RC, PROTOCOL_ROCEV2, 4}, /* and requester and responder, their ring */
 		{QPT_UC, PROTOCOL_AUTO, 1},
 		{QPT_UD, PROTOCOL_AUTO, 1},
 	};
@@ -154,8 +154,8 @@ static void more_reads_than_there_is_memory_for_change_nothing(void **state)
 	f = qp_in_init(QPT_RC, c);
 	assert_int_equal(nic_qp_modify(f.nic, f.qp, &a, peer_mask(QPT_RC), 1), 0);
 	assert_int_equal(modify_out_of_memory(&f, &send,
-					      QPA_STATE | QPA_TIMEOUT | QPA_RETRY_CNT | QPA_RNR_RETRY |
-						      QPA_SQ_PSN | QPA_MAX_RD_ATOMIC),
+					      QPA_STATE | QPA_TIMEOUT | QPA_RETRY_CNT | QPA_RNR_RETRY | QPA_SQ_PSN |
+						      QPA_MAX_RD_ATOMIC),
 			 1);
 	assert_int_equal(qp_state(f.qp), QPS_RTS);
 	nic_destroy(f.nic);
@@ -171,8 +171,8 @@ static void reports_say_where_queue_pairs_lead(void **state)
 		enum nic_way way;
 	} rows[] = {
 		{QPT_RC, 9, false, NIC_WAY_PACKETS}, {QPT_RC, 9, true, NIC_WAY_PACKETS}, /* another host's slot */
-		{QPT_RC, 1, false, NIC_WAY_PACKETS}, {QPT_RC, 1, true, NIC_WAY_MEMORY}, {QPT_UC, 1, true, NIC_WAY_MEMORY},
-		{QPT_UD, 9, false, NIC_WAY_EACH},
+		{QPT_RC, 1, false, NIC_WAY_PACKETS}, {QPT_RC, 1, true, NIC_WAY_MEMORY},
+		{QPT_UC, 1, true, NIC_WAY_MEMORY},   {QPT_UD, 9, false, NIC_WAY_EACH},
 	};
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
@@ -191,7 +191,8 @@ static void reports_say_where_queue_pairs_lead(void **state)
 		assert_int_equal(nic_qp_modify(f.nic, f.qp, &a, peer_mask(rows[i].type), 0), 0);
 		assert_true(nic_qp_changes(f.nic) != changes);
 		changes = nic_qp_changes(f.nic);
-		n.slots[0x654321 >> NIC_QPN_BITS >> 6] = rows[i].near ? UINT64_C(1) << (0x654321 >> NIC_QPN_BITS & 63) : 0;
+		n.slots[0x654321 >> NIC_QPN_BITS >> 6] =
+			rows[i].near ? UINT64_C(1) << (0x654321 >> NIC_QPN_BITS & 63) : 0;
 		nic_set_neighbours(f.nic, &n);
 		assert_int_equal(nic_qp_changes(f.nic) != changes, rows[i].near);
 

@@ -21,7 +21,8 @@ static void report(const struct nic *nic, const struct qp *qp, struct nic_qp_rep
 {
 	enum nic_way way = way_of(nic, qp);
 
-	*r = (struct nic_qp_report){.qpn = qp->qpn, .type = qp->type, .state = (uint8_t)qp_get_state(qp), .way = (uint8_t)way};
+	*r = (struct nic_qp_report){
+		.qpn = qp->qpn, .type = qp->type, .state = (uint8_t)qp_get_state(qp), .way = (uint8_t)way};
 	if (way == NIC_WAY_NONE || qp->ops->datagram)
 		return;
 	memcpy(r->peer, qp->flow.dst, sizeof(r->peer));

@@ -33,15 +33,15 @@ struct nic {
 	struct qp *few_qps[NIC_FEW_QPS];
 	uint32_t qpn_bits;
 	uint32_t qpn_base;
-	uint32_t qpn_serial;       /* next input of the permutation */
+	uint32_t qpn_serial; /* next input of the permutation */
 	uint8_t qpn_secret[16];
-	uint64_t srqn_serial;      /* next input of the XRC SRQs' numbers */
+	uint64_t srqn_serial; /* next input of the XRC SRQs' numbers */
 	uint32_t pd_serial;
-	struct list pds;           /* struct nic_pd */
-	struct list cqs;           /* struct nic_cq */
-	struct list srqs;          /* struct nic_srq */
-	struct list xrcds;         /* struct nic_xrcd */
-	struct list groups;        /* struct mcast_group */
+	struct list pds;    /* struct nic_pd */
+	struct list cqs;    /* struct nic_cq */
+	struct list srqs;   /* struct nic_srq */
+	struct list xrcds;  /* struct nic_xrcd */
+	struct list groups; /* struct mcast_group */
 	uint32_t group_count;
 	struct gsi gsi;
 	struct rx_row row; /* of nic_place() */

@@ -90,16 +90,11 @@ static bool is_legal(enum qp_state from, enum qp_state to)
 {
 	switch (to) {
 	case QPS_RESET:
-	case QPS_ERR:
-		return true;
-	case QPS_INIT:
-		return from == QPS_RESET || from == QPS_INIT;
-	case QPS_RTS:
-		return from == QPS_RTS;
-	case QPS_SQD:
-		return from == QPS_RTS || from == QPS_SQD;
-	default:
-		return false;
+	case QPS_ERR: return true;
+	case QPS_INIT: return from == QPS_RESET || from == QPS_INIT;
+	case QPS_RTS: return from == QPS_RTS;
+	case QPS_SQD: return from == QPS_RTS || from == QPS_SQD;
+	default: return false;
 	}
 }
 

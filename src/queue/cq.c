@@ -2,15 +2,16 @@
 /*
  * The completion ring's writing side, notification, and the calls that need both sides held off.
  *
- * No event is lost, and none is raised twice, because the head and the requests for an event are one word: the nic moves the
- * head and answers a request in the same exchange, and who arms sees in the same exchange which completions there are.
+ * No event is lost, and none is raised twice, because the head and the requests for an event are one word: the nic
+ * moves the head and answers a request in the same exchange, and who arms sees in the same exchange which completions
+ * there are.
  *
  * IBTA 11.4.2.2 promises an event only for completions that are added after the request. Common adapters are told the
- * consumer's index when they are armed, and raise an event for what lies beyond it; programs that arm and then sleep, without
- * another poll, rely on that. So do we, but for one case: perftest's ib_send_lat -e takes an event, arms, and polls the one
- * completion whose event that was. It takes an event without a completion for a message, sends once more than it has received,
- * and loses a completion of its CQ of one entry. Nobody needs the second event: who does not poll at all after an event
- * knows that a completion is there.
+ * consumer's index when they are armed, and raise an event for what lies beyond it; programs that arm and then sleep,
+ * without another poll, rely on that. So do we, but for one case: perftest's ib_send_lat -e takes an event, arms, and
+ * polls the one completion whose event that was. It takes an event without a completion for a message, sends once more
+ * than it has received, and loses a completion of its CQ of one entry. Nobody needs the second event: who does not poll
+ * at all after an event knows that a completion is there.
  */
 #include <assert.h>
 #include <errno.h>
@@ -87,7 +88,8 @@ bool cq_push(struct cq *cq, const struct cqe *e, bool *fire)
 		next = (state & ~(uint64_t)CQ_TOLD) + ((uint64_t)1 << CQ_HEAD_SHIFT);
 		if (fires)
 			next = (next & ~(uint64_t)CQ_ARMED) | (head == tail ? CQ_TOLD : 0);
-	} while (!atomic_compare_exchange_weak_explicit(&cq->state, &state, next, memory_order_release, memory_order_relaxed));
+	} while (!atomic_compare_exchange_weak_explicit(&cq->state, &state, next, memory_order_release,
+							memory_order_relaxed));
 	if (fires)
 		*fire = true;
 	return true;
@@ -102,17 +104,19 @@ bool cq_arm(struct cq *cq, bool solicited_only)
 		uint32_t head = (uint32_t)(state >> CQ_HEAD_SHIFT);
 		uint32_t depth = head - atomic_load_explicit(&cq->tail, memory_order_relaxed);
 		/*
-		 * So many of the newest completions do not count. If the nic has written solicited_end for one that is not
-		 * there yet, none seems to count; that one then finds the request.
+		 * So many of the newest completions do not count. If the nic has written solicited_end for one that is
+		 * not there yet, none seems to count; that one then finds the request.
 		 */
-		uint32_t others = solicited_only ? head - atomic_load_explicit(&cq->solicited_end, memory_order_relaxed) : 0;
+		uint32_t others =
+			solicited_only ? head - atomic_load_explicit(&cq->solicited_end, memory_order_relaxed) : 0;
 
 		fire = depth > others && !(state & CQ_TOLD);
 		if (fire)
 			next = (state & ~(uint64_t)CQ_ARMED) | (depth == 1 ? CQ_TOLD : 0);
 		else /* a pending request for any completion is not weakened by a later one */
 			next = state | (solicited_only ? CQ_ARMED_SOLICITED : CQ_ARMED_ANY);
-	} while (!atomic_compare_exchange_weak_explicit(&cq->state, &state, next, memory_order_acquire, memory_order_acquire));
+	} while (!atomic_compare_exchange_weak_explicit(&cq->state, &state, next, memory_order_acquire,
+							memory_order_acquire));
 	return fire;
 }
 
@@ -134,7 +138,8 @@ void cq_purge(struct cq *cq, const void *qp_owner)
 	if (keep == head)
 		return;
 	atomic_store_explicit(&cq->solicited_end, solicited_end, memory_order_relaxed);
-	/* Two steps, because another thread may arm meanwhile. The one that is the newest now may not have raised an event. */
+	/* Two steps, because another thread may arm meanwhile. The one that is the newest now may not have raised an
+	 * event. */
 	atomic_fetch_and_explicit(&cq->state, ~(uint64_t)CQ_TOLD, memory_order_relaxed);
 	atomic_fetch_sub_explicit(&cq->state, (uint64_t)(head - keep) << CQ_HEAD_SHIFT, memory_order_release);
 }

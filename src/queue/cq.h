@@ -81,14 +81,14 @@ struct cq {
 	struct cqe *ring;
 	uint32_t mask;
 	uint32_t capacity;
-	_Atomic uint64_t state; /* the head, which the nic writes, and the bits above, which both sides do */
-	_Atomic uint32_t tail;  /* poller writes */
+	_Atomic uint64_t state;         /* the head, which the nic writes, and the bits above, which both sides do */
+	_Atomic uint32_t tail;          /* poller writes */
 	_Atomic uint32_t solicited_end; /* nic writes: behind the newest completion that counts as solicited */
-	bool overrun;          /* nic: a completion was lost; the CQ is dead (IBTA C11-39) */
-	uint32_t users;        /* QPs that complete here */
-	void *owner;           /* the verbs object */
-	struct list fired;     /* nic: in the list of CQs that have an event to deliver */
-	struct event_source event; /* nic: CQ_ERR */
+	bool overrun;                   /* nic: a completion was lost; the CQ is dead (IBTA C11-39) */
+	uint32_t users;                 /* QPs that complete here */
+	void *owner;                    /* the verbs object */
+	struct list fired;              /* nic: in the list of CQs that have an event to deliver */
+	struct event_source event;      /* nic: CQ_ERR */
 };
 
 /* Room for at least `cqe` completions, 1 <= cqe. 0 or -ENOMEM. */
@@ -137,9 +137,10 @@ static inline uint32_t cq_depth(const struct cq *cq)
 }
 
 /*
- * Any thread of the program: asks for an event (IBTA 11.4.2.2), for solicited and failed completions alone if that is wanted.
- * True: there is one at once, because such a completion waits in the CQ, and the request is over. False: the next completion
- * of that kind raises it. A single completion that has raised an event already does not raise another here.
+ * Any thread of the program: asks for an event (IBTA 11.4.2.2), for solicited and failed completions alone if that is
+ * wanted. True: there is one at once, because such a completion waits in the CQ, and the request is over. False: the
+ * next completion of that kind raises it. A single completion that has raised an event already does not raise another
+ * here.
  */
 bool cq_arm(struct cq *, bool solicited_only);
 

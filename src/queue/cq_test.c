@@ -129,15 +129,11 @@ static void event_fires_once_for_what_was_asked(void **state)
 		uint8_t solicited;
 		bool fires;
 	} rows[] = {
-		{{NOT, NOT}, WC_SUCCESS, 1, false},
-		{{NOT, ANY}, WC_SUCCESS, 0, true},
-		{{NOT, ANY}, WC_SUCCESS, 1, true},
-		{{NOT, SOLICITED}, WC_SUCCESS, 0, false},
-		{{NOT, SOLICITED}, WC_SUCCESS, 1, true},
-		{{NOT, SOLICITED}, WC_WR_FLUSH_ERR, 0, true},
+		{{NOT, NOT}, WC_SUCCESS, 1, false},      {{NOT, ANY}, WC_SUCCESS, 0, true},
+		{{NOT, ANY}, WC_SUCCESS, 1, true},       {{NOT, SOLICITED}, WC_SUCCESS, 0, false},
+		{{NOT, SOLICITED}, WC_SUCCESS, 1, true}, {{NOT, SOLICITED}, WC_WR_FLUSH_ERR, 0, true},
 		{{ANY, SOLICITED}, WC_SUCCESS, 0, true}, /* IBTA 11.4.2.2: the stronger one stands */
-		{{SOLICITED, ANY}, WC_SUCCESS, 0, true},
-		{{SOLICITED, SOLICITED}, WC_SUCCESS, 0, false},
+		{{SOLICITED, ANY}, WC_SUCCESS, 0, true}, {{SOLICITED, SOLICITED}, WC_SUCCESS, 0, false},
 	};
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -166,32 +162,30 @@ static void event_fires_once_for_what_was_asked(void **state)
 
 static void story_step(struct cq *cq, const char *story, char step)
 {
-	struct cqe e = {.solicited = step == 's' || step == 'S', .status = step == 'e' || step == 'E' ? WC_WR_FLUSH_ERR : WC_SUCCESS};
+	struct cqe e = {.solicited = step == 's' || step == 'S',
+			.status = step == 'e' || step == 'E' ? WC_WR_FLUSH_ERR : WC_SUCCESS};
 	bool fire = false;
 
 	switch (step) {
-	case 't':
-		cq_consume(cq, 1);
-		break;
+	case 't': cq_consume(cq, 1); break;
 	case 'a':
 	case 'A':
 	case 'o':
-	case 'O':
-		fire = cq_arm(cq, step == 'o' || step == 'O');
-		break;
-	default:
-		assert_true(cq_push(cq, &e, &fire));
+	case 'O': fire = cq_arm(cq, step == 'o' || step == 'O'); break;
+	default: assert_true(cq_push(cq, &e, &fire));
 	}
 	if (fire != (step < 'a'))
 		fail_msg("%s: at %c", story, step);
 }
 
 /*
- * Arming beside completions. Each letter of a story is something that happens: p, s and e push a completion, a solicited one, one in
- * error; t takes the oldest; a arms, o arms for solicited ones alone. What a capital letter does raises an event.
+ * Arming beside completions. Each letter of a story is something that happens: p, s and e push a completion, a
+ * solicited one, one in error; t takes the oldest; a arms, o arms for solicited ones alone. What a capital letter does
+ * raises an event.
  */
 static void arming_raises_an_event_for_what_waits(void **state)
 {
+	/* clang-format off */
 	static const char *const stories[] = {
 		"pA", "ppA", "pta", "pApp", "aPpA",
 		/* A completion that is alone raises one event, whether it came to an armed CQ or was there. */
@@ -205,6 +199,7 @@ static void arming_raises_an_event_for_what_waits(void **state)
 		/* The stronger of two requests stands. */
 		"aoP", "oaP", "oopS",
 	};
+	/* clang-format on */
 
 	for (size_t i = 0; i < sizeof(stories) / sizeof(stories[0]); i++) {
 		for (uint32_t from = 0; from < 4; from++) {
@@ -246,8 +241,7 @@ static void purge_drops_one_qp_and_keeps_the_order(void **state)
 	assert_int_equal(cq_init(&cq, &a, 8, NULL), 0);
 	start_at(&cq, 6);
 	for (uint64_t i = 0; i < 8; i++)
-		assert_true(cq_push(&cq, &(struct cqe){.wr_id = i, .qp_owner = &qp[i % 3 == 0]},
-				    &fire));
+		assert_true(cq_push(&cq, &(struct cqe){.wr_id = i, .qp_owner = &qp[i % 3 == 0]}, &fire));
 	cq_purge(&cq, &qp[1]);
 	assert_int_equal(cq_depth(&cq), 5);
 	static const uint64_t left[] = {1, 2, 4, 5, 7};
@@ -272,7 +266,9 @@ static void purge_leaves_no_trace_of_solicited_ones(void **state)
 	assert_int_equal(cq_init(&cq, &a, 8, NULL), 0);
 	start_at(&cq, UINT32_MAX - 1);
 	for (uint64_t i = 0; i < 6; i++) /* of the first one the second and the fifth, of the other the third */
-		assert_true(cq_push(&cq, &(struct cqe){.qp_owner = &qp[i == 2 || i == 5], .solicited = i == 1 || i == 2 || i == 4}, &fire));
+		assert_true(cq_push(
+			&cq, &(struct cqe){.qp_owner = &qp[i == 2 || i == 5], .solicited = i == 1 || i == 2 || i == 4},
+			&fire));
 	cq_purge(&cq, &qp[0]);
 	assert_true(cq_arm(&cq, true));
 	cq_consume(&cq, 1);

@@ -22,8 +22,7 @@ static size_t ring_bytes(const struct sq *sq)
 	return sq->ring ? ((size_t)sq->mask + 1) * sq->stride : 0;
 }
 
-int sq_init(struct sq *sq, const struct alloc *alloc, uint32_t max_wr, uint32_t max_sge,
-	    uint32_t max_inline)
+int sq_init(struct sq *sq, const struct alloc *alloc, uint32_t max_wr, uint32_t max_sge, uint32_t max_inline)
 {
 	uint64_t tail = (uint64_t)max_sge * sizeof(struct wqe_sge);
 	uint64_t stride = sizeof(struct send_wqe) + (tail > max_inline ? tail : max_inline);

@@ -36,8 +36,7 @@ struct sq {
  * max_sge, max_inline: what a slot must hold (inline bytes and SGEs share the space). 0 or -ENOMEM.
  * max_wr 0 makes a queue that is always full.
  */
-int sq_init(struct sq *, const struct alloc *, uint32_t max_wr, uint32_t max_sge,
-	    uint32_t max_inline);
+int sq_init(struct sq *, const struct alloc *, uint32_t max_wr, uint32_t max_sge, uint32_t max_inline);
 void sq_fini(struct sq *, const struct alloc *);
 /* Empties the ring; neither side may be using it. */
 void sq_reset(struct sq *);

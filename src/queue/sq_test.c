@@ -25,9 +25,7 @@ static void slot_holds_the_larger_of_sges_and_inline_bytes(void **state)
 
 		if (room < rows[i].max_inline)
 			room = rows[i].max_inline;
-		assert_int_equal(sq_init(&sq, &a, rows[i].max_wr, rows[i].max_sge,
-					 rows[i].max_inline),
-				 0);
+		assert_int_equal(sq_init(&sq, &a, rows[i].max_wr, rows[i].max_sge, rows[i].max_inline), 0);
 		assert_true(sq.stride >= sizeof(struct send_wqe) + room);
 		for (uint32_t n = 0; n < rows[i].max_wr; n++) {
 			struct send_wqe *w = sq_slot(&sq, n);

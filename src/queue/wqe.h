@@ -47,7 +47,8 @@ struct send_wqe {
 	uint8_t flags;  /* enum wr_flags; WR_SIGNALED is set here for sq_sig_all QPs too */
 	uint16_t num_sge;
 	uint32_t length;     /* message bytes: the SGEs' sum or the inline bytes */
-	uint32_t imm_or_key; /* immediate as the 32 bits the program gave, host order of the wire's big-endian value; or the R_Key to invalidate */
+	uint32_t imm_or_key; /* immediate as the 32 bits the program gave, host order of the wire's big-endian value; or
+				the R_Key to invalidate */
 	uint32_t rkey;
 	uint64_t remote_va;
 	union {
@@ -77,8 +78,9 @@ struct send_wqe {
 	uint32_t psn_last;
 	uint32_t packets; /* 0: not yet started */
 	uint32_t msn;     /* veRoCE */
-	uint32_t number;  /* veRoCE: RQMSN of a SEND, response MSN of a READ or atomic; iWARP: pieces of it that are lent */
-	uint8_t done;     /* READ or atomic: all of its result is in memory; BIND_MW, LOCAL_INV: it is done */
+	uint32_t number; /* veRoCE: RQMSN of a SEND, response MSN of a READ or atomic; iWARP: pieces of it that are lent
+			  */
+	uint8_t done;    /* READ or atomic: all of its result is in memory; BIND_MW, LOCAL_INV: it is done */
 
 	/* num_sge elements, or `length` inline bytes */
 	struct wqe_sge sge[];
@@ -92,7 +94,7 @@ static inline uint8_t *send_wqe_inline(struct send_wqe *w)
 struct recv_wqe {
 	uint64_t wr_id;
 	uint32_t num_sge;
-	uint32_t index; /* the slot's own number, for rq_release() */
+	uint32_t index;  /* the slot's own number, for rq_release() */
 	uint64_t length; /* sum of the SGEs */
 	struct wqe_sge sge[];
 };

@@ -18,7 +18,8 @@ struct call {
 };
 
 /*
- * Writes as much of an answer to the program's memory as there is room for: older libraries know less of it. 0, or -EFAULT.
+ * Writes as much of an answer to the program's memory as there is room for: older libraries know less of it. 0, or
+ * -EFAULT.
  */
 int call_answer(const struct call *, uint64_t to, const void *from, size_t len);
 /* Reads the program's memory. 0, or -EFAULT. */

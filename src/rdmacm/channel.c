@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Event channels as descriptors. The program holds one end of a pair of sockets, and the library holds the other. A hang-up
- * of our end shows that the program has closed every copy of its end.
+ * Event channels as descriptors. The program holds one end of a pair of sockets, and the library holds the other. A
+ * hang-up of our end shows that the program has closed every copy of its end.
  *
- * The program's end has bytes to read while events wait, and none when the last one is taken, so poll() and epoll work as on
- * the kernel's device. Each time that events are added, one byte is sent, whether or not others lie there unread: Linux wakes
- * the channel's waiters for each event, and a program with edge-triggered epoll may take one event for each edge. Bytes are
- * taken only when no event is left, all at once, or when they are many.
+ * The program's end has bytes to read while events wait, and none when the last one is taken, so poll() and epoll work
+ * as on the kernel's device. Each time that events are added, one byte is sent, whether or not others lie there unread:
+ * Linux wakes the channel's waiters for each event, and a program with edge-triggered epoll may take one event for each
+ * edge. Bytes are taken only when no event is left, all at once, or when they are many.
  *
  * A command asks the kernel one thing, which file its descriptor is; taking the last event and waiting cost more.
  *
- * The engine's lock is held here, except where a comment says otherwise. A thread of the program that waits for an event
- * does not hold it: it waits in poll() on the program's end.
+ * The engine's lock is held here, except where a comment says otherwise. A thread of the program that waits for an
+ * event does not hold it: it waits in poll() on the program's end.
  */
 #include <dlfcn.h>
 #include <endian.h>
@@ -35,7 +35,7 @@
 #include "verbs/objects.h"
 
 enum {
-	DEVICE = 0,     /* the device whose addresses and queue pairs connections use */
+	DEVICE = 0,      /* the device whose addresses and queue pairs connections use */
 	BYTES_MANY = 64, /* that the program has not read; a socket holds some 270 */
 	BUCKETS = 4096
 };
@@ -59,7 +59,7 @@ struct event_channel {
 static pthread_mutex_t channels_lock = PTHREAD_MUTEX_INITIALIZER; /* inside the engine's */
 /* Channels in a bucket by the number of the program's end, which the kernel counts up, and by our end. */
 static struct event_channel *by_file[BUCKETS], *by_fd[BUCKETS];
-static _Atomic int first_fd; /* as engine_fd_first() has it */
+static _Atomic int first_fd;                   /* as engine_fd_first() has it */
 static _Atomic(struct engine *) newest_engine; /* one for each process; a child of fork starts another */
 
 /* ---- which channel a descriptor is -------------------------------------------------------------- */
@@ -139,8 +139,8 @@ static void release(int held, int fd)
 }
 
 /*
- * A copy of a channel's descriptor, so that no other thread can close the channel meanwhile, and open a file that gets its
- * number; the descriptor itself where none is left. -1: another thread has closed it already.
+ * A copy of a channel's descriptor, so that no other thread can close the channel meanwhile, and open a file that gets
+ * its number; the descriptor itself where none is left. -1: another thread has closed it already.
  */
 static int hold(int fd, const struct identity *channel)
 {
@@ -457,9 +457,9 @@ static void release_order(void *order)
 }
 
 /*
- * A system call keeps its file open until it returns. A copy of the descriptor does the same here: rping closes a channel
- * on which another of its threads waits, and that thread must go on waiting. A signal and the thread's cancellation end the
- * wait, as they do in the kernel's device.
+ * A system call keeps its file open until it returns. A copy of the descriptor does the same here: rping closes a
+ * channel on which another of its threads waits, and that thread must go on waiting. A signal and the thread's
+ * cancellation end the wait, as they do in the kernel's device.
  */
 static ssize_t wait_for_event(struct engine *engine, struct order *o)
 {

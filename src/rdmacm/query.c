@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What an id knows of its addresses, its path and its GIDs. librdmacm asks for paths and GIDs only if it could bind to an
- * address of family AF_IB; other libraries may ask at any time.
+ * What an id knows of its addresses, its path and its GIDs. librdmacm asks for paths and GIDs only if it could bind to
+ * an address of family AF_IB; other libraries may ask at any time.
  */
 #include <assert.h>
 #include <endian.h>
@@ -202,15 +202,11 @@ int query_any(struct call *c, const void *bytes)
 	const struct rdma_ucm_query *cmd = bytes;
 
 	switch (cmd->option) {
-	case RDMA_USER_CM_QUERY_ADDR:
-		return query_addr(c, cmd);
-	case RDMA_USER_CM_QUERY_PATH:
-		return query_path(c, cmd);
-	case RDMA_USER_CM_QUERY_GID:
-		return query_gid(c, cmd);
+	case RDMA_USER_CM_QUERY_ADDR: return query_addr(c, cmd);
+	case RDMA_USER_CM_QUERY_PATH: return query_path(c, cmd);
+	case RDMA_USER_CM_QUERY_GID: return query_gid(c, cmd);
 	case QUERY_IB_SERVICE: /* resolve_ib_service() never finds one */
 		return c->out < IB_SERVICE_BYTES_MIN ? -ENOSPC : -ENODATA;
-	default:
-		return -ENOSYS;
+	default: return -ENOSYS;
 	}
 }

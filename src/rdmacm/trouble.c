@@ -95,11 +95,13 @@ static void explain_taken(const struct trouble *t)
 
 	ip_text(&o->addr, ip);
 	if (o->kind == CM_PORT_TAKEN_HERE) {
-		EXPLAIN(t->err, "rdma_bind_addr or rdma_listen: port %u of %s at %s is taken by another rdma_cm_id of this process",
+		EXPLAIN(t->err,
+			"rdma_bind_addr or rdma_listen: port %u of %s at %s is taken by another rdma_cm_id of this process",
 			o->addr.port, space_name(o->space), ip);
 	} else if (t->pid) {
 		name_of_process(t->pid, name);
-		EXPLAIN(t->err, "rdma_bind_addr or rdma_listen: port %u of %s at %s: the port is taken by process %ld of this "
+		EXPLAIN(t->err,
+			"rdma_bind_addr or rdma_listen: port %u of %s at %s: the port is taken by process %ld of this "
 			"user, %s (`verbena stat --all %ld` shows its listeners)",
 			o->addr.port, space_name(o->space), ip, t->pid, name, t->pid);
 	}
@@ -112,29 +114,33 @@ static void explain_obstacle(const struct trouble *t)
 
 	switch (o->kind) {
 	case CM_PORT_TAKEN_HERE:
-	case CM_PORT_TAKEN_THERE:
-		explain_taken(t);
-		break;
+	case CM_PORT_TAKEN_THERE: explain_taken(t); break;
 	case CM_NO_SUCH_ADDRESS:
-		EXPLAIN(t->err, "rdma_bind_addr or rdma_resolve_addr: no interface of the device has the address %s "
+		EXPLAIN(t->err,
+			"rdma_bind_addr or rdma_resolve_addr: no interface of the device has the address %s "
 			"(`verbena devices` shows those that it has; an interface must be up, and VERBENA_INTERFACES, if it "
-			"is set, must name it)", ip_text(&o->addr, ip));
+			"is set, must name it)",
+			ip_text(&o->addr, ip));
 		break;
 	case CM_NO_PORT_LEFT:
 		EXPLAIN(t->err, "rdma_bind_addr or rdma_resolve_addr: all ports of the range are in use "
-			"(net.ipv4.ip_local_port_range)");
+				"(net.ipv4.ip_local_port_range)");
 		break;
 	case CM_NO_ROW_LEFT:
-		EXPLAIN(t->err, "rdma_bind_addr: this process has asked for %d ports already, which is the most that one may have",
+		EXPLAIN(t->err,
+			"rdma_bind_addr: this process has asked for %d ports already, which is the most that one may have",
 			REGISTRY_ROWS);
 		break;
 	case CM_NO_ID_LEFT:
-		EXPLAIN(t->err, "rdma_create_id: this process has %d ids already, which is the most that one may have", CM_IDS_MAX);
+		EXPLAIN(t->err, "rdma_create_id: this process has %d ids already, which is the most that one may have",
+			CM_IDS_MAX);
 		break;
 	case CM_NO_OBSTACLE:
 		if (t->err == -EACCES)
-			EXPLAIN(t->err, "rdma_bind_addr: ports below %u are for the privileged "
-				"(net.ipv4.ip_unprivileged_port_start)", t->first_port);
+			EXPLAIN(t->err,
+				"rdma_bind_addr: ports below %u are for the privileged "
+				"(net.ipv4.ip_unprivileged_port_start)",
+				t->first_port);
 	}
 }
 
@@ -142,22 +148,16 @@ static void explain_obstacle(const struct trouble *t)
 static const char *reason_text(int reason)
 {
 	switch (reason) {
-	case REJ_NO_RESOURCES:
-		return "no resources: it has reached a limit of its own";
-	case REJ_TIMEOUT:
-		return "timeout: it gave up waiting for an answer from here; packets to it may be lost";
-	case REJ_TRANSPORT:
-		return "transport type: its listener is for another type of queue pair";
+	case REJ_NO_RESOURCES: return "no resources: it has reached a limit of its own";
+	case REJ_TIMEOUT: return "timeout: it gave up waiting for an answer from here; packets to it may be lost";
+	case REJ_TRANSPORT: return "transport type: its listener is for another type of queue pair";
 	case REJ_STALE:
 		return "stale connection: it still remembers a connection of this queue pair; it forgets it within seconds";
 	case REJ_GID:
 		return "GID: the packets' addresses are not those in the request; something on the way rewrites addresses (NAT)";
-	case REJ_MTU:
-		return "path MTU: its interface carries less than ours; give both the same MTU";
-	case REJ_CLASS_VERSION:
-		return "class version: it speaks another version of connection management";
-	default:
-		return "see IBTA 12.6.7.2 for the reason";
+	case REJ_MTU: return "path MTU: its interface carries less than ours; give both the same MTU";
+	case REJ_CLASS_VERSION: return "class version: it speaks another version of connection management";
+	default: return "see IBTA 12.6.7.2 for the reason";
 	}
 }
 
@@ -171,8 +171,10 @@ static void explain_refused_stream(const struct trouble *t, const char *ip)
 	if (err == ECONNREFUSED)
 		EXPLAIN(err, "rdma_connect: nobody listens at %s on TCP port %u", ip, t->info.remote.port);
 	else
-		EXPLAIN(err, "rdma_connect: %s has ended the connection to its TCP port %u before it answered; perhaps what listens there "
-			"does not speak iWARP", ip, t->info.remote.port);
+		EXPLAIN(err,
+			"rdma_connect: %s has ended the connection to its TCP port %u before it answered; perhaps what listens there "
+			"does not speak iWARP",
+			ip, t->info.remote.port);
 }
 
 static void explain_rejected(const struct trouble *t, const char *ip)
@@ -186,12 +188,13 @@ static void explain_rejected(const struct trouble *t, const char *ip)
 	if (reason == REJ_CONSUMER || reason == REJ_VENDOR_OPTION)
 		return; /* the program at the other end wants it so */
 	if (reason == REJ_SERVICE_ID)
-		EXPLAIN(ECONNREFUSED, "rdma_connect: nobody listens at %s on port %u of %s (REJ 8); ports of rdma_cm are not those of "
+		EXPLAIN(ECONNREFUSED,
+			"rdma_connect: nobody listens at %s on port %u of %s (REJ 8); ports of rdma_cm are not those of "
 			"TCP (there, `verbena stat --all` shows the listeners of Verbena's programs)",
 			ip, t->info.remote.port, space_name(t->info.space));
 	else
-		EXPLAIN(ECONNREFUSED, "rdma_connect: %s refuses for port %u with REJ %d, %s", ip, t->info.remote.port, reason,
-			reason_text(reason));
+		EXPLAIN(ECONNREFUSED, "rdma_connect: %s refuses for port %u with REJ %d, %s", ip, t->info.remote.port,
+			reason, reason_text(reason));
 }
 
 static void explain_unreachable(const struct trouble *t, const char *ip)
@@ -199,17 +202,21 @@ static void explain_unreachable(const struct trouble *t, const char *ip)
 	unsigned seconds = (unsigned)((t->info.silent_ns + 500000000) / 1000000000);
 
 	if (t->event.status == SIDR_UNSUPPORTED)
-		EXPLAIN(ECONNREFUSED, "rdma_connect: nobody listens at %s on port %u of %s (SIDR_REP 1)", ip, t->info.remote.port,
-			space_name(t->info.space));
+		EXPLAIN(ECONNREFUSED, "rdma_connect: nobody listens at %s on port %u of %s (SIDR_REP 1)", ip,
+			t->info.remote.port, space_name(t->info.space));
 	else if (t->event.status == -ETIMEDOUT && t->info.asked && !t->info.sends)
-		EXPLAIN(ETIMEDOUT, "rdma_connect: %s does not answer on TCP port %u. Perhaps a firewall drops what goes there", ip,
+		EXPLAIN(ETIMEDOUT,
+			"rdma_connect: %s does not answer on TCP port %u. Perhaps a firewall drops what goes there", ip,
 			t->info.remote.port);
 	else if (t->event.status == -ETIMEDOUT && t->info.asked)
-		EXPLAIN(ETIMEDOUT, "rdma_connect: %s does not answer: the request for port %u was sent to its UDP port %u %u times in "
+		EXPLAIN(ETIMEDOUT,
+			"rdma_connect: %s does not answer: the request for port %u was sent to its UDP port %u %u times in "
 			"%u s. Perhaps no process there uses Verbena or RDMA, a firewall drops UDP port %u, or the other end "
-			"has another VERBENA_PORT", ip, t->info.remote.port, t->udp_port, t->info.sends, seconds, t->udp_port);
+			"has another VERBENA_PORT",
+			ip, t->info.remote.port, t->udp_port, t->info.sends, seconds, t->udp_port);
 	else if (t->event.status == -ETIMEDOUT)
-		EXPLAIN(ETIMEDOUT, "rdma_accept: %s has asked for a connection and does not answer any more: the reply was sent to its "
+		EXPLAIN(ETIMEDOUT,
+			"rdma_accept: %s has asked for a connection and does not answer any more: the reply was sent to its "
 			"UDP port %u %u times in %u s. Perhaps the process has ended, or a firewall drops what goes there",
 			ip, t->udp_port, t->info.sends, seconds);
 }
@@ -228,24 +235,34 @@ static void explain_event(const struct trouble *t)
 static void explain_limits(unsigned limits)
 {
 	if (limits & 1u << CM_LIMIT_BACKLOG)
-		EXPLAIN(0, "rdma_listen: more requests came than the backlog holds that the program asked for (%d at most); those "
-			"beyond are dropped, and come again", CM_BACKLOG_MAX);
+		EXPLAIN(0,
+			"rdma_listen: more requests came than the backlog holds that the program asked for (%d at most); those "
+			"beyond are dropped, and come again",
+			CM_BACKLOG_MAX);
 	if (limits & 1u << CM_LIMIT_EVENTS)
-		EXPLAIN(0, "rdma_get_cm_event: %d events of a channel wait, which is the most; requests are dropped", CM_EVENTS_MAX);
+		EXPLAIN(0, "rdma_get_cm_event: %d events of a channel wait, which is the most; requests are dropped",
+			CM_EVENTS_MAX);
 	if (limits & 1u << CM_LIMIT_HALF_OPEN)
 		EXPLAIN(0, "rdma_get_cm_event: %d requests wait for the program, which is the most; others are dropped",
 			CM_HALF_OPEN_MAX);
 	if (limits & 1u << CM_LIMIT_HALF_OPEN_OF_ONE)
-		EXPLAIN(0, "rdma_get_cm_event: %d requests from one address wait for the program, which is the most; others are "
-			"dropped, and come again", CM_HALF_OPEN_MAX_OF_ONE);
+		EXPLAIN(0,
+			"rdma_get_cm_event: %d requests from one address wait for the program, which is the most; others are "
+			"dropped, and come again",
+			CM_HALF_OPEN_MAX_OF_ONE);
 	if (limits & 1u << CM_LIMIT_UNANSWERED_OF_ONE)
-		EXPLAIN(0, "rdma_accept: an address leaves accepted connections without an answer: %d, or %d where all addresses leave "
-			"%d; its further requests are dropped", CM_UNANSWERED_MAX_OF_ONE, CM_UNANSWERED_FEW_OF_ONE, CM_UNANSWERED_MANY);
+		EXPLAIN(0,
+			"rdma_accept: an address leaves accepted connections without an answer: %d, or %d where all addresses leave "
+			"%d; its further requests are dropped",
+			CM_UNANSWERED_MAX_OF_ONE, CM_UNANSWERED_FEW_OF_ONE, CM_UNANSWERED_MANY);
 	if (limits & 1u << CM_LIMIT_STRANGERS)
-		EXPLAIN(0, "rdma_accept: %d accepted connections have no answer, as in a flood of forged requests; those of addresses that "
-			"have not answered before are dropped the first time that they come", CM_UNANSWERED_MANY);
+		EXPLAIN(0,
+			"rdma_accept: %d accepted connections have no answer, as in a flood of forged requests; those of addresses that "
+			"have not answered before are dropped the first time that they come",
+			CM_UNANSWERED_MANY);
 	if (limits & 1u << CM_LIMIT_IDS)
-		EXPLAIN(0, "rdma_get_cm_event: this process has %d ids, which is the most; requests are dropped", CM_IDS_MAX);
+		EXPLAIN(0, "rdma_get_cm_event: this process has %d ids, which is the most; requests are dropped",
+			CM_IDS_MAX);
 }
 
 void trouble_explain(const struct trouble *t)
@@ -253,7 +270,8 @@ void trouble_explain(const struct trouble *t)
 	char ip[TEXT_BYTES];
 
 	if (t->route_err)
-		EXPLAIN(-t->route_err, "rdma_resolve_addr: the kernel has no way to %s: %s (`ip route get %s` says more)",
+		EXPLAIN(-t->route_err,
+			"rdma_resolve_addr: the kernel has no way to %s: %s (`ip route get %s` says more)",
 			ip_text(&t->remote, ip), strerror(-t->route_err), ip);
 	if (t->err && t->err != -EAGAIN)
 		explain_obstacle(t);
@@ -262,7 +280,8 @@ void trouble_explain(const struct trouble *t)
 	if (t->limits)
 		explain_limits(t->limits);
 	if (t->rocev2_refused)
-		EXPLAIN(0, "VERBENA_PROTOCOL=veroce: the peer of a queue pair does not answer in veRoCE, and RoCEv2 is forbidden. The peer "
+		EXPLAIN(0,
+			"VERBENA_PROTOCOL=veroce: the peer of a queue pair does not answer in veRoCE, and RoCEv2 is forbidden. The peer "
 			"may be Linux's rxe, an adapter, or a program with VERBENA_PROTOCOL=rocev2; without VERBENA_PROTOCOL both ends "
 			"find what they have in common");
 }

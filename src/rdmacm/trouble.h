@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a program of rdma_cm is told on standard error when a call fails, or a connection, for which it gets no more than an
- * errno or an event. First it is noted, under the engine's lock; later, without the lock, it is told.
+ * What a program of rdma_cm is told on standard error when a call fails, or a connection, for which it gets no more
+ * than an errno or an event. First it is noted, under the engine's lock; later, without the lock, it is told.
  *
  * Private to src/rdmacm.
  */
@@ -18,8 +18,12 @@ struct trouble {
 	int err;             /* a negative errno: the command failed */
 	int route_err;       /* likewise: there is no way to `remote` */
 	struct cm_addr remote;
-	bool told;           /* `event` and `info` are those of the event that the command took */
-	struct { enum cm_event_type type; int32_t status; bool answered; } event;
+	bool told; /* `event` and `info` are those of the event that the command took */
+	struct {
+		enum cm_event_type type;
+		int32_t status;
+		bool answered;
+	} event;
 	struct cm_id_info info;
 	struct cm_obstacle obstacle;
 	long pid;        /* of the process that has the port */

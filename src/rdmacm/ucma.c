@@ -28,9 +28,9 @@ enum {
 	ACCEPT_BYTES_MIN = offsetof(struct rdma_ucm_accept, ece),
 	EVENT_BYTES_MIN = offsetof(struct rdma_ucm_event_resp, reserved),
 	ROUTE_BYTES_MIN = offsetof(struct rdma_ucm_query_route_resp, ibdev_index),
-	PATH_BYTES = 72, /* a record of IB_PATH: flags, reserved, path */
+	PATH_BYTES = 72,   /* a record of IB_PATH: flags, reserved, path */
 	PATH_FLAGS = 0x2b, /* IB_PATH_GMP | IB_PATH_PRIMARY | IB_PATH_BIDIRECTIONAL | ..: of the record that is used */
-	DRAWS = 64, /* of a port that TCP does not have for us */
+	DRAWS = 64,        /* of a port that TCP does not have for us */
 	REJECT_CONSUMER = 28,
 	REJECT_VENDOR_OPTION = 35,
 	EVENT_COMM_ESTABLISHED = 4, /* IBV_EVENT_COMM_EST */
@@ -92,15 +92,11 @@ static int answer_u32(const struct call *c, uint64_t to, uint32_t value)
 static int qp_type_of(uint16_t space, uint8_t asked)
 {
 	switch (space) {
-	case RDMA_PS_TCP:
-		return QPT_RC;
+	case RDMA_PS_TCP: return QPT_RC;
 	case RDMA_PS_UDP:
-	case RDMA_PS_IPOIB:
-		return QPT_UD;
-	case RDMA_PS_IB:
-		return asked;
-	default:
-		return -1;
+	case RDMA_PS_IPOIB: return QPT_UD;
+	case RDMA_PS_IB: return asked;
+	default: return -1;
 	}
 }
 
@@ -157,8 +153,9 @@ static int migrate_id(struct call *c, const void *bytes)
 /* ---- addresses -------------------------------------------------------------------------------------- */
 
 /*
- * Where connections are streams ports are TCP's. One that is drawn is nobody's there, and nobody gets it by chance before the
- * program listens. One that the program has asked for may be somebody's until then, as with Linux, where TCP is asked last.
+ * Where connections are streams ports are TCP's. One that is drawn is nobody's there, and nobody gets it by chance
+ * before the program listens. One that the program has asked for may be somebody's until then, as with Linux, where TCP
+ * is asked last.
  */
 static int bind_and_take(struct call *c, const struct cm_addr *a)
 {
@@ -423,9 +420,8 @@ static void conn_write(struct rdma_ucm_conn_param *to, const struct cm_param *fr
 
 static void ud_write(struct rdma_ucm_ud_param *to, const struct cm_event *e)
 {
-	*to = (struct rdma_ucm_ud_param){.qp_num = e->param.qpn,
-					 .qkey = e->param.qkey,
-					 .private_data_len = data_len_of(&e->param)};
+	*to = (struct rdma_ucm_ud_param){
+		.qp_num = e->param.qpn, .qkey = e->param.qkey, .private_data_len = data_len_of(&e->param)};
 	ah_write(&to->ah_attr, &e->ah);
 	memcpy(to->private_data, e->param.data, sizeof(to->private_data));
 }
@@ -498,12 +494,9 @@ static int set_id_option(struct call *c, const struct rdma_ucm_set_option *cmd)
 		return 0;
 	case RDMA_OPTION_ID_ACK_TIMEOUT:
 		return cmd->optlen == 1 ? cm_id_set_ack_timeout(c->id, (uint8_t)value) : -EINVAL;
-	case RDMA_OPTION_ID_REUSEADDR:
-		return cmd->optlen == sizeof(value) ? cm_id_set_reuse(c->id, value) : -EINVAL;
-	case RDMA_OPTION_ID_AFONLY:
-		return cmd->optlen == sizeof(value) ? cm_id_set_afonly(c->id, value) : -EINVAL;
-	default:
-		return -ENOSYS;
+	case RDMA_OPTION_ID_REUSEADDR: return cmd->optlen == sizeof(value) ? cm_id_set_reuse(c->id, value) : -EINVAL;
+	case RDMA_OPTION_ID_AFONLY: return cmd->optlen == sizeof(value) ? cm_id_set_afonly(c->id, value) : -EINVAL;
+	default: return -ENOSYS;
 	}
 }
 
@@ -620,14 +613,10 @@ static size_t sockaddr_bytes(const void *sockaddr)
 
 	memcpy(&family, sockaddr, sizeof(family));
 	switch (family) {
-	case AF_INET:
-		return sizeof(struct sockaddr_in);
-	case AF_INET6:
-		return sizeof(struct sockaddr_in6);
-	case FAMILY_IB:
-		return FAMILY_IB_BYTES;
-	default:
-		return 0;
+	case AF_INET: return sizeof(struct sockaddr_in);
+	case AF_INET6: return sizeof(struct sockaddr_in6);
+	case FAMILY_IB: return FAMILY_IB_BYTES;
+	default: return 0;
 	}
 }
 
@@ -701,10 +690,10 @@ typedef int command_fn(struct call *, const void *bytes);
 
 enum { NO_ID = -1 };
 
-#define ROW_OF(number, function, type, in, id_at, ...)                                             \
+#define ROW_OF(number, function, type, in, id_at, ...) \
 	[number] = {function, sizeof(struct type), in, id_at, __VA_ARGS__}
 #define ROW(number, ...) ROW_OF(RDMA_USER_CM_CMD_##number, __VA_ARGS__)
-#define ID(type) offsetof(struct type, id)
+#define ID(type)         offsetof(struct type, id)
 
 static const struct command {
 	command_fn *run;
@@ -734,7 +723,8 @@ static const struct command {
 	ROW(MIGRATE_ID, migrate_id, rdma_ucm_migrate_id, 16, NO_ID, 0),
 	ROW(QUERY, query_any, rdma_ucm_query, 16, ID(rdma_ucm_query), 0),
 	ROW(BIND, bind_any, rdma_ucm_bind, 8, ID(rdma_ucm_bind), 0, bind_makes_sense),
-	ROW(RESOLVE_ADDR, resolve_addr, rdma_ucm_resolve_addr, 16, ID(rdma_ucm_resolve_addr), 0, resolve_addr_makes_sense),
+	ROW(RESOLVE_ADDR, resolve_addr, rdma_ucm_resolve_addr, 16, ID(rdma_ucm_resolve_addr), 0,
+	    resolve_addr_makes_sense),
 	ROW(JOIN_MCAST, join_mcast, rdma_ucm_join_mcast, 24, ID(rdma_ucm_join_mcast), 4),
 	ROW_OF(CMD_RESOLVE_IB_SERVICE, resolve_ib_service, resolve_ib_service, 88, ID(resolve_ib_service), 0),
 	ROW_OF(CMD_WRITE_CM_EVENT, write_event, write_cm_event, 320, ID(write_cm_event), 0, event_makes_sense),
@@ -758,8 +748,8 @@ static int find_id(struct call *c, const struct command *cmd, const uint8_t *byt
 	return cm_id_channel(c->id) == c->channel ? 0 : -EINVAL;
 }
 
-ssize_t ucma_command(const struct ucma_host *host, struct cm *cm, struct cm_channel *channel, const void *buf, size_t len,
-		     uint64_t now_ns)
+ssize_t ucma_command(const struct ucma_host *host, struct cm *cm, struct cm_channel *channel, const void *buf,
+		     size_t len, uint64_t now_ns)
 {
 	struct call c = {.host = host, .cm = cm, .channel = channel, .now_ns = now_ns};
 	_Alignas(8) uint8_t bytes[COMMAND_BYTES_MAX] = {0};
@@ -777,7 +767,8 @@ ssize_t ucma_command(const struct ucma_host *host, struct cm *cm, struct cm_chan
 	cmd = &commands[hdr.cmd];
 	if (!cmd->run)
 		return -ENOSYS;
-	/* Linux goes by hdr.in where a command has grown, else it reads as much as it needs, even behind the program's bytes. */
+	/* Linux goes by hdr.in where a command has grown, else it reads as much as it needs, even behind the program's
+	 * bytes. */
 	given = cmd->in_min < cmd->bytes ? hdr.in : len - sizeof(hdr);
 	if (given < cmd->in_min)
 		return -EINVAL;

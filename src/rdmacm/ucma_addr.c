@@ -41,12 +41,9 @@ int ucma_addr_read(struct cm_addr *out, const void *sockaddr, size_t len)
 		return -EINVAL;
 	memcpy(&family, sockaddr, sizeof(family));
 	switch (family) {
-	case AF_INET:
-		return read_ipv4(out, sockaddr, len);
-	case AF_INET6:
-		return read_ipv6(out, sockaddr, len);
-	default:
-		return -EAFNOSUPPORT;
+	case AF_INET: return read_ipv4(out, sockaddr, len);
+	case AF_INET6: return read_ipv6(out, sockaddr, len);
+	default: return -EAFNOSUPPORT;
 	}
 }
 

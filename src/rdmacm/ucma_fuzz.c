@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A program that writes any commands. The input is a row of commands: number, length, and so many bytes. Pointers in them
- * are made to point into one page or nowhere; the other bytes are used as they are. The machine receives its own messages,
- * so it is both ends of each connection.
+ * A program that writes any commands. The input is a row of commands: number, length, and so many bytes. Pointers in
+ * them are made to point into one page or nowhere; the other bytes are used as they are. The machine receives its own
+ * messages, so it is both ends of each connection.
  */
 #include <stdint.h>
 #include <errno.h>
@@ -95,8 +95,10 @@ static void host_leave(void *ctx)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	const struct ucma_host host = {.route = route, .channel = channel_of_fd, .join = host_join, .leave = host_leave};
-	struct cm_config config = {.alloc = {.get = get, .put = put}, .gid_count = 1, .port_first = 32768, .port_last = 60999};
+	const struct ucma_host host = {
+		.route = route, .channel = channel_of_fd, .join = host_join, .leave = host_leave};
+	struct cm_config config = {
+		.alloc = {.get = get, .put = put}, .gid_count = 1, .port_first = 32768, .port_last = 60999};
 	struct cm *cm;
 	uint64_t now_ns = 0;
 

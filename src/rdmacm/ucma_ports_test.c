@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Ports of ids whose connections are streams: they are TCP's, whose other users the connection manager does not know. */
+/* Ports of ids whose connections are streams: they are TCP's, whose other users the connection manager does not know.
+ */
 #include "rdmacm/ucma.h"
 
 #include <netinet/in.h>

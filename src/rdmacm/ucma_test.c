@@ -77,8 +77,13 @@ static uint16_t first_port(void *ctx)
 	return 1024;
 }
 
-static const struct ucma_host host = {
-	.route = route, .channel = channel_of_fd, .join = host_join, .leave = host_leave, .node_guid = 0x1122334455667788, .device_index = 3, .first_port = first_port};
+static const struct ucma_host host = {.route = route,
+				      .channel = channel_of_fd,
+				      .join = host_join,
+				      .leave = host_leave,
+				      .node_guid = 0x1122334455667788,
+				      .device_index = 3,
+				      .first_port = first_port};
 
 static int setup(void **state)
 {
@@ -361,9 +366,9 @@ static void options_are_taken_by_their_length(void **state)
 	static const struct {
 		uint32_t level, name, len;
 		ssize_t rc;
-	} row[] = {{0, 0, 1, 0},        {0, 0, 4, -EINVAL},  {0, 1, 4, 0},        {0, 1, 1, -EINVAL},
-		   {0, 2, 4, 0},        {0, 2, 8, -EINVAL},  {0, 3, 1, 0},        {0, 3, 4, -EINVAL},
-		   {0, 4, 4, -ENOSYS},  {1, 1, 71, -EINVAL}, {1, 1, 0, -EINVAL},  {1, 1, 72, -EINVAL},
+	} row[] = {{0, 0, 1, 0},        {0, 0, 4, -EINVAL},  {0, 1, 4, 0},       {0, 1, 1, -EINVAL},
+		   {0, 2, 4, 0},        {0, 2, 8, -EINVAL},  {0, 3, 1, 0},       {0, 3, 4, -EINVAL},
+		   {0, 4, 4, -ENOSYS},  {1, 1, 71, -EINVAL}, {1, 1, 0, -EINVAL}, {1, 1, 72, -EINVAL},
 		   {1, 2, 72, -ENOSYS}, {2, 0, 4, -ENOSYS}};
 	uint8_t value[72] = {1};
 	struct rdma_ucm_set_option cmd = {.id = create(1, RDMA_PS_TCP)};
@@ -404,7 +409,8 @@ static void an_id_moves_to_another_channel(void **state)
 
 static struct rdma_ucm_join_mcast group_of(uint32_t id, const char *address, void *response)
 {
-	struct rdma_ucm_join_mcast cmd = {.response = AT(response), .uid = 77, .id = id, .addr_size = sizeof(struct sockaddr_in)};
+	struct rdma_ucm_join_mcast cmd = {
+		.response = AT(response), .uid = 77, .id = id, .addr_size = sizeof(struct sockaddr_in)};
 	struct sockaddr_in in = {.sin_family = AF_INET};
 
 	inet_pton(AF_INET, address, &in.sin_addr);
@@ -550,7 +556,8 @@ static void the_length_in_the_header_counts_where_a_command_has_grown(void **sta
 	struct {
 		struct rdma_ucm_cmd_hdr hdr;
 		struct rdma_ucm_connect connect;
-	} v = {.hdr = {.cmd = RDMA_USER_CM_CMD_CONNECT, .in = 279}, .connect = {.conn_param = param(1, ""), .id = w.listen.id}};
+	} v = {.hdr = {.cmd = RDMA_USER_CM_CMD_CONNECT, .in = 279},
+	       .connect = {.conn_param = param(1, ""), .id = w.listen.id}};
 
 	assert_int_equal(ucma_command(&host, cm, channel, &w, sizeof(w), 0), sizeof(w));
 	assert_int_equal(ucma_command(&host, cm, channel, &v, sizeof(v), 0), -EINVAL);
@@ -570,14 +577,15 @@ static void ids_are_looked_up_by_every_command(void **state)
 	static const struct {
 		uint32_t number;
 		uint16_t in, id_at, out;
-	} row[] = {{1, 16, 8, 4}, {4, 8, 0, 0},    {5, 16, 8, 208}, {7, 8, 0, 0},   {8, 296, 280, 0}, {9, 264, 0, 0},
-		   {10, 4, 0, 0}, {11, 16, 8, 144}, {14, 24, 8, 0}, {15, 8, 0, 0},  {19, 16, 8, 280}, {23, 88, 0, 0}};
+	} row[] = {{1, 16, 8, 4}, {4, 8, 0, 0},     {5, 16, 8, 208}, {7, 8, 0, 0},  {8, 296, 280, 0}, {9, 264, 0, 0},
+		   {10, 4, 0, 0}, {11, 16, 8, 144}, {14, 24, 8, 0},  {15, 8, 0, 0}, {19, 16, 8, 280}, {23, 88, 0, 0}};
 	struct cm_id *elsewhere;
 
 	assert_int_equal(cm_id_create(other, CM_SPACE_TCP, QPT_RC, 9, &elsewhere), 0);
 	for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
 		assert_int_equal(run_id(row[i].number, row[i].in, row[i].id_at, 4711, row[i].out), -ENOENT);
-		assert_int_equal(run_id(row[i].number, row[i].in, row[i].id_at, cm_id_number(elsewhere), row[i].out), -EINVAL);
+		assert_int_equal(run_id(row[i].number, row[i].in, row[i].id_at, cm_id_number(elsewhere), row[i].out),
+				 -EINVAL);
 		if (row[i].out)
 			assert_int_equal(run_id(row[i].number, row[i].in, row[i].id_at, 4711, 3),
 					 row[i].number == 19 ? -ENOENT : -ENOSPC);

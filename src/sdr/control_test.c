@@ -16,10 +16,9 @@
 enum { TAG = 0x01020304, SHORT_MAX = 64 };
 
 static const uint8_t golden_cts[] = {
-	0x53, 0x44, 1, 1, 1, 2, 3, 4, 0,    0,    0,    0,
-	0,    34,   0, 1,                      /* header: 34 bytes, wants an answer */
-	0,    0,    1, 2, 0, 0, 1, 0, 0,    2, /* posted 258, first 256, count 2 */
-	0,    0,    0, 0, 0, 1, 0, 0, 0xaa, 0xbb, 0xcc, 0xdd, /* 65536 bytes, key */
+	0x53, 0x44, 1, 1, 1, 2, 3, 4, 0,    0,    0,    0,    0, 34, 0, 1, /* header: 34 bytes, wants an answer */
+	0,    0,    1, 2, 0, 0, 1, 0, 0,    2,                             /* posted 258, first 256, count 2 */
+	0,    0,    0, 0, 0, 1, 0, 0, 0xaa, 0xbb, 0xcc, 0xdd,              /* 65536 bytes, key */
 	0,    0,    0, 2, 0, 0, 0, 0, 0,    0,    0,    7,
 };
 static const uint8_t golden_sr_ack[] = {
@@ -29,11 +28,9 @@ static const uint8_t golden_sr_nack[] = {
 	0x53, 0x44, 1, 3, 1, 2, 3, 4, 0, 0, 0, 9, 0, 10, 0, 0, 0, 1, 0, 0, 0, 3, 0, 0, 0, 2,
 };
 
-static size_t with_header(uint8_t *buf, enum control_type type, uint32_t number, uint16_t len,
-			  uint16_t flags)
+static size_t with_header(uint8_t *buf, enum control_type type, uint32_t number, uint16_t len, uint16_t flags)
 {
-	struct control c = {
-		.type = type, .tag = TAG, .number = number, .length = len, .flags = flags};
+	struct control c = {.type = type, .tag = TAG, .number = number, .length = len, .flags = flags};
 
 	control_encode(buf, &c);
 	return (size_t)CONTROL_HEADER_LEN + len;
@@ -225,7 +222,7 @@ static void numbers_are_found_near_to_what_is_known(void **state)
 
 static const uint8_t golden_info[] = {
 	'S', 'D',  'R',  'I',  0,  1,  0, 72, 2, 0, 0,    9,    1,   2, 3, 4,
-	0,   0,    0,    0x11, /* receives, UC, LID 9, tag, QPN */
+	0,   0,    0,    0x11,                                                /* receives, UC, LID 9, tag, QPN */
 	0,   0,    0,    0,    0,  0,  0, 0,  0, 0, 0xff, 0xff, 127, 0, 0, 1, /* GID */
 	0,   0,    0x10, 0,    0,  1,  0, 0,  0, 0, 4,    0,    0,   0, 0, 0,
 	0,   0x80, 0,    0, /* 4 KiB, 64 KiB, 1024, 8 MiB */

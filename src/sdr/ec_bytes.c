@@ -37,8 +37,7 @@ static uint8_t *parity_at(const struct ec_bytes *b, uint32_t g, uint32_t i)
 /* Folds the data pieces from .. from + count - 1 of a group into its parities first .. first + n
  * - 1.
  */
-static void fold(const struct ec_bytes *b, uint32_t g, uint32_t from, uint32_t count,
-		 uint32_t first, uint32_t n)
+static void fold(const struct ec_bytes *b, uint32_t g, uint32_t from, uint32_t count, uint32_t first, uint32_t n)
 {
 	const uint8_t *sources[EC_ANY_PIECES_MAX];
 	uint8_t *targets[EC_PIECES_MAX];
@@ -79,13 +78,11 @@ void ec_bytes_make(const struct ec_bytes *b, uint32_t group, uint32_t parity, ui
 {
 	bool all = b->code->kind == EC_XOR;
 
-	fold(b, group, 0, ec_layout_size(b->layout, group), all ? 0 : parity,
-	     all ? b->layout->parity_max : count);
+	fold(b, group, 0, ec_layout_size(b->layout, group), all ? 0 : parity, all ? b->layout->parity_max : count);
 }
 
 /* The pieces of a group, and which of them are there. */
-static void lay_out(const struct ec_bytes *b, const struct ec_presence *r, uint32_t g,
-		    uint8_t **pieces, bool *present)
+static void lay_out(const struct ec_bytes *b, const struct ec_presence *r, uint32_t g, uint8_t **pieces, bool *present)
 {
 	const struct ec_layout *l = b->layout;
 	uint32_t size = ec_layout_size(l, g);

@@ -31,8 +31,7 @@ double loss_upper(const struct loss_counts *e)
 	if (n < 64)
 		return 0.01;
 	p = e->lost / n;
-	upper = (p + z * z / (2 * n) + z * sqrt(p * (1 - p) / n + z * z / (4 * n * n))) /
-		(1 + z * z / n);
+	upper = (p + z * z / (2 * n) + z * sqrt(p * (1 - p) / n + z * z / (4 * n * n))) / (1 + z * z / n);
 	return fmin(fmax(upper, floor), 0.5);
 }
 
@@ -68,8 +67,7 @@ static void code_for(struct ec_layout *l, double pieces, double loss)
 	for (uint32_t parity = 1; parity <= 24; parity++) {
 		uint32_t data = group_for(pieces, parity, loss);
 		/* A piece's share of each group's parities, and a hundredth of that for the work. */
-		double cost = data ? ceil(pieces / data) * parity + 0.01 * parity * pieces / data
-				   : INFINITY;
+		double cost = data ? ceil(pieces / data) * parity + 0.01 * parity * pieces / data : INFINITY;
 
 		if (cost < best) {
 			best = cost;
@@ -93,8 +91,7 @@ static void settle(struct ec_layout *l, uint64_t parity_room)
 		l->data = (uint32_t)((l->pieces + parity_room - 1) / parity_room);
 	l->data = least(l->data, l->pieces);
 	groups = (l->pieces + l->data - 1) / l->data;
-	most = (uint32_t)(parity_room / groups < EC_PIECES_MAX ? parity_room / groups
-							       : EC_PIECES_MAX);
+	most = (uint32_t)(parity_room / groups < EC_PIECES_MAX ? parity_room / groups : EC_PIECES_MAX);
 	assert(most > 0 && l->data < EC_PIECES_MAX);
 	l->parity_max = least(least(2 * l->parity + ANSWERS, EC_PIECES_MAX - l->data), most);
 	l->parity = least(l->parity, l->parity_max);
@@ -102,8 +99,8 @@ static void settle(struct ec_layout *l, uint64_t parity_room)
 	ec_layout_settle(l);
 }
 
-enum ec_reason ec_choose(const struct ec_link *link, uint32_t pieces, uint32_t piece_bytes,
-			 uint64_t behind, uint64_t parity_room, struct ec_layout *l)
+enum ec_reason ec_choose(const struct ec_link *link, uint32_t pieces, uint32_t piece_bytes, uint64_t behind,
+			 uint64_t parity_room, struct ec_layout *l)
 {
 	double exposed = (double)link->rate_bps / 8e9 * (double)link->rtt_ns - (double)behind;
 	double tail = fmin(exposed / piece_bytes, pieces);

@@ -36,7 +36,7 @@ enum ec_reason {
 /* Settles a layout for a message of `pieces` pieces of piece_bytes, after which `behind` bytes more
  * will be sent on the same link. parity_room: pieces that the parity message may have, at least
  * `pieces` / 16 + 1. */
-enum ec_reason ec_choose(const struct ec_link *, uint32_t pieces, uint32_t piece_bytes,
-			 uint64_t behind, uint64_t parity_room, struct ec_layout *);
+enum ec_reason ec_choose(const struct ec_link *, uint32_t pieces, uint32_t piece_bytes, uint64_t behind,
+			 uint64_t parity_room, struct ec_layout *);
 
 #endif

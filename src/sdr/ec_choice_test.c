@@ -69,8 +69,7 @@ static void a_message_is_short_once_in_ten_thousand(void **state)
 
 		assert_int_equal(choose(row[i].loss, 32768, 0, &l), EC_ALL_CODED);
 		share = (double)l.parity / l.data;
-		assert_true(l.groups * binomial_above(l.data + l.parity, l.parity, row[i].loss) <=
-			    1.01e-4);
+		assert_true(l.groups * binomial_above(l.data + l.parity, l.parity, row[i].loss) <= 1.01e-4);
 		assert_true(share >= before && share <= row[i].most);
 		assert_true(l.parity_max > l.parity && l.data + l.parity_max <= EC_PIECES_MAX);
 		before = share;

@@ -43,8 +43,7 @@ struct ec_config {
 /* The time from the first piece to the fall-back: all pieces sent unasked are injected, and half of
  * the slack that an RTO leaves beyond the round trip follows (beta = alpha / 2, RTO = RTT (1 +
  * alpha)). */
-static inline uint64_t ec_fallback_ns(const struct ec_layout *l, uint64_t inject_ns,
-				      uint64_t rtt_ns, uint64_t rto_ns)
+static inline uint64_t ec_fallback_ns(const struct ec_layout *l, uint64_t inject_ns, uint64_t rtt_ns, uint64_t rto_ns)
 {
 	uint64_t slack_ns = rto_ns > rtt_ns ? (rto_ns - rtt_ns) / 2 : 0;
 
@@ -54,8 +53,8 @@ static inline uint64_t ec_fallback_ns(const struct ec_layout *l, uint64_t inject
 /* Whether all members are within their limits and go together. */
 static inline bool ec_config_valid(const struct ec_config *c)
 {
-	return c->layout.groups && c->rtt_ns && c->rto_ns && c->timeout_ns && c->ack_ns &&
-	       c->tries_max >= 1 && c->tries_max <= 255 && c->loss >= 0 && c->loss < 1 &&
+	return c->layout.groups && c->rtt_ns && c->rto_ns && c->timeout_ns && c->ack_ns && c->tries_max >= 1 &&
+	       c->tries_max <= 255 && c->loss >= 0 && c->loss < 1 &&
 	       !(c->kind == EC_XOR && c->fallback == EC_FALLBACK_PARITY) &&
 	       !(c->kind == EC_XOR && c->layout.parity != c->layout.parity_max);
 }

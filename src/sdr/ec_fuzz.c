@@ -42,8 +42,7 @@ static void send_one(struct both *b)
 	must(p.index < (p.parity ? l->parity_max : ec_layout_size(l, p.group)));
 	ec_sender_sent(&b->s, b->now_ns);
 	b->sent++;
-	must(b->sent <= l->pieces + l->groups * l->parity_max +
-				(uint64_t)b->c.tries_max * (l->pieces + l->groups));
+	must(b->sent <= l->pieces + l->groups * l->parity_max + (uint64_t)b->c.tries_max * (l->pieces + l->groups));
 }
 
 /* The sender's words are made of the input's bytes, the lengths are right. */
@@ -74,8 +73,7 @@ static void say(struct both *b, const uint8_t *arg)
 		put_be32(payload, arg[1] * 2u);
 		if (arg[2] > 250)
 			ec_sender_take(&b->s, CONTROL_EC_ACK, payload, b->now_ns);
-		ec_receiver_take(&b->r, arg[3] % 2 ? CONTROL_EC_END : CONTROL_PROBE, payload,
-				 b->now_ns);
+		ec_receiver_take(&b->r, arg[3] % 2 ? CONTROL_EC_END : CONTROL_PROBE, payload, b->now_ns);
 	}
 }
 
@@ -123,8 +121,7 @@ static void come(struct both *b, uint32_t n, bool parity)
 	if (ec_receiver_whole(&b->r))
 		return;
 	if (all)
-		(parity ? b->parity_bits : b->data_bits)[n % all / 64] |= UINT64_C(1)
-									  << n % all % 64;
+		(parity ? b->parity_bits : b->data_bits)[n % all / 64] |= UINT64_C(1) << n % all % 64;
 	ec_receiver_look(&b->r, b->now_ns);
 	must(ec_receiver_whole(&b->r) == all_enough(b));
 	while (ec_receiver_tell(&b->r, payload, sizeof(payload), &type, b->now_ns))
@@ -157,8 +154,7 @@ static bool config_of(struct ec_config *c, const uint8_t *data)
 		.loss = 0.1,
 	};
 	c->layout.parity_max = c->layout.parity + (c->kind == EC_XOR ? 0 : data[6] % 24);
-	return ec_layout_settle(&c->layout) &&
-	       c->layout.groups * c->layout.parity_max <= PARITIES_MAX;
+	return ec_layout_settle(&c->layout) && c->layout.groups * c->layout.parity_max <= PARITIES_MAX;
 }
 
 static void step(struct both *b, const uint8_t *data)
@@ -169,20 +165,15 @@ static void step(struct both *b, const uint8_t *data)
 
 	b->now_ns += data[0] / 8;
 	switch (data[0] % 8) {
-	case 0:
-		say(b, data + 1);
-		break;
+	case 0: say(b, data + 1); break;
 	case 1:
-	case 2:
-		come(b, data[1] * 256u + data[2], data[0] % 2);
-		break;
+	case 2: come(b, data[1] * 256u + data[2], data[0] % 2); break;
 	case 3:
 		ec_sender_expire(&b->s, b->now_ns);
 		while (ec_sender_tell(&b->s, payload, &len, &type, b->now_ns))
 			must(len <= EC_END_LEN);
 		break;
-	default:
-		send_one(b);
+	default: send_one(b);
 	}
 }
 

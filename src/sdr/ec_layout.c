@@ -43,9 +43,8 @@ bool ec_layout_settle(struct ec_layout *l)
 	const uint64_t limit = UINT64_C(1) << 31;
 	uint64_t groups;
 
-	if (!l->pieces || !l->data || !l->depth || l->early > l->parity ||
-	    l->parity > l->parity_max || l->pieces >= limit || l->data >= limit ||
-	    (uint64_t)l->depth * l->data >= limit)
+	if (!l->pieces || !l->data || !l->depth || l->early > l->parity || l->parity > l->parity_max ||
+	    l->pieces >= limit || l->data >= limit || (uint64_t)l->depth * l->data >= limit)
 		return false;
 	groups = divided_up(l->pieces, l->data);
 	if (groups * l->parity_max >= limit)
@@ -88,14 +87,12 @@ struct ec_piece ec_layout_data(const struct ec_layout *l, uint32_t at)
 	uint32_t block = at / full_block(l), turn = at - block_at(l, block);
 	uint32_t groups = block_groups(l, block);
 
-	return (struct ec_piece){
-		.group = block * l->depth + turn % groups, .index = turn / groups, .at = at};
+	return (struct ec_piece){.group = block * l->depth + turn % groups, .index = turn / groups, .at = at};
 }
 
 struct ec_piece ec_layout_parity(const struct ec_layout *l, uint32_t at)
 {
-	return (struct ec_piece){
-		.group = at % l->groups, .index = at / l->groups, .parity = true, .at = at};
+	return (struct ec_piece){.group = at % l->groups, .index = at / l->groups, .parity = true, .at = at};
 }
 
 struct ec_piece ec_layout_data_of(const struct ec_layout *l, uint32_t group, uint32_t index)
@@ -108,8 +105,7 @@ struct ec_piece ec_layout_data_of(const struct ec_layout *l, uint32_t group, uin
 
 struct ec_piece ec_layout_parity_of(const struct ec_layout *l, uint32_t group, uint32_t index)
 {
-	return (struct ec_piece){
-		.group = group, .index = index, .parity = true, .at = index * l->groups + group};
+	return (struct ec_piece){.group = group, .index = index, .parity = true, .at = index * l->groups + group};
 }
 
 uint64_t ec_layout_before(const struct ec_layout *l, uint32_t block)

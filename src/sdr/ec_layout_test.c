@@ -51,8 +51,7 @@ static void check_turns(const struct ec_layout *l)
 
 static bool same(const struct ec_piece *a, const struct ec_piece *b)
 {
-	return a->group == b->group && a->index == b->index && a->parity == b->parity &&
-	       a->at == b->at;
+	return a->group == b->group && a->index == b->index && a->parity == b->parity && a->at == b->at;
 }
 
 static void check_groups(const struct ec_layout *l)
@@ -114,8 +113,7 @@ static void pieces_are_dealt_out_in_turn(void **state)
 
 static void layouts_that_cannot_be_are_refused(void **state)
 {
-	const struct ec_layout good = {
-		.pieces = 10, .data = 4, .parity = 1, .parity_max = 2, .depth = 2};
+	const struct ec_layout good = {.pieces = 10, .data = 4, .parity = 1, .parity_max = 2, .depth = 2};
 	struct ec_layout bad[] = {good, good, good, good, good, good, good, good};
 
 	bad[0].pieces = 0;

@@ -13,9 +13,8 @@ static uint32_t fitted(uint64_t v)
 void ec_plan_encode(uint8_t p[EC_PLAN_LEN], const struct ec_config *c, bool chunks)
 {
 	p[0] = (uint8_t)c->kind;
-	p[1] = (uint8_t)((c->fallback == EC_FALLBACK_PARITY ? PARITY : 0) |
-			 (c->end_marker ? MARKER : 0) | (c->nack ? NACK : 0) |
-			 (chunks ? CHUNKS : 0));
+	p[1] = (uint8_t)((c->fallback == EC_FALLBACK_PARITY ? PARITY : 0) | (c->end_marker ? MARKER : 0) |
+			 (c->nack ? NACK : 0) | (chunks ? CHUNKS : 0));
 	put_be16(p + 2, (uint16_t)c->layout.data);
 	put_be16(p + 4, (uint16_t)c->layout.parity);
 	put_be16(p + 6, (uint16_t)c->layout.early);
@@ -32,8 +31,7 @@ bool ec_plan_chunks(const uint8_t *p)
 	return p[1] & CHUNKS;
 }
 
-static bool layout_read(struct ec_layout *l, const uint8_t *p, uint32_t pieces,
-			uint64_t parity_pieces)
+static bool layout_read(struct ec_layout *l, const uint8_t *p, uint32_t pieces, uint64_t parity_pieces)
 {
 	*l = (struct ec_layout){
 		.pieces = pieces,
@@ -53,8 +51,7 @@ static uint64_t at_least(uint64_t v, uint64_t low)
 	return v > low ? v : low;
 }
 
-bool ec_plan_decode(struct ec_config *c, const uint8_t *p, uint32_t pieces, uint64_t parity_pieces,
-		    uint64_t rtt_ns_min)
+bool ec_plan_decode(struct ec_config *c, const uint8_t *p, uint32_t pieces, uint64_t parity_pieces, uint64_t rtt_ns_min)
 {
 	uint64_t rtt_ns = at_least((uint64_t)get_be32(p + 16) * 1000, rtt_ns_min);
 	struct ec_config made = {
@@ -77,8 +74,7 @@ bool ec_plan_decode(struct ec_config *c, const uint8_t *p, uint32_t pieces, uint
 	made.fallback_ns = ec_fallback_ns(&made.layout, made.inject_ns, rtt_ns, made.rto_ns);
 	/* Pieces of a block overtake each other on several channels. */
 	made.reorder = 16;
-	if (!ec_config_valid(&made) ||
-	    (made.kind == EC_XOR && made.layout.parity > made.layout.data))
+	if (!ec_config_valid(&made) || (made.kind == EC_XOR && made.layout.parity > made.layout.data))
 		return false;
 	*c = made;
 	return true;

@@ -28,7 +28,7 @@ bool ec_plan_chunks(const uint8_t *payload);
 /* Makes a receiver's config for a message of so many data pieces, of which the parity message has at
  * most parity_pieces. Times that are too short are lengthened: an RTT is at least rtt_ns_min. False,
  * and nothing changes, if the plan makes no sense, is no code's, or its parities have no room. */
-bool ec_plan_decode(struct ec_config *, const uint8_t *payload, uint32_t pieces,
-		    uint64_t parity_pieces, uint64_t rtt_ns_min);
+bool ec_plan_decode(struct ec_config *, const uint8_t *payload, uint32_t pieces, uint64_t parity_pieces,
+		    uint64_t rtt_ns_min);
 
 #endif

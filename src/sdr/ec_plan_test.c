@@ -13,17 +13,12 @@
 /* MDS, parity on demand, an end marker; 32 and 8 of at most 40, 4 groups a block, 25 ms. */
 static const uint8_t golden[EC_PLAN_LEN] = {
 	0, 3, 0,    32,   0, 8, 0,    0,    0, 40, 0,    4,    0, 0, 0, 5, /* coded from block 5 */
-	0, 0, 0x61, 0xa8, 0, 0, 0x27, 0x10, 0, 1,  0x24, 0xf8, /* 10 us a piece, RTO 75 ms */
+	0, 0, 0x61, 0xa8, 0, 0, 0x27, 0x10, 0, 1,  0x24, 0xf8,             /* 10 us a piece, RTO 75 ms */
 };
 
 static const struct ec_config usual = {
-	.layout = {.pieces = 1000,
-		   .data = 32,
-		   .parity = 8,
-		   .parity_max = 40,
-		   .depth = 4,
-		   .coded_from = 5,
-		   .groups = 32},
+	.layout =
+		{.pieces = 1000, .data = 32, .parity = 8, .parity_max = 40, .depth = 4, .coded_from = 5, .groups = 32},
 	.kind = EC_CAUCHY,
 	.fallback = EC_FALLBACK_PARITY,
 	.end_marker = true,

@@ -32,14 +32,11 @@ static bool memory_take(struct ec_receiver *r)
 	return r->group && r->data_seen && r->parity_seen && (!repeats || r->good);
 }
 
-int ec_receiver_init(struct ec_receiver *r, const struct ec_config *config,
-		     const uint64_t *data_bits, const uint64_t *parity_bits, uint64_t now_ns,
-		     const struct alloc *alloc)
+int ec_receiver_init(struct ec_receiver *r, const struct ec_config *config, const uint64_t *data_bits,
+		     const uint64_t *parity_bits, uint64_t now_ns, const struct alloc *alloc)
 {
-	const struct sr_receiver_config sr = {.rtt_ns = config->rtt_ns,
-					      .ack_ns = config->ack_ns,
-					      .reorder = config->reorder,
-					      .nack = config->nack};
+	const struct sr_receiver_config sr = {
+		.rtt_ns = config->rtt_ns, .ack_ns = config->ack_ns, .reorder = config->reorder, .nack = config->nack};
 
 	assert(ec_config_valid(config));
 	*r = (struct ec_receiver){
@@ -54,8 +51,7 @@ int ec_receiver_init(struct ec_receiver *r, const struct ec_config *config,
 		.alloc = alloc,
 	};
 	if (!memory_take(r) ||
-	    (r->good &&
-	     sr_receiver_init(&r->sr, &sr, r->good, config->layout.pieces, now_ns, alloc))) {
+	    (r->good && sr_receiver_init(&r->sr, &sr, r->good, config->layout.pieces, now_ns, alloc))) {
 		ec_receiver_free(r);
 		return -ENOMEM;
 	}
@@ -174,8 +170,7 @@ static bool scan(struct ec_receiver *r, bool parity)
 		old[w] |= new;
 		for (; new; new &= new - 1) {
 			uint32_t at = w * 64 + (uint32_t)__builtin_ctzll(new);
-			struct ec_piece p =
-				parity ? ec_layout_parity(l, at) : ec_layout_data(l, at);
+			struct ec_piece p = parity ? ec_layout_parity(l, at) : ec_layout_data(l, at);
 
 			note(r, &p);
 		}
@@ -265,8 +260,7 @@ bool ec_receiver_look(struct ec_receiver *r, uint64_t now_ns)
 	return news;
 }
 
-bool ec_receiver_take(struct ec_receiver *r, enum control_type type, const uint8_t *payload,
-		      uint64_t now_ns)
+bool ec_receiver_take(struct ec_receiver *r, enum control_type type, const uint8_t *payload, uint64_t now_ns)
 {
 	uint32_t marker;
 
@@ -330,15 +324,13 @@ static bool may_name(const struct ec_receiver *r, uint32_t g, uint64_t now_ns)
 {
 	const struct ec_came_group *group = &r->group[g];
 
-	return !group->enough &&
-	       (!group->named || r->judged > group->named_marker ||
-		now_ns - group->named_ns >= r->config.rtt_ns + r->config.rtt_ns / 4);
+	return !group->enough && (!group->named || r->judged > group->named_marker ||
+				  now_ns - group->named_ns >= r->config.rtt_ns + r->config.rtt_ns / 4);
 }
 
 /* Collects groups that may be named, and marks them. Returns how many, at most room; *all: no more
  * are left. */
-static uint16_t name(struct ec_receiver *r, uint32_t *groups, size_t room, bool *all,
-		     uint64_t now_ns)
+static uint16_t name(struct ec_receiver *r, uint32_t *groups, size_t room, bool *all, uint64_t now_ns)
 {
 	uint32_t end = judged_end(r), g;
 	uint16_t n = 0;
@@ -363,8 +355,7 @@ static uint16_t lack_of(const struct ec_receiver *r, uint32_t g)
 	return (uint16_t)(lack < UINT16_MAX ? lack : UINT16_MAX);
 }
 
-static uint16_t encode_short(const struct ec_receiver *r, uint8_t *p, const uint32_t *groups,
-			     uint16_t count)
+static uint16_t encode_short(const struct ec_receiver *r, uint8_t *p, const uint32_t *groups, uint16_t count)
 {
 	struct ec_short said = {.marker = r->judged, .groups = r->first_short, .count = count};
 	struct ec_lack lacks[LACKS_MAX];
@@ -374,8 +365,7 @@ static uint16_t encode_short(const struct ec_receiver *r, uint8_t *p, const uint
 	return ec_short_encode(p, &said, lacks);
 }
 
-static uint16_t tell_short(struct ec_receiver *r, uint8_t *p, size_t max, enum control_type *type,
-			   uint64_t now_ns)
+static uint16_t tell_short(struct ec_receiver *r, uint8_t *p, size_t max, enum control_type *type, uint64_t now_ns)
 {
 	bool parity = r->config.fallback == EC_FALLBACK_PARITY, all;
 	size_t room = parity ? (max - EC_SHORT_FIXED_LEN) / EC_SHORT_GROUP_LEN
@@ -393,8 +383,7 @@ static uint16_t tell_short(struct ec_receiver *r, uint8_t *p, size_t max, enum c
 	return parity ? encode_short(r, p, groups, n) : ec_nack_encode(p, groups, n);
 }
 
-uint16_t ec_receiver_tell(struct ec_receiver *r, uint8_t *p, size_t max, enum control_type *type,
-			  uint64_t now_ns)
+uint16_t ec_receiver_tell(struct ec_receiver *r, uint8_t *p, size_t max, enum control_type *type, uint64_t now_ns)
 {
 	uint16_t len;
 

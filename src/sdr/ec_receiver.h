@@ -65,13 +65,11 @@ static inline bool ec_receiver_whole(const struct ec_receiver *r)
 bool ec_receiver_has(const struct ec_receiver *, const struct ec_piece *);
 
 /* Takes a message of the sender: EC_END or PROBE. False if it cannot be of this message. */
-bool ec_receiver_take(struct ec_receiver *, enum control_type, const uint8_t *payload,
-		      uint64_t now_ns);
+bool ec_receiver_take(struct ec_receiver *, enum control_type, const uint8_t *payload, uint64_t now_ns);
 
 uint64_t ec_receiver_deadline(const struct ec_receiver *);
 /* Writes the payload of the message that is due: EC_ACK, EC_SHORT, EC_NACK, SR_ACK or SR_NACK.
  * Returns its length, at most max, or 0 when none is due. max >= 64. */
-uint16_t ec_receiver_tell(struct ec_receiver *, uint8_t *, size_t max, enum control_type *,
-			  uint64_t now_ns);
+uint16_t ec_receiver_tell(struct ec_receiver *, uint8_t *, size_t max, enum control_type *, uint64_t now_ns);
 
 #endif

@@ -25,8 +25,7 @@ static uint32_t turns_of(const struct ec_layout *l, uint32_t block)
 	return (uint32_t)(ec_layout_before(l, block + 1) - ec_layout_before(l, block));
 }
 
-int ec_sender_init(struct ec_sender *s, const struct ec_config *config, uint64_t now_ns,
-		   const struct alloc *alloc)
+int ec_sender_init(struct ec_sender *s, const struct ec_config *config, uint64_t now_ns, const struct alloc *alloc)
 {
 	const struct sr_config sr = {.rtt_ns = config->rtt_ns,
 				     .rto_ns = config->rto_ns,
@@ -208,8 +207,7 @@ static void owe(struct ec_sender *s, uint32_t g, uint32_t lack)
 static void take_lack(struct ec_sender *s, struct ec_lack lack, uint32_t marker, uint64_t now_ns)
 {
 	struct ec_sent_group *group = &s->group[lack.group];
-	bool early = group->marker && marker < group->marker &&
-		     now_ns - group->answered_ns < s->config.rtt_ns;
+	bool early = group->marker && marker < group->marker && now_ns - group->answered_ns < s->config.rtt_ns;
 
 	if (!was_sent(s, lack.group) || group->owed || early || s->end != SR_RUNNING) {
 		s->suppressed++;
@@ -223,8 +221,7 @@ static void take_lack(struct ec_sender *s, struct ec_lack lack, uint32_t marker,
 	owe(s, lack.group, lack.pieces);
 }
 
-static bool short_valid(const struct ec_sender *s, const struct ec_short *said,
-			const uint8_t *payload)
+static bool short_valid(const struct ec_sender *s, const struct ec_short *said, const uint8_t *payload)
 {
 	uint32_t from = 0;
 
@@ -303,23 +300,15 @@ static bool take_sr_ack(struct ec_sender *s, const uint8_t *payload, uint64_t no
 	return sr_sender_ack(&s->sr, &ack, payload + SR_ACK_FIXED_LEN, now_ns);
 }
 
-bool ec_sender_take(struct ec_sender *s, enum control_type type, const uint8_t *payload,
-		    uint64_t now_ns)
+bool ec_sender_take(struct ec_sender *s, enum control_type type, const uint8_t *payload, uint64_t now_ns)
 {
 	switch (type) {
-	case CONTROL_EC_ACK:
-		return take_ack(s, payload);
-	case CONTROL_EC_SHORT:
-		return take_short(s, payload, now_ns);
-	case CONTROL_EC_NACK:
-		return take_nack(s, payload);
-	case CONTROL_SR_ACK:
-		return s->config.fallback == EC_FALLBACK_SR && take_sr_ack(s, payload, now_ns);
-	case CONTROL_SR_NACK:
-		return s->config.fallback == EC_FALLBACK_SR &&
-		       sr_sender_nack(&s->sr, payload, now_ns);
-	default:
-		return false;
+	case CONTROL_EC_ACK: return take_ack(s, payload);
+	case CONTROL_EC_SHORT: return take_short(s, payload, now_ns);
+	case CONTROL_EC_NACK: return take_nack(s, payload);
+	case CONTROL_SR_ACK: return s->config.fallback == EC_FALLBACK_SR && take_sr_ack(s, payload, now_ns);
+	case CONTROL_SR_NACK: return s->config.fallback == EC_FALLBACK_SR && sr_sender_nack(&s->sr, payload, now_ns);
+	default: return false;
 	}
 }
 
@@ -355,8 +344,8 @@ void ec_sender_expire(struct ec_sender *s, uint64_t now_ns)
 		ec_sender_finish(s, s->sr.end);
 }
 
-bool ec_sender_tell(struct ec_sender *s, uint8_t payload[EC_END_LEN], uint16_t *length,
-		    enum control_type *type, uint64_t now_ns)
+bool ec_sender_tell(struct ec_sender *s, uint8_t payload[EC_END_LEN], uint16_t *length, enum control_type *type,
+		    uint64_t now_ns)
 {
 	bool probe = s->config.fallback == EC_FALLBACK_SR && sr_sender_take_probe(&s->sr);
 
@@ -369,7 +358,6 @@ bool ec_sender_tell(struct ec_sender *s, uint8_t payload[EC_END_LEN], uint16_t *
 		return true;
 	if (s->tells)
 		s->tells--;
-	s->tell_ns = now_ns +
-		     (s->config.end_marker && s->tells ? s->config.rtt_ns / 8 : s->config.rto_ns);
+	s->tell_ns = now_ns + (s->config.end_marker && s->tells ? s->config.rtt_ns / 8 : s->config.rto_ns);
 	return true;
 }

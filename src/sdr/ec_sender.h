@@ -29,12 +29,12 @@ struct ec_sent_group {
 struct ec_sender {
 	struct ec_config config;
 	struct ec_sent_group *group;
-	struct sr_list due;   /* groups that are owed pieces */
-	uint32_t block, turn; /* of the piece that is next unasked; block: all were sent */
-	uint32_t block_turns; /* of this block */
-	struct sr_sender sr;  /* with EC_FALLBACK_SR; its chunks are the data pieces */
-	uint64_t end_ns;      /* the message's timeout */
-	uint64_t tell_ns;     /* the next end marker or PROBE; UINT64_MAX: pieces are to be sent */
+	struct sr_list due;     /* groups that are owed pieces */
+	uint32_t block, turn;   /* of the piece that is next unasked; block: all were sent */
+	uint32_t block_turns;   /* of this block */
+	struct sr_sender sr;    /* with EC_FALLBACK_SR; its chunks are the data pieces */
+	uint64_t end_ns;        /* the message's timeout */
+	uint64_t tell_ns;       /* the next end marker or PROBE; UINT64_MAX: pieces are to be sent */
 	uint32_t marker, tells; /* the last end marker, and how often it will be sent soon */
 	enum sr_end end;
 	uint32_t lost;                   /* data pieces that had not come, once end is SR_DONE */
@@ -44,8 +44,7 @@ struct ec_sender {
 };
 
 /* The config is valid. Borrows alloc until ec_sender_free(). -ENOMEM. */
-int ec_sender_init(struct ec_sender *, const struct ec_config *, uint64_t now_ns,
-		   const struct alloc *);
+int ec_sender_init(struct ec_sender *, const struct ec_config *, uint64_t now_ns, const struct alloc *);
 void ec_sender_free(struct ec_sender *);
 
 /* The piece to send next: an answer before a piece that was not asked for. False if there is none
@@ -66,7 +65,7 @@ void ec_sender_finish(struct ec_sender *, enum sr_end);
 uint64_t ec_sender_deadline(const struct ec_sender *);
 void ec_sender_expire(struct ec_sender *, uint64_t now_ns);
 /* Writes the payload of the message that is due, EC_END or PROBE: 1, and its length. 0: none. */
-bool ec_sender_tell(struct ec_sender *, uint8_t payload[EC_END_LEN], uint16_t *length,
-		    enum control_type *, uint64_t now_ns);
+bool ec_sender_tell(struct ec_sender *, uint8_t payload[EC_END_LEN], uint16_t *length, enum control_type *,
+		    uint64_t now_ns);
 
 #endif

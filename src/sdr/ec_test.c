@@ -119,12 +119,9 @@ static void start(const struct wish *w)
 	assert_true(l->pieces <= PIECES_MAX && l->parity_max * l->groups <= PARITIES_MAX);
 	for (uint32_t i = 0; i < l->pieces * PIECE; i++)
 		run.sent[i] = (uint8_t)prng_next(&run.rng);
-	assert_int_equal(ec_code_init(&run.code, w->c.kind, l->data, l->parity_max,
-				      ec_kernel_best(), &run.alloc),
-			 0);
+	assert_int_equal(ec_code_init(&run.code, w->c.kind, l->data, l->parity_max, ec_kernel_best(), &run.alloc), 0);
 	assert_int_equal(ec_sender_init(&run.s, &w->c, 0, &run.alloc), 0);
-	assert_int_equal(
-		ec_receiver_init(&run.r, &w->c, run.data_bits, run.parity_bits, 0, &run.alloc), 0);
+	assert_int_equal(ec_receiver_init(&run.r, &w->c, run.data_bits, run.parity_bits, 0, &run.alloc), 0);
 }
 
 static void finish(void)
@@ -151,8 +148,7 @@ static void piece_leaves(const struct ec_piece *p, bool in_turn)
 		return;
 	while (copies--) {
 		if (!lost())
-			events_add(&run.events, run.free_ns + way_ns(), PIECE_COMES,
-				   p->at | (p->parity ? PARITY : 0));
+			events_add(&run.events, run.free_ns + way_ns(), PIECE_COMES, p->at | (p->parity ? PARITY : 0));
 	}
 }
 
@@ -170,8 +166,7 @@ static void send_some(void)
 		ec_sender_sent(&run.s, run.free_ns);
 		piece_leaves(&p, asked == run.s.answered);
 	}
-	while (run.free_ns <= run.now_ns &&
-	       ec_sender_tell(&run.s, payload, &len, &type, run.now_ns)) {
+	while (run.free_ns <= run.now_ns && ec_sender_tell(&run.s, payload, &len, &type, run.now_ns)) {
 		run.ends++;
 		assert_int_equal(type, run.w.c.end_marker ? CONTROL_EC_END : CONTROL_PROBE);
 		if (run.w.lost_ends)
@@ -229,17 +224,13 @@ static void happen(struct event e)
 	uint8_t marker[EC_END_LEN];
 
 	switch (e.kind) {
-	case PIECE_COMES:
-		piece_comes(e.index);
-		break;
+	case PIECE_COMES: piece_comes(e.index); break;
 	case WORD_COMES:
-		assert_true(ec_sender_take(&run.s, run.words[e.index].type,
-					   run.words[e.index].payload, run.now_ns));
+		assert_true(ec_sender_take(&run.s, run.words[e.index].type, run.words[e.index].payload, run.now_ns));
 		break;
 	default:
 		put_be32(marker, e.index);
-		assert_true(ec_receiver_take(&run.r, e.index ? CONTROL_EC_END : CONTROL_PROBE,
-					     marker, run.now_ns));
+		assert_true(ec_receiver_take(&run.r, e.index ? CONTROL_EC_END : CONTROL_PROBE, marker, run.now_ns));
 	}
 }
 
@@ -413,8 +404,7 @@ static void ec_an_end_marker_spares_the_time(void **state)
 
 	w.lose_first = 9;
 	w.c.end_marker = true;
-	assert_true(time_of(&w) ==
-		    injection_ns(&w) + 25 * MS / 2 + w.c.guard_ns + 25 * MS / 2 + 10000 + 25 * MS);
+	assert_true(time_of(&w) == injection_ns(&w) + 25 * MS / 2 + w.c.guard_ns + 25 * MS / 2 + 10000 + 25 * MS);
 }
 
 /* ---- parity on demand */
@@ -425,8 +415,7 @@ static void ec_a_shortage_is_answered_with_fresh_parities(void **state)
 	struct wish w = usual(EC_CAUCHY, EC_FALLBACK_PARITY, 32);
 
 	w.lose_first = 9;
-	assert_true(time_of(&w) ==
-		    injection_ns(&w) + 25 * MS / 2 + w.c.guard_ns + 25 * MS / 2 + 10000 + 25 * MS);
+	assert_true(time_of(&w) == injection_ns(&w) + 25 * MS / 2 + w.c.guard_ns + 25 * MS / 2 + 10000 + 25 * MS);
 	assert_int_equal(run.pieces_sent, 40 + 3);
 	assert_int_equal(run.shorts, 1);
 }
@@ -464,8 +453,8 @@ static void ec_a_lost_end_marker_is_sent_again(void **state)
 
 	w.lose_first = 9;
 	w.lost_ends = 1;
-	assert_true(time_of(&w) <= injection_ns(&w) + 25 * MS / 8 + 25 * MS / 2 + w.c.guard_ns +
-					   25 * MS / 2 + 10000 + 25 * MS);
+	assert_true(time_of(&w) <=
+		    injection_ns(&w) + 25 * MS / 8 + 25 * MS / 2 + w.c.guard_ns + 25 * MS / 2 + 10000 + 25 * MS);
 	w.lost_ends = 1000; /* silence tells too */
 	assert_true(time_of(&w) < injection_ns(&w) + 25 * MS / 4 + 51 * MS);
 }
@@ -552,14 +541,12 @@ static struct wish drawn_wish(uint64_t seed)
 	bool demand = seed % 3;
 
 	prng_init(&rng, seed);
-	w = usual(!demand && seed % 2 ? EC_XOR : EC_CAUCHY,
-		  demand ? EC_FALLBACK_PARITY : EC_FALLBACK_SR,
+	w = usual(!demand && seed % 2 ? EC_XOR : EC_CAUCHY, demand ? EC_FALLBACK_PARITY : EC_FALLBACK_SR,
 		  1 + (uint32_t)prng_below(&rng, 1200));
 	w.c.layout.data = 8 + (uint32_t)prng_below(&rng, 40);
 	w.c.layout.parity = (uint32_t)prng_below(&rng, 8) + (w.c.kind == EC_XOR);
-	w.c.layout.parity_max = w.c.kind == EC_XOR
-					? w.c.layout.parity
-					: 1 + w.c.layout.parity + (uint32_t)prng_below(&rng, 12);
+	w.c.layout.parity_max =
+		w.c.kind == EC_XOR ? w.c.layout.parity : 1 + w.c.layout.parity + (uint32_t)prng_below(&rng, 12);
 	w.c.layout.depth = 1 + (uint32_t)prng_below(&rng, 8);
 	w.c.layout.coded_from = (uint32_t)prng_below(&rng, 4);
 	assert_true(ec_layout_settle(&w.c.layout));
@@ -620,8 +607,7 @@ static bool say_short(uint32_t marker, uint32_t group, uint16_t pieces, uint64_t
 {
 	uint8_t payload[EC_SHORT_FIXED_LEN + EC_SHORT_GROUP_LEN];
 
-	ec_short_encode(payload, &(struct ec_short){.marker = marker, .count = 1},
-			&(struct ec_lack){group, pieces});
+	ec_short_encode(payload, &(struct ec_short){.marker = marker, .count = 1}, &(struct ec_lack){group, pieces});
 	return ec_sender_take(&run.s, CONTROL_EC_SHORT, payload, now_ns);
 }
 
@@ -637,8 +623,7 @@ static void ec_words_that_cannot_be_change_nothing(void **state)
 	assert_false(say_short(0, 0, 33, 10));
 	ec_short_encode(payload, &(struct ec_short){.groups = 11}, NULL);
 	assert_false(ec_sender_take(&run.s, CONTROL_EC_SHORT, payload, 10));
-	ec_short_encode(payload, &(struct ec_short){.count = 2},
-			(struct ec_lack[]){{0, 1}, {0, 1}});
+	ec_short_encode(payload, &(struct ec_short){.count = 2}, (struct ec_lack[]){{0, 1}, {0, 1}});
 	assert_false(ec_sender_take(&run.s, CONTROL_EC_SHORT, payload, 10));
 	put_be32(payload, 301);
 	assert_false(ec_sender_take(&run.s, CONTROL_EC_ACK, payload, 10));

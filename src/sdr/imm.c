@@ -9,8 +9,7 @@ static uint32_t low_mask(uint8_t bits)
 
 bool imm_split_valid(struct imm_split s)
 {
-	bool fragment =
-		s.frag_bits == 1 || s.frag_bits == 2 || s.frag_bits == 4 || s.frag_bits == 8;
+	bool fragment = s.frag_bits == 1 || s.frag_bits == 2 || s.frag_bits == 4 || s.frag_bits == 8;
 
 	return fragment && s.id_bits >= 1 && s.id_bits <= 16 && s.offset_bits >= 1 &&
 	       s.id_bits + s.offset_bits + s.frag_bits == 32;

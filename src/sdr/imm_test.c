@@ -28,8 +28,7 @@ static void imm_fields_lie_where_the_diagram_says(void **state)
 	assert_int_equal(imm_pack(usual, (struct imm){.offset = 1}), 0x00000010);
 	assert_int_equal(imm_pack(usual, (struct imm){.frag = 1}), 0x00000001);
 	assert_int_equal(imm_pack(usual, (struct imm){0x3ff, 0x3ffff, 0xf}), 0xffffffff);
-	assert_int_equal(imm_pack((struct imm_split){8, 22, 2}, (struct imm){.id = 0x80}),
-			 0x80000000);
+	assert_int_equal(imm_pack((struct imm_split){8, 22, 2}, (struct imm){.id = 0x80}), 0x80000000);
 }
 
 static void imm_round_trips_in_every_split(void **state)
@@ -39,8 +38,7 @@ static void imm_round_trips_in_every_split(void **state)
 	prng_init(&rng, 1);
 	for (unsigned id = 0; id < 40; id++) {
 		for (unsigned frag = 0; frag < 12; frag++) {
-			struct imm_split s = {(uint8_t)id, (uint8_t)(32 - id - frag),
-					      (uint8_t)frag};
+			struct imm_split s = {(uint8_t)id, (uint8_t)(32 - id - frag), (uint8_t)frag};
 			uint32_t bits = (uint32_t)prng_next(&rng);
 
 			if (imm_split_valid(s))

@@ -71,8 +71,7 @@ bool info_decode(struct info *out, const uint8_t *p, size_t len)
 {
 	struct info i;
 
-	if (len < INFO_FIXED_LEN || get_be32(p) != magic || get_be16(p + 4) != INFO_VERSION ||
-	    p[63] > 1)
+	if (len < INFO_FIXED_LEN || get_be32(p) != magic || get_be16(p + 4) != INFO_VERSION || p[63] > 1)
 		return false;
 	i = (struct info){
 		.shape = shape_decode(p + 36),
@@ -96,9 +95,8 @@ bool info_decode(struct info *out, const uint8_t *p, size_t len)
 static bool shape_equal(const struct shape *a, const struct shape *b)
 {
 	return a->mtu == b->mtu && a->chunk_bytes == b->chunk_bytes && a->slots == b->slots &&
-	       a->message_bytes == b->message_bytes && a->generations == b->generations &&
-	       a->channels == b->channels && a->split.id_bits == b->split.id_bits &&
-	       a->split.offset_bits == b->split.offset_bits &&
+	       a->message_bytes == b->message_bytes && a->generations == b->generations && a->channels == b->channels &&
+	       a->split.id_bits == b->split.id_bits && a->split.offset_bits == b->split.offset_bits &&
 	       a->split.frag_bits == b->split.frag_bits;
 }
 

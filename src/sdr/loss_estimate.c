@@ -2,10 +2,10 @@
 /* What was seen halves whenever it reaches 2^22 packets, so a link that changes is followed within a few million. */
 #include "sdr/loss_estimate.h"
 
-#define SEEN_MAX 4194304.0
+#define SEEN_MAX   4194304.0
 #define FIRST_SEEN 300.0
-#define LOSS_MIN 1e-5
-#define LOSS_MAX 0.5
+#define LOSS_MIN   1e-5
+#define LOSS_MAX   0.5
 
 void loss_estimate_init(struct loss_estimate *e)
 {
@@ -41,8 +41,8 @@ double loss_estimate_burst(const struct loss_estimate *e)
 	return burst < 1.5 ? 1 : burst;
 }
 
-/* Losses are Poisson many bursts, so the count's variance is about that of bursts of a geometric length. Above the count by
- * 2.33 deviations and 1.5; of few packets, by what stands for those never seen. */
+/* Losses are Poisson many bursts, so the count's variance is about that of bursts of a geometric length. Above the
+ * count by 2.33 deviations and 1.5; of few packets, by what stands for those never seen. */
 double loss_estimate_high(const struct loss_estimate *e)
 {
 	double burst = loss_estimate_burst(e), lost = e->lost + 1.5 * burst;

@@ -97,8 +97,7 @@ void worker_rest(struct worker *w)
 
 /* Enters the packet's slot. A worker stays inside it for the next packet, which mostly is of the same
  * message. */
-static bool worker_enter(struct worker *w, const struct receiver *r, uint32_t generation,
-			 uint32_t id)
+static bool worker_enter(struct worker *w, const struct receiver *r, uint32_t generation, uint32_t id)
 {
 	if (w->inside && w->of == r && w->id == id && w->generation == generation)
 		return true;
@@ -112,8 +111,7 @@ static bool worker_enter(struct worker *w, const struct receiver *r, uint32_t ge
 	return true;
 }
 
-static enum sdr_verdict judge(struct worker *w, struct receiver *r, uint32_t generation,
-			      struct imm imm, uint32_t bytes)
+static enum sdr_verdict judge(struct worker *w, struct receiver *r, uint32_t generation, struct imm imm, uint32_t bytes)
 {
 	if (imm.id >= r->shape.slots)
 		return SDR_DROP_ID;
@@ -122,8 +120,7 @@ static enum sdr_verdict judge(struct worker *w, struct receiver *r, uint32_t gen
 	return slot_note(w->inside, &r->shape, imm, bytes);
 }
 
-enum sdr_verdict worker_note(struct worker *w, struct receiver *r, uint32_t generation,
-			     uint32_t imm, uint32_t bytes)
+enum sdr_verdict worker_note(struct worker *w, struct receiver *r, uint32_t generation, uint32_t imm, uint32_t bytes)
 {
 	enum sdr_verdict v = judge(w, r, generation, imm_unpack(r->shape.split, imm), bytes);
 

@@ -49,8 +49,7 @@ uint64_t receiver_newest_touched(const struct receiver *);
 /* Notes a packet that came by a QP of this generation: its immediate as the wire has it, and the
  * bytes it placed. The worker may stay inside the slot until worker_rest(), which it calls at the
  * end of each batch. */
-enum sdr_verdict worker_note(struct worker *, struct receiver *, uint32_t generation, uint32_t imm,
-			     uint32_t bytes);
+enum sdr_verdict worker_note(struct worker *, struct receiver *, uint32_t generation, uint32_t imm, uint32_t bytes);
 void worker_rest(struct worker *);
 
 #endif

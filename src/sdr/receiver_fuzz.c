@@ -46,8 +46,8 @@ static bool chunk_whole(const struct shape *s, const struct model *m, uint32_t c
 	return true;
 }
 
-static enum sdr_verdict model_note(const struct shape *s, struct model *slots, uint32_t generation,
-				   struct imm imm, uint32_t bytes)
+static enum sdr_verdict model_note(const struct shape *s, struct model *slots, uint32_t generation, struct imm imm,
+				   uint32_t bytes)
 {
 	struct model *m = &slots[imm.id % SLOTS];
 
@@ -154,8 +154,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		if (data[0] % 8 == 0) {
 			post(&r, slots, (uint64_t)arg + bytes);
 		} else if (data[0] % 8 == 1) {
-			complete(&r, &w, &slots[arg % SLOTS],
-				 arg % 2 ? slots[arg % SLOTS].number : arg);
+			complete(&r, &w, &slots[arg % SLOTS], arg % 2 ? slots[arg % SLOTS].number : arg);
 		} else {
 			struct imm imm = {.id = data[0] / 8 % 5, .offset = arg % (PACKETS_MAX + 2)};
 			uint32_t generation = data[5] % shape.generations;
@@ -163,8 +162,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			if (data[5] & 128)
 				bytes = packet_bytes(&shape, &slots[imm.id % SLOTS], imm.offset);
 			if (data[5] & 64)
-				generation = (uint32_t)(slots[imm.id % SLOTS].number / SLOTS %
-							shape.generations);
+				generation = (uint32_t)(slots[imm.id % SLOTS].number / SLOTS % shape.generations);
 			must(worker_note(&w, &r, generation, imm_pack(shape.split, imm), bytes) ==
 			     model_note(&shape, slots, generation, imm, bytes));
 		}

@@ -60,8 +60,7 @@ static enum sdr_verdict note(struct fixture *f, uint64_t number, uint32_t offset
 {
 	struct imm imm = {.id = shape_slot(&small, number), .offset = offset, .frag = offset & 0xf};
 
-	return worker_note(&f->w, &f->r, shape_generation(&small, number),
-			   imm_pack(small.split, imm), bytes);
+	return worker_note(&f->w, &f->r, shape_generation(&small, number), imm_pack(small.split, imm), bytes);
 }
 
 static uint64_t chunk_word(struct fixture *f, uint64_t number)
@@ -117,9 +116,7 @@ static void receiver_refuses_what_cannot_be(void **state)
 	assert_int_equal(note(f, 0, 0, 64), SDR_DROP_LATE); /* nothing is posted */
 	assert_int_equal(post(f, 16384), 0);
 	assert_int_equal(note(f, 0, 256, 64), SDR_DROP_OFFSET);
-	assert_int_equal(
-		worker_note(&f->w, &f->r, 0, imm_pack(small.split, (struct imm){.id = 4}), 64),
-		SDR_DROP_ID);
+	assert_int_equal(worker_note(&f->w, &f->r, 0, imm_pack(small.split, (struct imm){.id = 4}), 64), SDR_DROP_ID);
 	assert_int_equal(chunk_word(f, 0), 0);
 }
 
@@ -219,9 +216,8 @@ static void receiver_puts_the_users_immediate_together(void **state)
 		struct imm imm = {.offset = o, .frag = imm_fragment(small.split, 0xcafe1234, o)};
 
 		assert_false(slot_imm(receiver_slot(&f->r, n), small.split, &user));
-		assert_int_equal(
-			worker_note(&f->w, &f->r, 0, imm_pack(small.split, imm), o < 2 ? 64 : 0),
-			o < 2 ? SDR_TAKEN : SDR_IMM_ONLY);
+		assert_int_equal(worker_note(&f->w, &f->r, 0, imm_pack(small.split, imm), o < 2 ? 64 : 0),
+				 o < 2 ? SDR_TAKEN : SDR_IMM_ONLY);
 	}
 	assert_true(slot_imm(receiver_slot(&f->r, n), small.split, &user));
 	assert_int_equal(user, 0xcafe1234);
@@ -257,27 +253,18 @@ static void receiver_without_memory_leaves_none_behind(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(receiver_publishes_a_chunk_with_its_last_packet,
-						make, unmake),
-		cmocka_unit_test_setup_teardown(receiver_short_last_chunk_has_its_own_mask, make,
-						unmake),
+		cmocka_unit_test_setup_teardown(receiver_publishes_a_chunk_with_its_last_packet, make, unmake),
+		cmocka_unit_test_setup_teardown(receiver_short_last_chunk_has_its_own_mask, make, unmake),
 		cmocka_unit_test_setup_teardown(receiver_counts_a_packet_once, make, unmake),
 		cmocka_unit_test_setup_teardown(receiver_refuses_what_cannot_be, make, unmake),
-		cmocka_unit_test_setup_teardown(receiver_takes_slots_in_order_and_waits_for_them,
-						make, unmake),
-		cmocka_unit_test_setup_teardown(
-			receiver_late_packets_of_another_generation_do_not_count, make, unmake),
+		cmocka_unit_test_setup_teardown(receiver_takes_slots_in_order_and_waits_for_them, make, unmake),
+		cmocka_unit_test_setup_teardown(receiver_late_packets_of_another_generation_do_not_count, make, unmake),
 		cmocka_unit_test_setup_teardown(receiver_completes_once, make, unmake),
-		cmocka_unit_test_setup_teardown(receiver_slot_is_busy_while_a_worker_is_inside,
-						make, unmake),
-		cmocka_unit_test_setup_teardown(slot_opens_while_a_refused_worker_has_not_left,
-						make, unmake),
-		cmocka_unit_test_setup_teardown(
-			receiver_bitmaps_are_clean_when_a_slot_is_posted_again, make, unmake),
-		cmocka_unit_test_setup_teardown(receiver_puts_the_users_immediate_together, make,
-						unmake),
-		cmocka_unit_test_setup_teardown(receiver_knows_the_newest_message_that_came, make,
-						unmake),
+		cmocka_unit_test_setup_teardown(receiver_slot_is_busy_while_a_worker_is_inside, make, unmake),
+		cmocka_unit_test_setup_teardown(slot_opens_while_a_refused_worker_has_not_left, make, unmake),
+		cmocka_unit_test_setup_teardown(receiver_bitmaps_are_clean_when_a_slot_is_posted_again, make, unmake),
+		cmocka_unit_test_setup_teardown(receiver_puts_the_users_immediate_together, make, unmake),
+		cmocka_unit_test_setup_teardown(receiver_knows_the_newest_message_that_came, make, unmake),
 		cmocka_unit_test(receiver_without_memory_leaves_none_behind),
 	};
 

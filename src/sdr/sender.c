@@ -262,11 +262,10 @@ bool sender_peek(const struct sender *s, struct send_packet *p)
 	index = (uint32_t)(p->offset / s->shape.mtu);
 	p->generation = shape_generation(&s->shape, m->number);
 	p->channel = q->block.fill ? s->shape.channels : index % s->shape.channels;
-	p->imm = imm_pack(
-		s->shape.split,
-		(struct imm){.id = q->slot,
-			     .offset = index,
-			     .frag = m->has_imm ? imm_fragment(s->shape.split, m->imm, index) : 0});
+	p->imm = imm_pack(s->shape.split,
+			  (struct imm){.id = q->slot,
+				       .offset = index,
+				       .frag = m->has_imm ? imm_fragment(s->shape.split, m->imm, index) : 0});
 	return true;
 }
 

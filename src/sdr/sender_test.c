@@ -102,8 +102,7 @@ static int carry(struct fixture *f)
 
 static struct send_block block(uint64_t offset, uint64_t bytes)
 {
-	return (struct send_block){
-		.addr = 0x10000 + offset, .bytes = bytes, .offset = offset, .lkey = 7};
+	return (struct send_block){.addr = 0x10000 + offset, .bytes = bytes, .offset = offset, .lkey = 7};
 }
 
 static void sender_waits_for_a_grant(void **state)
@@ -170,9 +169,7 @@ static void sender_refuses_blocks_that_do_not_fit_and_uses_no_number(void **stat
 		assert_int_equal(sender_post(&f->s, NULL, &b, &number), -EINVAL);
 	}
 	assert_int_equal(f->s.started, 0);
-	assert_int_equal(sender_post(&f->s, NULL, &(struct send_block){.offset = 512, .bytes = 188},
-				     &number),
-			 0);
+	assert_int_equal(sender_post(&f->s, NULL, &(struct send_block){.offset = 512, .bytes = 188}, &number), 0);
 }
 
 static void sender_streams_blocks_in_any_order_and_again(void **state)
@@ -421,9 +418,7 @@ static void sender_and_receiver_agree_on_a_bad_channel(void **state)
 		complete(f, n);
 	}
 	assert_true(f->w.verdicts[SDR_DROP_LATE] > 0);
-	assert_int_equal(f->w.verdicts[SDR_DROP_LEN] + f->w.verdicts[SDR_DROP_OFFSET] +
-				 f->w.verdicts[SDR_DROP_ID],
-			 0);
+	assert_int_equal(f->w.verdicts[SDR_DROP_LEN] + f->w.verdicts[SDR_DROP_OFFSET] + f->w.verdicts[SDR_DROP_ID], 0);
 }
 
 int main(void)

@@ -109,8 +109,7 @@ static void take_fragment(struct slot *slot, struct imm_split split, struct imm 
 	uint64_t seen = UINT64_C(1) << (32 + place);
 
 	if (!(atomic_load_explicit(&slot->imm, memory_order_relaxed) & seen))
-		atomic_fetch_or_explicit(&slot->imm, seen | imm.frag << place * split.frag_bits,
-					 memory_order_release);
+		atomic_fetch_or_explicit(&slot->imm, seen | imm.frag << place * split.frag_bits, memory_order_release);
 }
 
 static uint32_t expected_bytes(const struct slot *slot, const struct shape *shape, uint32_t offset)
@@ -123,22 +122,19 @@ static uint64_t set_packet(struct slot *slot, const struct shape *shape, uint32_
 {
 	uint64_t bit = UINT64_C(1) << offset % 64;
 	uint32_t n = shape_chunk_packets(shape);
-	uint64_t old = atomic_fetch_or_explicit(&slot->packet_bits[offset / 64], bit,
-						memory_order_acq_rel);
+	uint64_t old = atomic_fetch_or_explicit(&slot->packet_bits[offset / 64], bit, memory_order_acq_rel);
 
 	return old & bit ? 0 : (old | bit) >> (offset % 64 & ~(n - 1)) & ones(n);
 }
 
 static void publish_chunk(struct slot *slot, uint32_t chunk)
 {
-	atomic_fetch_or_explicit(&slot->chunk_bits[chunk / 64], UINT64_C(1) << chunk % 64,
-				 memory_order_release);
+	atomic_fetch_or_explicit(&slot->chunk_bits[chunk / 64], UINT64_C(1) << chunk % 64, memory_order_release);
 }
 
 /* A packet without payload is judged first: it may lie within the buffer too, when the message
  * itself is empty. */
-enum sdr_verdict slot_note(struct slot *slot, const struct shape *shape, struct imm imm,
-			   uint32_t bytes)
+enum sdr_verdict slot_note(struct slot *slot, const struct shape *shape, struct imm imm, uint32_t bytes)
 {
 	uint32_t chunk = imm.offset / shape_chunk_packets(shape);
 	uint64_t have;
@@ -157,8 +153,7 @@ enum sdr_verdict slot_note(struct slot *slot, const struct shape *shape, struct 
 	have = set_packet(slot, shape, imm.offset);
 	if (!have)
 		return SDR_DUP;
-	if (have !=
-	    (chunk == slot->chunks - 1 ? slot->last_mask : ones(shape_chunk_packets(shape))))
+	if (have != (chunk == slot->chunks - 1 ? slot->last_mask : ones(shape_chunk_packets(shape))))
 		return SDR_TAKEN;
 	publish_chunk(slot, chunk);
 	return SDR_CHUNK;
@@ -179,7 +174,5 @@ uint64_t slot_chunk_mask(const struct slot *slot, const struct shape *shape, uin
 	uint32_t n = shape_chunk_packets(shape);
 	uint32_t first = chunk * n;
 
-	return atomic_load_explicit(&slot->packet_bits[first / 64], memory_order_acquire) >>
-		       first % 64 &
-	       ones(n);
+	return atomic_load_explicit(&slot->packet_bits[first / 64], memory_order_acquire) >> first % 64 & ones(n);
 }

@@ -69,8 +69,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct heap heap = HEAP_INIT;
 	struct alloc alloc = heap_alloc(&heap);
-	struct sr_config config = {
-		.rtt_ns = 100, .rto_ns = 300, .timeout_ns = 20000, .tries_max = 6};
+	struct sr_config config = {.rtt_ns = 100, .rto_ns = 300, .timeout_ns = 20000, .tries_max = 6};
 	uint8_t acked[CHUNKS_MAX] = {0};
 	uint64_t now_ns = 0;
 	struct sr_sender s;

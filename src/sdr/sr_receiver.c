@@ -8,9 +8,8 @@
 
 enum { FINALS = 3, ACK_BITS_MAX = 8192, NACK_RUNS_MAX = 128 };
 
-int sr_receiver_init(struct sr_receiver *r, const struct sr_receiver_config *config,
-		     const uint64_t *bits, uint32_t chunks, uint64_t now_ns,
-		     const struct alloc *alloc)
+int sr_receiver_init(struct sr_receiver *r, const struct sr_receiver_config *config, const uint64_t *bits,
+		     uint32_t chunks, uint64_t now_ns, const struct alloc *alloc)
 {
 	assert(chunks > 0);
 	assert(config->rtt_ns && config->ack_ns);
@@ -83,8 +82,7 @@ bool sr_receiver_look(struct sr_receiver *r, uint64_t now_ns)
 		return true;
 	}
 	if (r->ack_ns == UINT64_MAX)
-		r->ack_ns =
-			r->last_ack_ns ? later(now_ns, r->last_ack_ns + r->config.ack_ns) : now_ns;
+		r->ack_ns = r->last_ack_ns ? later(now_ns, r->last_ack_ns + r->config.ack_ns) : now_ns;
 	if (r->config.nack)
 		r->nack_ns = now_ns;
 	return true;
@@ -169,8 +167,7 @@ static uint32_t overdue_end(const struct sr_receiver *r, uint64_t now_ns)
 
 static bool may_name(const struct sr_receiver *r, uint32_t chunk, uint64_t now_ns)
 {
-	return !there(r, chunk) &&
-	       (!r->named_ns[chunk] || now_ns - r->named_ns[chunk] >= r->config.rtt_ns);
+	return !there(r, chunk) && (!r->named_ns[chunk] || now_ns - r->named_ns[chunk] >= r->config.rtt_ns);
 }
 
 /* Adds a chunk to the runs; false if it needs one more than there is room for. */
@@ -212,8 +209,7 @@ static uint16_t tell_nack(struct sr_receiver *r, uint8_t *p, size_t max, uint64_
 }
 
 /* Names nothing missing before the first chunk has come: the sender may not have begun. */
-uint16_t sr_receiver_tell(struct sr_receiver *r, uint8_t *p, size_t max, enum control_type *type,
-			  uint64_t now_ns)
+uint16_t sr_receiver_tell(struct sr_receiver *r, uint8_t *p, size_t max, enum control_type *type, uint64_t now_ns)
 {
 	if (now_ns >= r->ack_ns) {
 		*type = CONTROL_SR_ACK;

@@ -39,15 +39,15 @@ struct sr_receiver {
 	uint64_t came_ns; /* the last arrival, or the start */
 	uint64_t ack_ns;  /* when the next acknowledgement is due; UINT64_MAX: none */
 	uint64_t last_ack_ns;
-	uint64_t nack_ns; /* when to look for holes again; UINT64_MAX: not before something comes */
+	uint64_t nack_ns;     /* when to look for holes again; UINT64_MAX: not before something comes */
 	uint64_t *named_ns;   /* of each chunk: when it was named missing; with `nack` alone */
 	const uint64_t *bits; /* as slot.h has them; read with acquire */
 	const struct alloc *alloc;
 };
 
 /* chunks > 0, times > 0. Borrows bits and alloc until sr_receiver_free(). -ENOMEM. */
-int sr_receiver_init(struct sr_receiver *, const struct sr_receiver_config *, const uint64_t *bits,
-		     uint32_t chunks, uint64_t now_ns, const struct alloc *);
+int sr_receiver_init(struct sr_receiver *, const struct sr_receiver_config *, const uint64_t *bits, uint32_t chunks,
+		     uint64_t now_ns, const struct alloc *);
 void sr_receiver_free(struct sr_receiver *);
 
 /* Looks at the bitmap; returns whether chunks have come since the last look. */
@@ -56,8 +56,8 @@ static inline bool sr_receiver_whole(const struct sr_receiver *r)
 {
 	return r->cum == r->chunks;
 }
-/* Whether the next sr_receiver_tell() would name what is missing because no chunk has come for a while. Where chunks are
- * slow to come, packets of one may have: then sr_receiver_alive() says so first. */
+/* Whether the next sr_receiver_tell() would name what is missing because no chunk has come for a while. Where chunks
+ * are slow to come, packets of one may have: then sr_receiver_alive() says so first. */
 bool sr_receiver_silent(const struct sr_receiver *, uint64_t now_ns);
 void sr_receiver_alive(struct sr_receiver *, uint64_t now_ns);
 /* The sender has probed, or has sent a chunk that was there. */
@@ -66,7 +66,6 @@ void sr_receiver_probed(struct sr_receiver *, uint64_t now_ns);
 uint64_t sr_receiver_deadline(const struct sr_receiver *);
 /* Writes the payload of the message that is due, CONTROL_SR_ACK or CONTROL_SR_NACK. Returns its
  * length, at most max, or 0 when none is due. max >= 64. */
-uint16_t sr_receiver_tell(struct sr_receiver *, uint8_t *, size_t max, enum control_type *,
-			  uint64_t now_ns);
+uint16_t sr_receiver_tell(struct sr_receiver *, uint8_t *, size_t max, enum control_type *, uint64_t now_ns);
 
 #endif

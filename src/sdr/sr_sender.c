@@ -17,8 +17,8 @@
 
 enum { RTO_TIMES_MAX = 8 }; /* of the config's */
 
-int sr_sender_init(struct sr_sender *s, const struct sr_config *config, uint32_t chunks,
-		   uint64_t now_ns, const struct alloc *alloc)
+int sr_sender_init(struct sr_sender *s, const struct sr_config *config, uint32_t chunks, uint64_t now_ns,
+		   const struct alloc *alloc)
 {
 	assert(chunks > 0);
 	assert(config->rtt_ns && config->rto_ns && config->timeout_ns);
@@ -166,8 +166,7 @@ static void acknowledge(struct sr_sender *s, uint32_t i, uint64_t now_ns)
 		sr_sender_finish(s, SR_DONE);
 }
 
-bool sr_sender_ack(struct sr_sender *s, const struct sr_ack *ack, const uint8_t *bitmap,
-		   uint64_t now_ns)
+bool sr_sender_ack(struct sr_sender *s, const struct sr_ack *ack, const uint8_t *bitmap, uint64_t now_ns)
 {
 	if (ack->cum > s->chunks || ack->bits > s->chunks - ack->cum)
 		return false;
@@ -190,8 +189,7 @@ static bool runs_valid(const struct sr_sender *s, const uint8_t *payload)
 	for (uint32_t i = 0; i < sr_nack_count(payload); i++) {
 		struct chunk_run r = sr_nack_run(payload, i);
 
-		if (r.first < end || r.first >= s->chunks || !r.count ||
-		    r.count > s->chunks - r.first)
+		if (r.first < end || r.first >= s->chunks || !r.count || r.count > s->chunks - r.first)
 			return false;
 		end = r.first + r.count;
 	}

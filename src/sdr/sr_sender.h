@@ -77,8 +77,7 @@ bool sr_sender_next(const struct sr_sender *, uint32_t *chunk);
 void sr_sender_sent(struct sr_sender *, uint32_t chunk, uint64_t now_ns);
 
 /* Takes an acknowledgement. False, and nothing changes, if it cannot be of this message. */
-bool sr_sender_ack(struct sr_sender *, const struct sr_ack *, const uint8_t *bitmap,
-		   uint64_t now_ns);
+bool sr_sender_ack(struct sr_sender *, const struct sr_ack *, const uint8_t *bitmap, uint64_t now_ns);
 /* Takes a NACK. Chunks that were never sent, or were sent again less than an RTT ago, do not become
  * due. */
 bool sr_sender_nack(struct sr_sender *, const uint8_t *payload, uint64_t now_ns);

@@ -70,8 +70,7 @@ static void start(struct wish w)
 				   .rto_ns = w.rto_ns,
 				   .timeout_ns = w.timeout_ns ? w.timeout_ns : 1000 * w.rtt_ns,
 				   .tries_max = w.tries_max ? w.tries_max : 64};
-	struct sr_receiver_config rconfig = {
-		.rtt_ns = w.rtt_ns, .ack_ns = w.rtt_ns / 64, .reorder = 2, .nack = w.nack};
+	struct sr_receiver_config rconfig = {.rtt_ns = w.rtt_ns, .ack_ns = w.rtt_ns / 64, .reorder = 2, .nack = w.nack};
 
 	memset(&run, 0, sizeof(run));
 	run.w = w;
@@ -139,21 +138,15 @@ static void hear(uint32_t word)
 		return;
 	}
 	sr_ack_decode(&ack, run.words[word].payload);
-	assert_true(sr_sender_ack(&run.s, &ack, run.words[word].payload + SR_ACK_FIXED_LEN,
-				  run.now_ns));
+	assert_true(sr_sender_ack(&run.s, &ack, run.words[word].payload + SR_ACK_FIXED_LEN, run.now_ns));
 }
 
 static void happen(struct event e)
 {
 	switch (e.kind) {
-	case 0:
-		run.bits[e.index / 64] |= UINT64_C(1) << e.index % 64;
-		break;
-	case 1:
-		hear(e.index);
-		break;
-	default:
-		sr_receiver_probed(&run.r, run.now_ns);
+	case 0: run.bits[e.index / 64] |= UINT64_C(1) << e.index % 64; break;
+	case 1: hear(e.index); break;
+	default: sr_receiver_probed(&run.r, run.now_ns);
 	}
 }
 
@@ -330,8 +323,7 @@ static void sr_mean_time_is_the_closed_forms(void **state)
 /* A sender of ten chunks, five of which were sent. */
 static void half_sent(struct heap *heap, struct alloc *alloc, struct sr_sender *s)
 {
-	const struct sr_config config = {
-		.rtt_ns = 100, .rto_ns = 300, .timeout_ns = 100000, .tries_max = 64};
+	const struct sr_config config = {.rtt_ns = 100, .rto_ns = 300, .timeout_ns = 100000, .tries_max = 64};
 
 	*heap = (struct heap)HEAP_INIT;
 	*alloc = heap_alloc(heap);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Both ends of tail coding are told anything at any time. Nothing may break, packets and parities stay within the message,
- * a sender sends nothing once it has ended and fills no more than a round trip, and a receiver is whole only if it has, or can compute, every packet: a
- * model with a flag for each packet counts again.
+ * Both ends of tail coding are told anything at any time. Nothing may break, packets and parities stay within the
+ * message, a sender sends nothing once it has ended and fills no more than a round trip, and a receiver is whole only
+ * if it has, or can compute, every packet: a model with a flag for each packet counts again.
  */
 #include <stdint.h>
 #include <stdlib.h>
@@ -142,25 +142,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	for (int op = 0; op < OPS_MAX && size >= 6; op++, data += 6, size -= 6) {
 		b.now_ns += data[1] * 256u;
 		switch (data[0] % 8) {
-		case 0:
-			hear_names(&b, data + 2);
-			break;
-		case 1:
-			hear_state(&b, data + 2);
-			break;
-		case 2:
-			hear_plan(&b, data + 2);
-			break;
+		case 0: hear_names(&b, data + 2); break;
+		case 1: hear_state(&b, data + 2); break;
+		case 2: hear_plan(&b, data + 2); break;
 		case 3:
-		case 4:
-			receive(&b, data + 2);
-			break;
+		case 4: receive(&b, data + 2); break;
 		case 5:
 			tail_sender_expire(&b.s, b.now_ns);
 			tail_receiver_expire(&b.r, b.now_ns);
 			break;
-		default:
-			send(&b, data[2]);
+		default: send(&b, data[2]);
 		}
 		speak(&b);
 		must_be_whole(&b);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A group's losses are taken as Poisson many hits of geometrically many packets each: of a burst, a group that gets every
- * depth-th packet sees the next one lost with the chance that the burst lasts so long. For single losses that is the
- * binomial's tail, a little on the safe side.
+ * A group's losses are taken as Poisson many hits of geometrically many packets each: of a burst, a group that gets
+ * every depth-th packet sees the next one lost with the chance that the burst lasts so long. For single losses that is
+ * the binomial's tail, a little on the safe side.
  */
 #include <assert.h>
 
@@ -37,8 +37,8 @@ static double power(double x, uint32_t n)
 	return y;
 }
 
-/* The chance that more than m packets of n are lost: hits come with rate n * loss * (1 - again) and are of j packets with
- * chance (1 - again) * again^(j - 1). Panjer's recursion. */
+/* The chance that more than m packets of n are lost: hits come with rate n * loss * (1 - again) and are of j packets
+ * with chance (1 - again) * again^(j - 1). Panjer's recursion. */
 static double more_than(uint32_t m, uint32_t n, double loss, double again)
 {
 	double rate = n * loss * (1 - again), f[TAIL_PARITY_MAX + 1], sum;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Which packets of a message get parities, and how many. What was sent more than a round trip before the end is repaired
- * meanwhile, at no cost in time; so only the tail is coded, the packets on whose loss no word can come before the last
- * one has left. The tail is cut into groups of an erasure code, and dealt out to the groups of a block in turn, so that a
- * burst of losses takes few packets of each.
+ * Which packets of a message get parities, and how many. What was sent more than a round trip before the end is
+ * repaired meanwhile, at no cost in time; so only the tail is coded, the packets on whose loss no word can come before
+ * the last one has left. The tail is cut into groups of an erasure code, and dealt out to the groups of a block in
+ * turn, so that a burst of losses takes few packets of each.
  *
  *      0 .. tail - 1 uncoded | block 0: depth x size packets, parities 0, parities 1, .. | block 1: ..
  *
@@ -45,7 +45,7 @@ struct tail_link {
 	uint64_t packet_ns; /* what a packet takes to leave; at least 1 */
 	double loss;        /* of a packet, 0 .. 1 */
 	double burst;       /* lost packets in a row, on average; at least 1 */
-	double feared;      /* the loss that all parities there are of a group must do for; 0: those of the plan are all */
+	double feared; /* the loss that all parities there are of a group must do for; 0: those of the plan are all */
 };
 
 /* A plan whose message needs a second round with a chance of at most TAIL_FAIL, by these figures. */
@@ -62,8 +62,8 @@ static inline bool tail_plan_is_wide(const struct tail_plan *p)
 
 /* The loss that idle fill prepares for, when `loss` is assumed: higher, as the assumption may be wrong. */
 double tail_plan_feared(double loss);
-/* Raises a plan's parities to all that there are, if so many packets of them have room; returns how many of the added ones
- * may be sent for idle fill: no more than a round trip has. */
+/* Raises a plan's parities to all that there are, if so many packets of them have room; returns how many of the added
+ * ones may be sent for idle fill: no more than a round trip has. */
 uint32_t tail_plan_fill(struct tail_plan *, const struct tail_link *, uint64_t room);
 
 /* How many parities there are of a group of `size` packets. */

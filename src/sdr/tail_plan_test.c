@@ -79,7 +79,8 @@ static void parities_are_as_few_as_do(void **state)
 	}
 }
 
-/* At 1e-2 groups of 278 packets would have 13 parities, and the 32 that there are would not do for the 28 losses of 1e-1. */
+/* At 1e-2 groups of 278 packets would have 13 parities, and the 32 that there are would not do for the 28 losses of
+ * 1e-1. */
 static void groups_are_small_enough_for_the_loss_that_is_feared(void **state)
 {
 	static const double losses[] = {1e-3, 1e-2, 2.5e-2};

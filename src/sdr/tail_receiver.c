@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A packet that is missed is in one stage's list, or, of the tail, in none. A stage's delay is the same for all in it, so
- * its list is in order of time. Packets that have come meanwhile stay in their lists until their time, and go then.
+ * A packet that is missed is in one stage's list, or, of the tail, in none. A stage's delay is the same for all in it,
+ * so its list is in order of time. Packets that have come meanwhile stay in their lists until their time, and go then.
  */
 #include "sdr/tail_receiver.h"
 
@@ -28,9 +28,7 @@ static uint64_t time_of(const struct tail_receiver *r, uint32_t t)
 /* How long a packet stays in a stage. A little before the first naming, as it may only be late. */
 static uint64_t delay_ns(const struct tail_receiver *r, uint32_t stage)
 {
-	return stage == 0			  ? r->rtt_ns / 256
-	       : stage < TAIL_STAGES - 1 ? r->rtt_ns / 64
-					  : r->rtt_ns + r->rtt_ns / 16;
+	return stage == 0 ? r->rtt_ns / 256 : stage < TAIL_STAGES - 1 ? r->rtt_ns / 64 : r->rtt_ns + r->rtt_ns / 16;
 }
 
 /* ---- life --------------------------------------------------------------------------------------------- */

@@ -2,10 +2,10 @@
 /*
  * Tail coding, the receiving end of one message: names the packets that are lost and that no code can give back.
  *
- * A packet is missed when a later one has come. One before the tail is named at once; one of the tail only when its group
- * is short, which shows when packets of the next block, or the word that all was sent, are there, or when nothing has
- * come for a quarter of an RTT: as many packets of the group are named as it lacks, and a few more. A naming is said three
- * times within RTT / 32, as words may be lost, and again after 17/16 RTT if the packet did not come.
+ * A packet is missed when a later one has come. One before the tail is named at once; one of the tail only when its
+ * group is short, which shows when packets of the next block, or the word that all was sent, are there, or when nothing
+ * has come for a quarter of an RTT: as many packets of the group are named as it lacks, and a few more. A naming is
+ * said three times within RTT / 32, as words may be lost, and again after 17/16 RTT if the packet did not come.
  *
  * The owner reports each packet once, hands over what the sender says, calls tail_receiver_expire() when
  * tail_receiver_deadline() has come, and then tail_receiver_tell() until that returns 0. Recovering packets is its own
@@ -43,14 +43,14 @@ struct tail_group {
 struct tail_receiver {
 	uint64_t rtt_ns, start_ns;
 	uint32_t packets, have;
-	uint32_t next;          /* one more than the last packet that came */
+	uint32_t next;           /* one more than the last packet that came */
 	uint32_t parity_packets; /* room for parities */
 	bool planned, ended;
 	uint32_t groups_done;
-	uint32_t head_have;     /* packets before the tail */
-	uint32_t judged_blocks; /* blocks before were looked at for short groups */
-	uint32_t look_blocks;   /* blocks before have been sent */
-	uint32_t finals;        /* STATEs of the whole that are left */
+	uint32_t head_have;                   /* packets before the tail */
+	uint32_t judged_blocks;               /* blocks before were looked at for short groups */
+	uint32_t look_blocks;                 /* blocks before have been sent */
+	uint32_t finals;                      /* STATEs of the whole that are left */
 	uint64_t came_ns, state_ns, judge_ns; /* UINT64_MAX: never */
 	struct tail_state state;
 	struct tail_plan plan;
@@ -62,7 +62,8 @@ struct tail_receiver {
 	const struct alloc *alloc;
 };
 
-/* packets > 0, rtt_ns > 0; parity_packets: of the receive for parities. Borrows alloc until tail_receiver_free(). -ENOMEM. */
+/* packets > 0, rtt_ns > 0; parity_packets: of the receive for parities. Borrows alloc until tail_receiver_free().
+ * -ENOMEM. */
 int tail_receiver_init(struct tail_receiver *, uint64_t rtt_ns, uint32_t packets, uint32_t parity_packets,
 		       uint64_t now_ns, const struct alloc *);
 void tail_receiver_free(struct tail_receiver *);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Named packets wait in a ring of bounded size; one that finds it full is named again by the receiver. A packet that was
- * sent less than a round trip before it was named is on its way, and not sent again.
+ * Named packets wait in a ring of bounded size; one that finds it full is named again by the receiver. A packet that
+ * was sent less than a round trip before it was named is on its way, and not sent again.
  */
 #include "sdr/tail_sender.h"
 
@@ -248,8 +248,7 @@ bool tail_sender_fill(struct tail_sender *s, struct tail_send *out, uint64_t now
 
 	if (now_ns < tail_sender_fill_deadline(s) || ring_count(&s->due) || (again && again->at_ns <= now_ns))
 		return false;
-	*out = (struct tail_send){
-		.parity = true, .fill = true, .packet = s->unasked * s->plan.groups + s->fills++};
+	*out = (struct tail_send){.parity = true, .fill = true, .packet = s->unasked * s->plan.groups + s->fills++};
 	s->fill_ns = now_ns + s->config.packet_ns;
 	return true;
 }
@@ -274,8 +273,8 @@ static bool runs_valid(const struct tail_sender *s, const uint8_t *payload)
 	return true;
 }
 
-/* It was named half a round trip ago, by when what was sent a round trip ago had come. Namings of one loss come within a
- * small part of a round trip. */
+/* It was named half a round trip ago, by when what was sent a round trip ago had come. Namings of one loss come within
+ * a small part of a round trip. */
 static void name(struct tail_sender *s, uint32_t packet, uint64_t now_ns)
 {
 	if (packet >= s->unsent ||
@@ -311,7 +310,8 @@ bool tail_sender_state(struct tail_sender *s, const uint8_t *payload, uint64_t n
 	s->word_ns = now_ns;
 	if (t.seen >= s->told.seen && t.lost >= s->told.lost && t.bursts >= s->told.bursts &&
 	    t.lost - s->told.lost <= t.seen - s->told.seen) {
-		loss_estimate_add(&s->estimate, t.seen - s->told.seen, t.lost - s->told.lost, t.bursts - s->told.bursts);
+		loss_estimate_add(&s->estimate, t.seen - s->told.seen, t.lost - s->told.lost,
+				  t.bursts - s->told.bursts);
 		s->told = t;
 	}
 	if (t.whole)

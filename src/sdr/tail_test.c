@@ -302,7 +302,10 @@ static void idle_fill_is_bounded(void **state)
 
 	(void)state;
 	for (int i = 0; i < 4; i++) {
-		struct tail_config c = {.rtt_ns = rtts_ns[i % 2], .packet_ns = 100, .timeout_ns = 1000000000, .fill = true,
+		struct tail_config c = {.rtt_ns = rtts_ns[i % 2],
+					.packet_ns = 100,
+					.timeout_ns = 1000000000,
+					.fill = true,
 					.parity_packets = i / 2 ? 90 : 0};
 		uint64_t way_packets = c.rtt_ns / c.packet_ns, fills = 0;
 		struct tail_sender s;

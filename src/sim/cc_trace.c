@@ -20,7 +20,7 @@ struct watcher {
 	struct nic *nic;
 	struct endpoint_ops ops; /* of the host */
 	void *object;
-	struct traced *flows;    /* under way, newest first */
+	struct traced *flows; /* under way, newest first */
 };
 
 struct cc_trace {
@@ -57,8 +57,8 @@ static void look_at(const struct watcher *w, struct traced *f)
 {
 	struct nic_congestion c;
 
-	for (uint32_t path = 0;
-	     path < PATHS_MAX && nic_qp_congestion(w->nic, channel_sender(f->channel), path, &c); path++)
+	for (uint32_t path = 0; path < PATHS_MAX && nic_qp_congestion(w->nic, channel_sender(f->channel), path, &c);
+	     path++)
 		look_at_path(w->trace, f, path, &c);
 }
 

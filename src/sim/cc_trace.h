@@ -14,8 +14,7 @@
 struct cc_trace;
 
 /* Borrows its arguments until it is destroyed. NULL: no memory. */
-struct cc_trace *cc_trace_create(struct network *, struct host **hosts, uint32_t host_count,
-				 struct results *);
+struct cc_trace *cc_trace_create(struct network *, struct host **hosts, uint32_t host_count, struct results *);
 /* To be called before its hosts are destroyed. Harmless on NULL. */
 void cc_trace_destroy(struct cc_trace *);
 

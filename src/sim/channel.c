@@ -17,12 +17,12 @@ struct channel {
 	struct message_post *next; /* NULL: all is posted */
 	void *owner;
 	uint32_t piece_bytes;
-	uint32_t posted;           /* work requests that are not completed */
-	uint64_t late_bytes;       /* of those, complete at the nic and not yet reported */
-	uint32_t psn;              /* of the next piece's first packet */
-	uint64_t packet;           /* its number, from 0 */
-	uint32_t arrived_psn;      /* of the first packet that the receiver lacked, by the last query */
-	uint64_t arrived;          /* its number */
+	uint32_t posted;      /* work requests that are not completed */
+	uint64_t late_bytes;  /* of those, complete at the nic and not yet reported */
+	uint32_t psn;         /* of the next piece's first packet */
+	uint64_t packet;      /* its number, from 0 */
+	uint32_t arrived_psn; /* of the first packet that the receiver lacked, by the last query */
+	uint64_t arrived;     /* its number */
 };
 
 static int modify(struct host *h, struct qp *qp, struct qp_attr attr, uint32_t mask)
@@ -30,8 +30,7 @@ static int modify(struct host *h, struct qp *qp, struct qp_attr attr, uint32_t m
 	return nic_qp_modify(host_nic(h), qp, &attr, mask | QPA_STATE, host_now_ns(h));
 }
 
-static int connect_one(struct host *h, struct qp *qp, const struct host *peer, const struct qp *other,
-		       uint8_t class)
+static int connect_one(struct host *h, struct qp *qp, const struct host *peer, const struct qp *other, uint8_t class)
 {
 	const struct host_config *c = host_config(h);
 	struct qp_attr rtr = {
@@ -46,13 +45,12 @@ static int connect_one(struct host *h, struct qp *qp, const struct host *peer, c
 	int err;
 
 	host_address(host_index(peer), rtr.av.dgid);
-	err = modify(h, qp,
-		     (struct qp_attr){.state = QPS_INIT, .port = 1, .access = MR_REMOTE_WRITE},
+	err = modify(h, qp, (struct qp_attr){.state = QPS_INIT, .port = 1, .access = MR_REMOTE_WRITE},
 		     QPA_PKEY_INDEX | QPA_PORT | QPA_ACCESS_FLAGS);
 	if (!err)
 		err = modify(h, qp, rtr,
-			     QPA_AV | QPA_PATH_MTU | QPA_DEST_QPN | QPA_RQ_PSN |
-				     QPA_MAX_DEST_RD_ATOMIC | QPA_MIN_RNR_TIMER);
+			     QPA_AV | QPA_PATH_MTU | QPA_DEST_QPN | QPA_RQ_PSN | QPA_MAX_DEST_RD_ATOMIC |
+				     QPA_MIN_RNR_TIMER);
 	if (!err)
 		err = modify(h, qp,
 			     (struct qp_attr){.state = QPS_RTS,
@@ -61,8 +59,7 @@ static int connect_one(struct host *h, struct qp *qp, const struct host *peer, c
 					      .retry_cnt = 7,
 					      .rnr_retry = 7,
 					      .max_rd_atomic = 1},
-			     QPA_SQ_PSN | QPA_TIMEOUT | QPA_RETRY_CNT | QPA_RNR_RETRY |
-				     QPA_MAX_RD_ATOMIC);
+			     QPA_SQ_PSN | QPA_TIMEOUT | QPA_RETRY_CNT | QPA_RNR_RETRY | QPA_MAX_RD_ATOMIC);
 	return err;
 }
 

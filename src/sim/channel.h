@@ -36,11 +36,11 @@ struct message_post {
 	struct message_post *next; /* the channel's while the message is not completed */
 	uint64_t bytes;
 	uint64_t posted, completed; /* of those; the channel's */
-	uint64_t due_ps; /* when the nic gets it; the channel's */
-	uint32_t psn, packets;     /* its first PSN, and how many of its packets are posted; the channel's */
-	uint64_t packet;           /* number of its first packet in the channel; the channel's */
+	uint64_t due_ps;            /* when the nic gets it; the channel's */
+	uint32_t psn, packets;      /* its first PSN, and how many of its packets are posted; the channel's */
+	uint64_t packet;            /* number of its first packet in the channel; the channel's */
 	uint32_t imm;
-	bool notify;               /* the receiver's host reports imm when the message has come */
+	bool notify; /* the receiver's host reports imm when the message has come */
 };
 
 /* Queues a message; borrows it until all of it is completed. */

@@ -20,7 +20,7 @@ static struct {
 	struct message_post *done[DONE_MAX]; /* messages in the order of their completion */
 	uint32_t arrived[DONE_MAX];          /* immediates */
 	unsigned done_count, arrived_count, pieces, bad;
-	bool arrived_first;                  /* no completion was reported before */
+	bool arrived_first; /* no completion was reported before */
 } t;
 
 static void completed(void *ctx, struct channel *c, uint64_t wr_id, uint64_t bytes, bool good)
@@ -64,7 +64,8 @@ static int setup(void **state)
 		.completed = completed,
 		.received = received,
 		.ctx = &t,
-		.nic = {.transport.protocol = PROTOCOL_ROCEV2, .transport.cc.params = &t.cc,
+		.nic = {.transport.protocol = PROTOCOL_ROCEV2,
+			.transport.cc.params = &t.cc,
 			.transport.window_bytes = 1 << 30,
 			.qpn_bits = 4},
 	};

@@ -51,8 +51,7 @@ static void add_transport(struct line *l, const struct packet *p)
 	if (!p->body || p->body_bytes < BTH_LEN)
 		return;
 	bth_decode(&bth, p->body);
-	info = p->dport == ROCEV2_UDP_PORT ? opcode_info((uint8_t)bth.opcode)
-					   : veroce_opcode_info((uint8_t)bth.opcode);
+	info = p->dport == ROCEV2_UDP_PORT ? opcode_info((uint8_t)bth.opcode) : veroce_opcode_info((uint8_t)bth.opcode);
 	if (info)
 		add(l, " %s", info->name);
 	else
@@ -67,8 +66,7 @@ static void add_packet(struct line *l, const struct packet *p)
 		return;
 	}
 	if (p->flags & PACKET_PAUSE) {
-		add(l, " pfc classes 0x%02x pause 0x%02x quanta %u", p->pfc.classes, p->pfc.pause,
-		    p->pfc.quanta);
+		add(l, " pfc classes 0x%02x pause 0x%02x quanta %u", p->pfc.classes, p->pfc.pause, p->pfc.quanta);
 		return;
 	}
 	if (p->flow == PACKET_NO_FLOW)
@@ -81,28 +79,22 @@ static void add_packet(struct line *l, const struct packet *p)
 }
 
 static const char *const events[] = {
-	[NETWORK_SENT] = "sent",           [NETWORK_ARRIVED] = "arrived",
-	[NETWORK_DROPPED] = "dropped",     [NETWORK_TRIMMED] = "trimmed",
-	[NETWORK_WOKEN] = "woken",         [NETWORK_LINK_DOWN] = "link-down",
-	[NETWORK_LINK_UP] = "link-up",     [NETWORK_LINK_RATE] = "link-rate",
+	[NETWORK_SENT] = "sent",       [NETWORK_ARRIVED] = "arrived",     [NETWORK_DROPPED] = "dropped",
+	[NETWORK_TRIMMED] = "trimmed", [NETWORK_WOKEN] = "woken",         [NETWORK_LINK_DOWN] = "link-down",
+	[NETWORK_LINK_UP] = "link-up", [NETWORK_LINK_RATE] = "link-rate",
 };
 
 static const char *const reasons[NETWORK_DROPS] = {
-	[NETWORK_DROP_QUEUE] = "buffer-full",
-	[NETWORK_DROP_CONTROL] = "control-full",
-	[NETWORK_DROP_HEADROOM] = "headroom-full",
-	[NETWORK_DROP_LINK_LOSS] = "loss",
-	[NETWORK_DROP_CORRUPT] = "corrupt",
-	[NETWORK_DROP_LINK_DOWN] = "link-down",
-	[NETWORK_DROP_NO_ROUTE] = "no-route",
-	[NETWORK_DROP_HOPS] = "hops",
-	[NETWORK_DROP_NO_HOST] = "no-host",
-	[NETWORK_DROP_CREDITS] = "no-credits",
+	[NETWORK_DROP_QUEUE] = "buffer-full",      [NETWORK_DROP_CONTROL] = "control-full",
+	[NETWORK_DROP_HEADROOM] = "headroom-full", [NETWORK_DROP_LINK_LOSS] = "loss",
+	[NETWORK_DROP_CORRUPT] = "corrupt",        [NETWORK_DROP_LINK_DOWN] = "link-down",
+	[NETWORK_DROP_NO_ROUTE] = "no-route",      [NETWORK_DROP_HOPS] = "hops",
+	[NETWORK_DROP_NO_HOST] = "no-host",        [NETWORK_DROP_CREDITS] = "no-credits",
 	[NETWORK_DROP_LIFETIME] = "lifetime",
 };
 
-size_t event_log_network(char text[EVENT_LOG_LINE_BYTES], const struct topology *t,
-			 const struct network_record *r, uint64_t now_ps)
+size_t event_log_network(char text[EVENT_LOG_LINE_BYTES], const struct topology *t, const struct network_record *r,
+			 uint64_t now_ps)
 {
 	struct line l = {.text = text};
 

@@ -147,7 +147,8 @@ static void pauses_trims_marks_and_failures_are_told(void **state)
 	} cases[] = {
 		{{"transport.protocol=rocev2", "cc.algorithm=none", "switch.pfc=on", "switch.buffer=500KB"},
 		 " pfc classes 0x08 pause 0x08 quanta 65535\n"},
-		{{"switch.trim=on", "switch.trim_queue=20KB", "cc.algorithm=none", "switch.ecn=off"}, " trimmed queue "},
+		{{"switch.trim=on", "switch.trim_queue=20KB", "cc.algorithm=none", "switch.ecn=off"},
+		 " trimmed queue "},
 		{{"switch.kmin=4KB", "switch.kmax=8KB", "switch.ecn_rate=0"}, " class 3 ce"},
 	};
 	static const char *const fails[] = {"failure.x.time=60us", "failure.x.up_after=30us", NULL};

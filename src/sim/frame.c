@@ -18,8 +18,8 @@ static void put16(uint8_t *at, uint16_t v)
 
 static void put_mac(uint8_t *at, uint32_t host)
 {
-	const uint8_t mac[MAC_LEN] = {0x02, 0, (uint8_t)(host >> 24), (uint8_t)(host >> 16),
-				      (uint8_t)(host >> 8), (uint8_t)host};
+	const uint8_t mac[MAC_LEN] = {
+		0x02, 0, (uint8_t)(host >> 24), (uint8_t)(host >> 16), (uint8_t)(host >> 8), (uint8_t)host};
 
 	memcpy(at, mac, sizeof(mac));
 }

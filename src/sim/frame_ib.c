@@ -18,7 +18,8 @@ enum {
 	ERF_FLAGS_AT = 9,
 	ERF_RECORD_AT = 10,
 	ERF_WIRE_AT = 14,
-	/* Of a flow control packet's 6 and zeroes: Wireshark looks for addresses where another packet has LRH and GRH. */
+	/* Of a flow control packet's 6 and zeroes: Wireshark looks for addresses where another packet has LRH and GRH.
+	 */
 	LINK_BYTES = LRH_LEN + GRH_LEN
 };
 
@@ -47,7 +48,8 @@ static uint16_t lid_of(uint32_t host)
 
 static size_t encode_link(uint8_t *frame, const struct packet *p, uint64_t now_ps, uint32_t *length)
 {
-	const struct flow_control h = {.op = FLOW_CONTROL_NORMAL, .vl = p->credits.vl, .fctbs = p->credits.fctbs, .fccl = p->credits.fccl};
+	const struct flow_control h = {
+		.op = FLOW_CONTROL_NORMAL, .vl = p->credits.vl, .fctbs = p->credits.fctbs, .fccl = p->credits.fccl};
 
 	put_header(frame, ERF_INFINIBAND_LINK, now_ps, FRAME_ERF_BYTES + LINK_BYTES, LINK_BYTES);
 	memset(frame + FRAME_ERF_BYTES, 0, LINK_BYTES);

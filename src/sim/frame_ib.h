@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A packet on a link with credits as a capture shows it: a record of the extensible record format (ERF), type 21, and behind its
- * header the InfiniBand packet from LRH to VCRC; of a flow control packet, padded with zeroes, type 25. Host n has the LID n + 1.
+ * A packet on a link with credits as a capture shows it: a record of the extensible record format (ERF), type 21, and
+ * behind its header the InfiniBand packet from LRH to VCRC; of a flow control packet, padded with zeroes, type 25. Host
+ * n has the LID n + 1.
  */
 #ifndef SIM_FRAME_IB_H
 #define SIM_FRAME_IB_H
@@ -15,8 +16,8 @@
 enum { FRAME_ERF_BYTES = 16 };
 
 /*
- * Writes the record; returns how many bytes exist: of a data packet without payload, ICRC and VCRC. *length: those of the whole
- * record.
+ * Writes the record; returns how many bytes exist: of a data packet without payload, ICRC and VCRC. *length: those of
+ * the whole record.
  */
 size_t frame_ib_encode(uint8_t frame[FRAME_BYTES_MAX], const struct packet *, uint64_t now_ps, uint32_t *length);
 

@@ -31,8 +31,14 @@ static uint32_t checksum(const uint8_t *header)
 static void a_data_packet_is_cut_before_its_payload(void **state)
 {
 	uint8_t body[16 + 4], frame[FRAME_BYTES_MAX];
-	struct packet p = {.body = body, .body_bytes = sizeof(body), .transport_bytes = 1020, .src = 258,
-			   .dst = 3, .sport = 50000, .dport = 4791, .flags = PACKET_ECT | PACKET_CE};
+	struct packet p = {.body = body,
+			   .body_bytes = sizeof(body),
+			   .transport_bytes = 1020,
+			   .src = 258,
+			   .dst = 3,
+			   .sport = 50000,
+			   .dport = 4791,
+			   .flags = PACKET_ECT | PACKET_CE};
 	uint32_t length;
 
 	for (size_t i = 0; i < sizeof(body); i++)
@@ -54,8 +60,13 @@ static void a_data_packet_is_cut_before_its_payload(void **state)
 static void a_filled_frame_has_an_icrc(void **state)
 {
 	uint8_t body[16 + 4] = {0x0a, 0x40}, frame[2048];
-	struct packet p = {.body = body, .body_bytes = sizeof(body), .transport_bytes = 1020, .src = 258,
-			   .dst = 3, .sport = 50000, .dport = 4791};
+	struct packet p = {.body = body,
+			   .body_bytes = sizeof(body),
+			   .transport_bytes = 1020,
+			   .src = 258,
+			   .dst = 3,
+			   .sport = 50000,
+			   .dport = 4791};
 	struct flow flow = {.sport = 50000, .dport = 4791};
 	static struct icrc_ctx ctx;
 	struct pkt pkt = {.flow = &flow, .len = 1020};
@@ -77,7 +88,9 @@ static void a_filled_frame_has_an_icrc(void **state)
 static void a_trimmed_packet_is_as_long_as_what_is_left(void **state)
 {
 	uint8_t body[40] = {0}, frame[FRAME_BYTES_MAX];
-	struct packet p = {.body = body, .body_bytes = sizeof(body), .transport_bytes = 4136,
+	struct packet p = {.body = body,
+			   .body_bytes = sizeof(body),
+			   .transport_bytes = 4136,
 			   .flags = PACKET_TRIMMABLE | PACKET_TRIMMED};
 	uint32_t length;
 

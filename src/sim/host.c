@@ -25,7 +25,7 @@ enum {
 	SPORT_MASK = 0x3fff,
 	CREDITS_AHEAD = 64,
 	SHORTEST_WORD_BYTES = 24, /* an acknowledgement of the whole (sdr/control.h) */
-	LAZY_BYTES = 8193, /* more would mostly waste its last page */
+	LAZY_BYTES = 8193,        /* more would mostly waste its last page */
 	DATA_CLASSES = 0xff & ~(1 << PACKET_CONTROL_CLASS)
 };
 
@@ -184,10 +184,8 @@ struct host *host_create(struct network *network, uint32_t index, const struct h
 	if (!h->nic)
 		goto free_delay;
 	if (nic_pd_alloc(h->nic, &h->pd) || nic_cq_create(h->nic, CQES, h, &h->cq) ||
-	    nic_srq_create(h->nic, h->pd, &(struct srq_init){.max_wr = config->credits, .owner = h},
-			   &h->srq) ||
-	    nic_mr_reg(h->nic, h->pd,
-		       (struct mr_range){(void *)(uintptr_t)MEMORY_VA, MEMORY_BYTES, MEMORY_VA},
+	    nic_srq_create(h->nic, h->pd, &(struct srq_init){.max_wr = config->credits, .owner = h}, &h->srq) ||
+	    nic_mr_reg(h->nic, h->pd, (struct mr_range){(void *)(uintptr_t)MEMORY_VA, MEMORY_BYTES, MEMORY_VA},
 		       MR_LOCAL_WRITE | MR_REMOTE_WRITE | MR_REMOTE_READ, &h->mr))
 		goto free_nic;
 	post_credits(h);
@@ -296,7 +294,8 @@ void host_kick(struct host *h)
 /* Of the nic, and of the guest. */
 static uint64_t deadline(const struct host *h)
 {
-	uint64_t nic_ns = nic_deadline(h->nic), guest_ns = h->guest_calls ? h->guest_calls->deadline(h->guest) : UINT64_MAX;
+	uint64_t nic_ns = nic_deadline(h->nic),
+		 guest_ns = h->guest_calls ? h->guest_calls->deadline(h->guest) : UINT64_MAX;
 
 	return guest_ns < nic_ns ? guest_ns : nic_ns;
 }
@@ -427,8 +426,7 @@ static void poll_completions(struct host *h)
 			if (done.status == WC_SUCCESS)
 				c->received(c->ctx, done.imm_or_key);
 		} else {
-			c->completed(c->ctx, done.qp_owner, done.wr_id, done.byte_len,
-				     done.status == WC_SUCCESS);
+			c->completed(c->ctx, done.qp_owner, done.wr_id, done.byte_len, done.status == WC_SUCCESS);
 		}
 	}
 }
@@ -495,8 +493,7 @@ static uint32_t frame_bytes(const struct host_config *c)
 	return c->frame_bytes ? c->frame_bytes : HOST_FRAME_BYTES;
 }
 
-static uint32_t on_the_wire(const struct host_config *c, const struct pkt *pkt, bool data,
-			    uint32_t payload)
+static uint32_t on_the_wire(const struct host_config *c, const struct pkt *pkt, bool data, uint32_t payload)
 {
 	if (!data)
 		return c->ack_bytes ? c->ack_bytes : pkt->len + frame_bytes(c);
@@ -543,8 +540,7 @@ struct host_message host_message_wire(const struct host_config *c, uint64_t byte
 		return m;
 	}
 	if (m.packets == 1) {
-		m.last_bytes = write_wire_bytes(c, imm ? OP_RC_WRITE_ONLY_IMM : OP_RC_WRITE_ONLY,
-						m.last_payload_bytes);
+		m.last_bytes = write_wire_bytes(c, imm ? OP_RC_WRITE_ONLY_IMM : OP_RC_WRITE_ONLY, m.last_payload_bytes);
 		return m;
 	}
 	m.first_bytes = write_wire_bytes(c, OP_RC_WRITE_FIRST, c->mtu_bytes);
@@ -620,10 +616,10 @@ static void pause(struct host *h, uint8_t paused)
 
 static enum host_packet_kind kind_of(const struct opcode_info *info, uint8_t opcode)
 {
-	return is_data(info, opcode)   ? HOST_PACKET_DATA
-	       : opcode == OP_CNP      ? HOST_PACKET_CNP
-	       : info->flags & F_ACK   ? HOST_PACKET_ACK
-				       : HOST_PACKET_OTHER;
+	return is_data(info, opcode) ? HOST_PACKET_DATA
+	       : opcode == OP_CNP    ? HOST_PACKET_CNP
+	       : info->flags & F_ACK ? HOST_PACKET_ACK
+				     : HOST_PACKET_OTHER;
 }
 
 /* Passes the nic's packets to the delays. */
@@ -643,8 +639,8 @@ static bool delay_sent(struct host *h, const struct pkt *pkt, uint64_t now_ps)
  * The nic's packets go through the delays, data only when there is room for it. If the network has paused
  * data, the nic learns it even if it has nothing else to send: then only its timers count.
  */
-static __attribute__((noinline)) struct packet *pull_delayed(struct host *h, uint32_t allowed_classes,
-							     uint8_t paused, uint64_t now_ps)
+static __attribute__((noinline)) struct packet *pull_delayed(struct host *h, uint32_t allowed_classes, uint8_t paused,
+							     uint64_t now_ps)
 {
 	struct packet *p;
 	struct pkt pkt;
@@ -673,8 +669,7 @@ static struct packet *pull(void *host, uint32_t allowed_classes, uint64_t now_ps
 	struct packet *p = NULL;
 	struct pkt pkt;
 
-	if (!(allowed_classes & 1u << PACKET_CONTROL_CLASS) ||
-	    (paused && h->config->ack_in_data_class))
+	if (!(allowed_classes & 1u << PACKET_CONTROL_CLASS) || (paused && h->config->ack_in_data_class))
 		return NULL;
 	if (h->delay) {
 		p = pull_delayed(h, allowed_classes, paused, now_ps);
@@ -706,8 +701,7 @@ uint8_t packet_tos(const struct packet *p)
 static bool asks_for_answer(const struct packet *p)
 {
 	const uint8_t *bth = p->body;
-	const struct opcode_info *info =
-		p->dport == ROCEV2_UDP_PORT ? opcode_info(bth[0]) : veroce_opcode_info(bth[0]);
+	const struct opcode_info *info = p->dport == ROCEV2_UDP_PORT ? opcode_info(bth[0]) : veroce_opcode_info(bth[0]);
 	enum host_packet_kind kind = kind_of(info, bth[0]);
 
 	return kind != HOST_PACKET_ACK && kind != HOST_PACKET_CNP;

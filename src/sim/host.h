@@ -25,7 +25,7 @@ struct channel;
  */
 struct host_config {
 	uint64_t seed;
-	struct nic_config nic;      /* the host overwrites some members: see host_create() */
+	struct nic_config nic; /* the host overwrites some members: see host_create() */
 	/*
 	 * The widest window of congestion control is two bandwidth-delay products of the host's own line and a few
 	 * packets; 0: nic.transport.window_bytes.
@@ -37,20 +37,20 @@ struct host_config {
 	 */
 	uint64_t (*base_rtt_ns)(void *ctx, uint32_t src, uint32_t dst);
 	void *base_rtt_ctx;
-	uint32_t mtu_bytes;         /* payload of a full packet */
-	uint32_t frame_bytes;       /* of a packet on the wire, around the transport's; 0: HOST_FRAME_BYTES */
-	uint32_t header_bytes;      /* of a data packet on the wire, around its payload; 0: what it really has */
-	uint32_t ack_bytes;         /* of any other packet on the wire; 0: likewise */
-	uint32_t int_bytes;         /* bytes that telemetry adds to a data packet */
-	uint8_t data_class;         /* 1 .. 7, where a channel has no other */
+	uint32_t mtu_bytes;    /* payload of a full packet */
+	uint32_t frame_bytes;  /* of a packet on the wire, around the transport's; 0: HOST_FRAME_BYTES */
+	uint32_t header_bytes; /* of a data packet on the wire, around its payload; 0: what it really has */
+	uint32_t ack_bytes;    /* of any other packet on the wire; 0: likewise */
+	uint32_t int_bytes;    /* bytes that telemetry adds to a data packet */
+	uint8_t data_class;    /* 1 .. 7, where a channel has no other */
 	/* answers share the data's class, of which there is one; otherwise PACKET_CONTROL_CLASS */
 	bool ack_in_data_class;
-	bool ecn;                   /* data is ECN-capable */
-	bool telemetry;             /* data gathers INT */
-	uint32_t credits;           /* receive WQEs, for messages whose arrival is reported; 1 .. NIC_MAX_SRQ_WR */
+	bool ecn;         /* data is ECN-capable */
+	bool telemetry;   /* data gathers INT */
+	uint32_t credits; /* receive WQEs, for messages whose arrival is reported; 1 .. NIC_MAX_SRQ_WR */
 	struct host_delay_config delay;
-	bool datagrams;             /* messages go by lines (sim/sdr_line.h): each packet is a Write Only with Immediate */
-	uint8_t timeout;            /* of QPs: the local ACK timeout is 4.096 us x 2^timeout */
+	bool datagrams;  /* messages go by lines (sim/sdr_line.h): each packet is a Write Only with Immediate */
+	uint8_t timeout; /* of QPs: the local ACK timeout is 4.096 us x 2^timeout */
 	/* Called at the time of the event, network_now_ps(); may post, open and close channels. */
 	void (*completed)(void *ctx, struct channel *, uint64_t wr_id, uint64_t bytes, bool good);
 	void (*received)(void *ctx, uint32_t imm);
@@ -90,9 +90,9 @@ uint32_t host_packet_wire_bytes(const struct host_config *);
  * acknowledges them.
  */
 struct host_message {
-	uint64_t packets;                            /* 1 or more */
+	uint64_t packets;                             /* 1 or more */
 	uint32_t first_bytes, full_bytes, last_bytes; /* of one packet: the last one's */
-	uint32_t last_payload_bytes;                 /* of all others: the path MTU */
+	uint32_t last_payload_bytes;                  /* of all others: the path MTU */
 	uint32_t ack_bytes;
 };
 
@@ -138,9 +138,9 @@ void host_forget(struct host *, const struct channel *);
  * both. Of a host with delays there is none.
  */
 struct host_guest {
-	void (*fill)(void *guest, uint64_t now_ns);  /* a packet can leave: posts what is to go next */
+	void (*fill)(void *guest, uint64_t now_ns); /* a packet can leave: posts what is to go next */
 	void (*completed)(void *guest, const struct cqe *);
-	uint64_t (*deadline)(const void *guest);     /* UINT64_MAX: none */
+	uint64_t (*deadline)(const void *guest); /* UINT64_MAX: none */
 	void (*expire)(void *guest, uint64_t now_ns);
 	void (*destroy)(void *guest);
 };

@@ -47,7 +47,7 @@ struct host_delay {
 	bool read_on;                /* since when there is something to read */
 	/* In. */
 	struct line in;
-	uint64_t in_ps; /* of its last packet */
+	uint64_t in_ps;       /* of its last packet */
 	struct key_map peers; /* key_of() by this host's QPNs */
 	struct qp_cache *cache;
 };
@@ -278,8 +278,8 @@ uint64_t host_delay_qp_misses(const struct host_delay *d)
 
 /* ---- packets out --------------------------------------------------------------------------------- */
 
-void host_delay_send(struct host_delay *d, struct packet *p, enum host_packet_kind kind,
-		     uint32_t payload_bytes, uint64_t now_ps)
+void host_delay_send(struct host_delay *d, struct packet *p, enum host_packet_kind kind, uint32_t payload_bytes,
+		     uint64_t now_ps)
 {
 	struct fetched *f = kind == HOST_PACKET_DATA ? &d->data : &d->answer;
 	uint64_t key = key_of(p->dst, dest_qpn(p));

@@ -82,8 +82,8 @@ enum host_packet_kind { HOST_PACKET_DATA, HOST_PACKET_ACK, HOST_PACKET_CNP, HOST
  * Takes a packet that the nic has made; not while host_delay_is_full(), nor data while
  * host_delay_data_waits().
  */
-void host_delay_send(struct host_delay *, struct packet *, enum host_packet_kind,
-		     uint32_t payload_bytes, uint64_t now_ps);
+void host_delay_send(struct host_delay *, struct packet *, enum host_packet_kind, uint32_t payload_bytes,
+		     uint64_t now_ps);
 /* The next packet of an allowed class that may leave now; NULL: none. */
 struct packet *host_delay_take(struct host_delay *, uint32_t allowed_classes, uint64_t now_ps);
 /* The nic must not be asked for packets: of any kind; with data. */

@@ -116,9 +116,13 @@ static void each_step_of_a_collective_waits_for_its_programs(void **state)
  */
 static void messages_of_a_connection_stay_apart(void **state)
 {
-	static const char *const sets[] = {"workload.w.repeat=20", "workload.w.interval=1us", "workload.w.size=10KB",
-					   "host.completion_delay=7us", "host.post_delay=3us",
-					   "output.goodput_window=1us", NULL};
+	static const char *const sets[] = {"workload.w.repeat=20",
+					   "workload.w.interval=1us",
+					   "workload.w.size=10KB",
+					   "host.completion_delay=7us",
+					   "host.post_delay=3us",
+					   "output.goodput_window=1us",
+					   NULL};
 	struct sim_run run;
 
 	sim_run_do(&run, pair, sets);
@@ -190,8 +194,9 @@ static void a_slow_receiver_pauses_and_loses_nothing(void **state)
 	static const char *const protocols[] = {"transport.protocol=rocev2", "transport.protocol=veroce"};
 
 	for (int i = 0; i < 2; i++) {
-		const char *sets[] = {many, protocols[i], "host.rx_drain=10Gbps", "host.rx_buffer=100KB",
-				      "switch.pfc=on", "run.check=on", NULL};
+		const char *sets[] = {
+			many,           protocols[i], "host.rx_drain=10Gbps", "host.rx_buffer=100KB", "switch.pfc=on",
+			"run.check=on", NULL};
 		struct sim_run run;
 
 		sim_run_do(&run, pair, sets);
@@ -205,8 +210,9 @@ static void a_slow_receiver_pauses_and_loses_nothing(void **state)
 
 static void a_full_receive_buffer_drops_at_the_host(void **state)
 {
-	static const char *const sets[] = {many, "transport.protocol=veroce", "host.rx_drain=10Gbps",
-					   "host.rx_buffer=100KB", "run.check=on", NULL};
+	static const char *const sets[] = {
+		many, "transport.protocol=veroce", "host.rx_drain=10Gbps", "host.rx_buffer=100KB", "run.check=on",
+		NULL};
 	struct sim_run run;
 	uint64_t at_host = 0;
 
@@ -250,10 +256,10 @@ static void two_queue_pairs_need_state_for_two(void **state)
 
 static void fetches_lose_nothing(void **state)
 {
-	static const char *const sets[] = {"host.qp_cache=3", "host.qp_miss=300ns", "host.read_rate=80Gbps",
-					   "host.ack_delay=1us", "host.post_delay=200ns", "host.completion_delay=900ns",
-					   "switch.pfc=on", "run.check=on", "switch.buffer=1MB",
-					   "host.rx_drain=60Gbps", "host.rx_buffer=200KB", NULL};
+	static const char *const sets[] = {
+		"host.qp_cache=3",       "host.qp_miss=300ns",          "host.read_rate=80Gbps", "host.ack_delay=1us",
+		"host.post_delay=200ns", "host.completion_delay=900ns", "switch.pfc=on",         "run.check=on",
+		"switch.buffer=1MB",     "host.rx_drain=60Gbps",        "host.rx_buffer=200KB",  NULL};
 	static const char *const protocols[] = {"rocev2", "veroce"};
 
 	for (int i = 0; i < 2; i++) {
@@ -262,7 +268,8 @@ static void fetches_lose_nothing(void **state)
 
 		snprintf(text, sizeof(text),
 			 "[topology]\nkind = star\nhosts = 8\n[transport]\nprotocol = %s\n"
-			 "[workload.w]\nkind = all-to-all\nsize = 1MB\norder = at-once\n", protocols[i]);
+			 "[workload.w]\nkind = all-to-all\nsize = 1MB\norder = at-once\n",
+			 protocols[i]);
 		sim_run_do(&run, text, sets);
 		assert_false(run.results.partial);
 		assert_int_equal(sim_dropped(&run), 0);

@@ -37,7 +37,8 @@ int host_guest_connect(struct host *at, struct qp *qp, const struct host *to, co
 	attr.state = QPS_RTR;
 	host_address(to->index, attr.av.dgid);
 	if (!err)
-		err = nic_qp_modify(at->nic, qp, &attr, QPA_STATE | QPA_AV | QPA_PATH_MTU | QPA_DEST_QPN | QPA_RQ_PSN, 0);
+		err = nic_qp_modify(at->nic, qp, &attr, QPA_STATE | QPA_AV | QPA_PATH_MTU | QPA_DEST_QPN | QPA_RQ_PSN,
+				    0);
 	attr.state = QPS_RTS;
 	return err ? err : nic_qp_modify(at->nic, qp, &attr, QPA_STATE | QPA_SQ_PSN, 0);
 }

@@ -20,13 +20,13 @@ struct host {
 	struct pd *pd;
 	struct mr *mr;
 	struct srq *srq;
-	struct host_delay *delay; /* NULL: no delays */
+	struct host_delay *delay;             /* NULL: no delays */
 	const struct host_guest *guest_calls; /* NULL: no guest */
 	void *guest;
 	struct cq *guest_cq;
 	uint32_t index;
-	uint8_t paused;           /* classes of data, as the nic knows it */
-	bool asks;                /* with delay: acknowledgements may have let the nic send more */
+	uint8_t paused; /* classes of data, as the nic knows it */
+	bool asks;      /* with delay: acknowledgements may have let the nic send more */
 	uint32_t credits_ahead;
 	uint8_t gid[16];
 };

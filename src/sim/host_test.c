@@ -69,8 +69,8 @@ static void see(void *context, const struct packet *p, uint64_t now_ps)
 	if (is_paused(0))
 		t.while_paused[!!(p->flags & PACKET_DATA)]++;
 	if (t.seen_count < SEEN_MAX)
-		t.seen[t.seen_count++] = (struct seen){now_ps, p->wire_bytes, p->src, p->sport, p->flags,
-						      p->class, body[0], p->int_stack};
+		t.seen[t.seen_count++] = (struct seen){now_ps,   p->wire_bytes, p->src,  p->sport,
+						       p->flags, p->class,      body[0], p->int_stack};
 }
 
 /* A star; the test sees what host 0 sends. */
@@ -90,14 +90,15 @@ static void start(enum protocol protocol, const struct network_config *network)
 		.timeout = 6,
 		.completed = completed,
 		.received = received,
-		.nic = {
-			.transport.protocol = protocol,
-			.transport.cc.params = &t.cc,
-			.transport.paths = protocol == PROTOCOL_VEROCE ? 16 : 1,
-			.transport.veroce.flowlet_packets = 1,
-			.transport.window_bytes = 1 << 30,
-			.qpn_bits = 8,
-		},
+		.nic =
+			{
+				.transport.protocol = protocol,
+				.transport.cc.params = &t.cc,
+				.transport.paths = protocol == PROTOCOL_VEROCE ? 16 : 1,
+				.transport.veroce.flowlet_packets = 1,
+				.transport.window_bytes = 1 << 30,
+				.qpn_bits = 8,
+			},
 	};
 	assert_int_equal(network_tap_port(t.net, 0, 0, see, NULL), 0);
 }

@@ -44,8 +44,7 @@ static uint64_t through_ps(const struct pipeline *p, const uint64_t *first, uint
 		uint64_t slowest = 0;
 
 		for (uint32_t b = a; b < n; b++) {
-			uint64_t one = p->full[b + 1] - p->full[b],
-				 sum = first[a + 1] + p->last[n] - p->last[b];
+			uint64_t one = p->full[b + 1] - p->full[b], sum = first[a + 1] + p->last[n] - p->last[b];
 
 			slowest = one > slowest ? one : slowest;
 			if (packets > 2)
@@ -63,8 +62,7 @@ static uint64_t through_ps(const struct pipeline *p, const uint64_t *first, uint
  * may set the pace of the first few packets, and the slowest later stage that of the rest. The
  * longest staircase has all but the packets at the ends on one of the two.
  */
-static uint64_t through_after_reading_ps(const struct pipeline *p, uint64_t packets,
-					 uint64_t read_ps)
+static uint64_t through_after_reading_ps(const struct pipeline *p, uint64_t packets, uint64_t read_ps)
 {
 	const uint64_t read[] = {1, packets - 3, packets - 2, packets - 1};
 	uint64_t most = through_ps(p, p->first, packets);
@@ -94,7 +92,6 @@ uint64_t ideal_ps(const struct ideal_way *w, const struct host_message *m, uint3
 	if (w->drain_bps)
 		add_stage(&p, m, w->drain_bps);
 	if (w->read_bps)
-		return ps +
-		       through_after_reading_ps(&p, m->packets, takes_ps(mtu_bytes, w->read_bps));
+		return ps + through_after_reading_ps(&p, m->packets, takes_ps(mtu_bytes, w->read_bps));
 	return ps + through_ps(&p, p.first, m->packets);
 }

@@ -14,8 +14,7 @@
 enum { IDEAL_LINKS_MAX = 64 };
 
 struct ideal_way {
-	const uint64_t
-		*rates_bps; /* of the links in order, `links` of them: 1 .. IDEAL_LINKS_MAX */
+	const uint64_t *rates_bps; /* of the links in order, `links` of them: 1 .. IDEAL_LINKS_MAX */
 	uint32_t links;
 	uint64_t delay_ps;   /* of all wires together, one way */
 	uint64_t latency_ps; /* of each switch; there is one between two links */

@@ -40,8 +40,7 @@ static struct key_map_place *place_of(const struct key_map *m, uint64_t key)
 static bool grow(struct key_map *m)
 {
 	uint64_t places = m->places ? 2 * (m->mask + 1) : PLACES_FIRST;
-	struct key_map more = {.places = malloc(places * sizeof(*more.places)), .mask = places - 1,
-			       .count = m->count};
+	struct key_map more = {.places = malloc(places * sizeof(*more.places)), .mask = places - 1, .count = m->count};
 
 	if (!more.places)
 		return false;

@@ -60,14 +60,14 @@ static void *grown(void *array, uint32_t count, uint32_t *capacity, size_t size)
 }
 
 /* Appends *record to an array of r; 0 or -ENOMEM. */
-#define APPEND(r, array, count, capacity, record)                                                  \
-	({                                                                                         \
-		void *p_ = grown((r)->array, (r)->count, &(r)->capacity, sizeof(*(record)));       \
-		if (p_) {                                                                          \
-			(r)->array = p_;                                                           \
-			(r)->array[(r)->count++] = *(record);                                      \
-		}                                                                                  \
-		p_ ? 0 : -ENOMEM;                                                                  \
+#define APPEND(r, array, count, capacity, record)                                            \
+	({                                                                                   \
+		void *p_ = grown((r)->array, (r)->count, &(r)->capacity, sizeof(*(record))); \
+		if (p_) {                                                                    \
+			(r)->array = p_;                                                     \
+			(r)->array[(r)->count++] = *(record);                                \
+		}                                                                            \
+		p_ ? 0 : -ENOMEM;                                                            \
 	})
 
 /* The curve of the connection, or where it would be entered. */
@@ -99,8 +99,7 @@ static void curve_join(struct results *r, uint32_t flow)
 	} else if (g->curve_count < g->curve_capacity) {
 		f->curve = g->curve_count++;
 		c = &g->curve[f->curve];
-		*c = (struct results_curve){
-			.connection = f->connection, .first = flow, .last = flow};
+		*c = (struct results_curve){.connection = f->connection, .first = flow, .last = flow};
 		results_series_init(&c->series, g->window_ps, RESULTS_SUM);
 		if (slot)
 			*slot = f->curve + 1;
@@ -193,8 +192,7 @@ int results_series_add(struct results_series *s, uint64_t now_ps, uint64_t value
 
 	while (i >= RESULTS_SERIES_WINDOWS) {
 		for (uint32_t k = 0; k < s->count; k += 2)
-			s->value[k / 2] = joined(s->join, s->value[k],
-						 k + 1 < s->count ? s->value[k + 1] : 0);
+			s->value[k / 2] = joined(s->join, s->value[k], k + 1 < s->count ? s->value[k + 1] : 0);
 		s->count = (s->count + 1) / 2;
 		s->window_ps *= 2;
 		i = now_ps / s->window_ps;
@@ -370,9 +368,7 @@ double results_queue_mean(const struct results_port *p)
 		total += p->queue_time_ps[i];
 	if (!total)
 		return 0;
-	return ((double)p->queue_byte_ps_hi * 18446744073709551616.0 +
-		(double)p->queue_byte_ps_lo) /
-	       (double)total;
+	return ((double)p->queue_byte_ps_hi * 18446744073709551616.0 + (double)p->queue_byte_ps_lo) / (double)total;
 }
 
 const char *results_place_name(enum results_place p)

@@ -57,18 +57,18 @@ struct results_flow {
 	uint32_t curve;      /* set by results_flow_add: the curve of the goodput that it feeds */
 	uint32_t curve_next; /* likewise: the next flow that feeds it, or RESULTS_NO_FLOW */
 	uint64_t bytes;
-	uint64_t start_ps; /* posted */
-	uint64_t fct_ps;   /* posted to last byte acknowledged at the sender; RESULTS_NOT_DONE */
-	uint64_t base_rtt_ps; /* of its hosts, as topology_path_base_rtt_ps() has it; 0: not known */
-	uint64_t ideal_ps; /* its time alone (sim/ideal.h), without INT bytes; 0: not known */
+	uint64_t start_ps;       /* posted */
+	uint64_t fct_ps;         /* posted to last byte acknowledged at the sender; RESULTS_NOT_DONE */
+	uint64_t base_rtt_ps;    /* of its hosts, as topology_path_base_rtt_ps() has it; 0: not known */
+	uint64_t ideal_ps;       /* its time alone (sim/ideal.h), without INT bytes; 0: not known */
 	uint64_t received_bytes; /* by the receiver's NIC, each once */
 };
 
 /* An egress port, of a switch or, without a queue, of a host. `to` is the node at the other end. */
 struct results_port {
 	uint32_t node, to;
-	uint16_t port; /* of the node */
-	uint8_t tier;  /* of the node, as the topology has it */
+	uint16_t port;     /* of the node */
+	uint8_t tier;      /* of the node, as the topology has it */
 	uint64_t rate_bps; /* at the end of the run, after faults of the link */
 
 	uint64_t tx_packets, tx_bytes, ce_packets, trimmed_packets;
@@ -78,7 +78,7 @@ struct results_port {
 	uint64_t queue_bytes_max;
 	uint64_t queue_since_ps;                     /* when it became so */
 	uint64_t queue_byte_ps_hi, queue_byte_ps_lo; /* integral over time, 128 bits */
-	uint64_t *queue_time_ps; /* *owned*; time spent per RESULTS_QUEUE_BIN_BYTES of length */
+	uint64_t *queue_time_ps;                     /* *owned*; time spent per RESULTS_QUEUE_BIN_BYTES of length */
 	uint32_t queue_bins;
 	uint32_t *sample_count; /* *owned*; samples at fixed intervals, per bin likewise */
 	uint32_t sample_bins;
@@ -103,10 +103,10 @@ enum results_reason {
 	RESULTS_DROP_HEADROOM,     /* PFC headroom full: never in a right set-up */
 	RESULTS_DROP_CONTROL_FULL, /* a trimmed packet found the control queue full */
 	RESULTS_DROP_NO_ROUTE,
-	RESULTS_DROP_RX_BUFFER,     /* host's */
-	RESULTS_DROP_STALE,         /* trim and others: for a QP that is gone */
-	RESULTS_DROP_LIFETIME,      /* waited too long for credits */
-	RESULTS_TRIMMED,            /* the last; no loss: it goes on without its payload */
+	RESULTS_DROP_RX_BUFFER, /* host's */
+	RESULTS_DROP_STALE,     /* trim and others: for a QP that is gone */
+	RESULTS_DROP_LIFETIME,  /* waited too long for credits */
+	RESULTS_TRIMMED,        /* the last; no loss: it goes on without its payload */
 	RESULTS_REASONS
 };
 
@@ -133,8 +133,8 @@ struct results_pfc {
 /* Links with credits. */
 struct results_credits {
 	bool used;
-	uint64_t frames; /* flow control packets */
-	uint64_t waits;  /* times that a lane of a port had packets and no credits */
+	uint64_t frames;                /* flow control packets */
+	uint64_t waits;                 /* times that a lane of a port had packets and no credits */
 	uint64_t waited_ps, longest_ps; /* together; of one */
 	uint64_t buffer_bytes_max;      /* of a lane at a port, the most that was used */
 	uint32_t hosts_waited;          /* that ever had to */
@@ -143,26 +143,25 @@ struct results_credits {
 /* What all hosts together did about loss and congestion. */
 struct results_recovery {
 	uint64_t retransmitted_packets;
-	uint64_t spurious_packets;  /* of those: the first copy had arrived, as the sender learned later */
+	uint64_t spurious_packets; /* of those: the first copy had arrived, as the sender learned later */
 	uint64_t timeouts;
-	uint64_t naks;              /* received, like the rest */
+	uint64_t naks; /* received, like the rest */
 	uint64_t cnps;
 	uint64_t trimmed_packets;
-	uint64_t line_packets;      /* of SDR: with data or parity, first ones and others */
-	uint64_t parity_packets;    /* of these */
-	uint64_t fill_packets;      /* of these: of idle fill */
-	uint64_t words;             /* of SDR: control messages, both ways */
+	uint64_t line_packets;   /* of SDR: with data or parity, first ones and others */
+	uint64_t parity_packets; /* of these */
+	uint64_t fill_packets;   /* of these: of idle fill */
+	uint64_t words;          /* of SDR: control messages, both ways */
 };
 
 struct results_collective {
 	uint32_t workload;
 	uint32_t round;
 	uint32_t hosts;
-	uint64_t bytes;             /* S: of each host */
-	uint64_t start_ps, time_ps; /* time: RESULTS_NOT_DONE */
-	uint64_t ideal_ps;          /* header-limited */
-	uint64_t algorithm_bps,
-		bus_bps; /* S/t; times 2(n-1)/n for allreduce, (n-1)/n for all-to-all */
+	uint64_t bytes;                  /* S: of each host */
+	uint64_t start_ps, time_ps;      /* time: RESULTS_NOT_DONE */
+	uint64_t ideal_ps;               /* header-limited */
+	uint64_t algorithm_bps, bus_bps; /* S/t; times 2(n-1)/n for allreduce, (n-1)/n for all-to-all */
 };
 
 /* On change; of each path of a flow. results.trace_signal and _target name signal and target. */
@@ -205,16 +204,15 @@ struct results {
 
 	uint64_t time_ps; /* simulated */
 	uint64_t events, packet_hops, packets;
-	uint64_t
-		order_hash; /* of the order of all events: equal runs are equal here; 0: not kept */
+	uint64_t order_hash; /* of the order of all events: equal runs are equal here; 0: not kept */
 	uint32_t hosts, switches, links;
-	uint64_t base_rtt_ps;      /* the longest of the topology */
-	bool one_base_rtt;         /* congestion control takes it, or the scenario's, for all pairs of hosts */
-	bool acks_each;            /* transport.ack_every = auto: each packet is acknowledged */
-	uint64_t host_rate_bps;    /* of the fastest host */
+	uint64_t base_rtt_ps;       /* the longest of the topology */
+	bool one_base_rtt;          /* congestion control takes it, or the scenario's, for all pairs of hosts */
+	bool acks_each;             /* transport.ack_every = auto: each packet is acknowledged */
+	uint64_t host_rate_bps;     /* of the fastest host */
 	uint64_t host_rate_bps_min; /* of the slowest */
-	uint64_t receivers_bps;    /* of all hosts at which flows end, together */
-	uint32_t header_share_ppb; /* payload of a full packet / its time on the wire, x 10^9 */
+	uint64_t receivers_bps;     /* of all hosts at which flows end, together */
+	uint32_t header_share_ppb;  /* payload of a full packet / its time on the wire, x 10^9 */
 	uint64_t invariants_checked;
 	char cc[RESULTS_NAME_BYTES]; /* what ran: "hpcc (hpcc-eval)" */
 	char transport[RESULTS_NAME_BYTES];
@@ -222,7 +220,7 @@ struct results {
 	struct results_flow *flows; /* *owned*, in order of number */
 	uint32_t flow_count, flow_capacity;
 	uint32_t flows_done;
-	uint64_t flows_held_back; /* that will never begin, as what they wait for does not happen */
+	uint64_t flows_held_back;   /* that will never begin, as what they wait for does not happen */
 	struct results_port *ports; /* *owned* */
 	uint32_t port_count, port_capacity;
 	struct results_drop *drops; /* *owned*, merged */
@@ -293,8 +291,7 @@ uint64_t results_percentile_u64(const uint64_t *sorted, size_t n, uint32_t ppm);
 double results_slowdown(const struct results_flow *);
 
 struct results_bin {
-	uint64_t bytes_min,
-		bytes_max; /* of the flows in it; of a fixed bin its bounds: min exclusive */
+	uint64_t bytes_min, bytes_max; /* of the flows in it; of a fixed bin its bounds: min exclusive */
 	uint32_t count;
 	double mean, p50, p95, p99, p999, max;
 };
@@ -304,10 +301,8 @@ struct results_bin {
  * and cut in twenty of as equal counts as may be, at i * n / 20. Fixed: <= 7 KB, <= 120 KB, <= 1
  * MB, more. `workload` UINT32_MAX: all of them. 0 or -ENOMEM.
  */
-int results_bins_equal(const struct results *, uint32_t workload,
-		       struct results_bin[RESULTS_EQUAL_BINS]);
-int results_bins_fixed(const struct results *, uint32_t workload,
-		       struct results_bin[RESULTS_FIXED_BINS]);
+int results_bins_equal(const struct results *, uint32_t workload, struct results_bin[RESULTS_EQUAL_BINS]);
+int results_bins_fixed(const struct results *, uint32_t workload, struct results_bin[RESULTS_FIXED_BINS]);
 
 /* All done flows as one bin. */
 int results_bin_all(const struct results *, uint32_t workload, struct results_bin *);
@@ -338,16 +333,14 @@ struct results_fairness {
  * were open throughout and something arrived: without arrivals nothing is shared. At most max.
  * Returns how many there are.
  */
-size_t results_fairness_over_time(const struct results *, uint32_t per, struct results_fairness *,
-				  size_t max);
+size_t results_fairness_over_time(const struct results *, uint32_t per, struct results_fairness *, size_t max);
 
 /*
  * Over one stretch, widened to whole windows; window_ps 0: to the end. flows 0: none was open
  * throughout. Where flows end, the index is that of those that last longest, so a report shows
  * `flows` and `open`, too.
  */
-struct results_fairness results_fairness_between(const struct results *, uint64_t start_ps,
-						 uint64_t window_ps);
+struct results_fairness results_fairness_between(const struct results *, uint64_t start_ps, uint64_t window_ps);
 
 /* Mean rates of the flows, received_bytes / time open: Jain, least and most; of all, done or not. */
 struct results_fairness results_fairness_of_flows(const struct results *, uint32_t workload);

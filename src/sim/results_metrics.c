@@ -78,8 +78,7 @@ static struct sized *flows_sized(const struct results *r, uint32_t workload, siz
 }
 
 /* One bin of flows [from, to); sorted is room for as many. */
-static void bin_fill(struct results_bin *b, const struct sized *s, size_t from, size_t to,
-		     double *sorted)
+static void bin_fill(struct results_bin *b, const struct sized *s, size_t from, size_t to, double *sorted)
 {
 	size_t n = to - from;
 	double sum = 0;
@@ -105,8 +104,7 @@ static void bin_fill(struct results_bin *b, const struct sized *s, size_t from, 
 /* Bins [end[i - 1], end[i]) of the flows by size. */
 typedef size_t (*bin_end)(const struct sized *, size_t n, unsigned i);
 
-static int bins_fill(const struct results *r, uint32_t workload, bin_end end, unsigned count,
-		     struct results_bin *bins)
+static int bins_fill(const struct results *r, uint32_t workload, bin_end end, unsigned count, struct results_bin *bins)
 {
 	size_t n, from = 0;
 	struct sized *s = flows_sized(r, workload, &n);
@@ -145,14 +143,12 @@ static size_t end_all(const struct sized *s, size_t n, unsigned i)
 	return n;
 }
 
-int results_bins_equal(const struct results *r, uint32_t workload,
-		       struct results_bin bins[RESULTS_EQUAL_BINS])
+int results_bins_equal(const struct results *r, uint32_t workload, struct results_bin bins[RESULTS_EQUAL_BINS])
 {
 	return bins_fill(r, workload, end_equal, RESULTS_EQUAL_BINS, bins);
 }
 
-int results_bins_fixed(const struct results *r, uint32_t workload,
-		       struct results_bin bins[RESULTS_FIXED_BINS])
+int results_bins_fixed(const struct results *r, uint32_t workload, struct results_bin bins[RESULTS_FIXED_BINS])
 {
 	int rc = bins_fill(r, workload, end_fixed, RESULTS_FIXED_BINS, bins);
 
@@ -194,13 +190,11 @@ static uint64_t flow_end_ps(const struct results *r, const struct results_flow *
 }
 
 /* Whether some flow of the curve was open at every moment of [from, to). */
-static bool curve_is_open(const struct results *r, const struct results_curve *c, uint64_t from_ps,
-			  uint64_t to_ps)
+static bool curve_is_open(const struct results *r, const struct results_curve *c, uint64_t from_ps, uint64_t to_ps)
 {
 	uint64_t covered_ps = from_ps;
 
-	for (uint32_t i = c->first; i != RESULTS_NO_FLOW && covered_ps < to_ps;
-	     i = r->flows[i].curve_next) {
+	for (uint32_t i = c->first; i != RESULTS_NO_FLOW && covered_ps < to_ps; i = r->flows[i].curve_next) {
 		uint64_t end_ps = flow_end_ps(r, &r->flows[i]);
 
 		if (r->flows[i].start_ps <= covered_ps && end_ps > covered_ps)
@@ -262,16 +256,13 @@ static struct results_fairness fairness(const struct results *r, uint32_t from, 
 	return f;
 }
 
-size_t results_fairness_over_time(const struct results *r, uint32_t per,
-				  struct results_fairness *out, size_t max)
+size_t results_fairness_over_time(const struct results *r, uint32_t per, struct results_fairness *out, size_t max)
 {
 	const struct results_goodput *g = &r->goodput;
 	size_t n = 0;
 
 	assert(per);
-	for (uint32_t i = 0;
-	     i < g->total.count && (i + (uint64_t)per) * g->total.window_ps <= r->time_ps;
-	     i += per) {
+	for (uint32_t i = 0; i < g->total.count && (i + (uint64_t)per) * g->total.window_ps <= r->time_ps; i += per) {
 		struct results_fairness f = fairness(r, i, i + per);
 
 		if (f.flows < 2 || !f.max_bps)
@@ -283,8 +274,7 @@ size_t results_fairness_over_time(const struct results *r, uint32_t per,
 	return n;
 }
 
-struct results_fairness results_fairness_between(const struct results *r, uint64_t start_ps,
-						 uint64_t window_ps)
+struct results_fairness results_fairness_between(const struct results *r, uint64_t start_ps, uint64_t window_ps)
 {
 	uint64_t w = r->goodput.total.window_ps, end_ps = r->time_ps, from, to;
 
@@ -311,8 +301,7 @@ struct results_fairness results_fairness_of_flows(const struct results *r, uint3
 		const struct results_flow *flow = &r->flows[i];
 		uint64_t end_ps = flow_end_ps(r, flow), bps;
 
-		if ((workload != UINT32_MAX && flow->workload != workload) ||
-		    end_ps <= flow->start_ps)
+		if ((workload != UINT32_MAX && flow->workload != workload) || end_ps <= flow->start_ps)
 			continue;
 		bps = results_bps(flow->received_bytes, end_ps - flow->start_ps);
 		if (!f.flows++ || bps < f.min_bps)

@@ -15,8 +15,7 @@
 
 #include "sim/scenario_source.h"
 
-int scenario_fail(struct scenario_error *e, const char *file, int line, const char *key,
-		const char *fmt, ...)
+int scenario_fail(struct scenario_error *e, const char *file, int line, const char *key, const char *fmt, ...)
 {
 	va_list ap;
 
@@ -78,8 +77,8 @@ uint32_t scenario_instance_find(const struct scenario_source *s, bool workload, 
 }
 
 /* *base and *line of a row, in the given instance if the row belongs to instances. */
-void scenario_row_place(struct scenario_source *s, const struct scenario_row *r, uint32_t instance,
-		      void **base, int32_t **line)
+void scenario_row_place(struct scenario_source *s, const struct scenario_row *r, uint32_t instance, void **base,
+			int32_t **line)
 {
 	size_t n = scenario_row_number(r);
 
@@ -118,8 +117,7 @@ void scenario_source_destroy(struct scenario_source *s)
 	free(s);
 }
 
-bool scenario_source_where(const struct scenario_source *s, const char *key,
-			   struct scenario_error *e)
+bool scenario_source_where(const struct scenario_source *s, const char *key, struct scenario_error *e)
 {
 	struct scenario_source *own = (struct scenario_source *)s; /* row_place only points */
 	const char *dot = strchr(key, '.'), *last = strrchr(key, '.');
@@ -165,8 +163,8 @@ static void want(struct scenario_wanted *wanted, size_t *n, size_t max, struct s
 	if (!file->path[0] || (*n)++ >= max)
 		return;
 	wanted[*n - 1].file = file;
-	snprintf(wanted[*n - 1].key, sizeof(wanted->key), "%s%s.%s",
-		 workload ? "workload." : "topology", workload ? workload : "", key);
+	snprintf(wanted[*n - 1].key, sizeof(wanted->key), "%s%s.%s", workload ? "workload." : "topology",
+		 workload ? workload : "", key);
 }
 
 size_t scenario_files(struct scenario *s, struct scenario_wanted *wanted, size_t max)
@@ -194,15 +192,12 @@ const struct scenario_key *scenario_keys(size_t *count)
 	size_t n = 0;
 
 	for (size_t i = 0; i < *count; i++) {
-		snprintf(types[i], sizeof(types[i]), "%s%s%s", scenario_value_type(&r[i]),
-			 r[i].word ? " or " : "", r[i].word ? r[i].word : "");
-		keys[n++] = (struct scenario_key){r[i].section, r[i].name, types[i], r[i].standard,
-						  r[i].help};
-		if (!strcmp(r[i].section, "cc") &&
-		    (i + 1 == *count || strcmp(r[i + 1].section, "cc")))
-			keys[n++] = (struct scenario_key){
-				"cc", "NAME", "value", "",
-				"any parameter of the algorithm, as g or target"};
+		snprintf(types[i], sizeof(types[i]), "%s%s%s", scenario_value_type(&r[i]), r[i].word ? " or " : "",
+			 r[i].word ? r[i].word : "");
+		keys[n++] = (struct scenario_key){r[i].section, r[i].name, types[i], r[i].standard, r[i].help};
+		if (!strcmp(r[i].section, "cc") && (i + 1 == *count || strcmp(r[i + 1].section, "cc")))
+			keys[n++] = (struct scenario_key){"cc", "NAME", "value", "",
+							  "any parameter of the algorithm, as g or target"};
 	}
 	*count = n;
 	return keys;

@@ -71,10 +71,10 @@ enum scenario_topology_kind {
 	SCENARIO_TOPOLOGY_LEAF_SPINE,  /* leaves, hosts of each, spines, uplinks of each leaf */
 	SCENARIO_TOPOLOGY_FAT_TREE,    /* k */
 	SCENARIO_TOPOLOGY_HPCC,        /* nothing: the 320 hosts of the HPCC evaluation */
-	SCENARIO_TOPOLOGY_TWO_DC, /* site_kind and its parameters, twice; borders, long_links */
-	SCENARIO_TOPOLOGY_RAIL,   /* hosts (nodes), nics of each, group, spines, uplinks */
-	SCENARIO_TOPOLOGY_FILE,   /* file */
-	SCENARIO_TOPOLOGY_SUBNET, /* file: a subnet with its routes */
+	SCENARIO_TOPOLOGY_TWO_DC,      /* site_kind and its parameters, twice; borders, long_links */
+	SCENARIO_TOPOLOGY_RAIL,        /* hosts (nodes), nics of each, group, spines, uplinks */
+	SCENARIO_TOPOLOGY_FILE,        /* file */
+	SCENARIO_TOPOLOGY_SUBNET,      /* file: a subnet with its routes */
 	SCENARIO_TOPOLOGY_KINDS
 };
 
@@ -157,7 +157,7 @@ struct scenario_switch {
 
 	unsigned flow_control; /* enum scenario_flow_control; the rest is for credits */
 	uint64_t lane_buffer_bytes;
-	unsigned lane_queue; /* enum scenario_lane_queue */
+	unsigned lane_queue;       /* enum scenario_lane_queue */
 	uint64_t lane_lifetime_ps; /* SCENARIO_NEVER */
 
 	bool int_on;
@@ -170,10 +170,9 @@ struct scenario_switch {
 
 	unsigned routing; /* enum scenario_routing */
 	uint64_t flowlet_gap_ps;
-	uint64_t t_conv_ps; /* SCENARIO_NEVER: a failed link stays in its groups */
-	uint32_t
-		weight[SCENARIO_CLASSES]; /* DWRR, of the data classes; [0], control: 0 is strict */
-	uint64_t low_class; /* that gets what the others leave; SCENARIO_NONE: there is none */
+	uint64_t t_conv_ps;                /* SCENARIO_NEVER: a failed link stays in its groups */
+	uint32_t weight[SCENARIO_CLASSES]; /* DWRR, of the data classes; [0], control: 0 is strict */
+	uint64_t low_class;                /* that gets what the others leave; SCENARIO_NONE: there is none */
 };
 
 enum scenario_failure_action { SCENARIO_LINK_DOWN, SCENARIO_LINK_UP, SCENARIO_LINK_RATE };
@@ -182,11 +181,10 @@ enum scenario_failure_action { SCENARIO_LINK_DOWN, SCENARIO_LINK_UP, SCENARIO_LI
 struct scenario_failure {
 	char name[SCENARIO_NAME_BYTES];
 	uint64_t time_ps;
-	uint32_t link_a,
-		link_b;       /* node numbers, as the topology numbers them; every link between */
-	unsigned action;      /* enum scenario_failure_action */
-	uint64_t rate_bps;    /* with SCENARIO_LINK_RATE */
-	uint64_t up_after_ps; /* with SCENARIO_LINK_DOWN; SCENARIO_NEVER */
+	uint32_t link_a, link_b; /* node numbers, as the topology numbers them; every link between */
+	unsigned action;         /* enum scenario_failure_action */
+	uint64_t rate_bps;       /* with SCENARIO_LINK_RATE */
+	uint64_t up_after_ps;    /* with SCENARIO_LINK_DOWN; SCENARIO_NEVER */
 };
 
 /* [failures]: links drawn at random, degraded or down from the start */
@@ -224,7 +222,8 @@ struct scenario_transport {
 	uint64_t ack_every;       /* packets; SCENARIO_AUTO: as the transport does */
 	uint64_t cnp_interval_ps; /* 0: a CNP for each marked packet */
 	uint64_t cnp_gap_port_ps; /* between any two CNPs of a port */
-	uint64_t window_bytes; /* in flight, of a QP; SCENARIO_AUTO: two BDP; SCENARIO_NO_WINDOW: congestion control's alone */
+	uint64_t window_bytes; /* in flight, of a QP; SCENARIO_AUTO: two BDP; SCENARIO_NO_WINDOW: congestion control's
+				  alone */
 	uint64_t rto_ps;       /* SCENARIO_AUTO */
 	uint64_t rx_window;    /* packets, a power of two */
 	uint64_t data_class;   /* 1 .. 7 */
@@ -255,8 +254,8 @@ struct scenario_cc {
 	char algorithm[SCENARIO_NAME_BYTES];
 	char preset[SCENARIO_NAME_BYTES]; /* empty: the algorithm's own defaults */
 	bool window;                      /* the +w form of rate algorithms */
-	unsigned scope;       /* enum scenario_cc_scope: who shares one control block */
-	uint64_t base_rtt_ps; /* SCENARIO_AUTO: of each pair its own; SCENARIO_LONGEST */
+	unsigned scope;                   /* enum scenario_cc_scope: who shares one control block */
+	uint64_t base_rtt_ps;             /* SCENARIO_AUTO: of each pair its own; SCENARIO_LONGEST */
 	uint32_t param_count;
 	struct scenario_cc_param param[SCENARIO_CC_PARAMS_MAX];
 };
@@ -269,11 +268,11 @@ enum scenario_workload_kind {
 	SCENARIO_RING_ALLREDUCE,
 	SCENARIO_HALVING_DOUBLING,
 	SCENARIO_TREE_ALLREDUCE,
-	SCENARIO_MOE,       /* all-to-all, Zipf */
-	SCENARIO_CDF,       /* open loop, Poisson, random pairs */
-	SCENARIO_FLOW,      /* senders[i] -> receivers[i], `size` each */
-	SCENARIO_STAIRCASE, /* flows join `interval` apart, and leave in the same order */
-	SCENARIO_VICTIM,    /* incast of `fan_in` and one flow that shares its paused uplink only */
+	SCENARIO_MOE,        /* all-to-all, Zipf */
+	SCENARIO_CDF,        /* open loop, Poisson, random pairs */
+	SCENARIO_FLOW,       /* senders[i] -> receivers[i], `size` each */
+	SCENARIO_STAIRCASE,  /* flows join `interval` apart, and leave in the same order */
+	SCENARIO_VICTIM,     /* incast of `fan_in` and one flow that shares its paused uplink only */
 	SCENARIO_FILE_FLOWS, /* file: flow file of the HPCC simulator, or matrix of htsim */
 	SCENARIO_WORKLOAD_KINDS
 };
@@ -293,17 +292,17 @@ struct scenario_workload {
 	struct scenario_file file;
 	struct scenario_ranges hosts;              /* taking part; count 0: all */
 	struct scenario_ranges senders, receivers; /* count 0: the workload's own choice */
-	uint64_t fan_in; /* senders of an incast; SCENARIO_AUTO: all but the receiver */
-	uint64_t qps;    /* queue pairs of each pair of hosts, sharing its bytes evenly */
+	uint64_t fan_in;                           /* senders of an incast; SCENARIO_AUTO: all but the receiver */
+	uint64_t qps;                              /* queue pairs of each pair of hosts, sharing its bytes evenly */
 	uint64_t start_ps;
 	uint64_t stop_ps;   /* the last start of a flow; SCENARIO_NEVER */
 	uint64_t jitter_ps; /* starts are uniform in [0, this] later */
 	uint64_t interval_ps;
-	uint64_t repeat; /* rounds */
+	uint64_t repeat;    /* rounds */
 	unsigned round_qps; /* enum scenario_round_qps */
-	uint64_t flows;  /* at most this many; SCENARIO_NONE */
-	unsigned order;  /* enum scenario_order */
-	uint64_t active; /* peers at a time; SCENARIO_NONE */
+	uint64_t flows;     /* at most this many; SCENARIO_NONE */
+	unsigned order;     /* enum scenario_order */
+	uint64_t active;    /* peers at a time; SCENARIO_NONE */
 	uint64_t rings;
 	uint64_t zipf_ppb;      /* exponent */
 	uint64_t traffic_class; /* SCENARIO_AUTO: of each flow, as its file says */
@@ -319,17 +318,16 @@ struct scenario_run {
 
 struct scenario_output {
 	bool queue_histograms;
-	uint64_t queue_sample_ps;   /* SCENARIO_NONE */
-	uint64_t goodput_window_ps; /* SCENARIO_NONE */
-	uint64_t goodput_flows;     /* the number of first flows with a curve each */
-	uint64_t fairness_start_ps,
-		fairness_window_ps;      /* window: SCENARIO_NONE, as the goodput's */
-	struct scenario_ranges cc_trace; /* flows; see cc_trace_all */
+	uint64_t queue_sample_ps;                       /* SCENARIO_NONE */
+	uint64_t goodput_window_ps;                     /* SCENARIO_NONE */
+	uint64_t goodput_flows;                         /* the number of first flows with a curve each */
+	uint64_t fairness_start_ps, fairness_window_ps; /* window: SCENARIO_NONE, as the goodput's */
+	struct scenario_ranges cc_trace;                /* flows; see cc_trace_all */
 	bool cc_trace_all;
-	struct scenario_file pcap;  /* path of the capture, written, not read; empty: none */
+	struct scenario_file pcap;         /* path of the capture, written, not read; empty: none */
 	struct scenario_ranges pcap_ports; /* hosts; count 0, and no links: all */
 	struct scenario_ranges pcap_links; /* each range the two ends of a link, by their numbers */
-	bool pcap_payload; /* zeroes stand for what does not exist, and an ICRC for them */
+	bool pcap_payload;                 /* zeroes stand for what does not exist, and an ICRC for them */
 	bool event_log;
 };
 
@@ -371,8 +369,7 @@ void scenario_source_destroy(struct scenario_source *);
  * Reads text (NUL-terminated; may hold anything). `file` is for messages and for the scenario's
  * name. Once, first. 0, or -EINVAL with *e, or -ENOMEM.
  */
-int scenario_source_text(struct scenario_source *, const char *file, const char *text,
-			 struct scenario_error *e);
+int scenario_source_text(struct scenario_source *, const char *file, const char *text, struct scenario_error *e);
 
 /* An override, "section.key=value"; wins over the text and over earlier ones. 0 or -EINVAL. */
 int scenario_source_set(struct scenario_source *, const char *assignment, struct scenario_error *e);
@@ -381,20 +378,17 @@ int scenario_source_set(struct scenario_source *, const char *assignment, struct
  * Called last: checks and settles what depends on several keys. 0 with *out complete but for the
  * text of files, or -EINVAL. Paths are as written: relative to the scenario's file.
  */
-int scenario_source_settle(const struct scenario_source *, struct scenario *out,
-			   struct scenario_error *e);
+int scenario_source_settle(const struct scenario_source *, struct scenario *out, struct scenario_error *e);
 
 /*
  * Where "section.key" was given: fills in *e's file, line and key. False: it was not, and has its
  * default.
  */
-bool scenario_source_where(const struct scenario_source *, const char *key,
-			   struct scenario_error *e);
+bool scenario_source_where(const struct scenario_source *, const char *key, struct scenario_error *e);
 
 /* A file that the caller must read, and the key that names it. */
 struct scenario_wanted {
-	struct scenario_file
-		*file; /* in the scenario: text and text_bytes are the caller's to set */
+	struct scenario_file *file; /* in the scenario: text and text_bytes are the caller's to set */
 	char key[2 * SCENARIO_NAME_BYTES];
 };
 

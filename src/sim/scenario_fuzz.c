@@ -10,10 +10,10 @@
 #include "sim/scenario.h"
 
 /* Works also where asserts are compiled out. */
-#define MUST(x)                                                                                    \
-	do {                                                                                       \
-		if (!(x))                                                                          \
-			abort();                                                                   \
+#define MUST(x)                  \
+	do {                     \
+		if (!(x))        \
+			abort(); \
 	} while (0)
 
 static struct scenario out;

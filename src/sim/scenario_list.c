@@ -53,8 +53,7 @@ static bool list_goes_on(const char **p, bool *more)
 	return *more || !**p;
 }
 
-bool scenario_ranges_set(struct scenario_ranges *field, const char *text, char *why,
-			 size_t why_bytes)
+bool scenario_ranges_set(struct scenario_ranges *field, const char *text, char *why, size_t why_bytes)
 {
 	struct scenario_ranges r = {0};
 	const char *p = text;
@@ -74,9 +73,8 @@ bool scenario_ranges_set(struct scenario_ranges *field, const char *text, char *
 		}
 		if (r.range[r.count].last < r.range[r.count].first)
 			return scenario_refuse(why, why_bytes,
-					       "'%.64s': the range %" PRIu32 "-%" PRIu32
-					       " runs backwards",
-					       text, r.range[r.count].first, r.range[r.count].last);
+					       "'%.64s': the range %" PRIu32 "-%" PRIu32 " runs backwards", text,
+					       r.range[r.count].first, r.range[r.count].last);
 		r.count++;
 		if (!list_goes_on(&p, &more))
 			goto bad;
@@ -84,8 +82,7 @@ bool scenario_ranges_set(struct scenario_ranges *field, const char *text, char *
 	*field = r;
 	return true;
 bad:
-	return scenario_refuse(why, why_bytes,
-			       "'%.64s': allowed are numbers from 0 and ranges, as 0-7,12; or all",
+	return scenario_refuse(why, why_bytes, "'%.64s': allowed are numbers from 0 and ranges, as 0-7,12; or all",
 			       text);
 }
 
@@ -98,16 +95,14 @@ bool scenario_lost_set(struct scenario_link *link, const char *text, char *why, 
 
 	while (more) {
 		if (count == SCENARIO_RANGES_MAX)
-			return scenario_refuse(why, why_bytes, "'%.64s': more than %d packets",
-					       text, SCENARIO_RANGES_MAX);
-		if (!u32_parse(&p, &lost[count].flow) || *p++ != ':' ||
-		    !u32_parse(&p, &lost[count].nth) || !lost[count].nth ||
-		    !list_goes_on(&p, &more))
-			return scenario_refuse(
-				why, why_bytes,
-				"'%.64s': allowed is FLOW:N, with commas between: the "
-				"N-th data packet of a flow, N from 1, FLOW from 0",
-				text);
+			return scenario_refuse(why, why_bytes, "'%.64s': more than %d packets", text,
+					       SCENARIO_RANGES_MAX);
+		if (!u32_parse(&p, &lost[count].flow) || *p++ != ':' || !u32_parse(&p, &lost[count].nth) ||
+		    !lost[count].nth || !list_goes_on(&p, &more))
+			return scenario_refuse(why, why_bytes,
+					       "'%.64s': allowed is FLOW:N, with commas between: the "
+					       "N-th data packet of a flow, N from 1, FLOW from 0",
+					       text);
 		count++;
 	}
 	memcpy(link->lost, lost, count * sizeof(lost[0]));
@@ -115,16 +110,14 @@ bool scenario_lost_set(struct scenario_link *link, const char *text, char *why, 
 	return true;
 }
 
-bool scenario_weights_set(uint32_t field[SCENARIO_CLASSES], const char *text, char *why,
-			  size_t why_bytes)
+bool scenario_weights_set(uint32_t field[SCENARIO_CLASSES], const char *text, char *why, size_t why_bytes)
 {
 	uint32_t w[SCENARIO_CLASSES];
 	const char *p = text;
 	bool more = true;
 
 	for (int i = 0; i < SCENARIO_CLASSES; i++) {
-		if (!more || !u32_parse(&p, &w[i]) || w[i] > 1000 || (i && !w[i]) ||
-		    !list_goes_on(&p, &more))
+		if (!more || !u32_parse(&p, &w[i]) || w[i] > 1000 || (i && !w[i]) || !list_goes_on(&p, &more))
 			goto bad;
 	}
 	if (more)
@@ -132,11 +125,10 @@ bool scenario_weights_set(uint32_t field[SCENARIO_CLASSES], const char *text, ch
 	memcpy(field, w, sizeof(w));
 	return true;
 bad:
-	return scenario_refuse(
-		why, why_bytes,
-		"'%.64s': allowed are the weights of classes 0 to 7, 1 to 1000, with commas "
-		"between; 0 for class 0, which is control: strict priority",
-		text);
+	return scenario_refuse(why, why_bytes,
+			       "'%.64s': allowed are the weights of classes 0 to 7, 1 to 1000, with commas "
+			       "between; 0 for class 0, which is control: strict priority",
+			       text);
 }
 
 bool scenario_link_set(uint32_t ends[2], const char *text, char *why, size_t why_bytes)
@@ -145,8 +137,7 @@ bool scenario_link_set(uint32_t ends[2], const char *text, char *why, size_t why
 	uint32_t a, b;
 
 	if (!u32_parse(&p, &a) || *p++ != '-' || !u32_parse(&p, &b) || *p || a == b)
-		return scenario_refuse(why, why_bytes,
-				       "'%.64s': allowed is A-B, the numbers of two nodes", text);
+		return scenario_refuse(why, why_bytes, "'%.64s': allowed is A-B, the numbers of two nodes", text);
 	ends[0] = a;
 	ends[1] = b;
 	return true;

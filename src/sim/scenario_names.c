@@ -93,7 +93,7 @@ void scenario_sections_list(char *buf, size_t bytes)
 		if (i && scenario_section_is(&r[i], r[i - 1].section))
 			continue;
 		scenario_append(buf, bytes, "%s[%s%s]", i ? ", " : "", r[i].section,
-		       r[i].base == SCENARIO_OF_ALL ? "" : ".NAME");
+				r[i].base == SCENARIO_OF_ALL ? "" : ".NAME");
 	}
 }
 

@@ -26,8 +26,7 @@ static bool is_param_name(const char *name)
 {
 	size_t n = strlen(name);
 
-	return n && n < SCENARIO_NAME_BYTES &&
-	       strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_") == n;
+	return n && n < SCENARIO_NAME_BYTES && strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_") == n;
 }
 
 static bool is_instance_name(const char *name)
@@ -35,14 +34,12 @@ static bool is_instance_name(const char *name)
 	size_t n = strlen(name);
 
 	return n && n < SCENARIO_NAME_BYTES &&
-	       strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") ==
-		       n;
+	       strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") == n;
 }
 
 /* ---- Text ---- */
 
-static int reading_fail(struct reading *r, const char *key, const char *fmt, ...)
-	__attribute__((format(printf, 3, 4)));
+static int reading_fail(struct reading *r, const char *key, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 
 static int reading_fail(struct reading *r, const char *key, const char *fmt, ...)
 {
@@ -81,16 +78,13 @@ static void section_enter(struct reading *r, const char *name)
 		return;
 	name = dot ? dot + 1 : section; /* a lone [workload] is one of that name */
 	if (!is_instance_name(name)) {
-		reading_fail(
-			r, "",
-			"[%s.%.64s]: the name may have letters, digits, '-' and '_', at most %d",
-			section, name, SCENARIO_NAME_BYTES - 1);
+		reading_fail(r, "", "[%s.%.64s]: the name may have letters, digits, '-' and '_', at most %d", section,
+			     name, SCENARIO_NAME_BYTES - 1);
 		return;
 	}
 	r->instance = scenario_instance_find(s, workload, name);
 	if (r->instance < scenario_instances(s, workload)) {
-		reading_fail(r, "", "[%s.%s]: begun before, in line %" PRId32 "; names differ",
-			     section, name,
+		reading_fail(r, "", "[%s.%s]: begun before, in line %" PRId32 "; names differ", section, name,
 			     workload ? s->workload_at[r->instance] : s->failure_at[r->instance]);
 	} else if (workload && r->instance < SCENARIO_WORKLOADS_MAX) {
 		struct scenario_workload *w = &s->scenario.workload[s->scenario.workload_count++];
@@ -161,8 +155,8 @@ static void key_text(const struct reading *r, const char *name, char *buf, size_
 	bool workload = !strcmp(r->section, "workload");
 
 	if (workload || !strcmp(r->section, "failure"))
-		snprintf(buf, bytes, "%s.%s.%.47s", r->section,
-			 scenario_instance_name(r->src, workload, r->instance), name);
+		snprintf(buf, bytes, "%s.%s.%.47s", r->section, scenario_instance_name(r->src, workload, r->instance),
+			 name);
 	else
 		snprintf(buf, bytes, "%s.%.47s", r->section, name);
 }
@@ -175,8 +169,7 @@ static int param_set(struct reading *r, const char *key, const char *name, const
 	for (i = 0; i < cc->param_count && strcmp(cc->param[i].name, name); i++)
 		;
 	if (i < cc->param_count && r->line != LINE_SET)
-		return reading_fail(r, key, "given before, in line %" PRId32,
-				    r->src->param_line[i]);
+		return reading_fail(r, key, "given before, in line %" PRId32, r->src->param_line[i]);
 	if (i == SCENARIO_CC_PARAMS_MAX)
 		return reading_fail(r, key, "there may be %d parameters", SCENARIO_CC_PARAMS_MAX);
 	if (strlen(value) >= sizeof(cc->param[i].value) || !*value)
@@ -227,8 +220,7 @@ static void name_from_file(char name[SCENARIO_NAME_BYTES], const char *file)
 	const char *base = slash ? slash + 1 : file;
 	size_t n = strcspn(base, ".");
 
-	snprintf(name, SCENARIO_NAME_BYTES, "%.*s",
-		 (int)(n < SCENARIO_NAME_BYTES ? n : SCENARIO_NAME_BYTES - 1), base);
+	snprintf(name, SCENARIO_NAME_BYTES, "%.*s", (int)(n < SCENARIO_NAME_BYTES ? n : SCENARIO_NAME_BYTES - 1), base);
 	for (char *p = name; *p; p++) {
 		if ((unsigned char)*p < 0x20 || (unsigned char)*p > 0x7e)
 			*p = '-';
@@ -237,8 +229,7 @@ static void name_from_file(char name[SCENARIO_NAME_BYTES], const char *file)
 		snprintf(name, SCENARIO_NAME_BYTES, "scenario");
 }
 
-int scenario_source_text(struct scenario_source *s, const char *file, const char *text,
-			 struct scenario_error *e)
+int scenario_source_text(struct scenario_source *s, const char *file, const char *text, struct scenario_error *e)
 {
 	struct reading r = {.src = s, .error = e, .rest = text};
 	int line;
@@ -263,19 +254,18 @@ int scenario_source_set(struct scenario_source *s, const char *assignment, struc
 	size_t n;
 
 	if (!equals || !dot || dot > equals || dot == assignment)
-		return scenario_fail(e, s->file, LINE_SET, "",
-			    "'%.64s' is not of the form section.key=value", assignment);
+		return scenario_fail(e, s->file, LINE_SET, "", "'%.64s' is not of the form section.key=value",
+				     assignment);
 	n = (size_t)(dot - assignment);
 	snprintf(r.section, sizeof(r.section), "%.*s", (int)n, assignment);
 	if (n >= sizeof(r.section) || !scenario_section_exists(r.section)) {
 		scenario_sections_list(list, sizeof(list));
-		return scenario_fail(e, s->file, LINE_SET, "",
-			    "'%.64s': there is no such section; there are %s", assignment, list);
+		return scenario_fail(e, s->file, LINE_SET, "", "'%.64s': there is no such section; there are %s",
+				     assignment, list);
 	}
 	n = (size_t)(equals - dot - 1);
 	if (n >= sizeof(name))
-		return scenario_fail(e, s->file, LINE_SET, "", "'%.64s...': there is no so long a key",
-			    assignment);
+		return scenario_fail(e, s->file, LINE_SET, "", "'%.64s...': there is no so long a key", assignment);
 	memcpy(name, dot + 1, n);
 	name[n] = 0;
 	if (!strcmp(r.section, "workload") || !strcmp(r.section, "failure")) {
@@ -293,9 +283,9 @@ int scenario_source_set(struct scenario_source *s, const char *assignment, struc
 			list[0] = 0;
 			for (uint32_t i = 0; i < scenario_instances(s, workload); i++)
 				scenario_append(list, sizeof(list), "%s%s.%s", i ? ", " : "", r.section,
-				       scenario_instance_name(s, workload, i));
-			return scenario_fail(e, s->file, LINE_SET, "", "'%.64s': say which %s; there is %s",
-				    assignment, r.section, list[0] ? list : "none");
+						scenario_instance_name(s, workload, i));
+			return scenario_fail(e, s->file, LINE_SET, "", "'%.64s': say which %s; there is %s", assignment,
+					     r.section, list[0] ? list : "none");
 		}
 		memmove(name, key, strlen(key) + 1);
 	}

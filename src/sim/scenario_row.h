@@ -52,8 +52,7 @@ const struct scenario_row *scenario_rows(size_t *count);
 
 /* Sets the row's field within `base` from text. False, with a sentence in why; the field is as it
  * was. */
-bool scenario_value_set(const struct scenario_row *, void *base, const char *text, char *why,
-			size_t why_bytes);
+bool scenario_value_set(const struct scenario_row *, void *base, const char *text, char *why, size_t why_bytes);
 
 /* "rate", "time or none", "a|b|c": what scenario_keys shows. */
 const char *scenario_value_type(const struct scenario_row *);

@@ -28,28 +28,25 @@ static void kinds_list(const char *section, uint32_t kinds, unsigned count, char
 	buf[0] = 0;
 	for (unsigned i = 0; i < count; i++) {
 		if (kinds & 1u << i)
-			scenario_append(buf, bytes, "%s%s", buf[0] ? ", " : "",
-			       choice_name(section, i, name));
+			scenario_append(buf, bytes, "%s%s", buf[0] ? ", " : "", choice_name(section, i, name));
 	}
 }
 
 /* A key that the chosen kind does not read is an error. */
-static int kinds_check(const struct scenario_source *s, const char *section, unsigned kind,
-		       unsigned kind_count, const int32_t *lines, const char *prefix,
-		       struct scenario_error *e)
+static int kinds_check(const struct scenario_source *s, const char *section, unsigned kind, unsigned kind_count,
+		       const int32_t *lines, const char *prefix, struct scenario_error *e)
 {
 	size_t count;
 	const struct scenario_row *r = scenario_rows(&count);
 	char list[512], name[SCENARIO_NAME_BYTES], key[2 * SCENARIO_NAME_BYTES + 16];
 
 	for (size_t i = 0; i < count; i++) {
-		if (!scenario_section_is(&r[i], section) || !lines[i] || !r[i].kinds ||
-		    r[i].kinds & 1u << kind)
+		if (!scenario_section_is(&r[i], section) || !lines[i] || !r[i].kinds || r[i].kinds & 1u << kind)
 			continue;
 		snprintf(key, sizeof(key), "%s.%s", prefix, r[i].name);
 		kinds_list(section, r[i].kinds, kind_count, list, sizeof(list));
 		return scenario_fail(e, s->file, lines[i], key, "means nothing with kind = %s; it is for %s",
-			    choice_name(section, kind, name), list);
+				     choice_name(section, kind, name), list);
 	}
 	return 0;
 }
@@ -60,8 +57,8 @@ static int32_t line_of(const struct scenario_source *s, const char *section, con
 }
 
 /* An error in a key; if that key was not given, in the other one. */
-static int fail_key(const struct scenario_source *s, struct scenario_error *e, const char *section,
-		    const char *name, const char *what)
+static int fail_key(const struct scenario_source *s, struct scenario_error *e, const char *section, const char *name,
+		    const char *what)
 {
 	char key[2 * SCENARIO_NAME_BYTES];
 
@@ -74,8 +71,7 @@ static bool is_power_of_two(uint64_t v)
 	return v && !(v & (v - 1));
 }
 
-static int topology_settle(const struct scenario_source *s, struct scenario *out,
-			   struct scenario_error *e)
+static int topology_settle(const struct scenario_source *s, struct scenario *out, struct scenario_error *e)
 {
 	struct scenario_topology *t = &out->topology;
 	struct scenario_link *l = &out->link;
@@ -98,13 +94,11 @@ static int topology_settle(const struct scenario_source *s, struct scenario *out
 	if (l->fabric_delay_ps == SCENARIO_AUTO)
 		l->fabric_delay_ps = l->delay_ps;
 	if (l->ge_bad_ppb && !l->ge_good_ppb)
-		return fail_key(s, e, "link", "ge_good",
-				"0 with ge_bad above 0: it would stay bad for ever");
+		return fail_key(s, e, "link", "ge_good", "0 with ge_bad above 0: it would stay bad for ever");
 	return 0;
 }
 
-static int kmin_fail(const struct scenario_source *s, const struct scenario_switch *w,
-		     struct scenario_error *e)
+static int kmin_fail(const struct scenario_source *s, const struct scenario_switch *w, struct scenario_error *e)
 {
 	int32_t line = line_of(s, "switch", "kmin");
 
@@ -113,8 +107,7 @@ static int kmin_fail(const struct scenario_source *s, const struct scenario_swit
 			     (unsigned long long)w->kmin_bytes, (unsigned long long)w->kmax_bytes);
 }
 
-static int switch_settle(const struct scenario_source *s, struct scenario *out,
-			 struct scenario_error *e)
+static int switch_settle(const struct scenario_source *s, struct scenario *out, struct scenario_error *e)
 {
 	struct scenario_switch *w = &out->sw;
 	uint64_t alpha64 = w->pfc_alpha_ppb * 64;
@@ -140,13 +133,15 @@ static int credits_settle(const struct scenario_source *s, struct scenario *out,
 	if (w->pfc != SCENARIO_PFC_OFF)
 		return fail_key(s, e, "switch", "pfc", "off with flow_control = credits: a link has one or the other");
 	if (w->ecn && line_of(s, "switch", "ecn"))
-		return fail_key(s, e, "switch", "ecn", "off with flow_control = credits: InfiniBand's packets have no ECN");
+		return fail_key(s, e, "switch", "ecn",
+				"off with flow_control = credits: InfiniBand's packets have no ECN");
 	if (w->trim)
 		return fail_key(s, e, "switch", "trim", "off with flow_control = credits: no queue is ever full");
 	if (w->int_on)
 		return fail_key(s, e, "switch", "int", "off with flow_control = credits");
 	if (w->border_buffer_bytes != w->buffer_bytes)
-		return fail_key(s, e, "switch", "border_buffer", "auto with flow_control = credits: buffers are lane_buffer");
+		return fail_key(s, e, "switch", "border_buffer",
+				"auto with flow_control = credits: buffers are lane_buffer");
 	if (out->link.jitter_ps)
 		return fail_key(s, e, "link", "jitter", "0 with flow_control = credits: such links keep the order");
 	if (out->host.rx_drain_bps != SCENARIO_NONE)
@@ -158,8 +153,7 @@ static int credits_settle(const struct scenario_source *s, struct scenario *out,
 	return 0;
 }
 
-static int transport_settle(const struct scenario_source *s, struct scenario *out,
-			    struct scenario_error *e)
+static int transport_settle(const struct scenario_source *s, struct scenario *out, struct scenario_error *e)
 {
 	struct scenario_transport *t = &out->transport;
 	/* The row's choices are auto and then enum scenario_loss. */
@@ -198,40 +192,35 @@ static int sdr_settle(const struct scenario_source *s, struct scenario *out, str
 	return 0;
 }
 
-static int workload_settle(const struct scenario_source *s, struct scenario *out, uint32_t i,
-			   struct scenario_error *e)
+static int workload_settle(const struct scenario_source *s, struct scenario *out, uint32_t i, struct scenario_error *e)
 {
 	struct scenario_workload *w = &out->workload[i];
 	char prefix[2 * SCENARIO_NAME_BYTES], key[2 * SCENARIO_NAME_BYTES + 16];
 
 	snprintf(prefix, sizeof(prefix), "workload.%s", w->name);
-	if (kinds_check(s, "workload", w->kind, SCENARIO_WORKLOAD_KINDS, s->workload_line[i],
-			prefix, e))
+	if (kinds_check(s, "workload", w->kind, SCENARIO_WORKLOAD_KINDS, s->workload_line[i], prefix, e))
 		return -EINVAL;
 	if (w->kind == SCENARIO_FILE_FLOWS && !w->file.path[0]) {
 		snprintf(key, sizeof(key), "%s.file", prefix);
-		return scenario_fail(e, s->file, s->workload_at[i], key,
-			    "kind = file needs the path of one");
+		return scenario_fail(e, s->file, s->workload_at[i], key, "kind = file needs the path of one");
 	}
 	if (w->kind == SCENARIO_STAIRCASE && !w->interval_ps) {
 		snprintf(key, sizeof(key), "%s.interval", prefix);
 		return scenario_fail(e, s->file, s->workload_at[i], key,
-			    "a staircase needs the time between its steps");
+				     "a staircase needs the time between its steps");
 	}
-	if ((w->kind == SCENARIO_CDF || w->kind == SCENARIO_INCAST_POISSON) &&
-	    w->stop_ps == SCENARIO_NEVER && w->flows == SCENARIO_NONE &&
-	    out->run.until_ps == SCENARIO_NONE && out->run.events == SCENARIO_NONE) {
+	if ((w->kind == SCENARIO_CDF || w->kind == SCENARIO_INCAST_POISSON) && w->stop_ps == SCENARIO_NEVER &&
+	    w->flows == SCENARIO_NONE && out->run.until_ps == SCENARIO_NONE && out->run.events == SCENARIO_NONE) {
 		snprintf(key, sizeof(key), "%s.stop", prefix);
 		return scenario_fail(e, s->file, s->workload_at[i], key,
-			    "it would never end: give stop or flows, or run.until or run.events");
+				     "it would never end: give stop or flows, or run.until or run.events");
 	}
 	if (w->traffic_class == SCENARIO_AUTO && w->kind != SCENARIO_FILE_FLOWS)
 		w->traffic_class = out->transport.data_class;
 	return 0;
 }
 
-static int failures_settle(const struct scenario_source *s, struct scenario *out,
-			   struct scenario_error *e)
+static int failures_settle(const struct scenario_source *s, struct scenario *out, struct scenario_error *e)
 {
 	for (uint32_t i = 0; i < out->failure_count; i++) {
 		struct scenario_failure *f = &out->failure[i];
@@ -243,8 +232,7 @@ static int failures_settle(const struct scenario_source *s, struct scenario *out
 		}
 		if (f->action == SCENARIO_LINK_RATE && f->rate_bps == SCENARIO_NONE) {
 			snprintf(key, sizeof(key), "failure.%s.rate", f->name);
-			return scenario_fail(e, s->file, s->failure_at[i], key,
-				    "action = rate needs the new rate");
+			return scenario_fail(e, s->file, s->failure_at[i], key, "action = rate needs the new rate");
 		}
 	}
 	/* By time, and as written where times are equal; there are few. */
@@ -259,8 +247,7 @@ static int failures_settle(const struct scenario_source *s, struct scenario *out
 	return 0;
 }
 
-int scenario_source_settle(const struct scenario_source *s, struct scenario *out,
-			   struct scenario_error *e)
+int scenario_source_settle(const struct scenario_source *s, struct scenario *out, struct scenario_error *e)
 {
 	int rc = -EINVAL;
 	struct scenario *c = malloc(sizeof(*c));
@@ -268,9 +255,8 @@ int scenario_source_settle(const struct scenario_source *s, struct scenario *out
 	if (!c)
 		return -ENOMEM;
 	*c = s->scenario;
-	if (topology_settle(s, c, e) || switch_settle(s, c, e) || transport_settle(s, c, e) || credits_settle(s, c, e) ||
-	    sdr_settle(s, c, e) ||
-	    failures_settle(s, c, e))
+	if (topology_settle(s, c, e) || switch_settle(s, c, e) || transport_settle(s, c, e) ||
+	    credits_settle(s, c, e) || sdr_settle(s, c, e) || failures_settle(s, c, e))
 		goto out;
 	if (!c->workload_count) {
 		scenario_fail(e, s->file, 0, "", "there is no [workload.NAME]: nothing would happen");
@@ -280,10 +266,8 @@ int scenario_source_settle(const struct scenario_source *s, struct scenario *out
 		if (workload_settle(s, c, i, e))
 			goto out;
 	}
-	if (!c->run.all_flows && c->run.until_ps == SCENARIO_NONE &&
-	    c->run.events == SCENARIO_NONE) {
-		fail_key(s, e, "run", "all_flows",
-			 "off, and neither until nor events: it would never end");
+	if (!c->run.all_flows && c->run.until_ps == SCENARIO_NONE && c->run.events == SCENARIO_NONE) {
+		fail_key(s, e, "run", "all_flows", "off, and neither until nor events: it would never end");
 		goto out;
 	}
 	*out = *c;

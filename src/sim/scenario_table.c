@@ -5,19 +5,20 @@
  */
 #include "sim/scenario_row.h"
 
-#define ANY (UINT64_MAX - 1)
-#define MBPS UINT64_C(1000000)
-#define TBPS UINT64_C(1000000000000)
-#define US UINT64_C(1000000)
+#define ANY    (UINT64_MAX - 1)
+#define MBPS   UINT64_C(1000000)
+#define TBPS   UINT64_C(1000000000000)
+#define US     UINT64_C(1000000)
 #define SECOND UINT64_C(1000000000000)
-#define DAY (UINT64_C(86400) * SECOND)
-#define TB UINT64_C(1000000000000)
-#define ONE SCENARIO_PPB
+#define DAY    (UINT64_C(86400) * SECOND)
+#define TB     UINT64_C(1000000000000)
+#define ONE    SCENARIO_PPB
 
-#define AT(field) SCENARIO_OF_ALL, offsetof(struct scenario, field)
+#define AT(field)   SCENARIO_OF_ALL, offsetof(struct scenario, field)
 #define IN_W(field) SCENARIO_OF_WORKLOAD, offsetof(struct scenario_workload, field)
 #define IN_F(field) SCENARIO_OF_FAILURE, offsetof(struct scenario_failure, field)
 
+/* clang-format off */
 /* s: section, n: name, at: AT(field), lo and hi: bounds, w: word, d: default, h: help */
 #define NUM(s, n, kind, at, lo, hi, w, d, h) { s, n, SCENARIO_##kind, at, lo, hi, w, NULL, NULL, d, h, 0, false }
 #define PICK(s, n, at, c, d, h) { s, n, SCENARIO_CHOICE, at, 0, 0, NULL, c, NULL, d, h, 0, false }
@@ -41,7 +42,6 @@ static const uint8_t site_kinds[] = {
 
 #define PLACES "all|host|fabric|long"
 
-/* clang-format off */
 static const struct scenario_row rows[] = {
 	PICK("topology", "kind", AT(topology.kind), "star|dumbbell|parking-lot|leaf-spine|fat-tree|hpcc|two-dc|rail|file|subnet", "star",
 	     "shape of the network; hpcc: 320 hosts, 20 ToR, 20 Agg and 16 core switches; subnet: with the routes that a subnet manager set"),

@@ -90,13 +90,11 @@ static void every_row_has_a_default_that_it_accepts(void **state)
 
 	assert_true(count <= SCENARIO_KEYS_MAX);
 	for (size_t i = 0; i < count; i++) {
-		if (r[i].standard[0] &&
-		    !scenario_value_set(&r[i], &base, r[i].standard, why, sizeof(why)))
+		if (r[i].standard[0] && !scenario_value_set(&r[i], &base, r[i].standard, why, sizeof(why)))
 			fail_msg("%s.%s = %s: %s", r[i].section, r[i].name, r[i].standard, why);
 		assert_true(strlen(r[i].name) < 18);
 		for (size_t k = 0; k < i; k++)
-			assert_false(!strcmp(r[i].section, r[k].section) &&
-				     !strcmp(r[i].name, r[k].name));
+			assert_false(!strcmp(r[i].section, r[k].section) && !strcmp(r[i].name, r[k].name));
 	}
 }
 
@@ -107,14 +105,10 @@ static void values_carry_exact_units(void **state)
 		size_t offset;
 		uint64_t value;
 	} rows[] = {
-		{"link", "rate", "100Gbps", offsetof(struct scenario, link.rate_bps),
-		 UINT64_C(100000000000)},
-		{"link", "rate", "2.5 Gbit/s", offsetof(struct scenario, link.rate_bps),
-		 UINT64_C(2500000000)},
-		{"link", "rate", "1e3Mbps", offsetof(struct scenario, link.rate_bps),
-		 UINT64_C(1000000000)},
-		{"link", "rate", "1.6Tbps", offsetof(struct scenario, link.rate_bps),
-		 UINT64_C(1600000000000)},
+		{"link", "rate", "100Gbps", offsetof(struct scenario, link.rate_bps), UINT64_C(100000000000)},
+		{"link", "rate", "2.5 Gbit/s", offsetof(struct scenario, link.rate_bps), UINT64_C(2500000000)},
+		{"link", "rate", "1e3Mbps", offsetof(struct scenario, link.rate_bps), UINT64_C(1000000000)},
+		{"link", "rate", "1.6Tbps", offsetof(struct scenario, link.rate_bps), UINT64_C(1600000000000)},
 		{"link", "delay", "1us", offsetof(struct scenario, link.delay_ps), 1000000},
 		{"link", "delay", "0.333ns", offsetof(struct scenario, link.delay_ps), 333},
 		{"link", "delay", "0", offsetof(struct scenario, link.delay_ps), 0},
@@ -128,19 +122,16 @@ static void values_carry_exact_units(void **state)
 		{"switch", "buffer", "64KiB", offsetof(struct scenario, sw.buffer_bytes), 65536},
 		{"switch", "buffer", "1000B", offsetof(struct scenario, sw.buffer_bytes), 1000},
 		{"switch", "buffer", "4096", offsetof(struct scenario, sw.buffer_bytes), 4096},
-		{"switch", "t_conv", "never", offsetof(struct scenario, sw.t_conv_ps),
-		 SCENARIO_NEVER},
+		{"switch", "t_conv", "never", offsetof(struct scenario, sw.t_conv_ps), SCENARIO_NEVER},
 		{"run", "events", "10M", offsetof(struct scenario, run.events), 10000000},
-		{"run", "seed", "18446744073709551614", offsetof(struct scenario, run.seed),
-		 UINT64_MAX - 1},
+		{"run", "seed", "18446744073709551614", offsetof(struct scenario, run.seed), UINT64_MAX - 1},
 	};
 	char text[256];
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		uint64_t v;
 
-		snprintf(text, sizeof(text), "[%s]\n%s = %s\n" WORKLOAD, rows[i].section,
-			 rows[i].key, rows[i].text);
+		snprintf(text, sizeof(text), "[%s]\n%s = %s\n" WORKLOAD, rows[i].section, rows[i].key, rows[i].text);
 		accepted(text);
 		memcpy(&v, (char *)out + rows[i].offset, sizeof(v));
 		if (v != rows[i].value)
@@ -159,14 +150,8 @@ static void what_is_wrong_names_line_key_and_what_is_allowed(void **state)
 		{"", 0, "", {"[workload.NAME]"}},
 		{"x = 1\n", 1, "", {"x", "before the first [section]"}},
 		{"[nosuch]\n", 1, "", {"nosuch", "no such section", "[workload.NAME]"}},
-		{"[switch]\nkmni = 1KB\n",
-		 2,
-		 "switch.kmni",
-		 {"no such key", "did you mean kmin?", "pfc_alpha"}},
-		{"[link]\nkmin = 1KB\n",
-		 2,
-		 "link.kmin",
-		 {"it is a key of [switch]", "[link] has rate"}},
+		{"[switch]\nkmni = 1KB\n", 2, "switch.kmni", {"no such key", "did you mean kmin?", "pfc_alpha"}},
+		{"[link]\nkmin = 1KB\n", 2, "link.kmin", {"it is a key of [switch]", "[link] has rate"}},
 		{"[link]\nrate = 100\n", 2, "link.rate", {"its unit is missing", "Gbps", "1Mbps"}},
 		{"[link]\nrate = 100Gbs\n", 2, "link.rate", {"100Gbs", "no such unit"}},
 		{"[link]\nrate = fast\n", 2, "link.rate", {"not a number"}},
@@ -181,10 +166,7 @@ static void what_is_wrong_names_line_key_and_what_is_allowed(void **state)
 		{"[link]\nloss = 1/0\n", 2, "link.loss", {"not a fraction"}},
 		{"[link]\nloss = 1/8x\n", 2, "link.loss", {"not a fraction"}},
 		{"[link]\nloss =\n", 2, "link.loss", {"not a number"}},
-		{"[link]\nrate = 1Gbps\nrate = 2Gbps\n",
-		 3,
-		 "link.rate",
-		 {"given before, in line 2"}},
+		{"[link]\nrate = 1Gbps\nrate = 2Gbps\n", 3, "link.rate", {"given before, in line 2"}},
 		{"[link]\n rate = 1Gbps\n", 2, "", {"blank"}},
 		{"[link]\nrate\n", 2, "", {"key = value"}},
 		{"[link\n", 1, "", {"[section]"}},
@@ -198,23 +180,13 @@ static void what_is_wrong_names_line_key_and_what_is_allowed(void **state)
 		{"[topology]\nkind = fat-tree\nk = 5\n" WORKLOAD, 3, "topology.k", {"5 is odd", "even"}},
 		{"[topology]\nkind = file\n" WORKLOAD, 0, "topology.file", {"path"}},
 		{"[transport]\nloss = gbn\n" WORKLOAD, 2, "transport.loss", {"veroce"}},
-		{"[transport]\nprotocol = rocev2\nloss = irn\n" WORKLOAD,
-		 3,
-		 "transport.loss",
-		 {"go-back-N"}},
-		{"[transport]\nrx_window = 100\n" WORKLOAD,
-		 2,
-		 "transport.rx_window",
-		 {"100", "power of two"}},
+		{"[transport]\nprotocol = rocev2\nloss = irn\n" WORKLOAD, 3, "transport.loss", {"go-back-N"}},
+		{"[transport]\nrx_window = 100\n" WORKLOAD, 2, "transport.rx_window", {"100", "power of two"}},
 		{"[workload.a]\n[workload.a]\n", 2, "", {"begun before, in line 1"}},
 		{"[workload.a b]\n", 1, "", {"letters"}},
 		{"[link.a]\n", 1, "", {"no such section"}},
-		{"[workload.a]\nkind = incast\nload = 3%\n",
-		 3,
-		 "workload.a.load",
-		 {"kind = incast", "cdf"}},
-		{"[workload.a]\nkind = incast\nsenders = 1-3\n", 3, "workload.a.senders",
-		 {"kind = incast", "flow"}},
+		{"[workload.a]\nkind = incast\nload = 3%\n", 3, "workload.a.load", {"kind = incast", "cdf"}},
+		{"[workload.a]\nkind = incast\nsenders = 1-3\n", 3, "workload.a.senders", {"kind = incast", "flow"}},
 		{"[workload.a]\nkind = cdf\n", 1, "workload.a.stop", {"never end"}},
 		{"[workload.a]\nkind = cdf\ncdf = cubic\n", 3, "workload.a.cdf", {"WebSearch"}},
 		{"[workload.a]\nkind = file\n", 1, "workload.a.file", {"path"}},
@@ -223,10 +195,7 @@ static void what_is_wrong_names_line_key_and_what_is_allowed(void **state)
 		{"[workload.a]\nhosts = 1;2\n", 2, "workload.a.hosts", {"ranges"}},
 		{"[failure.x]\naction = down\n" WORKLOAD, 1, "failure.x.link", {"A-B"}},
 		{"[failure.x]\nlink = 1-1\n" WORKLOAD, 2, "failure.x.link", {"two nodes"}},
-		{"[failure.x]\nlink = 1-2\naction = rate\n" WORKLOAD,
-		 1,
-		 "failure.x.rate",
-		 {"new rate"}},
+		{"[failure.x]\nlink = 1-2\naction = rate\n" WORKLOAD, 1, "failure.x.rate", {"new rate"}},
 		{"[run]\nall_flows = off\n" WORKLOAD, 2, "run.all_flows", {"never end"}},
 		{"[cc]\nG = 1\n", 2, "cc.G", {"no such key"}},
 		{"[cc]\ng = 1\ng = 2\n", 3, "cc.g", {"given before, in line 2"}},
@@ -245,8 +214,7 @@ static void what_is_wrong_names_line_key_and_what_is_allowed(void **state)
 			fail_msg("%s: %s", rows[i].text, text);
 		for (int k = 0; k < 3 && rows[i].words[k]; k++) {
 			if (!strstr(e.what, rows[i].words[k]))
-				fail_msg("%s: no word of '%s' in: %s", rows[i].text,
-					 rows[i].words[k], text);
+				fail_msg("%s: no word of '%s' in: %s", rows[i].text, rows[i].words[k], text);
 		}
 		assert_non_null(strstr(text, "dir/some.ini"));
 	}
@@ -308,10 +276,8 @@ static void sources_remember_where_keys_were_given(void **state)
 	struct scenario_source *s = scenario_source_create();
 	struct scenario_error e;
 
-	assert_int_equal(
-		scenario_source_text(s, "f.ini",
-				     "[cc]\nalgorithm = x\ng = 1\n[workload.w]\nsize = 1MB\n", &e),
-		0);
+	assert_int_equal(scenario_source_text(s, "f.ini", "[cc]\nalgorithm = x\ng = 1\n[workload.w]\nsize = 1MB\n", &e),
+			 0);
 	assert_int_equal(scenario_source_set(s, "link.rate=1Gbps", &e), 0);
 	assert_true(scenario_source_where(s, "cc.algorithm", &e));
 	assert_int_equal(e.line, 2);

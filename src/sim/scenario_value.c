@@ -16,14 +16,11 @@
 /* Of light in it. */
 static const struct quantity_unit fibre[] = {{"km", 5, -6, 0}, {NULL, 0, 0, 0}};
 
-static const struct quantity_form rates = {quantity_rates, NULL, 0, 0,
-					   QUANTITY_UNIT | QUANTITY_BLANK},
-				  times = {quantity_times, fibre, 12, 0,
-					   QUANTITY_UNIT | QUANTITY_BLANK},
+static const struct quantity_form rates = {quantity_rates, NULL, 0, 0, QUANTITY_UNIT | QUANTITY_BLANK},
+				  times = {quantity_times, fibre, 12, 0, QUANTITY_UNIT | QUANTITY_BLANK},
 				  sizes = {quantity_bytes, NULL, 0, 0, QUANTITY_BLANK},
 				  counts = {quantity_counts, NULL, 0, 0, QUANTITY_BLANK},
-				  shares = {quantity_shares, NULL, 9, 0,
-					    QUANTITY_BLANK | QUANTITY_FRACTION};
+				  shares = {quantity_shares, NULL, 9, 0, QUANTITY_BLANK | QUANTITY_FRACTION};
 
 /* What each kind is called, how one writes it, and what it takes. */
 static const struct {
@@ -62,21 +59,19 @@ static void number_text(const struct scenario_row *r, uint64_t v, char text[QUAN
 		quantity_write(kinds[r->kind].form, v, text);
 }
 
-static bool number_refuse(const struct scenario_row *r, const char *text, const char *wrong,
-			  char *why, size_t why_bytes)
+static bool number_refuse(const struct scenario_row *r, const char *text, const char *wrong, char *why,
+			  size_t why_bytes)
 {
 	char min[QUANTITY_TEXT_BYTES], max[QUANTITY_TEXT_BYTES];
 
 	number_text(r, r->min, min);
 	number_text(r, r->max, max);
-	return scenario_refuse(
-		why, why_bytes, "'%.64s': %s; allowed is a %s from %s to %s, with the unit %s%s%s",
-		text, wrong, kinds[r->kind].type, min, r->max == UINT64_MAX - 1 ? "2^64 - 2" : max,
-		kinds[r->kind].example, r->word ? "; or " : "", r->word ? r->word : "");
+	return scenario_refuse(why, why_bytes, "'%.64s': %s; allowed is a %s from %s to %s, with the unit %s%s%s", text,
+			       wrong, kinds[r->kind].type, min, r->max == UINT64_MAX - 1 ? "2^64 - 2" : max,
+			       kinds[r->kind].example, r->word ? "; or " : "", r->word ? r->word : "");
 }
 
-static bool number_set(const struct scenario_row *r, uint64_t *field, const char *text, char *why,
-		       size_t why_bytes)
+static bool number_set(const struct scenario_row *r, uint64_t *field, const char *text, char *why, size_t why_bytes)
 {
 	enum quantity_fault wrong;
 	uint64_t v;
@@ -96,8 +91,7 @@ static bool number_set(const struct scenario_row *r, uint64_t *field, const char
 	return true;
 }
 
-static bool choice_set(const struct scenario_row *r, unsigned *field, const char *text, char *why,
-		       size_t why_bytes)
+static bool choice_set(const struct scenario_row *r, unsigned *field, const char *text, char *why, size_t why_bytes)
 {
 	const char *p = r->choices;
 	size_t n;
@@ -139,8 +133,8 @@ static size_t utf8_length(const unsigned char *p)
 		if ((p[i] & 0xc0) != 0x80)
 			return 0;
 	}
-	if ((p[0] == 0xe0 && p[1] < 0xa0) || (p[0] == 0xed && p[1] > 0x9f) ||
-	    (p[0] == 0xf0 && p[1] < 0x90) || (p[0] == 0xf4 && p[1] > 0x8f))
+	if ((p[0] == 0xe0 && p[1] < 0xa0) || (p[0] == 0xed && p[1] > 0x9f) || (p[0] == 0xf0 && p[1] < 0x90) ||
+	    (p[0] == 0xf4 && p[1] > 0x8f))
 		return 0;
 	return n;
 }
@@ -148,13 +142,11 @@ static size_t utf8_length(const unsigned char *p)
 static bool text_set(char *field, size_t field_bytes, const char *text, char *why, size_t why_bytes)
 {
 	if (strlen(text) >= field_bytes)
-		return scenario_refuse(why, why_bytes,
-				       "'%.64s...': allowed are at most %zu characters", text,
+		return scenario_refuse(why, why_bytes, "'%.64s...': allowed are at most %zu characters", text,
 				       field_bytes - 1);
 	for (const unsigned char *p = (const unsigned char *)text; *p; p += utf8_length(p)) {
 		if (*p < 0x20 || *p == 0x7f)
-			return scenario_refuse(why, why_bytes, "holds a control character (%d)",
-					       *p);
+			return scenario_refuse(why, why_bytes, "holds a control character (%d)", *p);
 		if (!utf8_length(p))
 			return scenario_refuse(why, why_bytes, "is not UTF-8 (byte %d)", *p);
 	}
@@ -178,19 +170,17 @@ static bool cdf_set(struct scenario_workload *w, const char *text, char *why, si
 		}
 	}
 	if (!strpbrk(text, "./"))
-		return scenario_refuse(
-			why, why_bytes,
-			"'%.64s': allowed is WebSearch, FB_Hadoop, AliStorage2019, "
-			"GoogleRPC2008, or the path of a file, with a '.' or '/' in it",
-			text);
+		return scenario_refuse(why, why_bytes,
+				       "'%.64s': allowed is WebSearch, FB_Hadoop, AliStorage2019, "
+				       "GoogleRPC2008, or the path of a file, with a '.' or '/' in it",
+				       text);
 	if (!text_set(w->cdf_file.path, sizeof(w->cdf_file.path), text, why, why_bytes))
 		return false;
 	memset(w->cdf, 0, sizeof(w->cdf));
 	return true;
 }
 
-bool scenario_value_set(const struct scenario_row *r, void *base, const char *text, char *why,
-			size_t why_bytes)
+bool scenario_value_set(const struct scenario_row *r, void *base, const char *text, char *why, size_t why_bytes)
 {
 	void *field = (char *)base + r->offset;
 
@@ -199,47 +189,34 @@ bool scenario_value_set(const struct scenario_row *r, void *base, const char *te
 	case SCENARIO_TIME:
 	case SCENARIO_BYTES:
 	case SCENARIO_COUNT:
-	case SCENARIO_SHARE:
-		return number_set(r, field, text, why, why_bytes);
-	case SCENARIO_CHOICE:
-		return choice_set(r, field, text, why, why_bytes);
+	case SCENARIO_SHARE: return number_set(r, field, text, why, why_bytes);
+	case SCENARIO_CHOICE: return choice_set(r, field, text, why, why_bytes);
 	case SCENARIO_SWITCH:
 		if (strcmp(text, "on") && strcmp(text, "off"))
-			return scenario_refuse(why, why_bytes, "'%.64s': allowed is off or on",
-					       text);
+			return scenario_refuse(why, why_bytes, "'%.64s': allowed is off or on", text);
 		*(bool *)field = text[1] == 'n';
 		return true;
-	case SCENARIO_NAME:
-		return text_set(field, SCENARIO_NAME_BYTES, text, why, why_bytes);
-	case SCENARIO_TEXT:
-		return text_set(field, SCENARIO_TEXT_BYTES, text, why, why_bytes);
+	case SCENARIO_NAME: return text_set(field, SCENARIO_NAME_BYTES, text, why, why_bytes);
+	case SCENARIO_TEXT: return text_set(field, SCENARIO_TEXT_BYTES, text, why, why_bytes);
 	case SCENARIO_PATH:
-		return text_set(((struct scenario_file *)field)->path, SCENARIO_PATH_BYTES, text,
-				why, why_bytes);
-	case SCENARIO_RANGES:
-		return scenario_ranges_set(field, strcmp(text, "all") ? text : "", why, why_bytes);
+		return text_set(((struct scenario_file *)field)->path, SCENARIO_PATH_BYTES, text, why, why_bytes);
+	case SCENARIO_RANGES: return scenario_ranges_set(field, strcmp(text, "all") ? text : "", why, why_bytes);
 	case SCENARIO_FLOWS: {
-		struct scenario_output *o =
-			(void *)((char *)field - offsetof(struct scenario_output, cc_trace));
+		struct scenario_output *o = (void *)((char *)field - offsetof(struct scenario_output, cc_trace));
 		bool all = !strcmp(text, "all");
 
-		if (!scenario_ranges_set(&o->cc_trace, all || !strcmp(text, "none") ? "" : text,
-					 why, why_bytes))
+		if (!scenario_ranges_set(&o->cc_trace, all || !strcmp(text, "none") ? "" : text, why, why_bytes))
 			return false;
 		o->cc_trace_all = all;
 		return true;
 	}
 	case SCENARIO_LOST:
-		return scenario_lost_set(
-			(void *)((char *)field - offsetof(struct scenario_link, lost)), text, why,
-			why_bytes);
-	case SCENARIO_LINK:
-		return scenario_link_set(field, text, why, why_bytes);
-	case SCENARIO_WEIGHTS:
-		return scenario_weights_set(field, text, why, why_bytes);
+		return scenario_lost_set((void *)((char *)field - offsetof(struct scenario_link, lost)), text, why,
+					 why_bytes);
+	case SCENARIO_LINK: return scenario_link_set(field, text, why, why_bytes);
+	case SCENARIO_WEIGHTS: return scenario_weights_set(field, text, why, why_bytes);
 	case SCENARIO_CDF_NAME:
-		return cdf_set((void *)((char *)field - offsetof(struct scenario_workload, cdf)),
-			       text, why, why_bytes);
+		return cdf_set((void *)((char *)field - offsetof(struct scenario_workload, cdf)), text, why, why_bytes);
 	}
 	return scenario_refuse(why, why_bytes, "cannot be set");
 }

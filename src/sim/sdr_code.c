@@ -1,12 +1,20 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Erasure coding over a line: src/sdr's two ends, as the paper has it (groups of chunks, a parity message of its own, the
- * fall-back timer and Selective Repeat), or with parities on demand and an end marker. The receiver looks at its bitmaps
- * no more often than a few hundred times a round trip, and when enough has come to be whole.
+ * Erasure coding over a line: src/sdr's two ends, as the paper has it (groups of chunks, a parity message of its own,
+ * the fall-back timer and Selective Repeat), or with parities on demand and an end marker. The receiver looks at its
+ * bitmaps no more often than a few hundred times a round trip, and when enough has come to be whole.
  */
 #include "sim/sdr_line_state.h"
 
-enum { TIMEOUT_RTTS = 1000, TRIES_MAX = 255, LOOKS_A_RTT = 512, ACKS_A_RTT = 64, ACK_NS_MIN = 20000, REORDER = 2, NEARLY = 16 /* groups */ };
+enum {
+	TIMEOUT_RTTS = 1000,
+	TRIES_MAX = 255,
+	LOOKS_A_RTT = 512,
+	ACKS_A_RTT = 64,
+	ACK_NS_MIN = 20000,
+	REORDER = 2,
+	NEARLY = 16 /* groups */
+};
 
 static struct ec_layout layout_of(const struct sdr_line *l, uint64_t bytes)
 {
@@ -122,7 +130,8 @@ static void code_came(struct transfer *t, uint32_t part, uint32_t packet, enum s
 	t->unseen = true;
 	/* Looking for the last missing piece at each packet is dear only where much is missing. */
 	if (now_ns - t->looked_ns >= t->line->rtt_ns / LOOKS_A_RTT ||
-	    (t->came_all >= t->ec.rx.config.layout.pieces && t->ec.rx.recovered + NEARLY >= t->ec.rx.config.layout.groups))
+	    (t->came_all >= t->ec.rx.config.layout.pieces &&
+	     t->ec.rx.recovered + NEARLY >= t->ec.rx.config.layout.groups))
 		look(t, now_ns);
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Lines and their transfers. A host with lines has a guest (host.h), which knows the lines that send from it and the
- * deadlines of the ends that are on it. At most one packet of a line waits in the nic, so what goes next is decided when
- * the wire is free.
+ * deadlines of the ends that are on it. At most one packet of a line waits in the nic, so what goes next is decided
+ * when the wire is free.
  *
  * A callback may close its line. So every call that may make a callback holds the line busy,
  * and a line that is closed while busy is freed when the last such call returns.
@@ -15,7 +15,16 @@
 #include "sim/sdr_line_state.h"
 #include "sim/sdr_words.h"
 
-enum { SLOTS = 4, GENERATIONS = 2, DATA_WRS = 4, WORD_WRS = 4096, FRAG_BITS = 2, OFFSET_BITS_MIN = 18, WORD_ALIGN = 64, SOON_NS = 1000 };
+enum {
+	SLOTS = 4,
+	GENERATIONS = 2,
+	DATA_WRS = 4,
+	WORD_WRS = 4096,
+	FRAG_BITS = 2,
+	OFFSET_BITS_MIN = 18,
+	WORD_ALIGN = 64,
+	SOON_NS = 1000
+};
 
 /* A queue pair as its owner pointer. */
 struct uc_end {
@@ -361,8 +370,7 @@ static void speak(struct transfer *t, enum sdr_end end, uint64_t now_ns)
 	int len;
 
 	while ((len = t->scheme->tell(t, end, payload, &type, now_ns)) >= 0) {
-		const struct control c = {
-			.type = type, .number = (uint32_t)t->part[0].number, .length = (uint16_t)len};
+		const struct control c = {.type = type, .number = (uint32_t)t->part[0].number, .length = (uint16_t)len};
 
 		say(t->line, end, &c, payload);
 	}
@@ -440,12 +448,8 @@ static bool open_part(struct transfer *t, struct sdr_part *p, uint64_t bytes)
 static const struct scheme *scheme_of(const struct sdr_config *c)
 {
 	static const struct scheme *const schemes[] = {
-		[SDR_SCHEME_SR] = &scheme_repeat,
-		[SDR_SCHEME_NACK] = &scheme_repeat,
-		[SDR_SCHEME_XOR] = &scheme_code,
-		[SDR_SCHEME_MDS] = &scheme_code,
-		[SDR_SCHEME_DEMAND] = &scheme_code,
-		[SDR_SCHEME_TAIL] = &scheme_tail,
+		[SDR_SCHEME_SR] = &scheme_repeat, [SDR_SCHEME_NACK] = &scheme_repeat, [SDR_SCHEME_XOR] = &scheme_code,
+		[SDR_SCHEME_MDS] = &scheme_code,  [SDR_SCHEME_DEMAND] = &scheme_code, [SDR_SCHEME_TAIL] = &scheme_tail,
 	};
 
 	return schemes[c->scheme];

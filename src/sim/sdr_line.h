@@ -36,13 +36,13 @@ struct sdr_message {
 /* The same for all lines of a run; borrowed until the last one is closed. */
 struct sdr_config {
 	enum sdr_scheme scheme;
-	uint32_t chunk_bytes;   /* a power of two: 1 to 64 packets */
-	uint32_t channels;      /* UC queue pairs that share the packets, 1 .. 16 */
-	uint64_t message_bytes; /* the longest message */
+	uint32_t chunk_bytes;            /* a power of two: 1 to 64 packets */
+	uint32_t channels;               /* UC queue pairs that share the packets, 1 .. 16 */
+	uint64_t message_bytes;          /* the longest message */
 	uint32_t code_data, code_parity; /* chunks of a group: of XOR, MDS, DEMAND */
-	double assumed_loss;    /* of packets, as TAIL and DEMAND reckon; 0: estimated */
-	uint8_t fill_class;     /* TAIL: of the queue pairs for idle fill (sdr/tail_sender.h); 0: there is none */
-	uint32_t rto_rtts;      /* from a chunk's sending to its repetition without an answer, in round trips */
+	double assumed_loss;             /* of packets, as TAIL and DEMAND reckon; 0: estimated */
+	uint8_t fill_class; /* TAIL: of the queue pairs for idle fill (sdr/tail_sender.h); 0: there is none */
+	uint32_t rto_rtts;  /* from a chunk's sending to its repetition without an answer, in round trips */
 	/*
 	 * Called at the time of the event, network_now_ps(); may open lines, post, and close this one. `sent`: the
 	 * sender knows that all has arrived, or (!good) has given up. `received`: all is there.
@@ -76,7 +76,8 @@ bool sdr_line_is_idle(const struct sdr_line *);
  * Calls `each` for every message under way with the bytes of it that the receiver has, in whole packets, and those that
  * it can compute.
  */
-void sdr_line_progress(const struct sdr_line *, void (*each)(void *ctx, struct sdr_message *, uint64_t bytes), void *ctx);
+void sdr_line_progress(const struct sdr_line *, void (*each)(void *ctx, struct sdr_message *, uint64_t bytes),
+		       void *ctx);
 /* A host without lines has counted nothing. */
 struct sdr_counts sdr_counts_of(const struct host *);
 

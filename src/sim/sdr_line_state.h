@@ -46,12 +46,12 @@ struct transfer {
 	struct sdr_message *message; /* NULL: reported to the sender's program */
 	struct sdr_part part[SDR_PARTS];
 	struct end_timer timer[2]; /* by enum sdr_end */
-	uint32_t packets;      /* of the data */
-	bool received;         /* reported */
-	uint32_t came;         /* chunks that the worker has published */
-	uint64_t looked_ns;    /* when the receiver last looked at its bitmap */
-	uint32_t came_all;     /* likewise, with those of the parity */
-	bool unseen;           /* some of these came after that look */
+	uint32_t packets;          /* of the data */
+	bool received;             /* reported */
+	uint32_t came;             /* chunks that the worker has published */
+	uint64_t looked_ns;        /* when the receiver last looked at its bitmap */
+	uint32_t came_all;         /* likewise, with those of the parity */
+	bool unseen;               /* some of these came after that look */
 	const struct scheme *scheme;
 	union {
 		struct {
@@ -106,7 +106,8 @@ struct sdr_line {
 	struct sender sender;
 	struct receiver receiver;
 	struct worker worker;
-	struct qp **qps; /* pairs: at the sender and at the receiver; generations x channels, generations for idle fill, then control */
+	struct qp **qps; /* pairs: at the sender and at the receiver; generations x channels, generations for idle fill,
+			    then control */
 	struct uc_end *ends;
 	uint32_t qp_count;
 	struct sdr_message *first, *last; /* that wait for a slot */
@@ -116,7 +117,7 @@ struct sdr_line {
 	bool fill_is_posted;              /* a packet of idle fill; its class may have to wait */
 	struct word **words;              /* on their way, by number; see sdr_words.c */
 	uint32_t words_said;
-	uint32_t busy;                    /* calls into the line that have not returned */
+	uint32_t busy; /* calls into the line that have not returned */
 	bool closed;
 	struct sdr_counts *counts;
 	struct loss_estimate *estimate; /* of the way to that host */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * SDR over the nic in a simulated network: everything arrives whatever the link does, and equal runs are equal. With the
- * argument "many": in messages four times as large, too, and times are those of the closed form in src/sdr/model.
+ * SDR over the nic in a simulated network: everything arrives whatever the link does, and equal runs are equal. With
+ * the argument "many": in messages four times as large, too, and times are those of the closed form in src/sdr/model.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -140,8 +140,8 @@ static void codes_fall_back_as_the_model_says(void **state)
 static void packets_and_the_link_in_numbers_agree(void **state)
 {
 	const char *const sets[] = {"link.loss=0.01", "sdr.scheme=tail", "sdr.assumed_loss=0.002", NULL};
-	struct tail_link_wish w = {.packets = 2048, .rtt_ns = 25000246, .packet_ns = 84, .loss = 0.01, .word_loss = -1,
-				   .assumed = 0.002};
+	struct tail_link_wish w = {
+		.packets = 2048, .rtt_ns = 25000246, .packet_ns = 84, .loss = 0.01, .word_loss = -1, .assumed = 0.002};
 	struct loss_estimate e;
 	double sum_s = 0;
 
@@ -164,8 +164,9 @@ static void tails_need_no_second_round(void **state)
 /* By real packets, where the loss was taken for ten times too low: no message needs a second round. */
 static void idle_fill_saves_a_round(void **state)
 {
-	const char *sets[] = {"link.loss=0.01", "sdr.scheme=tail", "sdr.assumed_loss=0.001",
-			      "switch.weights=0,1,1,1000,1,1,1,1", "sdr.idle_fill=1", NULL};
+	const char *sets[] = {"link.loss=0.01",         "sdr.scheme=tail",
+			      "sdr.assumed_loss=0.001", "switch.weights=0,1,1,1000,1,1,1,1",
+			      "sdr.idle_fill=1",        NULL};
 	double most[2];
 
 	(void)state;
@@ -262,9 +263,9 @@ static double second_ns(const char *const *sets)
 	return ns;
 }
 
-/* Two hosts share a link. The first one's parities would take as much of it again as its message has four times. In a class
- * of their own, whose weight is a thousandth, the other host does not notice them, and in one that gets what is left
- * at most two packets of theirs. */
+/* Two hosts share a link. The first one's parities would take as much of it again as its message has four times. In a
+ * class of their own, whose weight is a thousandth, the other host does not notice them, and in one that gets what is
+ * left at most two packets of theirs. */
 static void idle_fill_slows_nobody_down(void **state)
 {
 	const char *sets[] = {NULL, NULL, NULL};
@@ -300,8 +301,8 @@ static void idle_fill_stops_for_a_message_of_the_host(void **state)
 
 static void a_ring_of_four_sites_ends(void **state)
 {
-	static const char *const sets[] = {"topology.kind=star", "topology.hosts=4", "link.delay=6ms", "link.loss=0.001",
-					   "link.loss_place=all", NULL};
+	static const char *const sets[] = {"topology.kind=star", "topology.hosts=4",    "link.delay=6ms",
+					   "link.loss=0.001",    "link.loss_place=all", NULL};
 	static const char ring[] = "[link]\nrate=400Gbps\n[switch]\nbuffer=256MB\n[transport]\nprotocol=sdr\n"
 				   "[cc]\nalgorithm=none\n[sdr]\nchunk=4KiB\n"
 				   "[workload.ring]\nkind=ring-allreduce\nsize=4MiB\n[output]\ngoodput_window=none\n";

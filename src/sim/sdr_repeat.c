@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Selective Repeat over a line: src/sdr's two ends, with NACKs or without. The receiver is asked to look at its bitmap no
- * more often than a few hundred times a round trip, as looking takes time in proportion to what is on its way.
+ * Selective Repeat over a line: src/sdr's two ends, with NACKs or without. The receiver is asked to look at its bitmap
+ * no more often than a few hundred times a round trip, as looking takes time in proportion to what is on its way.
  */
 #include "sim/sdr_line_state.h"
 

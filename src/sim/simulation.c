@@ -139,8 +139,7 @@ static bool make_hosts(struct simulation *s, struct why why)
 	s->idle = calloc((size_t)n * idle, sizeof(struct channel *));
 	for (uint32_t i = 0; s->idle && i < n; i++) {
 		for (uint64_t k = 0; k < idle; k++) {
-			struct channel *c = channel_open(s->hosts[i], s->hosts[(i + 1) % n],
-							 CHANNEL_PIECE_BYTES_MAX);
+			struct channel *c = channel_open(s->hosts[i], s->hosts[(i + 1) % n], CHANNEL_PIECE_BYTES_MAX);
 
 			if (!c)
 				return refuse(why, "host.idle_qps: no room for %llu at each host",
@@ -176,23 +175,21 @@ static bool make_results(struct simulation *s, struct why why)
 	struct results *r = s->results;
 	const struct topology *t = &s->topology;
 
-	snprintf(r->cc, sizeof(r->cc), s->scenario->cc.preset[0] ? "%.20s (%.20s)" : "%.20s",
-		 s->scenario->cc.algorithm, s->scenario->cc.preset);
+	snprintf(r->cc, sizeof(r->cc), s->scenario->cc.preset[0] ? "%.20s (%.20s)" : "%.20s", s->scenario->cc.algorithm,
+		 s->scenario->cc.preset);
 	snprintf(r->transport, sizeof(r->transport), "%s",
 		 s->scenario->transport.protocol == SCENARIO_VEROCE ? "veroce"
 		 : s->scenario->transport.protocol == SCENARIO_SDR  ? "sdr"
-								     : "rocev2");
+								    : "rocev2");
 	r->hosts = t->host_count;
 	r->switches = t->node_count - t->host_count;
 	r->links = t->link_count;
 	r->host_rate_bps = s->rates.most_bps;
 	r->host_rate_bps_min = s->rates.least_bps;
-	r->header_share_ppb =
-		(uint32_t)(s->scenario->transport.payload_bytes * SCENARIO_PPB /
-			   host_packet_wire_bytes(&s->host_config));
+	r->header_share_ppb = (uint32_t)(s->scenario->transport.payload_bytes * SCENARIO_PPB /
+					 host_packet_wire_bytes(&s->host_config));
 	if (o->goodput_window_ps != SCENARIO_NONE &&
-	    results_goodput_start(r, o->goodput_window_ps, (uint32_t)o->goodput_flows,
-				  s->scenario->workload_count))
+	    results_goodput_start(r, o->goodput_window_ps, (uint32_t)o->goodput_flows, s->scenario->workload_count))
 		return refuse(why, "out of memory");
 	s->port_link = calloc(2 * (size_t)t->link_count + 1, sizeof(*s->port_link));
 	if (!s->port_link || !number_ports(s))
@@ -417,8 +414,8 @@ static const struct sdr_config *make_sdr(struct simulation *s)
 	return &s->sdr;
 }
 
-struct simulation *simulation_create(const struct scenario *scenario, struct results *results,
-				     char *why_text, size_t why_bytes)
+struct simulation *simulation_create(const struct scenario *scenario, struct results *results, char *why_text,
+				     size_t why_bytes)
 {
 	struct why why = {why_text, why_bytes};
 	struct simulation *s = calloc(1, sizeof(*s));
@@ -435,8 +432,7 @@ struct simulation *simulation_create(const struct scenario *scenario, struct res
 		refuse(why, "out of memory");
 		goto destroy;
 	}
-	if (!make_network(s, why) ||
-	    !parts_workload(scenario, &s->topology, &s->rates, s->workload, s->origins, why))
+	if (!make_network(s, why) || !parts_workload(scenario, &s->topology, &s->rates, s->workload, s->origins, why))
 		goto destroy;
 	s->host_config.credits = credits(s);
 	s->host_config.completed = flows_completed;
@@ -520,8 +516,7 @@ static bool joins(const struct topology *t, const struct topology_link *l, uint3
 	return (x == a && y == b) || (x == b && y == a);
 }
 
-bool simulation_capture(struct simulation *s, simulation_frame frame, void *context, char *why_text,
-			size_t why_bytes)
+bool simulation_capture(struct simulation *s, simulation_frame frame, void *context, char *why_text, size_t why_bytes)
 {
 	const struct scenario_output *o = &s->scenario->output;
 	const struct topology *t = &s->topology;
@@ -550,8 +545,8 @@ bool simulation_capture(struct simulation *s, simulation_frame frame, void *cont
 
 		for (uint32_t k = 0; k < o->pcap_links.count; k++)
 			wanted |= joins(t, l, o->pcap_links.range[k].first, o->pcap_links.range[k].last);
-		if (wanted && (network_tap_port(s->network, i, 0, show, s) ||
-			       network_tap_port(s->network, i, 1, show, s)))
+		if (wanted &&
+		    (network_tap_port(s->network, i, 0, show, s) || network_tap_port(s->network, i, 1, show, s)))
 			return refuse(why, "out of memory");
 	}
 	return true;
@@ -600,8 +595,10 @@ static uint64_t held_back_text(const struct simulation *s, char *text, size_t by
 	if (!held_back)
 		return 0;
 	if (first.bytes)
-		snprintf(text, bytes, "%" PRIu64 " of the flows never began, the first is %" PRIu32 " to %" PRIu32 " of %" PRIu64
-			 " bytes in [workload.%s]", held_back, first.src, first.dst, first.bytes, of_first->name);
+		snprintf(text, bytes,
+			 "%" PRIu64 " of the flows never began, the first is %" PRIu32 " to %" PRIu32 " of %" PRIu64
+			 " bytes in [workload.%s]",
+			 held_back, first.src, first.dst, first.bytes, of_first->name);
 	else
 		snprintf(text, bytes, "%" PRIu64 " of the flows never began, the first is in [workload.%s]", held_back,
 			 of_first->name);

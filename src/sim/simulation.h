@@ -16,10 +16,10 @@
 struct simulation;
 
 enum simulation_state {
-	SIMULATION_RUNS,   /* call again */
-	SIMULATION_ENDED,  /* done, or run.until or run.events came; results may be partial and then say why */
-	SIMULATION_STUCK,  /* flows that can never end, or begin: results are partial and say why */
-	SIMULATION_FAILED  /* an invariant does not hold, or no memory: results say why */
+	SIMULATION_RUNS,  /* call again */
+	SIMULATION_ENDED, /* done, or run.until or run.events came; results may be partial and then say why */
+	SIMULATION_STUCK, /* flows that can never end, or begin: results are partial and say why */
+	SIMULATION_FAILED /* an invariant does not hold, or no memory: results say why */
 };
 
 struct simulation_progress {
@@ -32,22 +32,19 @@ struct simulation_progress {
  * Borrows the scenario, with the text of its files, and the results, which are initialised. NULL:
  * refused, and why is a sentence; if it is about a key it begins with "section.key: ".
  */
-struct simulation *simulation_create(const struct scenario *, struct results *, char *why,
-				     size_t why_bytes);
+struct simulation *simulation_create(const struct scenario *, struct results *, char *why, size_t why_bytes);
 
 /*
  * A frame whose first bit a captured port sends, lent for the call: the bytes that exist (see
  * sim/frame.h), and its length on the wire. Times do not go backwards.
  */
-typedef void (*simulation_frame)(void *context, const uint8_t *frame, size_t bytes, uint32_t length,
-				 uint64_t time_ps);
+typedef void (*simulation_frame)(void *context, const uint8_t *frame, size_t bytes, uint32_t length, uint64_t time_ps);
 
 /*
  * Shows from now on every frame on the links of output.pcap_hosts and output.pcap_links, in both
  * directions. False: a host or link does not exist; why says so as in simulation_create().
  */
-bool simulation_capture(struct simulation *, simulation_frame, void *context, char *why,
-			size_t why_bytes);
+bool simulation_capture(struct simulation *, simulation_frame, void *context, char *why, size_t why_bytes);
 
 /* A line of the event log (sim/event_log.h), which ends in a newline; lent for the call. */
 typedef void (*simulation_line)(void *context, const char *line, size_t bytes);

@@ -43,7 +43,8 @@ bool parts_credits(const struct scenario *s, struct network_config *c, struct wh
 
 void parts_deadlock_text(const struct network_deadlock *d, const struct topology *t, char *text, size_t bytes)
 {
-	size_t n = (size_t)snprintf(text, bytes, "deadlock, found at %.1f us: %u lanes wait for room in each other's buffers:",
+	size_t n = (size_t)snprintf(text, bytes,
+				    "deadlock, found at %.1f us: %u lanes wait for room in each other's buffers:",
 				    (double)d->found_ps / 1e6, d->count);
 
 	for (uint32_t i = 0; i < d->count && i < NETWORK_DEADLOCK_LANES && n < bytes; i++) {

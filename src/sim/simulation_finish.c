@@ -28,13 +28,12 @@ static const struct {
 };
 
 /* Without memory the rest is missing. */
-static bool finish_port_drops(struct simulation *s, const struct network_drops *drops,
-			      const struct results_drop *at)
+static bool finish_port_drops(struct simulation *s, const struct network_drops *drops, const struct results_drop *at)
 {
-	for (int class = 0; class < PACKET_CLASSES; class++) {
+	for (int class = 0; class < PACKET_CLASSES; class ++) {
 		struct results_drop d = *at;
 
-		d.class = (uint8_t)class;
+		d.class = (uint8_t) class;
 		for (int why = 0; why < NETWORK_DROPS; why++) {
 			d.place = drop_as[why].place;
 			d.reason = drop_as[why].reason;
@@ -47,7 +46,7 @@ static bool finish_port_drops(struct simulation *s, const struct network_drops *
 				return false;
 		}
 		d = *at;
-		d.class = (uint8_t)class;
+		d.class = (uint8_t) class;
 		d.place = RESULTS_AT_SWITCH;
 		d.reason = RESULTS_TRIMMED;
 		d.packets = drops->trimmed_packets[class];
@@ -71,8 +70,7 @@ static void finish_drops(struct simulation *s)
 		};
 		struct network_drops drops;
 
-		if (network_count_port_drops(s->network, i / 2, i % 2, &drops) &&
-		    !finish_port_drops(s, &drops, &at))
+		if (network_count_port_drops(s->network, i / 2, i % 2, &drops) && !finish_port_drops(s, &drops, &at))
 			return;
 	}
 }
@@ -174,8 +172,7 @@ static void finish_hosts(struct simulation *s)
 		const struct topology_link *l = &t->links[i / 2];
 		struct network_port_counts n;
 
-		if ((i % 2 ? l->b : l->a) >= t->host_count ||
-		    !network_count_port(s->network, i / 2, i % 2, &n))
+		if ((i % 2 ? l->b : l->a) >= t->host_count || !network_count_port(s->network, i / 2, i % 2, &n))
 			continue;
 		s->results->pfc.hosts_paused += n.pauses_received != 0;
 	}

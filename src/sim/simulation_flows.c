@@ -13,13 +13,13 @@
 #include "sim/ideal.h"
 #include "sim/key_map.h"
 
-struct line { /* a channel, or a line of SDR, and the connection that it is */
-	struct line *next; /* in the bucket */
+struct line {                    /* a channel, or a line of SDR, and the connection that it is */
+	struct line *next;       /* in the bucket */
 	struct channel *channel; /* NULL: it is the other */
 	struct sdr_line *sdr;
 	uint64_t connection;
 	uint32_t src, dst;
-	bool last;         /* nothing more will be posted */
+	bool last; /* nothing more will be posted */
 };
 
 struct slot {
@@ -27,11 +27,11 @@ struct slot {
 	struct message message;
 	struct line *line;
 	struct sdr_message sdr;
-	uint32_t flow;            /* of the results */
-	uint32_t number;          /* of this slot */
+	uint32_t flow;   /* of the results */
+	uint32_t number; /* of this slot */
 	uint32_t free_next;
-	bool received;            /* reported */
-	uint64_t told;            /* bytes that the results know to have arrived */
+	bool received; /* reported */
+	uint64_t told; /* bytes that the results know to have arrived */
 };
 
 enum { SLOTS_A_SLAB = 256, NO_SLOT = UINT32_MAX };
@@ -44,7 +44,7 @@ struct flows {
 	struct line **buckets;
 	struct key_map names; /* the channel of each queue pair, if flows are named */
 	uint32_t bucket_mask, line_count;
-	struct slot **due;  /* min-heap by start, then by slot: released, but not yet */
+	struct slot **due; /* min-heap by start, then by slot: released, but not yet */
 	uint32_t due_count, due_room;
 	struct message next; /* of workload_next() */
 	bool has_next;
@@ -144,8 +144,9 @@ static bool name(struct flows *f, const struct line *l)
 {
 	uint64_t channel = (uintptr_t)l->channel;
 
-	return !f->c.named || !l->channel || (key_map_set(&f->names, name_of(l->src, channel_sender_qpn(l->channel)), channel) &&
-			       key_map_set(&f->names, name_of(l->dst, channel_receiver_qpn(l->channel)), channel));
+	return !f->c.named || !l->channel ||
+	       (key_map_set(&f->names, name_of(l->src, channel_sender_qpn(l->channel)), channel) &&
+		key_map_set(&f->names, name_of(l->dst, channel_receiver_qpn(l->channel)), channel));
 }
 
 static void forget_name(struct flows *f, const struct line *l)

@@ -16,17 +16,17 @@
 struct flows;
 
 struct flows_config {
-	struct network *network;        /* these four are borrowed until flows_destroy() */
+	struct network *network; /* these four are borrowed until flows_destroy() */
 	struct host **hosts;
 	struct topology_paths *paths;
 	struct workload *workload;
-	struct results *results;        /* likewise; gets a record for each message */
-	uint32_t piece_bytes;           /* of channel_open() */
-	uint64_t switch_latency_ps;     /* these two for the ideal time of a message */
-	uint64_t drain_bps;             /* of receivers; 0: they do not wait */
+	struct results *results;           /* likewise; gets a record for each message */
+	uint32_t piece_bytes;              /* of channel_open() */
+	uint64_t switch_latency_ps;        /* these two for the ideal time of a message */
+	uint64_t drain_bps;                /* of receivers; 0: they do not wait */
 	const struct part_origin *origins; /* by part of the workload */
-	bool named;                     /* flows_flow_of() will be asked */
-	const struct sdr_config *sdr;   /* messages go by lines of SDR; NULL: by channels */
+	bool named;                        /* flows_flow_of() will be asked */
+	const struct sdr_config *sdr;      /* messages go by lines of SDR; NULL: by channels */
 	/*
 	 * Called at the time of the event, with the flow's number in the results, and of lines without a channel;
 	 * may be NULL.

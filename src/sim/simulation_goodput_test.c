@@ -11,13 +11,12 @@
 #include "support/sim_run.h"
 
 /* Three into one, with losses, and after a silence one more. */
-static const char lossy[] =
-	"[topology]\nkind = star\nhosts = 4\n"
-	"[switch]\nbuffer = 100KB\n"
-	"[transport]\npayload = 1000B\n"
-	"[cc]\nalgorithm = none\n"
-	"[workload.many]\nkind = incast\nfan_in = 3\nreceivers = 0\nsize = 500KB\n"
-	"[workload.late]\nkind = flow\nsenders = 1\nreceivers = 2\nstart = 9ms\nsize = 1MB\n";
+static const char lossy[] = "[topology]\nkind = star\nhosts = 4\n"
+			    "[switch]\nbuffer = 100KB\n"
+			    "[transport]\npayload = 1000B\n"
+			    "[cc]\nalgorithm = none\n"
+			    "[workload.many]\nkind = incast\nfan_in = 3\nreceivers = 0\nsize = 500KB\n"
+			    "[workload.late]\nkind = flow\nsenders = 1\nreceivers = 2\nstart = 9ms\nsize = 1MB\n";
 
 enum { WINDOW_US = 10, LINE_BYTES_A_US = 12500, FLOWS = 4, PACKET_BYTES = 1000 };
 
@@ -30,8 +29,8 @@ static void fits(const struct results_series *s, uint64_t ports)
 
 	for (uint32_t i = 0; i < s->count; i++) {
 		if (s->value[i] > most)
-			fail_msg("window %u has %llu bytes, at most %llu fit", i,
-				 (unsigned long long)s->value[i], (unsigned long long)most);
+			fail_msg("window %u has %llu bytes, at most %llu fit", i, (unsigned long long)s->value[i],
+				 (unsigned long long)most);
 	}
 }
 
@@ -65,8 +64,7 @@ static void a_window_has_what_arrived_in_it(void **state)
 			fits(&g->curve[k].series, 1);
 		assert_int_equal(sum(&g->total), 3 * 500000 + 1000000);
 		for (uint32_t k = 0; k < FLOWS; k++)
-			assert_int_equal(run.results.flows[k].received_bytes,
-					 run.results.flows[k].bytes);
+			assert_int_equal(run.results.flows[k].received_bytes, run.results.flows[k].bytes);
 		sim_run_free(&run);
 	}
 }
@@ -74,13 +72,11 @@ static void a_window_has_what_arrived_in_it(void **state)
 /* The part of a cut-off flow that arrived counts, early packets too; lost packets do not. */
 static void a_run_that_is_cut_off_tells_all_that_arrived(void **state)
 {
-	static const char *const lost[] = {"run.until=53us", "link.lost=0:5", "transport.rto=1ms",
-					   NULL};
+	static const char *const lost[] = {"run.until=53us", "link.lost=0:5", "transport.rto=1ms", NULL};
 	static const char *const none[] = {"run.until=53us", "output.goodput_window=none", NULL};
-	static const char text[] =
-		"[topology]\nkind = star\nhosts = 2\n[transport]\npayload = 1000B\npaths = 1\n"
-		"[cc]\nalgorithm = none\n"
-		"[workload.w]\nkind = flow\nsenders = 0\nreceivers = 1\nsize = 1MB\n";
+	static const char text[] = "[topology]\nkind = star\nhosts = 2\n[transport]\npayload = 1000B\npaths = 1\n"
+				   "[cc]\nalgorithm = none\n"
+				   "[workload.w]\nkind = flow\nsenders = 0\nreceivers = 1\nsize = 1MB\n";
 	struct sim_run run;
 	uint64_t all;
 
@@ -98,8 +94,8 @@ static void a_run_that_is_cut_off_tells_all_that_arrived(void **state)
 /* A burst that comes and goes between two ends of windows is not visible at those. */
 static void a_queue_over_time_has_the_longest_of_each_window(void **state)
 {
-	static const char *const sets[] = {"output.goodput_window=200us", "switch.buffer=32MB",
-					   "transport.window=10MB", NULL};
+	static const char *const sets[] = {"output.goodput_window=200us", "switch.buffer=32MB", "transport.window=10MB",
+					   NULL};
 	const struct results_port *longest = NULL;
 	struct sim_run run;
 	uint64_t seen = 0;

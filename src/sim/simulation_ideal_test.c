@@ -25,8 +25,8 @@ static void judge(const struct results_flow *f, bool veroce, const char *what)
 	uint64_t slack_ps = f->ideal_ps / 10000 + 4000, answer_ps = 86 * 8 * 40;
 
 	if (f->fct_ps + slack_ps < f->ideal_ps)
-		fail_msg("%s: %llu ps, less than the ideal %llu", what,
-			 (unsigned long long)f->fct_ps, (unsigned long long)f->ideal_ps);
+		fail_msg("%s: %llu ps, less than the ideal %llu", what, (unsigned long long)f->fct_ps,
+			 (unsigned long long)f->ideal_ps);
 	slack_ps += answer_ps + (veroce ? f->ideal_ps / 50 : 0);
 	if (f->fct_ps > f->ideal_ps + slack_ps)
 		fail_msg("%s: %llu ps, the ideal %llu", what, (unsigned long long)f->fct_ps,
@@ -35,15 +35,13 @@ static void judge(const struct results_flow *f, bool veroce, const char *what)
 
 static void takes_its_ideal(const char *text, const char *const *sets)
 {
-	static const char *const sizes[] = {"1B",    "64B",   "999B", "1000B",
-					    "1001B", "2500B", "30KB", "500KB"};
+	static const char *const sizes[] = {"1B", "64B", "999B", "1000B", "1001B", "2500B", "30KB", "500KB"};
 	char size[64], what[256];
 
 	for (size_t i = 0; i < 2 * sizeof(sizes) / sizeof(sizes[0]); i++) {
 		bool veroce = i & 1;
 		const char *all[16] = {size,
-				       veroce ? "transport.protocol=veroce"
-					      : "transport.protocol=rocev2",
+				       veroce ? "transport.protocol=veroce" : "transport.protocol=rocev2",
 				       "cc.algorithm=none",
 				       "transport.payload=1000B",
 				       "transport.window=100MB",
@@ -54,8 +52,7 @@ static void takes_its_ideal(const char *text, const char *const *sets)
 		snprintf(size, sizeof(size), "workload.w.size=%s", sizes[i / 2]);
 		for (; sets[n]; n++)
 			all[6 + n] = sets[n];
-		snprintf(what, sizeof(what), "%s, %s, %s", n ? sets[n - 1] : "nothing set", all[1],
-			 sizes[i / 2]);
+		snprintf(what, sizeof(what), "%s, %s, %s", n ? sets[n - 1] : "nothing set", all[1], sizes[i / 2]);
 		sim_run_do(&run, text, all);
 		assert_int_equal(run.results.flows_done, 1);
 		judge(&run.results.flows[0], veroce, what);
@@ -71,8 +68,7 @@ static void one_flow_alone_takes_its_ideal_time(void **state)
 	takes_its_ideal(leaves, SETS());
 	takes_its_ideal(leaves, SETS("switch.latency=600ns"));
 	takes_its_ideal(leaves, SETS("link.fabric_rate=400Gbps"));
-	takes_its_ideal(leaves, SETS("link.rate=400Gbps", "link.fabric_rate=56Gbps",
-				     "link.fabric_delay=3us"));
+	takes_its_ideal(leaves, SETS("link.rate=400Gbps", "link.fabric_rate=56Gbps", "link.fabric_delay=3us"));
 }
 
 /* The base RTT for congestion control and in reports. */
@@ -104,8 +100,8 @@ static void what_hosts_take_is_part_of_the_ideal_time(void **state)
  */
 static void a_slowdown_is_what_it_is(void **state)
 {
-	const struct results_flow quick = {.fct_ps = 99, .ideal_ps = 100},
-				  open = {.fct_ps = RESULTS_NOT_DONE}, unknown = {.fct_ps = 99};
+	const struct results_flow quick = {.fct_ps = 99, .ideal_ps = 100}, open = {.fct_ps = RESULTS_NOT_DONE},
+				  unknown = {.fct_ps = 99};
 
 	assert_true(results_slowdown(&quick) < 1);
 	assert_true(results_slowdown(&open) == 0);

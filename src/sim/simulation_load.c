@@ -28,8 +28,7 @@ static uint32_t first_of(const struct scenario_ranges *r, uint32_t otherwise)
 }
 
 /* The hosts of a list; *count 0 and NULL: all. -1: one of them does not exist. */
-static int hosts_of(const struct scenario_ranges *r, uint32_t host_count, uint32_t **hosts,
-		    uint32_t *count)
+static int hosts_of(const struct scenario_ranges *r, uint32_t host_count, uint32_t **hosts, uint32_t *count)
 {
 	uint64_t n = 0;
 
@@ -54,8 +53,8 @@ static int hosts_of(const struct scenario_ranges *r, uint32_t host_count, uint32
 	return 0;
 }
 
-static bool add_round(const struct scenario_workload *w, const char *kind,
-		      const struct workload_params *p, struct workload *out, struct why why)
+static bool add_round(const struct scenario_workload *w, const char *kind, const struct workload_params *p,
+		      struct workload *out, struct why why)
 {
 	struct text_error err = {0};
 	int rc = workload_add(out, kind, p, &err);
@@ -71,15 +70,16 @@ static bool add_round(const struct scenario_workload *w, const char *kind,
  * A round is a part for each of the queue pairs between two hosts. Without an interval it begins when the one before
  * is done. Rounds share their connections, unless they are to have new ones, as each message of SDR has.
  */
-static bool add_rounds(const struct scenario *s, const struct scenario_workload *w, uint32_t number, const char *kind, struct workload_params *p,
-		       struct workload *out, struct part_origin *origins, struct why why)
+static bool add_rounds(const struct scenario *s, const struct scenario_workload *w, uint32_t number, const char *kind,
+		       struct workload_params *p, struct workload *out, struct part_origin *origins, struct why why)
 {
 	uint32_t rounds = w->kind == SCENARIO_STAIRCASE || !w->repeat ? 1 : (uint32_t)w->repeat, qps = (uint32_t)w->qps;
 	uint32_t first = workload_parts(out);
 	bool same_qps = w->round_qps == SCENARIO_ROUND_QPS_SAME && s->transport.protocol != SCENARIO_SDR;
 
 	if (rounds * (uint64_t)qps > WORKLOAD_PARTS_MAX - first)
-		return refuse(why, "workload.%s.repeat: %u rounds of %u queue pairs; all workloads together may have %d",
+		return refuse(why,
+			      "workload.%s.repeat: %u rounds of %u queue pairs; all workloads together may have %d",
 			      w->name, rounds, qps, WORKLOAD_PARTS_MAX);
 	for (uint32_t i = 0; i < rounds * qps; i++) {
 		uint32_t round = i / qps, qp = i % qps;
@@ -191,9 +191,9 @@ uint8_t parts_classes(const struct scenario *s, const struct topology *t)
 	return classes;
 }
 
-static bool add_one(const struct scenario *s, const struct scenario_workload *w,
-		    const struct topology *t, const struct rates *rates, uint32_t number,
-		    struct workload *out, struct part_origin *origins, struct why why)
+static bool add_one(const struct scenario *s, const struct scenario_workload *w, const struct topology *t,
+		    const struct rates *rates, uint32_t number, struct workload *out, struct part_origin *origins,
+		    struct why why)
 {
 	const char *kind = kind_of(w);
 	struct workload_params p = {
@@ -206,9 +206,8 @@ static bool add_one(const struct scenario *s, const struct scenario_workload *w,
 		.target = first_of(&w->receivers, 0),
 		.jitter_ps = w->jitter_ps,
 		.order = w->order == SCENARIO_ORDER_RANDOM ? WORKLOAD_RANDOM : WORKLOAD_SHIFTED,
-		.active_max = w->active == SCENARIO_NONE || w->order == SCENARIO_ORDER_AT_ONCE
-				      ? 0
-				      : (uint32_t)w->active,
+		.active_max =
+			w->active == SCENARIO_NONE || w->order == SCENARIO_ORDER_AT_ONCE ? 0 : (uint32_t)w->active,
 		.rings = (uint32_t)w->rings,
 		.zipf_milli = (uint32_t)(w->zipf_ppb / 1000000),
 		.load_ppm = (uint32_t)(w->load_ppb / 1000),
@@ -271,8 +270,8 @@ static bool add_one(const struct scenario *s, const struct scenario_workload *w,
 	return good;
 }
 
-bool parts_workload(const struct scenario *s, const struct topology *t, const struct rates *rates,
-		    struct workload *out, struct part_origin *origins, struct why why)
+bool parts_workload(const struct scenario *s, const struct topology *t, const struct rates *rates, struct workload *out,
+		    struct part_origin *origins, struct why why)
 {
 	for (uint32_t i = 0; i < s->workload_count; i++) {
 		if (!add_one(s, &s->workload[i], t, rates, i, out, origins, why))

@@ -68,8 +68,7 @@ static bool set_pfc(const struct scenario *s, uint8_t data, struct network_confi
 	c->lossless_classes = data;
 	c->pfc = s->sw.pfc == SCENARIO_PFC_HPCC ? NETWORK_PFC_HPCC : NETWORK_PFC;
 	c->reserve_bytes = cut(s->sw.pfc_reserve_bytes);
-	c->headroom_bytes = s->sw.pfc_headroom_bytes == SCENARIO_AUTO ? 0
-								    : cut(s->sw.pfc_headroom_bytes);
+	c->headroom_bytes = s->sw.pfc_headroom_bytes == SCENARIO_AUTO ? 0 : cut(s->sw.pfc_headroom_bytes);
 	c->resume_offset_bytes = cut(s->sw.pfc_resume_bytes);
 	c->pause_response_ps = s->sw.pfc_response_ps;
 	c->no_resume_frames = !s->sw.pfc_resume_frames;
@@ -103,8 +102,8 @@ static bool packets_fit(const struct scenario *s, uint32_t packet_bytes, struct 
 	return true;
 }
 
-bool parts_network(const struct scenario *s, const struct topology *t, struct network_config *c,
-		   uint64_t **buffers, struct why why)
+bool parts_network(const struct scenario *s, const struct topology *t, struct network_config *c, uint64_t **buffers,
+		   struct why why)
 {
 	bool veroce = s->transport.protocol == SCENARIO_VEROCE;
 
@@ -136,7 +135,8 @@ bool parts_network(const struct scenario *s, const struct topology *t, struct ne
 		.pmax_ppb = (uint32_t)s->sw.pmax_ppb,
 		.rate_bps = s->sw.ecn_rate_bps,
 	};
-	if (!packets_fit(s, c->mtu_bytes, why) || !set_pfc(s, (uint8_t)(parts_classes(s, t) | 1u << s->transport.data_class), c, why))
+	if (!packets_fit(s, c->mtu_bytes, why) ||
+	    !set_pfc(s, (uint8_t)(parts_classes(s, t) | 1u << s->transport.data_class), c, why))
 		return false;
 	if (s->sw.flow_control == SCENARIO_FLOW_CONTROL_CREDITS && !parts_credits(s, c, why))
 		return false;
@@ -167,14 +167,10 @@ static bool is_at(const struct topology *t, const struct topology_link *l, unsig
 	bool host = l->a < t->host_count || l->b < t->host_count;
 
 	switch (place) {
-	case SCENARIO_PLACE_HOST:
-		return host;
-	case SCENARIO_PLACE_FABRIC:
-		return !host && !is_long(t, l);
-	case SCENARIO_PLACE_LONG:
-		return is_long(t, l);
-	default:
-		return true;
+	case SCENARIO_PLACE_HOST: return host;
+	case SCENARIO_PLACE_FABRIC: return !host && !is_long(t, l);
+	case SCENARIO_PLACE_LONG: return is_long(t, l);
+	default: return true;
 	}
 }
 
@@ -190,7 +186,8 @@ static bool set_loss(const struct scenario *s, struct network *n, uint32_t link)
 	};
 
 	for (unsigned end = 0; end < 2; end++) {
-		if ((loss.loss_ppb || loss.good_to_bad_ppb || loss.corrupt_ppb) && network_set_loss(n, link, end, &loss))
+		if ((loss.loss_ppb || loss.good_to_bad_ppb || loss.corrupt_ppb) &&
+		    network_set_loss(n, link, end, &loss))
 			return false;
 		if (l->jitter_ps && network_set_jitter(n, link, end, l->jitter_ps))
 			return false;
@@ -202,8 +199,8 @@ static bool set_loss(const struct scenario *s, struct network *n, uint32_t link)
  * Draws round(share x count) of the links at a place, in an order that the seed gives and that the
  * share does not change: a greater share always draws a superset.
  */
-static bool draw_links(const struct scenario *s, const struct topology *t, uint64_t share_ppb,
-		       uint64_t draw, bool *chosen)
+static bool draw_links(const struct scenario *s, const struct topology *t, uint64_t share_ppb, uint64_t draw,
+		       bool *chosen)
 {
 	uint32_t *order = calloc(t->link_count + 1, sizeof(*order)), count = 0;
 	uint8_t key[16] = {0};
@@ -238,8 +235,7 @@ static uint32_t node_of(const struct topology *t, uint32_t number)
 	return UINT32_MAX;
 }
 
-static bool at_times(const struct scenario *s, const struct topology *t, struct network *n,
-		     struct why why)
+static bool at_times(const struct scenario *s, const struct topology *t, struct network *n, struct why why)
 {
 	for (uint32_t i = 0; i < s->failure_count; i++) {
 		const struct scenario_failure *f = &s->failure[i];
@@ -262,8 +258,8 @@ static bool at_times(const struct scenario *s, const struct topology *t, struct 
 				rc = network_link_up(n, l, f->time_ps + f->up_after_ps);
 		}
 		if (!found)
-			return refuse(why, "failure.%s.link: no link joins the nodes %u and %u", f->name,
-				      f->link_a, f->link_b);
+			return refuse(why, "failure.%s.link: no link joins the nodes %u and %u", f->name, f->link_a,
+				      f->link_b);
 		if (rc)
 			return refuse(why, "failure.%s: %s", f->name,
 				      rc == -ENOMEM ? "out of memory" : "time or rate out of range");

@@ -112,8 +112,7 @@ static bool parts_cc(const struct scenario *s, struct cc_params *cc, struct why 
 		size_t at = 0;
 
 		for (unsigned i = 0; i < CC_ALGORITHMS && at < sizeof(names); i++)
-			at += (size_t)snprintf(names + at, sizeof(names) - at, "%s%s", i ? ", " : "",
-					       cc_name(i));
+			at += (size_t)snprintf(names + at, sizeof(names) - at, "%s%s", i ? ", " : "", cc_name(i));
 		return refuse(why, "cc.algorithm: \"%s\" is none of %s", s->cc.algorithm, names);
 	}
 	cc_params_default(cc, algorithm);
@@ -153,7 +152,8 @@ static bool has_delays(const struct scenario_host *h)
 static bool parts_supported(const struct scenario *s, const struct topology *t, struct why why)
 {
 	if (s->transport.ack_class == SCENARIO_ACK_DATA && parts_classes(s, t) != 1u << s->transport.data_class)
-		return refuse(why, "transport.ack_class: with data all data has transport.class, but a workload has another");
+		return refuse(
+			why, "transport.ack_class: with data all data has transport.class, but a workload has another");
 	if (s->transport.protocol == SCENARIO_SDR && strcmp(s->cc.algorithm, cc_name(CC_NONE)))
 		return refuse(why, "cc.algorithm: sdr has no congestion control; say none");
 	if (s->transport.protocol == SCENARIO_SDR && (s->output.cc_trace_all || s->output.cc_trace.count))
@@ -178,8 +178,8 @@ static bool parts_supported(const struct scenario *s, const struct topology *t, 
 		return refuse(why, "transport.payload: %llu is no multiple of 4 up to %d",
 			      (unsigned long long)s->transport.payload_bytes, NIC_MTU_BYTES_MAX);
 	if (s->transport.paths > PATHS_MAX)
-		return refuse(why, "transport.paths: %llu is more than %d",
-			      (unsigned long long)s->transport.paths, PATHS_MAX);
+		return refuse(why, "transport.paths: %llu is more than %d", (unsigned long long)s->transport.paths,
+			      PATHS_MAX);
 	return true;
 }
 
@@ -193,15 +193,16 @@ bool parts_receivers(const struct scenario *s, struct network *n, uint32_t host_
 	if (buffer_bytes == SCENARIO_NONE)
 		buffer_bytes = INT32_MAX; /* half a million packets */
 	if (buffer_bytes > INT32_MAX)
-		return refuse(why, "host.rx_buffer: %llu bytes are more than %d",
-			      (unsigned long long)buffer_bytes, INT32_MAX);
+		return refuse(why, "host.rx_buffer: %llu bytes are more than %d", (unsigned long long)buffer_bytes,
+			      INT32_MAX);
 	for (uint32_t i = 0; i < host_count; i++) {
 		uint64_t headroom_bytes = network_receiver_headroom_bytes(n, i);
 
 		if (buffer_bytes <= headroom_bytes)
-			return refuse(why, "host.rx_buffer: %llu bytes are no more than the headroom that PFC "
-				      "needs at host %u, %llu", (unsigned long long)buffer_bytes, i,
-				      (unsigned long long)headroom_bytes);
+			return refuse(why,
+				      "host.rx_buffer: %llu bytes are no more than the headroom that PFC "
+				      "needs at host %u, %llu",
+				      (unsigned long long)buffer_bytes, i, (unsigned long long)headroom_bytes);
 		if (network_set_receiver(n, i, buffer_bytes, s->host.rx_drain_bps))
 			return refuse(why, "out of memory");
 	}
@@ -233,8 +234,8 @@ static uint8_t qpn_bits(const struct scenario *s)
 	return bits;
 }
 
-bool parts_host(const struct scenario *s, const struct topology *topology, uint64_t longest_rtt_ps, uint64_t longest_queue_ps, struct cc_params *cc,
-		struct host_config *out, struct why why)
+bool parts_host(const struct scenario *s, const struct topology *topology, uint64_t longest_rtt_ps,
+		uint64_t longest_queue_ps, struct cc_params *cc, struct host_config *out, struct why why)
 {
 	static const enum veroce_loss losses[] = {
 		[SCENARIO_LOSS_FAST] = LOSS_FAST,
@@ -259,6 +260,7 @@ bool parts_host(const struct scenario *s, const struct topology *topology, uint6
 	if (!parts_supported(s, topology, why) || !parts_cc(s, cc, why))
 		return false;
 	every_packet = cc_needs_int(cc->algorithm); /* else 0: the NIC's own rule */
+	/* clang-format off */
 	*out = (struct host_config){
 		.seed = s->run.seed,
 		.mtu_bytes = (uint32_t)t->payload_bytes,
@@ -314,9 +316,11 @@ bool parts_host(const struct scenario *s, const struct topology *topology, uint6
 			},
 		},
 	};
+	/* clang-format on */
 	if (t->window_bytes == SCENARIO_AUTO)
 		out->window_rtt_ps = rtt_ps;
 	else
-		out->nic.transport.window_bytes = (uint32_t)(t->window_bytes < UINT32_MAX ? t->window_bytes : UINT32_MAX);
+		out->nic.transport.window_bytes =
+			(uint32_t)(t->window_bytes < UINT32_MAX ? t->window_bytes : UINT32_MAX);
 	return true;
 }

@@ -35,8 +35,8 @@ bool parts_subnet(const struct scenario *, struct subnet *out, struct why);
 bool parts_topology(const struct scenario *, struct topology *out, struct why);
 
 /* *buffers: of each node, borrowed by *out and the caller's to free; NULL where all are alike. */
-bool parts_network(const struct scenario *, const struct topology *, struct network_config *out,
-		   uint64_t **buffers, struct why);
+bool parts_network(const struct scenario *, const struct topology *, struct network_config *out, uint64_t **buffers,
+		   struct why);
 
 /* For parts_network(): links with credits. */
 bool parts_credits(const struct scenario *, struct network_config *, struct why);
@@ -53,8 +53,8 @@ bool parts_receivers(const struct scenario *, struct network *, uint32_t host_co
  * *out points to *cc; longest_rtt_ps is the topology's, longest_queue_ps the longest wait of a packet in
  * switches without loss.
  */
-bool parts_host(const struct scenario *, const struct topology *, uint64_t longest_rtt_ps, uint64_t longest_queue_ps, struct cc_params *cc,
-		struct host_config *out, struct why);
+bool parts_host(const struct scenario *, const struct topology *, uint64_t longest_rtt_ps, uint64_t longest_queue_ps,
+		struct cc_params *cc, struct host_config *out, struct why);
 
 /* The classes of the data of all workloads, a mask. */
 uint8_t parts_classes(const struct scenario *, const struct topology *);

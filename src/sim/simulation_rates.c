@@ -66,7 +66,7 @@ struct round {
 	uint64_t messages, done; /* that it has, and that are done */
 	uint64_t end_ps, least_bps;
 	bool exchange;
-	unsigned __int128 bus_bits; /* that the fullest link carries in any algorithm */
+	unsigned __int128 bus_bits;     /* that the fullest link carries in any algorithm */
 	uint64_t *out_bytes, *in_bytes; /* of each host; NULL: not an exchange */
 };
 
@@ -184,8 +184,7 @@ end:
 /* ---- what is possible
  * ----------------------------------------------------------------------------------- */
 
-__attribute__((format(printf, 2, 3))) static bool impossible(struct results *r, const char *format,
-							     ...)
+__attribute__((format(printf, 2, 3))) static bool impossible(struct results *r, const char *format, ...)
 {
 	va_list ap;
 
@@ -208,8 +207,7 @@ static uint64_t later_bps(const struct scenario *s)
 	return bps;
 }
 
-static bool judge_ports(const struct topology *t, const struct network *n, uint64_t later,
-			struct results *r)
+static bool judge_ports(const struct topology *t, const struct network *n, uint64_t later, struct results *r)
 {
 	for (uint32_t i = 0; i < 2 * t->link_count; i++) {
 		const struct topology_link *l = &t->links[i / 2];
@@ -221,19 +219,17 @@ static bool judge_ports(const struct topology *t, const struct network *n, uint6
 			continue;
 		could = (unsigned __int128)bps * r->time_ps / PS_A_SECOND / 8 + PACKET_BYTES_MAX;
 		if (counts.sent_bytes > could)
-			return impossible(
-				r,
-				"internal error: the port from node %u to %u sent %" PRIu64
-				" bytes, more than its rate",
-				i % 2 ? l->b : l->a, i % 2 ? l->a : l->b, counts.sent_bytes);
+			return impossible(r,
+					  "internal error: the port from node %u to %u sent %" PRIu64
+					  " bytes, more than its rate",
+					  i % 2 ? l->b : l->a, i % 2 ? l->a : l->b, counts.sent_bytes);
 	}
 	return true;
 }
 
 static bool judge_flows(const struct rates *rates, uint64_t later, struct results *r)
 {
-	uint64_t first_ps = UINT64_MAX, last_ps = 0, bytes = 0,
-		 could = rates_of_receivers(rates, r);
+	uint64_t first_ps = UINT64_MAX, last_ps = 0, bytes = 0, could = rates_of_receivers(rates, r);
 
 	for (uint32_t i = 0; i < r->flow_count; i++) {
 		const struct results_flow *f = &r->flows[i];
@@ -242,24 +238,22 @@ static bool judge_flows(const struct rates *rates, uint64_t later, struct result
 		if (f->fct_ps == RESULTS_NOT_DONE)
 			continue;
 		if (results_bps(f->bytes, f->fct_ps) > bps)
-			return impossible(r,
-					  "internal error: flow %u had %" PRIu64
-					  " bit/s, more than its hosts' %" PRIu64,
-					  i, results_bps(f->bytes, f->fct_ps), bps);
+			return impossible(
+				r, "internal error: flow %u had %" PRIu64 " bit/s, more than its hosts' %" PRIu64, i,
+				results_bps(f->bytes, f->fct_ps), bps);
 		bytes += f->bytes;
 		first_ps = f->start_ps < first_ps ? f->start_ps : first_ps;
 		last_ps = f->start_ps + f->fct_ps > last_ps ? f->start_ps + f->fct_ps : last_ps;
 	}
 	if (could && !later && bytes && results_bps(bytes, last_ps - first_ps) > could)
-		return impossible(r,
-				  "internal error: goodput is %" PRIu64
-				  " bit/s, more than the %" PRIu64 " of its receivers",
-				  results_bps(bytes, last_ps - first_ps), could);
+		return impossible(
+			r, "internal error: goodput is %" PRIu64 " bit/s, more than the %" PRIu64 " of its receivers",
+			results_bps(bytes, last_ps - first_ps), could);
 	return true;
 }
 
-bool rates_judge(const struct rates *rates, const struct scenario *s, const struct topology *t,
-		 const struct network *n, struct results *r)
+bool rates_judge(const struct rates *rates, const struct scenario *s, const struct topology *t, const struct network *n,
+		 struct results *r)
 {
 	uint64_t later = later_bps(s), most = rates->most_bps > later ? rates->most_bps : later;
 
@@ -269,8 +263,7 @@ bool rates_judge(const struct rates *rates, const struct scenario *s, const stru
 		const struct results_collective *c = &r->collectives[i];
 
 		if (c->time_ps < c->ideal_ps && !later)
-			return impossible(
-				r, "internal error: collective %u took less than what is ideal", i);
+			return impossible(r, "internal error: collective %u took less than what is ideal", i);
 		if (c->bus_bps > most)
 			return impossible(r,
 					  "internal error: collective %u had a bus of %" PRIu64

@@ -48,7 +48,7 @@ uint64_t rates_of_receivers(const struct rates *, const struct results *);
  * Checks that no port sent, no flow arrived and no collective ended sooner than links allow. False:
  * results.partial and partial_why say which one did.
  */
-bool rates_judge(const struct rates *, const struct scenario *, const struct topology *,
-		 const struct network *, struct results *);
+bool rates_judge(const struct rates *, const struct scenario *, const struct topology *, const struct network *,
+		 struct results *);
 
 #endif

@@ -11,9 +11,8 @@
 #include "support/sim_run.h"
 
 /* Host 0 is slow; 1 to 3 are not. Node 4 is the switch. */
-static const char mixed[] =
-	"5 1 4\n4\n0 4 10Gbps 0.001ms 0\n1 4 100Gbps 0.001ms 0\n2 4 100Gbps 0.001ms 0\n"
-	"3 4 100Gbps 0.001ms 0\n";
+static const char mixed[] = "5 1 4\n4\n0 4 10Gbps 0.001ms 0\n1 4 100Gbps 0.001ms 0\n2 4 100Gbps 0.001ms 0\n"
+			    "3 4 100Gbps 0.001ms 0\n";
 
 static const char sizes[] = "1000 100\n";
 
@@ -43,9 +42,8 @@ static void a_host_is_as_fast_as_its_own_link(void **state)
 		const struct results *r = &run.results;
 
 		start(&run,
-		      MIXED
-		      "[workload.fast]\nkind = flow\nsenders = 1\nreceivers = 2\nsize = 20MB\n"
-		      "[workload.slow]\nkind = flow\nsenders = 0\nreceivers = 3\nsize = 2MB\n",
+		      MIXED "[workload.fast]\nkind = flow\nsenders = 1\nreceivers = 2\nsize = 20MB\n"
+			    "[workload.slow]\nkind = flow\nsenders = 0\nreceivers = 3\nsize = 2MB\n",
 		      kinds[i]);
 		sim_run_end(&run);
 		assert_false(r->partial);
@@ -54,8 +52,7 @@ static void a_host_is_as_fast_as_its_own_link(void **state)
 		assert_int_equal(r->receivers_bps, 200000000000);
 		for (uint32_t f = 0; f < 2; f++)
 			assert_in_range(results_bps(r->flows[f].bytes, r->flows[f].fct_ps),
-					f ? 8000000000 : 80000000000,
-					f ? 10000000000 : 100000000000);
+					f ? 8000000000 : 80000000000, f ? 10000000000 : 100000000000);
 		sim_run_free(&run);
 	}
 }
@@ -101,16 +98,14 @@ static void a_figure_that_cannot_be_is_an_internal_error(void **state)
 {
 	struct sim_run run;
 
-	start(&run, MIXED "[workload.w]\nkind = flow\nsenders = 1\nreceivers = 2\nsize = 1MB\n",
-	      NULL);
+	start(&run, MIXED "[workload.w]\nkind = flow\nsenders = 1\nreceivers = 2\nsize = 1MB\n", NULL);
 	while (simulation_run(run.simulation, 1000000) == SIMULATION_RUNS)
 		;
 	run.results.flows[0].fct_ps = 79000000; /* 8 Mbit at 100 Gbit/s take 80 us */
 	assert_false(simulation_finish(run.simulation));
 	assert_true(run.results.partial);
-	assert_string_equal(
-		run.results.partial_why,
-		"internal error: flow 0 had 101265822784 bit/s, more than its hosts' 100000000000");
+	assert_string_equal(run.results.partial_why,
+			    "internal error: flow 0 had 101265822784 bit/s, more than its hosts' 100000000000");
 	sim_run_free(&run);
 }
 

@@ -228,7 +228,8 @@ static void the_ideal_of_an_exchange_is_that_of_its_busiest_host(void **state)
 		for (int h = 0; h < 8; h++)
 			most = in[h] > most ? in[h] : most;
 		c = &run.results.collectives[0];
-		assert_in_range(c->ideal_ps * (__int128)run.results.header_share_ppb / 1000000000, most * 80 - 1000, most * 80 + 1000);
+		assert_in_range(c->ideal_ps * (__int128)run.results.header_share_ppb / 1000000000, most * 80 - 1000,
+				most * 80 + 1000);
 		assert_in_range(c->time_ps, c->ideal_ps, c->ideal_ps * 103 / 100);
 		sim_run_free(&run);
 	}
@@ -246,8 +247,9 @@ static uint64_t longest_queue(const struct results *r)
 /* Two senders without congestion control: half of what both send waits, unless a window keeps it back. */
 static void no_window_is_none(void **state)
 {
-	static const char text[] = STAR "[switch]\nbuffer = 1GB\n[transport]\nprotocol = rocev2\n[cc]\nalgorithm = none\n"
-					"[workload.w]\nkind = flow\nsenders = 0,1\nreceivers = 2,2\nsize = 2MB\n";
+	static const char text[] =
+		STAR "[switch]\nbuffer = 1GB\n[transport]\nprotocol = rocev2\n[cc]\nalgorithm = none\n"
+		     "[workload.w]\nkind = flow\nsenders = 0,1\nreceivers = 2,2\nsize = 2MB\n";
 	static const char *const none[] = {"transport.window=none", NULL};
 	struct sim_run run;
 
@@ -262,8 +264,9 @@ static void no_window_is_none(void **state)
 /* Flows of a site do not queue for as long as the way to the other one takes. */
 static void each_pair_of_hosts_has_its_own_base_rtt(void **state)
 {
-	static const char text[] = "[topology]\nkind = two-dc\nsite = star\nhosts = 5\n[link]\nlong_delay = 100km\n"
-				   "[switch]\nbuffer = 256MB\n[workload.w]\nkind = flow\nsenders = 0-3\nreceivers = 4,4,4,4\nsize = 5MB\n";
+	static const char text[] =
+		"[topology]\nkind = two-dc\nsite = star\nhosts = 5\n[link]\nlong_delay = 100km\n"
+		"[switch]\nbuffer = 256MB\n[workload.w]\nkind = flow\nsenders = 0-3\nreceivers = 4,4,4,4\nsize = 5MB\n";
 	static const char *const longest[] = {"cc.base_rtt=longest", NULL};
 	struct sim_run run;
 

@@ -41,9 +41,9 @@ struct simulation {
 	simulation_line line; /* NULL: there is no event log */
 	void *line_context;
 	struct cc_trace *trace; /* NULL: no flow is traced */
-	uint32_t *port_link; /* of each port of the results: 2 x link + end */
-	uint16_t *port_number; /* [2 x link + end]: which port of its node */
-	uint64_t pauses_told; /* PFC frames that the results know of */
+	uint32_t *port_link;    /* of each port of the results: 2 x link + end */
+	uint16_t *port_number;  /* [2 x link + end]: which port of its node */
+	uint64_t pauses_told;   /* PFC frames that the results know of */
 };
 
 /* Counts up to just before now: a window ends before the moment at its end. */

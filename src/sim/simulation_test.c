@@ -126,9 +126,10 @@ static char *text_of(const char *folder, const char *name)
 /* With thousands of queue pairs these take longer than all others together. */
 static bool is_large(const char *name)
 {
-	static const char *const large[] = {"all-to-all.ini", "exchange-rocev2.ini", "exchange-veroce.ini",
-					    "goal-against-rocev2.ini", "goal-all-to-all.ini", "hpcc-hadoop-incast.ini",
-					    "hpcc-websearch-30.ini", "hpcc-websearch-50.ini", "ndp-permutation.ini"};
+	static const char *const large[] = {
+		"all-to-all.ini",          "exchange-rocev2.ini",   "exchange-veroce.ini",
+		"goal-against-rocev2.ini", "goal-all-to-all.ini",   "hpcc-hadoop-incast.ini",
+		"hpcc-websearch-30.ini",   "hpcc-websearch-50.ini", "ndp-permutation.ini"};
 
 	for (size_t i = 0; i < sizeof(large) / sizeof(large[0]); i++) {
 		if (strcmp(name, large[i]) == 0)
@@ -176,8 +177,7 @@ static unsigned run_folder(const char *folder, bool (*wanted)(const char *name))
 			fail_msg("%s: %s", e->d_name, run.why);
 		sim_run_end(&run);
 		if (!run.results.events || !run.results.partial)
-			fail_msg("%s: over after %llu events", e->d_name,
-				 (unsigned long long)run.results.events);
+			fail_msg("%s: over after %llu events", e->d_name, (unsigned long long)run.results.events);
 		assert_string_equal(run.results.partial_why, "run.events were spent");
 		sim_run_free(&run);
 		free(text);
@@ -246,16 +246,24 @@ static void a_run_that_is_cut_off_says_so(void **state)
 /* Each kind is built by code of its own. */
 static void a_workload_starts_when_it_is_to(void **state)
 {
-	static const char *const kinds[] = {"flow\nsenders = 0\nreceivers = 1", "incast", "permutation",
-					    "all-to-all", "ring-allreduce", "halving-doubling",
-					    "tree-allreduce", "moe", "cdf\nflows = 10"};
+	static const char *const kinds[] = {"flow\nsenders = 0\nreceivers = 1",
+					    "incast",
+					    "permutation",
+					    "all-to-all",
+					    "ring-allreduce",
+					    "halving-doubling",
+					    "tree-allreduce",
+					    "moe",
+					    "cdf\nflows = 10"};
 
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
 		char text[256];
 		struct sim_run run;
 
-		snprintf(text, sizeof(text), "[topology]\nkind = star\nhosts = 4\n"
-			 "[workload.w]\nstart = 100us\nkind = %s\n", kinds[i]);
+		snprintf(text, sizeof(text),
+			 "[topology]\nkind = star\nhosts = 4\n"
+			 "[workload.w]\nstart = 100us\nkind = %s\n",
+			 kinds[i]);
 		sim_run_do(&run, text, NULL);
 		assert_false(run.results.partial);
 		assert_true(run.results.flow_count > 0);
@@ -293,8 +301,7 @@ static void slices_of_any_size_give_the_same_run(void **state)
 static void idle_queue_pairs_do_not_slow_a_flow(void **state)
 {
 	static const char *const later[] = {"workload.w.start=100us", "cc.algorithm=none", NULL};
-	static const char *const idle[] = {"workload.w.start=100us", "cc.algorithm=none", "host.idle_qps=100",
-					   NULL};
+	static const char *const idle[] = {"workload.w.start=100us", "cc.algorithm=none", "host.idle_qps=100", NULL};
 	struct sim_run with, without;
 
 	sim_run_do(&without, two_hosts, later);
@@ -366,8 +373,7 @@ static void classes_of_a_host_take_turns(void **state)
 
 		sim_run_do(&run, text, sets);
 		assert_false(run.results.partial);
-		assert_in_range(fct_ps_of(&run.results, 1), (i ? 2 : 9) * alone_ps,
-				(i ? 2 : 9) * alone_ps + 10000000);
+		assert_in_range(fct_ps_of(&run.results, 1), (i ? 2 : 9) * alone_ps, (i ? 2 : 9) * alone_ps + 10000000);
 		sim_run_free(&run);
 	}
 }
@@ -450,8 +456,9 @@ static void a_window_is_a_queue_pairs_or_all_of_theirs(void **state)
 	uint64_t took_ps[3];
 
 	for (int i = 0; i < 3; i++) {
-		const char *sets[] = {scopes[i], "cc.algorithm=none", "transport.window=40KB", "link.delay=50us",
-				      "workload.w.qps=2", "workload.w.size=2MB", "run.check=on", NULL};
+		const char *sets[] = {
+			scopes[i],          "cc.algorithm=none",   "transport.window=40KB", "link.delay=50us",
+			"workload.w.qps=2", "workload.w.size=2MB", "run.check=on",          NULL};
 		struct sim_run run;
 
 		sim_run_do(&run, two_hosts, sets);
@@ -470,7 +477,8 @@ static void a_flow_changes_its_path_after_a_silence(void **state)
 	static const struct {
 		const char *gap;
 		unsigned uplinks_min, uplinks_max;
-	} cases[] = {{"transport.flowlet_gap=0", 4, 4}, {"transport.flowlet_gap=20us", 1, 1},
+	} cases[] = {{"transport.flowlet_gap=0", 4, 4},
+		     {"transport.flowlet_gap=20us", 1, 1},
 		     {"transport.flowlet_gap=1ns", 4, 4}};
 	static const char text[] = "[topology]\nkind = leaf-spine\nleaves = 2\nhosts = 1\nspines = 4\n"
 				   "[cc]\nalgorithm = none\n"
@@ -537,8 +545,7 @@ static void totals_of_loss_are_those_of_all_hosts(void **state)
 	assert_true(lost > 5);
 	/* each lost packet once again, and those sent in vain */
 	assert_true(run.results.recovery.retransmitted_packets >= lost);
-	assert_true(run.results.recovery.retransmitted_packets <=
-		    2 * lost + run.results.recovery.spurious_packets);
+	assert_true(run.results.recovery.retransmitted_packets <= 2 * lost + run.results.recovery.spurious_packets);
 	sim_run_free(&run);
 }
 
@@ -647,14 +654,15 @@ static void exact_packets_are_a_flows_and_not_a_hosts(void **state)
  */
 static void messages_on_one_queue_pair_are_flows_of_their_own(void **state)
 {
-	static const char text[] = "[topology]\nkind = star\nhosts = 2\n"
-				   "[workload.w]\nkind = staircase\nfan_in = 1\nsize = 40KB\ninterval = 1us\nstop = 20us\n"
-				   "[cc]\nalgorithm = none\n";
+	static const char text[] =
+		"[topology]\nkind = star\nhosts = 2\n"
+		"[workload.w]\nkind = staircase\nfan_in = 1\nsize = 40KB\ninterval = 1us\nstop = 20us\n"
+		"[cc]\nalgorithm = none\n";
 	static const struct {
 		const char *list;
 		uint64_t packets;
-	} cases[] = {{"link.lost=0:10", 1}, {"link.lost=0:11", 0}, {"link.lost=1:1", 1}, {"link.lost=1:10", 1},
-		     {"link.lost=1:11", 0}, {"link.lost=999:1", 0}};
+	} cases[] = {{"link.lost=0:10", 1}, {"link.lost=0:11", 0}, {"link.lost=1:1", 1},
+		     {"link.lost=1:10", 1}, {"link.lost=1:11", 0}, {"link.lost=999:1", 0}};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		const char *sets[] = {cases[i].list, NULL};
@@ -685,9 +693,9 @@ static void a_queue_is_as_long_as_the_scenario_lets_it_be(void **state)
 		uint64_t longest = 0;
 
 		sim_run_do(&run,
-		       "[topology]\nkind = star\nhosts = 17\n[cc]\nalgorithm = none\n"
-		       "[workload.w]\nkind = incast\nsize = 100KB\n[run]\ncheck = on\n",
-		       cases[i].sets);
+			   "[topology]\nkind = star\nhosts = 17\n[cc]\nalgorithm = none\n"
+			   "[workload.w]\nkind = incast\nsize = 100KB\n[run]\ncheck = on\n",
+			   cases[i].sets);
 		assert_int_equal(run.results.flows_done, 16);
 		for (uint32_t p = 0; p < run.results.port_count; p++) {
 			if (run.results.ports[p].queue_bytes_max > longest)
@@ -706,9 +714,9 @@ static void a_port_is_known_by_its_node_and_number(void **state)
 	struct sim_run run;
 
 	sim_run_do(&run,
-	       "[topology]\nkind = leaf-spine\nleaves = 2\nspines = 2\nhosts = 2\nuplinks = 4\n"
-	       "[workload.w]\nkind = permutation\nsize = 1KB\n",
-	       NULL);
+		   "[topology]\nkind = leaf-spine\nleaves = 2\nspines = 2\nhosts = 2\nuplinks = 4\n"
+		   "[workload.w]\nkind = permutation\nsize = 1KB\n",
+		   NULL);
 	assert_true(run.results.port_count >= 2 * (2 + 4));
 	for (uint32_t i = 0; i < run.results.port_count; i++) {
 		for (uint32_t j = 0; j < i; j++) {
@@ -742,8 +750,8 @@ static void a_port_tells_the_rate_that_its_link_came_to_have(void **state)
 		const struct results_port *p = &run.results.ports[i];
 
 		/* Links of hosts are never drawn. */
-		assert_int_equal(p->rate_bps, p->node >= 4 && p->to >= 4 ? UINT64_C(25000000000)
-									 : UINT64_C(100000000000));
+		assert_int_equal(p->rate_bps,
+				 p->node >= 4 && p->to >= 4 ? UINT64_C(25000000000) : UINT64_C(100000000000));
 	}
 	sim_run_free(&run);
 	snprintf(one, sizeof(one), "%s%s", text, slow);
@@ -751,8 +759,7 @@ static void a_port_tells_the_rate_that_its_link_came_to_have(void **state)
 	for (uint32_t i = 0; i < run.results.port_count; i++) {
 		const struct results_port *p = &run.results.ports[i];
 
-		assert_int_equal(p->rate_bps, joins(p, 4, 6) ? UINT64_C(40000000000)
-							       : UINT64_C(100000000000));
+		assert_int_equal(p->rate_bps, joins(p, 4, 6) ? UINT64_C(40000000000) : UINT64_C(100000000000));
 	}
 	sim_run_free(&run);
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Runs of units, taken from the lowest addresses that are free, and above them a pool for what is shorter than a unit. What is
- * taken is noted in bits outside of the reservation. Units below `ready` are one readable and writable mapping, but for the files
- * that are mapped there, so that the process has few mappings. The pages of a run that is given back are the kernel's again, also
- * where the program locks all of its memory.
+ * Runs of units, taken from the lowest addresses that are free, and above them a pool for what is shorter than a unit.
+ * What is taken is noted in bits outside of the reservation. Units below `ready` are one readable and writable mapping,
+ * but for the files that are mapped there, so that the process has few mappings. The pages of a run that is given back
+ * are the kernel's again, also where the program locks all of its memory.
  */
 #include "space/space.h"
 
@@ -23,7 +23,8 @@
 
 enum {
 	UNIT_BYTES = 64 << 10,
-	UNITS_MAX = 1 << 20, /* 64 GiB, which hold the rings to all processes of a host and 100,000 queue pairs several times */
+	UNITS_MAX = 1 << 20, /* 64 GiB, which hold the rings to all processes of a host and 100,000 queue pairs several
+				times */
 	LIMIT_PART = 8,      /* the part of a limited address space that is reserved */
 	SMALL_BYTES_MAX = POOL_SLAB_BYTES / 2,
 	SLABS_KEPT = 16 /* of each size: to take pages from the kernel again and again costs more than an object */
@@ -35,11 +36,11 @@ static void pages_put(void *ctx, void *p, size_t bytes);
 static const struct alloc pages = {.get = pages_get, .put = pages_put};
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static uint8_t *base;      /* NULL: there is no reservation (yet) */
-static size_t unit_count;  /* a multiple of 64 */
-static size_t ready;       /* units from the first on that are mapped to be used */
-static size_t lowest;      /* no unit before this one is free */
-static uint64_t taken[UNITS_MAX / 64];   /* a bit for each unit */
+static uint8_t *base;                  /* NULL: there is no reservation (yet) */
+static size_t unit_count;              /* a multiple of 64 */
+static size_t ready;                   /* units from the first on that are mapped to be used */
+static size_t lowest;                  /* no unit before this one is free */
+static uint64_t taken[UNITS_MAX / 64]; /* a bit for each unit */
 static struct pool pool;
 
 /* ---- the reservation --------------------------------------------------------------------------- */

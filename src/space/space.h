@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The memory of the device itself, in addresses that are the device's alone. A program may unmap or free a region and forget to
- * deregister it; with its key peers may still write there. The addresses are then the program's to use again, and must never
- * become those of a ring, a queue or a packet buffer. So the first call reserves a part of the address space, which takes no
- * memory, and everything of ours lies in it; it is never given back.
+ * The memory of the device itself, in addresses that are the device's alone. A program may unmap or free a region and
+ * forget to deregister it; with its key peers may still write there. The addresses are then the program's to use again,
+ * and must never become those of a ring, a queue or a packet buffer. So the first call reserves a part of the address
+ * space, which takes no memory, and everything of ours lies in it; it is never given back.
  *
- * Where the limit of the process's address space (ulimit -v) leaves no room for that, and for what is beyond its end, memory
- * comes from the kernel at any address. All calls may be made by any thread, and none for a packet.
+ * Where the limit of the process's address space (ulimit -v) leaves no room for that, and for what is beyond its end,
+ * memory comes from the kernel at any address. All calls may be made by any thread, and none for a packet.
  */
 #ifndef SPACE_SPACE_H
 #define SPACE_SPACE_H

@@ -105,7 +105,8 @@ static void piece_put(struct piece *p)
 	*p = (struct piece){0};
 }
 
-/* Of any sizes and in any order. What is left afterwards is few mappings: the kernel merges most of those between files again. */
+/* Of any sizes and in any order. What is left afterwards is few mappings: the kernel merges most of those between files
+ * again. */
 static void pieces_never_overlap(void **state)
 {
 	struct piece pieces[PIECES] = {0};

@@ -75,7 +75,7 @@ struct qp_attr {
 	uint8_t port;
 	uint8_t timeout; /* local ACK timeout is 4.096 us * 2^timeout; 0: none */
 	uint8_t retry_cnt;
-	uint8_t rnr_retry; /* 7: without end */
+	uint8_t rnr_retry;      /* 7: without end */
 	uint8_t path_mig_state; /* only 0, migrated, is supported */
 };
 
@@ -89,12 +89,12 @@ struct qp_cap {
 
 struct qp_init {
 	enum qp_type type;
-	struct pd *pd;      /* this and the CQs: NULL of XRC_RECV */
+	struct pd *pd; /* this and the CQs: NULL of XRC_RECV */
 	struct cq *send_cq;
 	struct cq *recv_cq; /* NULL of XRC_SEND too */
 	struct srq *srq;    /* or NULL */
 	struct xrcd *xrcd;  /* of XRC_RECV, else NULL */
-	struct qp_cap cap; /* requested; the granted number is written back, never less */
+	struct qp_cap cap;  /* requested; the granted number is written back, never less */
 	bool sq_sig_all;
 	void *owner; /* returned in completions and events */
 };

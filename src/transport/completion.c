@@ -11,8 +11,8 @@
 #include "transport/request.h"
 
 static const uint8_t wc_opcode_of[WR_OPCODE_COUNT] = {
-	[WR_WRITE] = WC_WRITE,	     [WR_WRITE_IMM] = WC_WRITE,	    [WR_SEND] = WC_SEND,
-	[WR_SEND_IMM] = WC_SEND,     [WR_READ] = WC_READ,	    [WR_CMP_SWAP] = WC_CMP_SWAP,
+	[WR_WRITE] = WC_WRITE,         [WR_WRITE_IMM] = WC_WRITE,     [WR_SEND] = WC_SEND,
+	[WR_SEND_IMM] = WC_SEND,       [WR_READ] = WC_READ,           [WR_CMP_SWAP] = WC_CMP_SWAP,
 	[WR_FETCH_ADD] = WC_FETCH_ADD, [WR_LOCAL_INV] = WC_LOCAL_INV, [WR_SEND_INV] = WC_SEND,
 	[WR_BIND_MW] = WC_BIND_MW,
 };
@@ -31,7 +31,7 @@ void qp_deactivate(struct transport *tp, struct qp *qp)
 {
 	list_remove(&qp->active);
 	if (list_empty(&tp->active[qp->flow.sl]))
-		tp->active_sls &= (uint16_t)~(1u << qp->flow.sl);
+		tp->active_sls &= (uint16_t) ~(1u << qp->flow.sl);
 }
 
 void qp_activate_to_answer(struct transport *tp, struct qp *qp)
@@ -73,8 +73,7 @@ void qp_raise(struct transport *tp, struct qp *qp, enum event_type type)
 }
 
 /* A lost completion puts the CQ in error and, with it, every QP that loses one (IBTA C11-39). */
-static void push(struct transport *tp, struct qp *qp, struct cq *cq, const struct cqe *cqe,
-		 uint64_t now_ns)
+static void push(struct transport *tp, struct qp *qp, struct cq *cq, const struct cqe *cqe, uint64_t now_ns)
 {
 	bool fire = false, first = !cq->overrun;
 
@@ -96,7 +95,8 @@ static void push(struct transport *tp, struct qp *qp, struct cq *cq, const struc
 }
 
 /* The oldest. */
-static inline __attribute__((always_inline)) void complete_one(struct transport *tp, struct qp *qp, enum wc_status status, uint64_t now_ns)
+static inline __attribute__((always_inline)) void complete_one(struct transport *tp, struct qp *qp,
+							       enum wc_status status, uint64_t now_ns)
 {
 	struct sq *sq = &qp->sq;
 	const struct send_wqe *w = sq_at(sq, sq->una);
@@ -127,8 +127,8 @@ static inline __attribute__((always_inline)) void complete_one(struct transport 
 }
 
 /* And what had no packet to wait for, behind what is complete then. */
-static __attribute__((noinline)) void complete_with_locals(struct transport *tp, struct qp *qp,
-							   enum wc_status status, uint64_t now_ns)
+static __attribute__((noinline)) void complete_with_locals(struct transport *tp, struct qp *qp, enum wc_status status,
+							   uint64_t now_ns)
 {
 	complete_one(tp, qp, status, now_ns);
 	while (status == WC_SUCCESS && qp->sq.una != qp->sq.next && qp_get_state(qp) != QPS_ERR &&
@@ -145,8 +145,7 @@ void complete_send(struct transport *tp, struct qp *qp, enum wc_status status, u
 		complete_one(tp, qp, status, now_ns);
 }
 
-void complete_recv(struct transport *tp, struct qp *qp, struct recv_wqe *w, struct cqe *cqe,
-		   uint64_t now_ns)
+void complete_recv(struct transport *tp, struct qp *qp, struct recv_wqe *w, struct cqe *cqe, uint64_t now_ns)
 {
 	cqe->wr_id = w->wr_id;
 	cqe->qp_owner = qp->event.owner;

@@ -16,9 +16,9 @@
 enum { PATHS_MAX = 16, RX_WINDOW_MIN = 128, RX_WINDOW_MAX = 65536 };
 
 /*
- * The protocol of RC. AUTO: veRoCE with peers that answer in it, RoCEv2 with all others. IWARP: streams and no datagrams,
- * so there is no UC or UD. ROCEV1: RoCEv2's packets in Ethernet frames, for all services; the nic's flows have no UDP
- * ports then, whatever the ports below.
+ * The protocol of RC. AUTO: veRoCE with peers that answer in it, RoCEv2 with all others. IWARP: streams and no
+ * datagrams, so there is no UC or UD. ROCEV1: RoCEv2's packets in Ethernet frames, for all services; the nic's flows
+ * have no UDP ports then, whatever the ports below.
  */
 enum protocol { PROTOCOL_AUTO, PROTOCOL_VEROCE, PROTOCOL_ROCEV2, PROTOCOL_IWARP, PROTOCOL_ROCEV1 };
 
@@ -60,9 +60,9 @@ struct cc_link {
 	 */
 	uint64_t (*base_rtt_ns_to)(const void *ctx, const uint8_t dgid[16]);
 	const void *base_rtt_ctx;
-	uint64_t target_ns;     /* queueing delay that Swift allows; 0: its own formula */
-	uint8_t target_rtt_part; /* ... or 1/n of the base RTT, if that is more; 0: no part of it */
-	uint64_t pace_slack_ns; /* how early a paced packet may leave; trains take half of it */
+	uint64_t target_ns;           /* queueing delay that Swift allows; 0: its own formula */
+	uint8_t target_rtt_part;      /* ... or 1/n of the base RTT, if that is more; 0: no part of it */
+	uint64_t pace_slack_ns;       /* how early a paced packet may leave; trains take half of it */
 	uint32_t wire_overhead_bytes; /* around a packet's transport bytes, for the pace */
 };
 
@@ -78,9 +78,10 @@ struct rocev2_config {
 	bool ce_is_cnp;           /* with ce_echo: such an ACK counts as a CNP, as in the HPCC simulator */
 	uint64_t cnp_interval_ns; /* least time between CNPs; 0: that of cc.params, else 50 us */
 	/*
-	 * An RC WRITE of at most so many bytes leaves as WRITE Only packets, each with its own RETH. They are all of one
-	 * length, so the packets of many messages travel as one train. 0: as First, Middle and Last, of which the First
-	 * is longer and so parts trains. Likewise READs of up to so many bytes and 32 packets (rocev2/read_pairs.h).
+	 * An RC WRITE of at most so many bytes leaves as WRITE Only packets, each with its own RETH. They are all of
+	 * one length, so the packets of many messages travel as one train. 0: as First, Middle and Last, of which the
+	 * First is longer and so parts trains. Likewise READs of up to so many bytes and 32 packets
+	 * (rocev2/read_pairs.h).
 	 */
 	uint32_t only_bytes;
 };
@@ -100,7 +101,8 @@ struct veroce_config {
 	uint16_t flowlet_packets; /* the least number that stay on one path; 0: 8 */
 	uint64_t flowlet_gap_ns;  /* instead, a QP changes path only after so long a silence; 0: by packets */
 	uint32_t rx_window;       /* how far ahead a QP accepts packets; a power of two; 0: RX_WINDOW_MAX */
-	uint64_t early_bytes_max; /* payload of early packets, of all QPs together; 0: 64 MiB, or four times window_bytes */
+	uint64_t early_bytes_max; /* payload of early packets, of all QPs together; 0: 64 MiB, or four times
+				     window_bytes */
 	uint64_t rto_ns_min;      /* the shortest retransmission timeout; 0: 500 us */
 	uint64_t pto_ns_min;      /* and tail probe timeout; 0: 100 us */
 };
@@ -130,8 +132,10 @@ struct transport_config {
 	struct cc_link cc;
 	struct rocev2_config rocev2;
 	struct veroce_config veroce;
-	bool iwarp_lends;   /* iWARP leaves long pieces of SENDs, WRITEs and READ responses where they are, for a back end that takes them so */
-	bool iwarp_rfc7306; /* iWARP has atomics, and WRITEs with immediate data, which a peer without them ends the stream for */
+	bool iwarp_lends; /* iWARP leaves long pieces of SENDs, WRITEs and READ responses where they are, for a back end
+			     that takes them so */
+	bool iwarp_rfc7306; /* iWARP has atomics, and WRITEs with immediate data, which a peer without them ends the
+			       stream for */
 };
 
 /* Replaces 0 by defaults, and values beyond a bound by the bound. */

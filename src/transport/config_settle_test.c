@@ -27,7 +27,8 @@ static void early_packets_have_room_for_four_windows(void **state)
 
 static void what_the_owner_set_stays(void **state)
 {
-	struct transport_config c = {.paths = 3, .train_max = 5, .veroce = {.rx_window = 256, .rto_ns_min = 7, .pto_ns_min = 9}};
+	struct transport_config c = {
+		.paths = 3, .train_max = 5, .veroce = {.rx_window = 256, .rto_ns_min = 7, .pto_ns_min = 9}};
 
 	transport_config_settle(&c);
 	assert_int_equal(c.paths, 3);

@@ -47,9 +47,11 @@ static const struct qp_ops rc_alone_ops = {
 
 const struct qp_ops *qp_engine(enum qp_type type)
 {
-	static const struct qp_ops *const engines[] = {
-		[QPT_RC] = &rc_alone_ops, [QPT_UC] = &uc_ops, [QPT_UD] = &ud_ops,
-		[QPT_XRC_SEND] = &xrc_send_ops, [QPT_XRC_RECV] = &xrc_recv_ops};
+	static const struct qp_ops *const engines[] = {[QPT_RC] = &rc_alone_ops,
+						       [QPT_UC] = &uc_ops,
+						       [QPT_UD] = &ud_ops,
+						       [QPT_XRC_SEND] = &xrc_send_ops,
+						       [QPT_XRC_RECV] = &xrc_recv_ops};
 
 	return (unsigned)type < sizeof(engines) / sizeof(*engines) ? engines[type] : NULL;
 }

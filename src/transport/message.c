@@ -18,7 +18,8 @@ const struct rx_consequence rx_consequences[RX_VERDICTS] = {
 	[RX_ACCESS] = {AETH_NAK | NAK_REMOTE_ACCESS, WC_LOC_ACCESS_ERR, EVENT_QP_ACCESS_ERR},
 	/* IBTA A14.5: an XRCETH violation is a remote access error of the QP, and an invalid request to its peer. */
 	[RX_NO_SRQ] = {AETH_NAK | NAK_INVALID_REQUEST, WC_WR_FLUSH_ERR, EVENT_QP_ACCESS_ERR},
-	/* Class J, without a NAK. Linux's rxe acknowledges the message too, which has arrived, and has the same status. */
+	/* Class J, without a NAK. Linux's rxe acknowledges the message too, which has arrived, and has the same status.
+	 */
 	[RX_KEY_STAYS] = {AETH_ACK | AETH_CREDIT_INVALID, WC_REM_INV_REQ_ERR, EVENT_QP_ACCESS_ERR},
 	[RX_LOCAL_FAULT] = {AETH_NAK | NAK_REMOTE_OPERATIONAL, WC_LOC_PROT_ERR, EVENT_QP_FATAL},
 };
@@ -80,8 +81,7 @@ static enum rx_verdict judge_write(struct transport *tp, struct qp *qp, const st
 			return RX_INVALID;
 		reth_decode(&reth, rx_header(rx, H_RETH));
 		/* IBTA C9-88: the R_Key of a zero-length WRITE is not checked. */
-		if (reth.len && !mr_check_remote(&tp->mrs, reth.rkey, &qp->user, reth.va, reth.len,
-					  MR_REMOTE_WRITE)) {
+		if (reth.len && !mr_check_remote(&tp->mrs, reth.rkey, &qp->user, reth.va, reth.len, MR_REMOTE_WRITE)) {
 			if (flags & F_IMM)
 				hold_recv(tp, qp); /* its completion reports the error */
 			return RX_ACCESS;
@@ -112,8 +112,8 @@ static enum rx_verdict place_write(struct transport *tp, struct qp *qp, const st
 	if (!rx->payload_len)
 		return RX_EXECUTE;
 	/* Checked for each packet: the region may be gone since the message began. */
-	to = mr_check_remote(&tp->mrs, rsp->write_rkey, &qp->user, rsp->write_va + rsp->received,
-		      rx->payload_len, MR_REMOTE_WRITE);
+	to = mr_check_remote(&tp->mrs, rsp->write_rkey, &qp->user, rsp->write_va + rsp->received, rx->payload_len,
+			     MR_REMOTE_WRITE);
 	return to && mr_write(&tp->mrs, to, rx->payload, rx->payload_len) ? RX_EXECUTE : RX_ACCESS;
 }
 

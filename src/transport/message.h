@@ -45,8 +45,8 @@ void message_answered(struct transport *, uint8_t syndrome);
 enum rx_verdict message_judge(struct transport *, struct qp *, const struct rx *);
 /*
  * Places the packet that was judged RX_EXECUTE; at the message's end completes its receive WQE.
- * RX_KEY_STAYS, or RX_LOCAL_FAULT or RX_ACCESS if a region or the memory behind it is gone, or a key of the receive WQE is
- * invalid; then nothing is completed.
+ * RX_KEY_STAYS, or RX_LOCAL_FAULT or RX_ACCESS if a region or the memory behind it is gone, or a key of the receive WQE
+ * is invalid; then nothing is completed.
  */
 enum rx_verdict message_execute(struct transport *, struct qp *, const struct rx *);
 /* Completes the held receive WQE, if any, with an error. */

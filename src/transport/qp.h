@@ -37,12 +37,12 @@
 #include "transport/veroce/rxshare.h"
 
 enum {
-	QP_ACKREQ_PACKETS = 16,     /* from one AckReq of a requester to the next, at most */
-	QP_ACK_NOW_PACKETS = 16,    /* a responder acknowledges at once after so many */
-	QP_OUTPUT_QUANTUM = 128     /* packets a QP sends before the next QP's turn */
+	QP_ACKREQ_PACKETS = 16,  /* from one AckReq of a requester to the next, at most */
+	QP_ACK_NOW_PACKETS = 16, /* a responder acknowledges at once after so many */
+	QP_OUTPUT_QUANTUM = 128  /* packets a QP sends before the next QP's turn */
 };
 
-#define NAK_AT_EPSN UINT32_MAX
+#define NAK_AT_EPSN        UINT32_MAX
 #define NIC_READ_BYTES_MAX (1u << 31)
 
 struct cc;
@@ -65,48 +65,48 @@ struct transport {
 	 */
 	struct list answering;
 	struct list active[QP_SLS];
-	uint16_t active_sls;     /* levels that may have QPs in `active` */
-	uint8_t turn;            /* the level whose turn was last */
-	struct list paused;      /* QPs that had their turn while paused, and may have data */
-	struct list held_up;     /* QPs whose peers' processes take no packets now, and that may have some */
-	struct list held_acks;   /* QPs whose ACK waits for a packet to travel with, oldest first */
-	struct list lazy_acks;   /* QPs whose ACK waits for more to acknowledge, oldest first */
-	struct list rare_acks;   /* likewise, of QPs with acks_rarely */
+	uint16_t active_sls;   /* levels that may have QPs in `active` */
+	uint8_t turn;          /* the level whose turn was last */
+	struct list paused;    /* QPs that had their turn while paused, and may have data */
+	struct list held_up;   /* QPs whose peers' processes take no packets now, and that may have some */
+	struct list held_acks; /* QPs whose ACK waits for a packet to travel with, oldest first */
+	struct list lazy_acks; /* QPs whose ACK waits for more to acknowledge, oldest first */
+	struct list rare_acks; /* likewise, of QPs with acks_rarely */
 	struct list fired_cqs;
-	struct list events;      /* struct event_source with pending events */
+	struct list events; /* struct event_source with pending events */
 	struct tx tx;
 	struct rx_decoder decoder;
 	struct nic_counters counters;
-	uint64_t qp_changes; /* counts what changes in reports of QPs (nic_report_qps) */
+	uint64_t qp_changes;            /* counts what changes in reports of QPs (nic_report_qps) */
 	struct transport_config config; /* settled; only nic_set_paths() changes it */
-	uint64_t neighbours[2];  /* slots that memory takes packets to; a bit each */
-	bool near;               /* in a turn: whose packets go through memory */
-	uint64_t readers[2];     /* those of them that read ours */
-	uint64_t full[2];        /* those of them that take no more now */
+	uint64_t neighbours[2];         /* slots that memory takes packets to; a bit each */
+	bool near;                      /* in a turn: whose packets go through memory */
+	uint64_t readers[2];            /* those of them that read ours */
+	uint64_t full[2];               /* those of them that take no more now */
 	bool some_full;
 	struct mr_lender lender;
 	bool hold_acks;
-	uint16_t paused_sls;     /* levels that send no payload: their turns are for answers only */
+	uint16_t paused_sls; /* levels that send no payload: their turns are for answers only */
 	struct patience patience;
 
 	/* veRoCE */
-	uint64_t early_bytes;    /* payload of early packets that wait for their turn */
-	uint16_t caps_flags;     /* offered */
-	uint64_t lazy_ack_ns;    /* how long lazy_acks wait */
-	uint64_t rare_ack_ns;    /* how long rare_acks wait */
+	uint64_t early_bytes; /* payload of early packets that wait for their turn */
+	uint16_t caps_flags;  /* offered */
+	uint64_t lazy_ack_ns; /* how long lazy_acks wait */
+	uint64_t rare_ack_ns; /* how long rare_acks wait */
 	const struct loss_ops *loss;
 	struct pair_table pairs;
 	struct rxshare rxshare;
-	uint8_t secret[16];      /* of nonces */
+	uint8_t secret[16]; /* of nonces */
 	uint64_t secret_serial;
 
 	/* iWARP */
-	uint64_t streams_ended;  /* counts QPs that ended their streams */
-	struct list lenders;     /* struct stream_lender */
-	uint32_t lent;           /* pieces lent so far, modulo 2^32 */
+	uint64_t streams_ended; /* counts QPs that ended their streams */
+	struct list lenders;    /* struct stream_lender */
+	uint32_t lent;          /* pieces lent so far, modulo 2^32 */
 
 	/* XRC */
-	struct rq no_rq; /* of XRC_RECV QPs that have no SRQ now: it is empty */
+	struct rq no_rq;                       /* of XRC_RECV QPs that have no SRQ now: it is empty */
 	struct srq *xrc_srqs[XRC_SRQ_BUCKETS]; /* by number, xrc.h */
 };
 
@@ -126,24 +126,24 @@ void transport_fini(struct transport *);
  */
 struct rd_resource {
 	uint64_t va;
-	uint64_t orig;       /* atomic: the value found */
+	uint64_t orig; /* atomic: the value found */
 	uint32_t rkey;
-	uint32_t len;        /* READ: bytes from psn_first on */
+	uint32_t len; /* READ: bytes from psn_first on */
 	uint32_t psn_first;
 	uint32_t psn_last;
-	uint32_t psn_next;   /* response to send next; psn_last + 1: all sent */
-	uint32_t psn_end;    /* last response of the answer being given */
-	uint32_t psn_start;  /* first response of the answer being given */
+	uint32_t psn_next;  /* response to send next; psn_last + 1: all sent */
+	uint32_t psn_end;   /* last response of the answer being given */
+	uint32_t psn_start; /* first response of the answer being given */
 	uint32_t msn;
 	bool atomic;
-	bool again;          /* the answer being given is not the first */
-	uint32_t srqn;       /* XRC: whose memory it is */
+	bool again;    /* the answer being given is not the first */
+	uint32_t srqn; /* XRC: whose memory it is */
 };
 
 /* How READs of a few packets are requested: rocev2/read_pairs.h. */
 struct read_pairs {
-	uint64_t timed_ns;    /* when the request for timed_psn was sent; 0: none is timed */
-	uint64_t least_ns;    /* of the last round trips */
+	uint64_t timed_ns; /* when the request for timed_psn was sent; 0: none is timed */
+	uint64_t least_ns; /* of the last round trips */
 	uint32_t timed_psn;
 	uint32_t whole_left;  /* READs that are requested whole */
 	uint32_t whole_next;  /* how many were to be, the last time; 0: pairs were fast enough */
@@ -163,12 +163,12 @@ struct requester {
 	uint32_t psn;
 	uint32_t high;
 	uint32_t psn_new;
-	uint32_t asked;      /* the last PSN sent with AckReq, or with a response */
-	uint32_t wqe;        /* SQ index that psn lies in, or sq->next */
-	uint32_t lost_psn;   /* una when READ responses were last found missing */
-	uint32_t *rd_end;    /* ring: last response PSN of each outstanding READ/atomic; NULL: none may be sent */
-	uint8_t rd_entries;  /* of the ring: a power of two, at least max_rd_atomic */
-	uint8_t rd_head;     /* free-running; [rd_tail, rd_head) are outstanding */
+	uint32_t asked;     /* the last PSN sent with AckReq, or with a response */
+	uint32_t wqe;       /* SQ index that psn lies in, or sq->next */
+	uint32_t lost_psn;  /* una when READ responses were last found missing */
+	uint32_t *rd_end;   /* ring: last response PSN of each outstanding READ/atomic; NULL: none may be sent */
+	uint8_t rd_entries; /* of the ring: a power of two, at least max_rd_atomic */
+	uint8_t rd_head;    /* free-running; [rd_tail, rd_head) are outstanding */
 	uint8_t rd_tail;
 	uint8_t retries;     /* left */
 	uint8_t rnr_retries; /* left; 7: without end */
@@ -184,24 +184,25 @@ struct requester {
 struct responder {
 	uint32_t epsn;
 	uint32_t msn;
-	uint16_t message;    /* F_SEND or F_WRITE while inside one, else 0 */
-	uint16_t unacked;    /* packets since the last ACK */
-	bool nak_sent;       /* a sequence or RNR NAK was sent; no other is sent until epsn arrives */
+	uint16_t message; /* F_SEND or F_WRITE while inside one, else 0 */
+	uint16_t unacked; /* packets since the last ACK */
+	bool nak_sent;    /* a sequence or RNR NAK was sent; no other is sent until epsn arrives */
 	bool ack_pending;
 	bool nak_pending;
 	uint8_t nak_syndrome;
-	uint32_t nak_psn;    /* NAK_AT_EPSN, or of the last answer: it differs where a READ response cannot be sent any more, or it is an ACK */
-	uint8_t fatal;       /* enum rx_verdict: the pending answer is this QP's last packet, for this; 0: it is not */
-	uint8_t res_head;    /* free-running; [res_emit, res_head) may have responses to send */
+	uint32_t nak_psn; /* NAK_AT_EPSN, or of the last answer: it differs where a READ response cannot be sent any
+			     more, or it is an ACK */
+	uint8_t fatal;    /* enum rx_verdict: the pending answer is this QP's last packet, for this; 0: it is not */
+	uint8_t res_head; /* free-running; [res_emit, res_head) may have responses to send */
 	uint8_t res_emit;
-	uint8_t res_count;   /* valid entries before res_head, at most max_dest_rd_atomic */
+	uint8_t res_count; /* valid entries before res_head, at most max_dest_rd_atomic */
 	uint32_t write_rkey;
 	uint64_t write_va;
-	uint64_t write_len;  /* RETH's */
-	uint64_t received;   /* payload bytes of the message so far */
+	uint64_t write_len; /* RETH's */
+	uint64_t received;  /* payload bytes of the message so far */
 	struct recv_wqe *rwqe;
 	struct rd_resource *res; /* ring; NULL: none is accepted */
-	uint8_t res_entries; /* of the ring: a power of two, at least max_dest_rd_atomic */
+	uint8_t res_entries;     /* of the ring: a power of two, at least max_dest_rd_atomic */
 };
 
 /*
@@ -230,11 +231,11 @@ struct qp_psns {
  */
 struct qp_ops {
 	enum opcode_service service; /* of the packets that it accepts */
-	bool reliable;  /* requests are acknowledged */
-	bool datagram;  /* it has no peer: each packet and each WQE has one of its own */
-	bool multipath; /* it can use more than one path to its peer */
-	bool sends_only; /* it has no receive queue, and no CQ for one */
-	bool borrows;   /* it has a domain: PD, CQ and receive queue are those of the SRQs that requests name (xrc.h) */
+	bool reliable;               /* requests are acknowledged */
+	bool datagram;               /* it has no peer: each packet and each WQE has one of its own */
+	bool multipath;              /* it can use more than one path to its peer */
+	bool sends_only;             /* it has no receive queue, and no CQ for one */
+	bool borrows; /* it has a domain: PD, CQ and receive queue are those of the SRQs that requests name (xrc.h) */
 
 	/*
 	 * INIT to RTR: the QP has the attributes that name its peer. Takes what the connection needs, and may choose
@@ -269,8 +270,9 @@ struct qp_ops {
 	/* A packet for this QP, checked for length, ICRC, service, P_Key and source. */
 	void (*input)(struct transport *, struct qp *, const struct rx *);
 	/*
-	 * Where the payload of a packet belongs that comes next, behind those of the row, which it joins: not known (NULL), or
-	 * `input` writes all of it there in one piece, or drops the packet. Changes nothing. NULL: it is never known.
+	 * Where the payload of a packet belongs that comes next, behind those of the row, which it joins: not known
+	 * (NULL), or `input` writes all of it there in one piece, or drops the packet. Changes nothing. NULL: it is
+	 * never known.
 	 */
 	uint8_t *(*place)(const struct transport *, const struct qp *, const struct rx *, struct rx_row *);
 	/*
@@ -291,10 +293,11 @@ struct qp_ops {
 	 * The congestion control of a path, and its kind; it may be built in *scratch. NULL: there is none on that
 	 * path, or for that QP; the pointer may be NULL too.
 	 */
-	const struct cc *(*congestion)(const struct transport *, const struct qp *, uint32_t path,
-				       struct cc *scratch, const struct cc_kind **);
+	const struct cc *(*congestion)(const struct transport *, const struct qp *, uint32_t path, struct cc *scratch,
+				       const struct cc_kind **);
 
-	/* Of an engine whose peer is at the other end of a stream; NULL: packets. Then connect and input are not called. */
+	/* Of an engine whose peer is at the other end of a stream; NULL: packets. Then connect and input are not
+	 * called. */
 	const struct stream_ops *stream;
 };
 
@@ -340,13 +343,13 @@ struct qp {
 		struct xrcd *xrcd; /* of XRC_RECV, which sends nothing */
 	};
 	struct cq *recv_cq;
-	struct gbn *gbn;       /* NULL: an RC QP that speaks veRoCE, or does not know its peer yet */
+	struct gbn *gbn; /* NULL: an RC QP that speaks veRoCE, or does not know its peer yet */
 	union {
 		struct veroce *veroce; /* the state of veRoCE; NULL: the QP cannot speak it */
 		struct iwarp *iwarp;   /* of an engine with streams: its state; NULL: it has no stream */
 	};
 
-	struct list active; /* in transport->answering, active, paused or held_up */
+	struct list active;    /* in transport->answering, active, paused or held_up */
 	struct qp *table_next; /* with the same lowest bits of its QPN */
 	struct flow flow;
 
@@ -355,10 +358,10 @@ struct qp {
 	uint8_t failed;      /* enum wc_status; WC_SUCCESS: none */
 	_Atomic bool in_flight;
 	_Atomic bool goes_near; /* its last turn's packets went through memory */
-	_Atomic bool rung; /* doorbell: an intrusive stack that posters push to */
-	uint8_t ack_wait;  /* enum ack_wait: the list that `held` is in */
-	bool acks_rarely;  /* the peer is on this host, or asks for the acknowledgements that it waits for */
-	bool locals_wait;  /* requests without packets may be executed and not complete */
+	_Atomic bool rung;      /* doorbell: an intrusive stack that posters push to */
+	uint8_t ack_wait;       /* enum ack_wait: the list that `held` is in */
+	bool acks_rarely;       /* the peer is on this host, or asks for the acknowledgements that it waits for */
+	bool locals_wait;       /* requests without packets may be executed and not complete */
 	struct qp *rung_next;
 
 	struct timer timer;
@@ -474,8 +477,7 @@ void complete_send(struct transport *, struct qp *, enum wc_status, uint64_t now
  * Completes a receive WQE and gives it back. `cqe` holds what depends on the packet: status, opcode,
  * byte_len, imm_or_key, flags, src_qp, sl, solicited; the rest is filled in here.
  */
-void complete_recv(struct transport *, struct qp *, struct recv_wqe *, struct cqe *cqe,
-		   uint64_t now_ns);
+void complete_recv(struct transport *, struct qp *, struct recv_wqe *, struct cqe *cqe, uint64_t now_ns);
 /* Nothing is in flight any more and nothing will be answered: no timer runs, no ACK waits. */
 void qp_halt(struct transport *, struct qp *);
 /* The WQEs [sq->una, ...) of a QP in SQD that had begun are done: raises the event. */
@@ -484,7 +486,8 @@ void qp_check_drained(struct transport *, struct qp *);
 void qp_to_error(struct transport *, struct qp *, uint64_t now_ns);
 /* A send WQE failed locally on UC or UD: to SQE, the rest of the send queue is flushed. */
 void qp_to_sqe(struct transport *, struct qp *, uint64_t now_ns);
-/* Flushes what was posted to a QP in ERR or SQE since; of a QP that lends its WQEs' memory the sends later (struct stream_ops). */
+/* Flushes what was posted to a QP in ERR or SQE since; of a QP that lends its WQEs' memory the sends later (struct
+ * stream_ops). */
 void qp_flush(struct transport *, struct qp *, uint64_t now_ns);
 void qp_raise(struct transport *, struct qp *, enum event_type);
 /* The next receive WQE of the QP or its SRQ, or NULL. Raises the SRQ's limit event. */

@@ -7,15 +7,11 @@
 
 const uint8_t request_opcode[WR_OPCODE_COUNT][REQUEST_PLACES] = {
 	[WR_SEND] = {OP_RC_SEND_FIRST, OP_RC_SEND_MIDDLE, OP_RC_SEND_LAST, OP_RC_SEND_ONLY},
-	[WR_SEND_IMM] = {OP_RC_SEND_FIRST, OP_RC_SEND_MIDDLE, OP_RC_SEND_LAST_IMM,
-			 OP_RC_SEND_ONLY_IMM},
-	[WR_SEND_INV] = {OP_RC_SEND_FIRST, OP_RC_SEND_MIDDLE, OP_RC_SEND_LAST_INV,
-			 OP_RC_SEND_ONLY_INV},
+	[WR_SEND_IMM] = {OP_RC_SEND_FIRST, OP_RC_SEND_MIDDLE, OP_RC_SEND_LAST_IMM, OP_RC_SEND_ONLY_IMM},
+	[WR_SEND_INV] = {OP_RC_SEND_FIRST, OP_RC_SEND_MIDDLE, OP_RC_SEND_LAST_INV, OP_RC_SEND_ONLY_INV},
 	[WR_WRITE] = {OP_RC_WRITE_FIRST, OP_RC_WRITE_MIDDLE, OP_RC_WRITE_LAST, OP_RC_WRITE_ONLY},
-	[WR_WRITE_IMM] = {OP_RC_WRITE_FIRST, OP_RC_WRITE_MIDDLE, OP_RC_WRITE_LAST_IMM,
-			  OP_RC_WRITE_ONLY_IMM},
-	[WR_READ] = {OP_RC_READ_REQUEST, OP_RC_READ_REQUEST, OP_RC_READ_REQUEST,
-		     OP_RC_READ_REQUEST},
+	[WR_WRITE_IMM] = {OP_RC_WRITE_FIRST, OP_RC_WRITE_MIDDLE, OP_RC_WRITE_LAST_IMM, OP_RC_WRITE_ONLY_IMM},
+	[WR_READ] = {OP_RC_READ_REQUEST, OP_RC_READ_REQUEST, OP_RC_READ_REQUEST, OP_RC_READ_REQUEST},
 	[WR_CMP_SWAP] = {OP_RC_CMP_SWAP, OP_RC_CMP_SWAP, OP_RC_CMP_SWAP, OP_RC_CMP_SWAP},
 	[WR_FETCH_ADD] = {OP_RC_FETCH_ADD, OP_RC_FETCH_ADD, OP_RC_FETCH_ADD, OP_RC_FETCH_ADD},
 };
@@ -29,8 +25,7 @@ static bool sges_open(const struct transport *tp, const struct qp *qp, const str
 	return w->flags & WR_INLINE || sge_check(&tp->mrs, qp->user.pd, send_wqe_sges(w), access);
 }
 
-enum wc_status request_judge(const struct transport *tp, const struct qp *qp,
-			     const struct send_wqe *w)
+enum wc_status request_judge(const struct transport *tp, const struct qp *qp, const struct send_wqe *w)
 {
 	if (!request_opcode[w->opcode][REQUEST_ONLY] && w->opcode != WR_SEND)
 		return WC_LOC_QP_OP_ERR;
@@ -51,8 +46,8 @@ static bool is_short_and_alone(const struct qp *qp, const struct send_wqe *w)
 	return w->length <= MR_ALONE_COPIED_MAX && w == sq_at(&qp->sq, qp->sq.una);
 }
 
-bool request_gather(const struct transport *tp, const struct qp *qp, struct send_wqe *w,
-		    uint32_t off, uint8_t *to, uint32_t len)
+bool request_gather(const struct transport *tp, const struct qp *qp, struct send_wqe *w, uint32_t off, uint8_t *to,
+		    uint32_t len)
 {
 	if (w->flags & WR_INLINE) {
 		if (tp->mrs.leaves)
@@ -102,8 +97,7 @@ bool request_execute(struct transport *tp, struct qp *qp, uint64_t now_ns)
 	return qp_get_state(qp) != QPS_ERR;
 }
 
-void request_fail_in_turn(struct transport *tp, struct qp *qp, uint32_t index,
-			  enum wc_status status, uint64_t now_ns)
+void request_fail_in_turn(struct transport *tp, struct qp *qp, uint32_t index, enum wc_status status, uint64_t now_ns)
 {
 	if (qp->sq.una != index) {
 		qp->failed = (uint8_t)status;

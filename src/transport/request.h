@@ -10,13 +10,7 @@
 #include "transport/qp.h"
 
 /* A packet's place in its message. */
-enum request_place {
-	REQUEST_FIRST,
-	REQUEST_MIDDLE,
-	REQUEST_LAST,
-	REQUEST_ONLY,
-	REQUEST_PLACES
-};
+enum request_place { REQUEST_FIRST, REQUEST_MIDDLE, REQUEST_LAST, REQUEST_ONLY, REQUEST_PLACES };
 
 /* RC's numbers; UC's are UC_OPCODES higher. */
 enum { UC_OPCODES = 0x20 };
@@ -59,8 +53,8 @@ bool request_execute(struct transport *, struct qp *, uint64_t now_ns);
 /* Judges a WQE before its first packet; WC_SUCCESS: it may be sent. */
 enum wc_status request_judge(const struct transport *, const struct qp *, const struct send_wqe *);
 /*
- * Whether there is nothing to judge: a SEND or WRITE of one packet. Its memory is checked once, when request_gather() reads it:
- * WC_LOC_PROT_ERR comes then.
+ * Whether there is nothing to judge: a SEND or WRITE of one packet. Its memory is checked once, when request_gather()
+ * reads it: WC_LOC_PROT_ERR comes then.
  */
 static inline bool request_is_plain(const struct send_wqe *w, uint32_t mtu)
 {
@@ -70,10 +64,9 @@ static inline bool request_is_plain(const struct send_wqe *w, uint32_t mtu)
 }
 
 /* Copies message bytes off .. off + len - 1; false: an L_Key does not open them, or their memory is gone. */
-bool request_gather(const struct transport *, const struct qp *, struct send_wqe *, uint32_t off,
-		    uint8_t *to, uint32_t len);
+bool request_gather(const struct transport *, const struct qp *, struct send_wqe *, uint32_t off, uint8_t *to,
+		    uint32_t len);
 /* The WQE with that SQ index fails locally, once all earlier ones are complete. */
-void request_fail_in_turn(struct transport *, struct qp *, uint32_t index, enum wc_status,
-			  uint64_t now_ns);
+void request_fail_in_turn(struct transport *, struct qp *, uint32_t index, enum wc_status, uint64_t now_ns);
 
 #endif

@@ -13,8 +13,7 @@ bool rx_decode_rocev2(struct rx_decoder *d, struct rx *rx)
 	enum opcode_service service;
 	uint32_t header_len;
 
-	if (!opcode_judge_length(pkt->data, pkt->len, &rx->info, &d->bth, &header_len, &rx->payload_len) ||
-	    d->bth.tver)
+	if (!opcode_judge_length(pkt->data, pkt->len, &rx->info, &d->bth, &header_len, &rx->payload_len) || d->bth.tver)
 		return false;
 	service = opcode_service(d->bth.opcode);
 	rx->bth = &d->bth;

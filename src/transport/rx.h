@@ -31,12 +31,12 @@ struct rx {
 	uint8_t service;      /* enum opcode_service of the QPs that accept it; RC accepts CNPs */
 	/* A veRoCE packet's headers. NULL: it is RoCEv2's, and they are at rx_header(). */
 	const struct veroce_packet *veroce;
-	uint64_t now_ns;      /* when it arrived */
+	uint64_t now_ns; /* when it arrived */
 };
 
 /*
- * Packets of one message, one behind the other, whose places are asked for before they are handed in: the one that was asked for
- * last.
+ * Packets of one message, one behind the other, whose places are asked for before they are handed in: the one that was
+ * asked for last.
  */
 struct rx_row {
 	const struct qp *qp; /* NULL: the row begins */
@@ -93,7 +93,8 @@ static inline const uint8_t *rx_header(const struct rx *rx, uint16_t h)
 	return rx->pkt->data + opcode_header_offset(rx->info, h);
 }
 
-/* Whether a switch on the way has marked it CE (RFC 3168). Without IP there is no ECN, and the bits are the program's. */
+/* Whether a switch on the way has marked it CE (RFC 3168). Without IP there is no ECN, and the bits are the program's.
+ */
 static inline bool rx_is_marked(const struct rx *rx)
 {
 	return (rx->pkt->flow->tos & 3) == 3 && flow_has_udp(rx->pkt->flow);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Shared receive queue (IBTA 10.2.9): a receive queue that several QPs take from. One of an XRC domain (A14.2) has a number, by
- * which packets name it, and a CQ of its own.
+ * Shared receive queue (IBTA 10.2.9): a receive queue that several QPs take from. One of an XRC domain (A14.2) has a
+ * number, by which packets name it, and a CQ of its own.
  */
 #ifndef TRANSPORT_SRQ_H
 #define TRANSPORT_SRQ_H
@@ -22,11 +22,11 @@ struct xrcd {
 /* The attributes with which a program creates one. */
 struct srq_init {
 	uint32_t max_wr;
-	uint32_t max_sge; /* of each WQE; 0: 1 */
-	uint32_t limit;   /* as in struct srq */
+	uint32_t max_sge;  /* of each WQE; 0: 1 */
+	uint32_t limit;    /* as in struct srq */
 	struct xrcd *xrcd; /* NULL: an ordinary one */
 	struct cq *cq;     /* of one with a domain */
-	void *owner; /* of its events */
+	void *owner;       /* of its events */
 };
 
 struct srq {
@@ -38,7 +38,7 @@ struct srq {
 
 	struct xrcd *xrcd; /* NULL: it has none, and none of what follows */
 	struct cq *cq;
-	uint32_t number;   /* 24 bits, not 0 */
+	uint32_t number; /* 24 bits, not 0 */
 	struct srq *same_bucket;
 };
 

@@ -32,12 +32,12 @@ struct tx {
 	size_t used;
 	struct pkt *burst; /* the caller's array */
 	size_t count;
-	size_t max;  /* of data; 0: the turn was full of them when an acknowledgement was let in */
-	size_t most; /* of all */
+	size_t max;            /* of data; 0: the turn was full of them when an acknowledgement was let in */
+	size_t most;           /* of all */
 	struct mr_far *far;    /* what the next packet leaves out; NULL: nothing */
 	struct icrc_ctx *icrc; /* borrowed; NULL: there is no payload, and no packet is sealed */
-	uint32_t secret;    /* XORed into ICRCs; not 0 only in the turn of a QP that has one */
-	uint16_t train_max; /* packets a train may have: PKT_TRAIN_MAX, or 1 where the back end has none */
+	uint32_t secret;       /* XORed into ICRCs; not 0 only in the turn of a QP that has one */
+	uint16_t train_max;    /* packets a train may have: PKT_TRAIN_MAX, or 1 where the back end has none */
 	uint64_t bytes;
 	uint32_t turn; /* counts them */
 	/* the train being built */
@@ -46,11 +46,11 @@ struct tx {
 	uint32_t train_len;
 	uint32_t train_bytes;
 	uint16_t train_count;
-	bool train_open; /* the last packet was as long as the first */
+	bool train_open;                   /* the last packet was as long as the first */
 	const struct int_stack *int_stack; /* of the next packet */
-	const struct flow *kept; /* by tx_keep_flow in this turn */
-	const void *kept_for;    /* its owner, and which of the owner's flows it is, as tx_name_flow() */
-	uint32_t kept_which;     /* was told; NULL: it was not */
+	const struct flow *kept;           /* by tx_keep_flow in this turn */
+	const void *kept_for;              /* its owner, and which of the owner's flows it is, as tx_name_flow() */
+	uint32_t kept_which;               /* was told; NULL: it was not */
 };
 
 /* Starts a turn that fills `burst`, at most max packets. A turn of few packets leaves none to acknowledgements. */

@@ -34,8 +34,7 @@ static bool place(struct transport *tp, struct qp *qp, struct recv_wqe *w, const
 
 	grh_from_flow(grh, rx->pkt->flow, rx->pkt->len);
 	return sge_scatter(&tp->mrs, pd, list, 0, grh, GRH_LEN) &&
-	       (!rx->payload_len ||
-		sge_scatter(&tp->mrs, pd, list, GRH_LEN, rx->payload, rx->payload_len));
+	       (!rx->payload_len || sge_scatter(&tp->mrs, pd, list, GRH_LEN, rx->payload, rx->payload_len));
 }
 
 /*
@@ -90,8 +89,7 @@ static void ud_input(struct transport *tp, struct qp *qp, const struct rx *rx)
 		qp_to_error(tp, qp, rx->now_ns);
 }
 
-static enum wc_status judge_wqe(const struct transport *tp, const struct qp *qp,
-				const struct send_wqe *w)
+static enum wc_status judge_wqe(const struct transport *tp, const struct qp *qp, const struct send_wqe *w)
 {
 	if (w->opcode != WR_SEND && w->opcode != WR_SEND_IMM)
 		return WC_LOC_QP_OP_ERR;
@@ -120,8 +118,7 @@ static enum sent send_datagram(struct transport *tp, struct qp *qp, struct send_
 				    .pkey = qp->pkey,
 				    .dqpn = w->ud.dqpn,
 				    .psn = qp->gbn->req.psn});
-	deth_encode(p + at, &(struct deth){.qkey = w->ud.qkey >> 31 ? qp->qkey : w->ud.qkey,
-					   .sqpn = qp->qpn});
+	deth_encode(p + at, &(struct deth){.qkey = w->ud.qkey >> 31 ? qp->qkey : w->ud.qkey, .sqpn = qp->qpn});
 	at += DETH_LEN;
 	if (imm) {
 		immdt_encode(p + at, &(struct immdt){.imm = w->imm_or_key});

@@ -2,8 +2,8 @@
 /*
  * The engine of XRC: RC's over RoCEv2, with its sender and its receiver in two QPs. The table of SRQs.
  *
- * Invariant: an XRC_RECV QP has `srq`, `rq`, `recv_cq` and the PD of one SRQ of its domain, or none of them. It changes from one
- * to another between messages alone, so a receive WQE that it holds is of the SRQ that it has.
+ * Invariant: an XRC_RECV QP has `srq`, `rq`, `recv_cq` and the PD of one SRQ of its domain, or none of them. It changes
+ * from one to another between messages alone, so a receive WQE that it holds is of the SRQ that it has.
  */
 #include "transport/xrc.h"
 
@@ -116,10 +116,10 @@ static void xrc_reset(struct transport *tp, struct qp *qp)
 		assign(tp, qp, NULL);
 }
 
-#define XRC_OPS                                                                                    \
-	.service = SVC_XRC, .reliable = true, .connect = gbn_connect, .start = requester_start,    \
-	.fit = gbn_fit, .reset = xrc_reset, .opens = rx_opens, .input = xrc_input,                  \
-	.output = xrc_output, .expire = completer_expire, .silence = gbn_silence, .query = gbn_query
+#define XRC_OPS                                                                                                      \
+	.service = SVC_XRC, .reliable = true, .connect = gbn_connect, .start = requester_start, .fit = gbn_fit,      \
+	.reset = xrc_reset, .opens = rx_opens, .input = xrc_input, .output = xrc_output, .expire = completer_expire, \
+	.silence = gbn_silence, .query = gbn_query
 
 const struct qp_ops xrc_send_ops = {XRC_OPS, .sends_only = true};
 const struct qp_ops xrc_recv_ops = {XRC_OPS, .borrows = true};

@@ -43,12 +43,13 @@ void ah_attr_from_verbs(struct ah_attr *to, const struct ibv_ah_attr *from)
 void ah_attr_to_verbs(struct ibv_ah_attr *to, const struct ah_attr *from)
 {
 	*to = (struct ibv_ah_attr){
-		.grh = {
-			.flow_label = from->flow_label,
-			.sgid_index = from->sgid_index,
-			.hop_limit = from->hop_limit,
-			.traffic_class = from->traffic_class,
-		},
+		.grh =
+			{
+				.flow_label = from->flow_label,
+				.sgid_index = from->sgid_index,
+				.hop_limit = from->hop_limit,
+				.traffic_class = from->traffic_class,
+			},
 		.sl = from->sl,
 		.port_num = from->port,
 		.is_global = from->is_global,
@@ -137,8 +138,8 @@ static int gid_index_of(struct abi_context *ctx, const uint8_t gid[16])
 	return found;
 }
 
-int ibv_init_ah_from_wc(struct ibv_context *context, uint8_t port, struct ibv_wc *wc,
-			struct ibv_grh *grh, struct ibv_ah_attr *attr)
+int ibv_init_ah_from_wc(struct ibv_context *context, uint8_t port, struct ibv_wc *wc, struct ibv_grh *grh,
+			struct ibv_ah_attr *attr)
 {
 	const uint8_t *raw = (const uint8_t *)grh;
 	uint8_t receiver[16];
@@ -177,8 +178,7 @@ int ibv_init_ah_from_wc(struct ibv_context *context, uint8_t port, struct ibv_wc
 	return 0;
 }
 
-struct ibv_ah *ibv_create_ah_from_wc(struct ibv_pd *pd, struct ibv_wc *wc, struct ibv_grh *grh,
-				     uint8_t port)
+struct ibv_ah *ibv_create_ah_from_wc(struct ibv_pd *pd, struct ibv_wc *wc, struct ibv_grh *grh, uint8_t port)
 {
 	struct ibv_ah_attr attr;
 

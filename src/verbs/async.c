@@ -45,7 +45,8 @@ static void enqueue_at(struct abi_context *ctx, void *arg)
 
 void port_event(struct engine *engine, enum event_type type)
 {
-	struct port_event p = {.engine = engine, .event.event = {.element.port_num = PORT, .event_type = (enum ibv_event_type)type}};
+	struct port_event p = {.engine = engine,
+			       .event.event = {.element.port_num = PORT, .event_type = (enum ibv_event_type)type}};
 
 	contexts_each(enqueue_at, &p);
 }
@@ -59,16 +60,18 @@ static void explain_access(const struct abi_qp *qp)
 	static atomic_flag told = ATOMIC_FLAG_INIT;
 
 	if (qp->pub.qp_type == IBV_QPT_XRC_RECV && !context_of(qp->pub.context)->quiet)
-		explain_unasked(&told, "XRC_RECV queue pair 0x%06x was ended by a request for an SRQ that its domain does not have in "
-				     "this process, or for memory that is not open to it; an XRC domain is not shared between "
-				     "processes, also where they open it by the same file", qp->pub.qp_num);
+		explain_unasked(
+			&told,
+			"XRC_RECV queue pair 0x%06x was ended by a request for an SRQ that its domain does not have in "
+			"this process, or for memory that is not open to it; an XRC domain is not shared between "
+			"processes, also where they open it by the same file",
+			qp->pub.qp_num);
 }
 
 void async_event(const struct async_event *ev)
 {
 	/* The numbers are the same, see queue/event.h. */
-	struct queued_event e = { .event.event_type = (enum ibv_event_type)ev->type,
-				  .object = ev->owner };
+	struct queued_event e = {.event.event_type = (enum ibv_event_type)ev->type, .object = ev->owner};
 	struct abi_cq *cq = ev->owner;
 	struct abi_qp *qp = ev->owner;
 	struct abi_srq *srq = ev->owner;
@@ -99,8 +102,7 @@ void async_event(const struct async_event *ev)
 		return;
 	case EVENT_PORT_ACTIVE:
 	case EVENT_PORT_ERR:
-	case EVENT_GID_CHANGE:
-		return; /* of no object: port_event() */
+	case EVENT_GID_CHANGE: return; /* of no object: port_event() */
 	}
 }
 
@@ -185,13 +187,9 @@ void ibv_ack_async_event(struct ibv_async_event *event)
 	struct ibv_srq *srq = event->element.srq;
 
 	switch (event->event_type) {
-	case IBV_EVENT_CQ_ERR:
-		acknowledge(&cq->mutex, &cq->cond, &cq->async_events_completed);
-		return;
+	case IBV_EVENT_CQ_ERR: acknowledge(&cq->mutex, &cq->cond, &cq->async_events_completed); return;
 	case IBV_EVENT_SRQ_ERR:
-	case IBV_EVENT_SRQ_LIMIT_REACHED:
-		acknowledge(&srq->mutex, &srq->cond, &srq->events_completed);
-		return;
+	case IBV_EVENT_SRQ_LIMIT_REACHED: acknowledge(&srq->mutex, &srq->cond, &srq->events_completed); return;
 	case IBV_EVENT_QP_FATAL:
 	case IBV_EVENT_QP_REQ_ERR:
 	case IBV_EVENT_QP_ACCESS_ERR:
@@ -199,10 +197,7 @@ void ibv_ack_async_event(struct ibv_async_event *event)
 	case IBV_EVENT_SQ_DRAINED:
 	case IBV_EVENT_PATH_MIG:
 	case IBV_EVENT_PATH_MIG_ERR:
-	case IBV_EVENT_QP_LAST_WQE_REACHED:
-		acknowledge(&qp->mutex, &qp->cond, &qp->events_completed);
-		return;
-	default:
-		return;
+	case IBV_EVENT_QP_LAST_WQE_REACHED: acknowledge(&qp->mutex, &qp->cond, &qp->events_completed); return;
+	default: return;
 	}
 }

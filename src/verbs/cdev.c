@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The calls that make a descriptor look like the character device of rdma_cm. Which descriptors may be some is a bit each,
- * and whether one really is, the owner of the device says: numbers are used again. A process that has none pays one load
- * a call.
+ * The calls that make a descriptor look like the character device of rdma_cm. Which descriptors may be some is a bit
+ * each, and whether one really is, the owner of the device says: numbers are used again. A process that has none pays
+ * one load a call.
  */
 #undef _FORTIFY_SOURCE /* the calls are defined here, not called */
 #include "verbs/cdev.h"
@@ -99,7 +99,8 @@ EXPORT ssize_t write(int fd, const void *buf, size_t len)
 	return call(fd, buf, len);
 }
 
-/* A copy is the same file. A mark too many does no harm: whether the number is a channel is asked when it is written to. */
+/* A copy is the same file. A mark too many does no harm: whether the number is a channel is asked when it is written
+ * to. */
 static int copied(int from, int to)
 {
 	if (is_marked(from) && to >= 0 && to < FDS_MAX)

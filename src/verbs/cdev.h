@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The character device of rdma_cm, which librdmacm opens and writes commands to. The library that `verbena run` preloads
- * stands before the calls that it makes; who implements the device is libibverbs.so.1, which says so when it is loaded.
- * librdmacm depends on that, so it is always there first.
+ * The character device of rdma_cm, which librdmacm opens and writes commands to. The library that `verbena run`
+ * preloads stands before the calls that it makes; who implements the device is libibverbs.so.1, which says so when it
+ * is loaded. librdmacm depends on that, so it is always there first.
  */
 #ifndef VERBS_CDEV_H
 #define VERBS_CDEV_H
@@ -26,7 +26,8 @@ struct cdev_ops {
 typedef void cdev_register_fn(const struct cdev_ops *);
 #define CDEV_REGISTER "verbena_cdev_register"
 
-/* Within the preloaded library. Whether the path is the device's, and somebody implements it: *fd is set as by open(). */
+/* Within the preloaded library. Whether the path is the device's, and somebody implements it: *fd is set as by open().
+ */
 bool cdev_open_path(const char *path, int flags, int *fd);
 
 #endif

@@ -13,9 +13,7 @@
 #include "verbs/objects.h"
 
 /* Each field keeps its distance to the context in every release: the struct grows at its front. */
-#define DISTANCE(field)                                                                            \
-	((long)offsetof(struct verbs_context, field) -                                             \
-	 (long)offsetof(struct verbs_context, context))
+#define DISTANCE(field) ((long)offsetof(struct verbs_context, field) - (long)offsetof(struct verbs_context, context))
 static_assert(sizeof(struct ibv_context) == 328, "ABI");
 static_assert(offsetof(struct ibv_context, ops) == 8, "ABI");
 static_assert(offsetof(struct ibv_context, cmd_fd) == 264, "ABI");

@@ -15,12 +15,11 @@ static_assert(offsetof(struct ibv_cq, cond) == 72, "ABI");
 static_assert(offsetof(struct ibv_cq, comp_events_completed) == 120, "ABI");
 static_assert(sizeof(struct ibv_cq_ex) == 288, "ABI");
 static_assert(sizeof(struct ibv_wc) == 48, "ABI");
-static_assert((int)IBV_WC_GENERAL_ERR == WC_GENERAL_ERR &&
-		      (int)IBV_WC_RNR_RETRY_EXC_ERR == WC_RNR_RETRY_EXC_ERR &&
+static_assert((int)IBV_WC_GENERAL_ERR == WC_GENERAL_ERR && (int)IBV_WC_RNR_RETRY_EXC_ERR == WC_RNR_RETRY_EXC_ERR &&
 		      (int)IBV_WC_RECV_RDMA_WITH_IMM == WC_RECV_RDMA_WITH_IMM &&
-		      (int)IBV_WC_FETCH_ADD == WC_FETCH_ADD &&
-		      (int)IBV_WC_LOCAL_INV == WC_LOCAL_INV && (int)IBV_WC_GRH == WC_GRH &&
-		      (int)IBV_WC_WITH_IMM == WC_WITH_IMM && (int)IBV_WC_WITH_INV == WC_WITH_INV,
+		      (int)IBV_WC_FETCH_ADD == WC_FETCH_ADD && (int)IBV_WC_LOCAL_INV == WC_LOCAL_INV &&
+		      (int)IBV_WC_GRH == WC_GRH && (int)IBV_WC_WITH_IMM == WC_WITH_IMM &&
+		      (int)IBV_WC_WITH_INV == WC_WITH_INV,
 	      "the numbers are one");
 
 static void cq_reap(struct object *o)
@@ -31,21 +30,19 @@ static void cq_reap(struct object *o)
 		channel_detach(cq);
 }
 
-struct abi_cq *cq_create(struct ibv_context *context, uint32_t cqe, void *cq_context,
-			 struct ibv_comp_channel *channel, uint32_t comp_vector)
+struct abi_cq *cq_create(struct ibv_context *context, uint32_t cqe, void *cq_context, struct ibv_comp_channel *channel,
+			 uint32_t comp_vector)
 {
 	struct abi_context *ctx = context_of(context);
 	struct abi_cq *cq;
 	int err;
 
 	if (cqe < 1 || cqe > NIC_MAX_CQE)
-		return fail_null(EXPLAIN(EINVAL,
-					 "ibv_create_cq: %u entries; 1 to %d are allowed (max_cqe)",
-					 cqe, NIC_MAX_CQE));
+		return fail_null(
+			EXPLAIN(EINVAL, "ibv_create_cq: %u entries; 1 to %d are allowed (max_cqe)", cqe, NIC_MAX_CQE));
 	if (comp_vector >= COMP_VECTORS)
-		return fail_null(EXPLAIN(
-			EINVAL, "ibv_create_cq: comp_vector %u; there are %d (num_comp_vectors)",
-			comp_vector, COMP_VECTORS));
+		return fail_null(EXPLAIN(EINVAL, "ibv_create_cq: comp_vector %u; there are %d (num_comp_vectors)",
+					 comp_vector, COMP_VECTORS));
 	if (channel && channel->context != context)
 		return fail_null(EINVAL);
 	cq = space_get(sizeof(*cq));
@@ -71,8 +68,8 @@ struct abi_cq *cq_create(struct ibv_context *context, uint32_t cqe, void *cq_con
 	return cq;
 }
 
-struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe, void *cq_context,
-			     struct ibv_comp_channel *channel, int comp_vector)
+struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe, void *cq_context, struct ibv_comp_channel *channel,
+			     int comp_vector)
 {
 	struct abi_cq *cq;
 
@@ -126,9 +123,8 @@ int ibv_resize_cq(struct ibv_cq *pub, int cqe)
 static void events_await(struct abi_cq *cq)
 {
 	pthread_mutex_lock(&cq->pub.mutex);
-	while (!engine_is_lost(cq->engine) &&
-	       (cq->pub.comp_events_completed != cq->comp_delivered ||
-		cq->pub.async_events_completed != cq->async_delivered))
+	while (!engine_is_lost(cq->engine) && (cq->pub.comp_events_completed != cq->comp_delivered ||
+					       cq->pub.async_events_completed != cq->async_delivered))
 		event_wait(&cq->pub.cond, &cq->pub.mutex);
 	pthread_mutex_unlock(&cq->pub.mutex);
 }
@@ -183,7 +179,8 @@ static int take(struct abi_cq *cq, int count, struct ibv_wc *wc)
 	struct cq *core = cq->core;
 	uint32_t n = 0;
 
-	/* An empty CQ needs no lock. In a child of fork() the lock may be held for ever, and then the call has to fail. */
+	/* An empty CQ needs no lock. In a child of fork() the lock may be held for ever, and then the call has to fail.
+	 */
 	if (!cq_depth(core) && !engine_is_lost(cq->engine))
 		return 0;
 	if (spin_lock(&cq->poll_lock, cq->engine))

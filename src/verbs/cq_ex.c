@@ -166,8 +166,8 @@ static void wallclock_compare(void)
 		if (took_ns >= least_ns)
 			continue;
 		least_ns = took_ns;
-		wallclock_at_0_ns = (uint64_t)wall.tv_sec * 1000000000 + (uint64_t)wall.tv_nsec -
-				    (before_ns + took_ns / 2);
+		wallclock_at_0_ns =
+			(uint64_t)wall.tv_sec * 1000000000 + (uint64_t)wall.tv_nsec - (before_ns + took_ns / 2);
 	}
 }
 
@@ -215,11 +215,9 @@ struct ibv_cq_ex *create_cq_ex(struct ibv_context *context, struct ibv_cq_init_a
 {
 	struct abi_cq *cq;
 
-	if (attr->comp_mask & ~(uint32_t)IBV_CQ_INIT_ATTR_MASK_FLAGS ||
-	    attr->wc_flags & ~(uint64_t)WC_FLAGS_SUPPORTED)
+	if (attr->comp_mask & ~(uint32_t)IBV_CQ_INIT_ATTR_MASK_FLAGS || attr->wc_flags & ~(uint64_t)WC_FLAGS_SUPPORTED)
 		return fail_null(EOPNOTSUPP);
-	if (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS &&
-	    attr->flags & ~(uint32_t)CQ_FLAGS_SUPPORTED)
+	if (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS && attr->flags & ~(uint32_t)CQ_FLAGS_SUPPORTED)
 		return fail_null(EOPNOTSUPP);
 	cq = cq_create(context, attr->cqe, attr->cq_context, attr->channel, attr->comp_vector);
 	if (!cq)

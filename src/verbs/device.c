@@ -44,7 +44,8 @@ static void device_fill(struct ibv_device *d, unsigned device)
 	if (snprintf(d->dev_path, sizeof(d->dev_path), "%s/class/infiniband_verbs/" DEVICE_UVERBS, root, device) >=
 	    IBV_SYSFS_PATH_MAX)
 		d->dev_path[0] = '\0';
-	if (snprintf(d->ibdev_path, sizeof(d->ibdev_path), "%s/class/infiniband/%s", root, d->name) >= IBV_SYSFS_PATH_MAX)
+	if (snprintf(d->ibdev_path, sizeof(d->ibdev_path), "%s/class/infiniband/%s", root, d->name) >=
+	    IBV_SYSFS_PATH_MAX)
 		d->ibdev_path[0] = '\0';
 }
 

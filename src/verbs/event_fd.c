@@ -52,7 +52,7 @@ void event_fd_withdrawn(struct event_fd *q, uint32_t count)
 {
 	int saved = errno, cancel;
 	uint64_t token;
-	struct iovec iov = { &token, sizeof(token) };
+	struct iovec iov = {&token, sizeof(token)};
 
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel); /* as above */
 	atomic_fetch_sub_explicit(&q->count, count, memory_order_relaxed);

@@ -26,7 +26,7 @@
 
 enum { SIGNALS = 2, SIGSET_BYTES = 8 /* the kernel's */ };
 
-static const int signals[SIGNALS] = { SIGSEGV, SIGBUS };
+static const int signals[SIGNALS] = {SIGSEGV, SIGBUS};
 static struct sigaction program[SIGNALS]; /* the program's action; valid once claimed */
 static fault_fixup *_Atomic fixup;        /* not NULL: claimed */
 static pid_t owner;                       /* the process that has these actions */
@@ -66,7 +66,7 @@ static bool is_caused(int sig, const siginfo_t *info)
 /* Ends the process by the signal. */
 static void die(int sig, siginfo_t *info)
 {
-	const struct sigaction act = { .sa_handler = SIG_DFL };
+	const struct sigaction act = {.sa_handler = SIG_DFL};
 
 	faults_kernel_action(sig, &act, NULL);
 	if (!is_caused(sig, info))

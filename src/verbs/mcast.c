@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Attaching a UD queue pair to multicast groups. The engine joins a group with the first one and leaves it with the last. */
+/* Attaching a UD queue pair to multicast groups. The engine joins a group with the first one and leaves it with the
+ * last. */
 #include "verbs/explain.h"
 #include "verbs/objects.h"
 
@@ -11,8 +12,9 @@ static int explain_attach(const struct abi_qp *qp, const union ibv_gid *gid, int
 		return EXPLAIN(err, "ibv_attach_mcast: the GID is no multicast address (224.0.0.0/4 as ::ffff:a.b.c.d, "
 				    "or ff00::/8)");
 	if (err == ENOMEM)
-		return EXPLAIN(err, "ibv_attach_mcast: %d groups a process, %d queue pairs a group are allowed "
-				    "(and see net.ipv4.igmp_max_memberships)",
+		return EXPLAIN(err,
+			       "ibv_attach_mcast: %d groups a process, %d queue pairs a group are allowed "
+			       "(and see net.ipv4.igmp_max_memberships)",
 			       NIC_MAX_MCAST_GROUPS, NIC_MAX_MCAST_QPS);
 	return EXPLAIN(err, "ibv_attach_mcast: no interface with a GID can join the group");
 }

@@ -22,8 +22,7 @@ bool faults_is_blocked(int sig, const sigset_t *mask)
 
 void memory_faults_claim(void)
 {
-	void (*claim)(fault_fixup *) = (void (*)(fault_fixup *))dlsym(RTLD_DEFAULT,
-								      "verbena_faults_claim");
+	void (*claim)(fault_fixup *) = (void (*)(fault_fixup *))dlsym(RTLD_DEFAULT, "verbena_faults_claim");
 
 	(claim ? claim : faults_claim)(mem_fixup);
 }

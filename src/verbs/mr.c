@@ -10,11 +10,9 @@
 static_assert(sizeof(struct ibv_mr) == 48, "ABI");
 static_assert(offsetof(struct ibv_mr, lkey) == 36, "ABI");
 static_assert(offsetof(struct ibv_mr, rkey) == 40, "ABI");
-static_assert((int)IBV_ACCESS_LOCAL_WRITE == MR_LOCAL_WRITE &&
-		      (int)IBV_ACCESS_REMOTE_WRITE == MR_REMOTE_WRITE &&
+static_assert((int)IBV_ACCESS_LOCAL_WRITE == MR_LOCAL_WRITE && (int)IBV_ACCESS_REMOTE_WRITE == MR_REMOTE_WRITE &&
 		      (int)IBV_ACCESS_REMOTE_READ == MR_REMOTE_READ &&
-		      (int)IBV_ACCESS_REMOTE_ATOMIC == MR_REMOTE_ATOMIC &&
-		      (int)IBV_ACCESS_MW_BIND == MR_MW_BIND &&
+		      (int)IBV_ACCESS_REMOTE_ATOMIC == MR_REMOTE_ATOMIC && (int)IBV_ACCESS_MW_BIND == MR_MW_BIND &&
 		      (int)IBV_ACCESS_ZERO_BASED == MR_ZERO_BASED,
 	      "the numbers are one");
 
@@ -39,23 +37,21 @@ static int range_check(const void *addr, size_t length, uint64_t iova, unsigned 
 	int err = -mr_validate(addr, length, iova, access);
 
 	if (err && access & remote && !(access & IBV_ACCESS_LOCAL_WRITE))
-		return EXPLAIN(
-			err,
-			"memory region: remote write or atomic access needs IBV_ACCESS_LOCAL_WRITE "
-			"too");
+		return EXPLAIN(err, "memory region: remote write or atomic access needs IBV_ACCESS_LOCAL_WRITE "
+				    "too");
 	if (err)
 		return err;
 	if (space_has(addr, length))
 		return EXPLAIN(EFAULT, "memory region: of the %zu bytes at %p some are the device's own", length, addr);
 	err = pages_check(addr, length, access & IBV_ACCESS_LOCAL_WRITE);
 	if (err == EFAULT)
-		return EXPLAIN(err, "memory region: not all of the %zu bytes at %p are mapped%s",
-			       length, addr,
+		return EXPLAIN(err, "memory region: not all of the %zu bytes at %p are mapped%s", length, addr,
 			       access & IBV_ACCESS_LOCAL_WRITE ? " and writable" : "");
 	return err;
 }
 
-/* What peers may still be sent from the region's memory, which is the program's again when its key is closed and that is back. */
+/* What peers may still be sent from the region's memory, which is the program's again when its key is closed and that
+ * is back. */
 static struct stream_lent lent_of(const struct nic *nic, const struct mr *mr)
 {
 	return (struct stream_lent){.key = mr->key, .before = nic_streams_lent(nic)};
@@ -79,8 +75,7 @@ static void mr_publish(struct abi_mr *mr)
 	mr->pub.rkey = mr->core->key;
 }
 
-static struct ibv_mr *mr_reg(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
-			     unsigned int access)
+static struct ibv_mr *mr_reg(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigned int access)
 {
 	struct abi_context *ctx;
 	struct abi_mr *mr;
@@ -99,8 +94,7 @@ static struct ibv_mr *mr_reg(struct ibv_pd *pd, void *addr, size_t length, uint6
 		return fail_null(ENOMEM);
 	ctx = context_of(pd->context);
 	engine_lock(ctx->engine);
-	err = -nic_mr_reg(ctx->nic, pd_of(pd)->core, (struct mr_range){addr, length, iova}, access,
-			  &mr->core);
+	err = -nic_mr_reg(ctx->nic, pd_of(pd)->core, (struct mr_range){addr, length, iova}, access, &mr->core);
 	if (!err) {
 		object_add(ctx, &mr->object, mr_reap);
 		mr_publish(mr);
@@ -122,14 +116,12 @@ struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t length, int acce
 	return mr_reg(pd, addr, length, (uintptr_t)addr, (unsigned int)access);
 }
 
-struct ibv_mr *ibv_reg_mr_iova(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
-			       int access)
+struct ibv_mr *ibv_reg_mr_iova(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, int access)
 {
 	return mr_reg(pd, addr, length, iova, (unsigned int)access);
 }
 
-struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
-				unsigned int access)
+struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigned int access)
 {
 	return mr_reg(pd, addr, length, iova, access);
 }
@@ -152,12 +144,11 @@ struct ibv_mr *ibv_reg_mr_ex(struct ibv_pd *pd, struct mr_init_attr *attr)
 		return fail_null(EOPNOTSUPP); /* memory of other devices, and hints for caches */
 	if (!(attr->comp_mask & MASK_ADDR))
 		return fail_null(EINVAL);
-	return mr_reg(pd, attr->addr, attr->length,
-		      attr->comp_mask & MASK_IOVA ? attr->iova : (uintptr_t)attr->addr, (unsigned int)attr->access);
+	return mr_reg(pd, attr->addr, attr->length, attr->comp_mask & MASK_IOVA ? attr->iova : (uintptr_t)attr->addr,
+		      (unsigned int)attr->access);
 }
 
-static int rereg_check(struct abi_mr *mr, int flags, struct ibv_pd *pd, void *addr, size_t length,
-		       unsigned int *access)
+static int rereg_check(struct abi_mr *mr, int flags, struct ibv_pd *pd, void *addr, size_t length, unsigned int *access)
 {
 	unsigned int effective;
 	int err;
@@ -182,8 +173,7 @@ static int rereg_check(struct abi_mr *mr, int flags, struct ibv_pd *pd, void *ad
 }
 
 /* The checks come first and nothing changes when they fail, so the old region stays valid. */
-int ibv_rereg_mr(struct ibv_mr *pub, int flags, struct ibv_pd *pd, void *addr, size_t length,
-		 int access)
+int ibv_rereg_mr(struct ibv_mr *pub, int flags, struct ibv_pd *pd, void *addr, size_t length, int access)
 {
 	struct abi_mr *mr = mr_of(pub);
 	struct abi_context *ctx = context_of(pub->context);
@@ -198,8 +188,7 @@ int ibv_rereg_mr(struct ibv_mr *pub, int flags, struct ibv_pd *pd, void *addr, s
 	}
 	engine_lock(ctx->engine);
 	was = lent_of(ctx->nic, mr->core);
-	err = -nic_mr_rereg(ctx->nic, mr->core,
-			    flags & IBV_REREG_MR_CHANGE_PD ? pd_of(pd)->core : NULL,
+	err = -nic_mr_rereg(ctx->nic, mr->core, flags & IBV_REREG_MR_CHANGE_PD ? pd_of(pd)->core : NULL,
 			    moves ? addr : NULL, moves ? length : 0,
 			    flags & IBV_REREG_MR_CHANGE_ACCESS ? (int64_t)wanted : -1);
 	if (!err) {

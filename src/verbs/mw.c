@@ -13,8 +13,8 @@ static_assert(offsetof(struct ibv_mw, type) == 24, "ABI");
 static_assert(sizeof(struct ibv_mw_bind_info) == 32, "ABI");
 static_assert(offsetof(struct ibv_send_wr, bind_mw.mw) == 80, "ABI");
 static_assert(offsetof(struct ibv_send_wr, bind_mw.bind_info) == 96, "ABI");
-static_assert((int)IBV_MW_TYPE_1 == MW_TYPE_1 && (int)IBV_MW_TYPE_2 == MW_TYPE_2 &&
-		      (int)IBV_WR_BIND_MW == WR_BIND_MW && (int)IBV_WR_LOCAL_INV == WR_LOCAL_INV,
+static_assert((int)IBV_MW_TYPE_1 == MW_TYPE_1 && (int)IBV_MW_TYPE_2 == MW_TYPE_2 && (int)IBV_WR_BIND_MW == WR_BIND_MW &&
+		      (int)IBV_WR_LOCAL_INV == WR_LOCAL_INV,
 	      "the numbers are one");
 
 static void mw_reap(struct object *o)

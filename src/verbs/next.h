@@ -28,16 +28,15 @@ static inline void next_find(const struct next *n)
 }
 
 /* In a function: `call` is the next definition of `name`, of type name##_type; else NEXT_MISSING is returned. */
-#define NEXT(name)                                                                                 \
-	static name##_type *slot;                                                                  \
-	static const struct next entry                                                             \
-		__attribute__((section("paths_next"), used)) = { (void **)&slot, #name };          \
-	name##_type *call = __atomic_load_n(&slot, __ATOMIC_RELAXED);                              \
-	if (!call) {                                                                               \
-		next_find(&entry);                                                                 \
-		call = slot;                                                                       \
-	}                                                                                          \
-	if (!call)                                                                                 \
-		return NEXT_MISSING
+#define NEXT(name)                                                                                             \
+	static name##_type *slot;                                                                              \
+	static const struct next entry __attribute__((section("paths_next"), used)) = {(void **)&slot, #name}; \
+	name##_type *call = __atomic_load_n(&slot, __ATOMIC_RELAXED);                                          \
+	if (!call) {                                                                                           \
+		next_find(&entry);                                                                             \
+		call = slot;                                                                                   \
+	}                                                                                                      \
+	if (!call)                                                                                             \
+	return NEXT_MISSING
 
 #endif

@@ -104,7 +104,8 @@ struct abi_cq {
 	struct cq *core;
 	struct spin poll_lock;
 	struct cqe current; /* for the readers of cq_ex.c; poll_lock */
-	_Atomic(pthread_t) batch_of; /* the thread that holds poll_lock from ibv_start_poll() to ibv_end_poll(); 0: none */
+	_Atomic(pthread_t)
+		batch_of; /* the thread that holds poll_lock from ibv_start_poll() to ibv_end_poll(); 0: none */
 
 	struct list event;        /* in the channel's queue while events_pending > 0 */
 	uint32_t events_pending;  /* channel's event lock */
@@ -113,8 +114,8 @@ struct abi_cq {
 };
 
 /*
- * Whether the caller is between ibv_start_poll() and ibv_end_poll() of that CQ. It holds off other pollers then, and its batch reads
- * the ring anew at each completion, so verbs that change the ring need no lock.
+ * Whether the caller is between ibv_start_poll() and ibv_end_poll() of that CQ. It holds off other pollers then, and
+ * its batch reads the ring anew at each completion, so verbs that change the ring need no lock.
  */
 static inline bool cq_is_in_batch(const struct abi_cq *cq)
 {
@@ -160,8 +161,8 @@ struct abi_qp {
 	struct spin rq_lock;
 	uint32_t ops; /* a mask of the operations that it does, by enum wr_opcode */
 	bool sig_all;
-	bool builds; /* was created with send_ops_flags */
-	bool off_host; /* of what it sends to groups this host gets no copies */
+	bool builds;        /* was created with send_ops_flags */
+	bool off_host;      /* of what it sends to groups this host gets no copies */
 	struct list shared; /* with other handles of the same XRC_RECV QP (ibv_open_qp); engine lock */
 	struct wr_builder builder;
 	uint32_t async_delivered; /* context's event lock */
@@ -231,8 +232,7 @@ static inline int fail_minus_one(int err)
 	return -1;
 }
 
-static inline void object_add(struct abi_context *ctx, struct object *o,
-			      void (*reap)(struct object *))
+static inline void object_add(struct abi_context *ctx, struct object *o, void (*reap)(struct object *))
 {
 	o->reap = reap;
 	list_append(&ctx->objects, &o->link);
@@ -252,8 +252,8 @@ void contexts_each(void (*f)(struct abi_context *, void *arg), void *arg);
 uint32_t port_mtu_bytes(struct abi_context *);
 enum ibv_mtu mtu_from_bytes(uint32_t bytes);
 uint32_t mtu_to_bytes(enum ibv_mtu); /* 0: no such MTU */
-int query_device_ex(struct ibv_context *, const struct ibv_query_device_ex_input *,
-		    struct ibv_device_attr_ex *, size_t size);
+int query_device_ex(struct ibv_context *, const struct ibv_query_device_ex_input *, struct ibv_device_attr_ex *,
+		    size_t size);
 int query_port(struct ibv_context *, uint8_t port, struct ibv_port_attr *, size_t size);
 int query_rt_values(struct ibv_context *, struct ibv_values_ex *);
 
@@ -277,7 +277,7 @@ void channel_attach(struct abi_cq *, struct ibv_comp_channel *);
 void channel_detach(struct abi_cq *);
 
 /* async.c */
-void async_event(const struct async_event *); /* engine_sink.async_event */
+void async_event(const struct async_event *);      /* engine_sink.async_event */
 void port_event(struct engine *, enum event_type); /* engine_sink.port_event */
 /* Withdraws the object's undelivered events; no new ones may come any more. */
 void async_withdraw(struct abi_context *, const void *object);
@@ -286,12 +286,12 @@ void async_flush(struct abi_context *);
 void event_wait(pthread_cond_t *, pthread_mutex_t *);
 
 /* tree_follow.c */
-void tree_follow(void); /* from now on, if there is a tree: before the first engine starts */
+void tree_follow(void);             /* from now on, if there is a tree: before the first engine starts */
 void port_changed(struct engine *); /* engine_sink.port_changed */
 
 /* cq.c */
-struct abi_cq *cq_create(struct ibv_context *, uint32_t cqe, void *cq_context,
-			 struct ibv_comp_channel *, uint32_t comp_vector);
+struct abi_cq *cq_create(struct ibv_context *, uint32_t cqe, void *cq_context, struct ibv_comp_channel *,
+			 uint32_t comp_vector);
 int poll_cq(struct ibv_cq *, int count, struct ibv_wc *);
 int req_notify_cq(struct ibv_cq *, int solicited_only);
 /* cq_ex.c */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A library to preload: it redirects calls that name /sys/class/infiniband*, what its links lead to, or /dev/infiniband to the
- * tree that VERBENA_SYSFS names (see tree.h), and the device nodes to /dev/null, which is a character
- * device that anyone may open. VERBENA_PATHS=off leaves every call alone.
+ * A library to preload: it redirects calls that name /sys/class/infiniband*, what its links lead to, or /dev/infiniband
+ * to the tree that VERBENA_SYSFS names (see tree.h), and the device nodes to /dev/null, which is a character device
+ * that anyone may open. VERBENA_PATHS=off leaves every call alone.
  *
  * It lives in every child of the process, vfork children included: no call of its own allocates,
  * locks or changes errno. Only at the end of a process it does more: the last user of the tree removes
@@ -113,7 +113,8 @@ static bool is_node(const char *name)
 /* Below /sys: the classes, and what their links lead to. */
 static bool is_in_tree(const char *below)
 {
-	return after(below, "class/infiniband") || after(below, "devices/virtual/verbena") || after(below, "bus/verbena");
+	return after(below, "class/infiniband") || after(below, "devices/virtual/verbena") ||
+	       after(below, "bus/verbena");
 }
 
 /*

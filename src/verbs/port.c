@@ -19,14 +19,10 @@ const struct port_state *port_state(const struct engine_port *p)
 }
 
 static const struct port_rate rates[] = {
-	{GBPS, SDR, WIDTH_1X, "2.5 Gb/sec (1X SDR)"},
-	{10 * GBPS, FDR10, WIDTH_1X, "10 Gb/sec (1X FDR10)"},
-	{20 * GBPS, DDR, WIDTH_4X, "20 Gb/sec (4X DDR)"},
-	{25 * GBPS, EDR, WIDTH_1X, "25 Gb/sec (1X EDR)"},
-	{40 * GBPS, FDR10, WIDTH_4X, "40 Gb/sec (4X FDR10)"},
-	{50 * GBPS, EDR, WIDTH_2X, "50 Gb/sec (2X EDR)"},
-	{100 * GBPS, EDR, WIDTH_4X, "100 Gb/sec (4X EDR)"},
-	{200 * GBPS, HDR, WIDTH_4X, "200 Gb/sec (4X HDR)"},
+	{GBPS, SDR, WIDTH_1X, "2.5 Gb/sec (1X SDR)"},         {10 * GBPS, FDR10, WIDTH_1X, "10 Gb/sec (1X FDR10)"},
+	{20 * GBPS, DDR, WIDTH_4X, "20 Gb/sec (4X DDR)"},     {25 * GBPS, EDR, WIDTH_1X, "25 Gb/sec (1X EDR)"},
+	{40 * GBPS, FDR10, WIDTH_4X, "40 Gb/sec (4X FDR10)"}, {50 * GBPS, EDR, WIDTH_2X, "50 Gb/sec (2X EDR)"},
+	{100 * GBPS, EDR, WIDTH_4X, "100 Gb/sec (4X EDR)"},   {200 * GBPS, HDR, WIDTH_4X, "200 Gb/sec (4X HDR)"},
 	{UINT64_MAX, NDR, WIDTH_4X, "400 Gb/sec (4X NDR)"},
 };
 

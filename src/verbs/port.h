@@ -8,7 +8,7 @@
 #include "engine/engine.h"
 
 struct port_state {
-	uint8_t state, phys_state; /* by IBTA's tables 155 ff. */
+	uint8_t state, phys_state;                /* by IBTA's tables 155 ff. */
 	const char *state_text, *phys_state_text; /* as in the kernel's files */
 };
 
@@ -21,7 +21,8 @@ struct port_rate {
 	const char *text;     /* as in the kernel's file "rate" */
 };
 
-/* As Linux's ib_get_eth_speed(); 0: unknown, which is the fastest that it told of when it was new. Never NULL; static. */
+/* As Linux's ib_get_eth_speed(); 0: unknown, which is the fastest that it told of when it was new. Never NULL; static.
+ */
 const struct port_rate *port_rate(uint64_t bps);
 
 #endif

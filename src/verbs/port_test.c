@@ -30,18 +30,12 @@ static void speeds_are_the_next_that_verbs_can_say(void **state)
 		uint8_t speed, width;
 		const char *text;
 	} rows[] = {
-		{0, 32, 2, "100 Gb/sec (4X EDR)"},
-		{10, 1, 1, "2.5 Gb/sec (1X SDR)"},
-		{1000, 1, 1, "2.5 Gb/sec (1X SDR)"},
-		{2500, 8, 1, "10 Gb/sec (1X FDR10)"},
-		{10000, 8, 1, "10 Gb/sec (1X FDR10)"},
-		{25000, 32, 1, "25 Gb/sec (1X EDR)"},
-		{40000, 8, 2, "40 Gb/sec (4X FDR10)"},
-		{50000, 32, 16, "50 Gb/sec (2X EDR)"},
-		{100000, 32, 2, "100 Gb/sec (4X EDR)"},
-		{200000, 64, 2, "200 Gb/sec (4X HDR)"},
-		{400000, 128, 2, "400 Gb/sec (4X NDR)"},
-		{800000, 128, 2, "400 Gb/sec (4X NDR)"},
+		{0, 32, 2, "100 Gb/sec (4X EDR)"},       {10, 1, 1, "2.5 Gb/sec (1X SDR)"},
+		{1000, 1, 1, "2.5 Gb/sec (1X SDR)"},     {2500, 8, 1, "10 Gb/sec (1X FDR10)"},
+		{10000, 8, 1, "10 Gb/sec (1X FDR10)"},   {25000, 32, 1, "25 Gb/sec (1X EDR)"},
+		{40000, 8, 2, "40 Gb/sec (4X FDR10)"},   {50000, 32, 16, "50 Gb/sec (2X EDR)"},
+		{100000, 32, 2, "100 Gb/sec (4X EDR)"},  {200000, 64, 2, "200 Gb/sec (4X HDR)"},
+		{400000, 128, 2, "400 Gb/sec (4X NDR)"}, {800000, 128, 2, "400 Gb/sec (4X NDR)"},
 	};
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {

@@ -22,26 +22,24 @@ static_assert(sizeof(struct ibv_sge) == sizeof(struct wqe_sge) &&
 		      offsetof(struct ibv_sge, lkey) == offsetof(struct wqe_sge, lkey),
 	      "SGEs are copied as they are");
 static_assert((int)IBV_WR_RDMA_WRITE == WR_WRITE && (int)IBV_WR_RDMA_READ == WR_READ &&
-		      (int)IBV_WR_SEND_WITH_INV == WR_SEND_INV &&
-		      (int)IBV_WR_ATOMIC_FETCH_AND_ADD == WR_FETCH_ADD &&
+		      (int)IBV_WR_SEND_WITH_INV == WR_SEND_INV && (int)IBV_WR_ATOMIC_FETCH_AND_ADD == WR_FETCH_ADD &&
 		      (int)IBV_SEND_INLINE == WR_INLINE && (int)IBV_SEND_FENCE == WR_FENCE &&
 		      (int)IBV_SEND_SOLICITED == WR_SOLICITED,
 	      "the numbers are one");
 
-#define OPS_UD ((1u << WR_SEND) | (1u << WR_SEND_IMM))
+#define OPS_UD    ((1u << WR_SEND) | (1u << WR_SEND_IMM))
 #define OPS_LOCAL ((1u << WR_BIND_MW) | (1u << WR_LOCAL_INV))
-#define OPS_UC (OPS_UD | (1u << WR_WRITE) | (1u << WR_WRITE_IMM) | OPS_LOCAL)
-#define OPS_RC                                                                                     \
-	(OPS_UC | (1u << WR_READ) | (1u << WR_CMP_SWAP) | (1u << WR_FETCH_ADD) | (1u << WR_SEND_INV))
+#define OPS_UC    (OPS_UD | (1u << WR_WRITE) | (1u << WR_WRITE_IMM) | OPS_LOCAL)
+#define OPS_RC    (OPS_UC | (1u << WR_READ) | (1u << WR_CMP_SWAP) | (1u << WR_FETCH_ADD) | (1u << WR_SEND_INV))
 
 #define OPS_FETCH ((1u << WR_READ) | (1u << WR_CMP_SWAP) | (1u << WR_FETCH_ADD))
 
 /* What may be posted to a send queue, by QP type (IBTA table 'Work Request Modifiers'). */
-static const uint32_t ops_by_type[] = { [QPT_RC] = OPS_RC, [QPT_UC] = OPS_UC, [QPT_UD] = OPS_UD,
-					[QPT_XRC_SEND] = OPS_RC, [QPT_XRC_RECV] = 0 };
+static const uint32_t ops_by_type[] = {
+	[QPT_RC] = OPS_RC, [QPT_UC] = OPS_UC, [QPT_UD] = OPS_UD, [QPT_XRC_SEND] = OPS_RC, [QPT_XRC_RECV] = 0};
 
 /* Of iWARP: RFC 5040 has no immediates and no atomics, RFC 7306 both but for SENDs with immediate data. */
-#define OPS_IWARP ((1u << WR_SEND) | (1u << WR_WRITE) | (1u << WR_READ) | (1u << WR_SEND_INV) | OPS_LOCAL)
+#define OPS_IWARP   ((1u << WR_SEND) | (1u << WR_WRITE) | (1u << WR_READ) | (1u << WR_SEND_INV) | OPS_LOCAL)
 #define OPS_RFC7306 ((1u << WR_WRITE_IMM) | (1u << WR_CMP_SWAP) | (1u << WR_FETCH_ADD))
 
 uint32_t post_ops(struct ibv_context *context, enum ibv_qp_type type)
@@ -56,8 +54,7 @@ bool qp_may_send(const struct abi_qp *qp)
 	return qp_state(qp->core) >= QPS_RTS; /* IBTA C10-29: an immediate error before */
 }
 
-int send_wqe_address(struct send_wqe *w, const struct abi_qp *qp, struct ibv_ah *ah, uint32_t qpn,
-		     uint32_t qkey)
+int send_wqe_address(struct send_wqe *w, const struct abi_qp *qp, struct ibv_ah *ah, uint32_t qpn, uint32_t qkey)
 {
 	if (!ah || ah->pd != qp->pub.pd)
 		return EINVAL;
@@ -76,7 +73,7 @@ int send_wqe_sges(struct send_wqe *w, const struct sq *sq, const struct ibv_sge 
 	if (count > sq->max_sge)
 		return EINVAL;
 	for (size_t i = 0; i < count; i++) {
-		w->sge[i] = (struct wqe_sge){ sge[i].addr, sge[i].length, sge[i].lkey };
+		w->sge[i] = (struct wqe_sge){sge[i].addr, sge[i].length, sge[i].lkey};
 		total += sge[i].length;
 	}
 	w->num_sge = (uint16_t)count;
@@ -85,8 +82,7 @@ int send_wqe_sges(struct send_wqe *w, const struct sq *sq, const struct ibv_sge 
 	return 0;
 }
 
-static int inline_fill(struct send_wqe *w, const struct sq *sq, const struct ibv_sge *sge,
-		       size_t count)
+static int inline_fill(struct send_wqe *w, const struct sq *sq, const struct ibv_sge *sge, size_t count)
 {
 	uint8_t *to = send_wqe_inline(w);
 	size_t left = sq->max_inline;
@@ -112,12 +108,8 @@ static int operation_fill(struct send_wqe *w, const struct abi_qp *qp, const str
 	w->srqn = wr->qp_type.xrc.remote_srqn;
 	switch (w->opcode) {
 	case WR_SEND_IMM:
-	case WR_WRITE_IMM:
-		w->imm_or_key = be32toh(wr->imm_data);
-		break;
-	case WR_SEND_INV:
-		w->imm_or_key = wr->invalidate_rkey;
-		break;
+	case WR_WRITE_IMM: w->imm_or_key = be32toh(wr->imm_data); break;
+	case WR_SEND_INV: w->imm_or_key = wr->invalidate_rkey; break;
 	case WR_CMP_SWAP:
 	case WR_FETCH_ADD:
 		w->remote_va = wr->wr.atomic.remote_addr;
@@ -127,8 +119,7 @@ static int operation_fill(struct send_wqe *w, const struct abi_qp *qp, const str
 		return 0;
 	}
 	if (qp->pub.qp_type == IBV_QPT_UD)
-		return send_wqe_address(w, qp, wr->wr.ud.ah, wr->wr.ud.remote_qpn,
-					wr->wr.ud.remote_qkey);
+		return send_wqe_address(w, qp, wr->wr.ud.ah, wr->wr.ud.remote_qpn, wr->wr.ud.remote_qkey);
 	w->remote_va = wr->wr.rdma.remote_addr;
 	w->rkey = wr->wr.rdma.rkey;
 	return 0;
@@ -148,8 +139,7 @@ static __attribute__((noinline)) int local_fill(struct send_wqe *w, const struct
 
 static inline int send_wqe_begin(struct send_wqe *w, const struct abi_qp *qp, const struct ibv_send_wr *wr)
 {
-	if ((unsigned int)wr->opcode >= WR_OPCODE_COUNT ||
-	    !(1u << wr->opcode & qp->ops) ||
+	if ((unsigned int)wr->opcode >= WR_OPCODE_COUNT || !(1u << wr->opcode & qp->ops) ||
 	    wr->send_flags & ~(unsigned int)SEND_FLAGS_KNOWN || wr->num_sge < 0)
 		return EINVAL;
 	w->wr_id = wr->wr_id;
@@ -179,21 +169,22 @@ static int send_wqe_fill(struct send_wqe *w, const struct abi_qp *qp, const stru
 /* The errno value for a request that may not be posted to this QP. */
 static __attribute__((cold)) int explain_wr(const struct abi_qp *qp, const struct ibv_send_wr *wr)
 {
-	if ((unsigned int)wr->opcode >= WR_OPCODE_COUNT ||
-	    !(1u << wr->opcode & qp->ops))
-		return EXPLAIN(EINVAL, "ibv_post_send: a QP of this type does not do operation %d",
-			       (int)wr->opcode);
+	if ((unsigned int)wr->opcode >= WR_OPCODE_COUNT || !(1u << wr->opcode & qp->ops))
+		return EXPLAIN(EINVAL, "ibv_post_send: a QP of this type does not do operation %d", (int)wr->opcode);
 	if (wr->send_flags & ~(unsigned int)SEND_FLAGS_KNOWN)
 		return EXPLAIN(EINVAL, "ibv_post_send: send_flags 0x%x are not supported",
 			       wr->send_flags & ~(unsigned int)SEND_FLAGS_KNOWN);
 	if (qp->pub.qp_type == IBV_QPT_UD && (!wr->wr.ud.ah || wr->wr.ud.ah->pd != qp->pub.pd))
 		return EXPLAIN(EINVAL, "ibv_post_send: no address handle of the QP's protection domain");
 	if (wr->opcode == IBV_WR_BIND_MW)
-		return EXPLAIN(EINVAL, "ibv_post_send: IBV_WR_BIND_MW is for a window of type 2 of the QP's device, with "
-				       "access flags that regions have");
+		return EXPLAIN(EINVAL,
+			       "ibv_post_send: IBV_WR_BIND_MW is for a window of type 2 of the QP's device, with "
+			       "access flags that regions have");
 	if (wr->send_flags & IBV_SEND_INLINE)
-		return EXPLAIN(EINVAL, "ibv_post_send: inline data are for SEND and WRITE, and the QP has room for "
-				       "%u bytes (max_inline_data)", qp->sq->max_inline);
+		return EXPLAIN(EINVAL,
+			       "ibv_post_send: inline data are for SEND and WRITE, and the QP has room for "
+			       "%u bytes (max_inline_data)",
+			       qp->sq->max_inline);
 	return EXPLAIN(EINVAL, "ibv_post_send: %d SGEs; the QP has room for %u (max_send_sge)", wr->num_sge,
 		       qp->sq->max_sge);
 }
@@ -264,7 +255,7 @@ static int recv_wqe_fill(struct recv_wqe *w, const struct rq *rq, const struct i
 	for (int i = 0; i < wr->num_sge; i++) {
 		const struct ibv_sge *s = &wr->sg_list[i];
 
-		w->sge[i] = (struct wqe_sge){ s->addr, s->length, s->lkey };
+		w->sge[i] = (struct wqe_sge){s->addr, s->length, s->lkey};
 		total += s->length;
 	}
 	w->length = total;

@@ -11,8 +11,7 @@
 uint32_t post_ops(struct ibv_context *, enum ibv_qp_type);
 bool qp_may_send(const struct abi_qp *);
 int send_wqe_sges(struct send_wqe *, const struct sq *, const struct ibv_sge *, size_t count);
-int send_wqe_address(struct send_wqe *, const struct abi_qp *, struct ibv_ah *, uint32_t qpn,
-		     uint32_t qkey);
+int send_wqe_address(struct send_wqe *, const struct abi_qp *, struct ibv_ah *, uint32_t qpn, uint32_t qkey);
 
 /* mw.c: the part of a BIND_MW request that is its own. The window's public struct has the new R_Key from then on. */
 struct bind {

@@ -19,11 +19,12 @@ static_assert(offsetof(struct ibv_qp_ex, wr_start) == 320, "ABI");
 static_assert(offsetof(struct ibv_qp_ex, wr_abort) == 336, "ABI");
 
 #define OPS_UD (IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM)
-#define OPS_UC (OPS_UD | IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM | \
-		IBV_QP_EX_WITH_BIND_MW | IBV_QP_EX_WITH_LOCAL_INV)
-#define OPS_RC                                                                                     \
-	(OPS_UC | IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |                   \
-	 IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD | IBV_QP_EX_WITH_SEND_WITH_INV)
+#define OPS_UC                                                                                              \
+	(OPS_UD | IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM | IBV_QP_EX_WITH_BIND_MW | \
+	 IBV_QP_EX_WITH_LOCAL_INV)
+#define OPS_RC                                                                                                         \
+	(OPS_UC | IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP | IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD | \
+	 IBV_QP_EX_WITH_SEND_WITH_INV)
 
 static struct abi_qp *ex_of(struct ibv_qp_ex *ex)
 {
@@ -42,9 +43,9 @@ static void wr_start(struct ibv_qp_ex *ex)
 	struct abi_qp *qp = ex_of(ex);
 
 	if (spin_lock(&qp->sq_lock, qp->engine))
-		qp->builder = (struct wr_builder){ .err = EIO, .lost = true };
+		qp->builder = (struct wr_builder){.err = EIO, .lost = true};
 	else
-		qp->builder = (struct wr_builder){ .err = qp_may_send(qp) ? 0 : EINVAL };
+		qp->builder = (struct wr_builder){.err = qp_may_send(qp) ? 0 : EINVAL};
 }
 
 static int wr_complete(struct ibv_qp_ex *ex)
@@ -61,10 +62,11 @@ static int wr_complete(struct ibv_qp_ex *ex)
 		sq_post(qp->sq, count);
 	spin_unlock(&qp->sq_lock);
 	if (err)
-		return fail(err != EINVAL ? err
-					  : EXPLAIN(err, "ibv_wr_complete: the QP is not in RTS yet, or a request "
-							 "has no address (UD) or SRQ (XRC), flags that are not supported, or "
-							 "more SGEs or inline bytes than the QP has room for"));
+		return fail(err != EINVAL
+				    ? err
+				    : EXPLAIN(err, "ibv_wr_complete: the QP is not in RTS yet, or a request "
+						   "has no address (UD) or SRQ (XRC), flags that are not supported, or "
+						   "more SGEs or inline bytes than the QP has room for"));
 	if (count)
 		engine_kick(qp->engine, qp->core);
 	return 0;
@@ -99,8 +101,7 @@ static struct send_wqe *begin(struct ibv_qp_ex *ex, enum wr_opcode opcode)
 	b->wqe->wr_id = ex->wr_id;
 	b->wqe->opcode = (uint8_t)opcode;
 	/* The setter decides whether the data is inline. */
-	b->wqe->flags = (uint8_t)((ex->wr_flags & ~(unsigned int)IBV_SEND_INLINE) |
-				  (qp->sig_all ? WR_SIGNALED : 0));
+	b->wqe->flags = (uint8_t)((ex->wr_flags & ~(unsigned int)IBV_SEND_INLINE) | (qp->sig_all ? WR_SIGNALED : 0));
 	b->wqe->num_sge = 0;
 	b->wqe->length = 0;
 	b->wqe->imm_or_key = 0;
@@ -109,8 +110,7 @@ static struct send_wqe *begin(struct ibv_qp_ex *ex, enum wr_opcode opcode)
 	return b->wqe;
 }
 
-static struct send_wqe *begin_rdma(struct ibv_qp_ex *ex, enum wr_opcode opcode, uint32_t rkey,
-				   uint64_t remote_va)
+static struct send_wqe *begin_rdma(struct ibv_qp_ex *ex, enum wr_opcode opcode, uint32_t rkey, uint64_t remote_va)
 {
 	struct send_wqe *w = begin(ex, opcode);
 
@@ -160,8 +160,7 @@ static void wr_rdma_read(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_va
 	begin_rdma(ex, WR_READ, rkey, remote_va);
 }
 
-static void wr_atomic_cmp_swp(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_va,
-			      uint64_t compare, uint64_t swap)
+static void wr_atomic_cmp_swp(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_va, uint64_t compare, uint64_t swap)
 {
 	struct send_wqe *w = begin_rdma(ex, WR_CMP_SWAP, rkey, remote_va);
 
@@ -171,8 +170,7 @@ static void wr_atomic_cmp_swp(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remo
 	}
 }
 
-static void wr_atomic_fetch_add(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_va,
-				uint64_t add)
+static void wr_atomic_fetch_add(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_va, uint64_t add)
 {
 	struct send_wqe *w = begin_rdma(ex, WR_FETCH_ADD, rkey, remote_va);
 
@@ -191,8 +189,7 @@ static void wr_local_inv(struct ibv_qp_ex *ex, uint32_t rkey)
 	ex_of(ex)->builder.wqe = NULL; /* it has no data to be set */
 }
 
-static void wr_bind_mw(struct ibv_qp_ex *ex, struct ibv_mw *mw, uint32_t rkey,
-		       const struct ibv_mw_bind_info *info)
+static void wr_bind_mw(struct ibv_qp_ex *ex, struct ibv_mw *mw, uint32_t rkey, const struct ibv_mw_bind_info *info)
 {
 	struct abi_qp *qp = ex_of(ex);
 	struct send_wqe *w = begin(ex, WR_BIND_MW);
@@ -249,13 +246,12 @@ static void wr_set_sge_list(struct ibv_qp_ex *ex, size_t count, const struct ibv
 
 static void wr_set_sge(struct ibv_qp_ex *ex, uint32_t lkey, uint64_t addr, uint32_t length)
 {
-	const struct ibv_sge sge = { .addr = addr, .length = length, .lkey = lkey };
+	const struct ibv_sge sge = {.addr = addr, .length = length, .lkey = lkey};
 
 	wr_set_sge_list(ex, 1, &sge);
 }
 
-static void wr_set_inline_data_list(struct ibv_qp_ex *ex, size_t count,
-				    const struct ibv_data_buf *buf)
+static void wr_set_inline_data_list(struct ibv_qp_ex *ex, size_t count, const struct ibv_data_buf *buf)
 {
 	struct abi_qp *qp = ex_of(ex);
 	struct send_wqe *w = current(&qp->builder);
@@ -285,7 +281,7 @@ static void wr_set_inline_data_list(struct ibv_qp_ex *ex, size_t count,
 
 static void wr_set_inline_data(struct ibv_qp_ex *ex, void *addr, size_t length)
 {
-	const struct ibv_data_buf buf = { .addr = addr, .length = length };
+	const struct ibv_data_buf buf = {.addr = addr, .length = length};
 
 	wr_set_inline_data_list(ex, 1, &buf);
 }
@@ -293,8 +289,7 @@ static void wr_set_inline_data(struct ibv_qp_ex *ex, void *addr, size_t length)
 bool post_ex_init(struct abi_qp *qp, uint64_t flags)
 {
 	static const uint64_t supported[] = {
-		[QPT_RC] = OPS_RC, [QPT_UC] = OPS_UC, [QPT_UD] = OPS_UD, [QPT_XRC_SEND] = OPS_RC
-	};
+		[QPT_RC] = OPS_RC, [QPT_UC] = OPS_UC, [QPT_UD] = OPS_UD, [QPT_XRC_SEND] = OPS_RC};
 	/* iWARP has fewer of RC's (post_ops()). */
 	uint64_t lacks = (qp->ops & 1u << WR_SEND_IMM ? 0 : IBV_QP_EX_WITH_SEND_WITH_IMM) |
 			 (qp->ops & 1u << WR_WRITE_IMM ? 0 : IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM) |

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Part of the library to preload, which is loaded before the program runs: where the process was allowed to run then. */
+/* Part of the library to preload, which is loaded before the program runs: where the process was allowed to run then.
+ */
 #include "engine/processors.h"
 
 #include "verbs/next.h"

@@ -34,7 +34,8 @@ static struct cq *core_cq(struct ibv_cq *cq)
 /* Which locks hold off the pollers of both CQs and, if wanted, the posters: of at most 4, that many. */
 static int locks_of(struct abi_qp *qp, bool posters, struct spin *lock[4])
 {
-	struct abi_cq *cqs[2] = {qp->pub.send_cq ? cq_of(qp->pub.send_cq) : NULL, qp->pub.recv_cq ? cq_of(qp->pub.recv_cq) : NULL};
+	struct abi_cq *cqs[2] = {qp->pub.send_cq ? cq_of(qp->pub.send_cq) : NULL,
+				 qp->pub.recv_cq ? cq_of(qp->pub.recv_cq) : NULL};
 	int count = 0;
 
 	if (posters) {
@@ -185,8 +186,7 @@ static int init_check(const struct extras *x, const struct ibv_qp_init_attr *att
 	bool iwarp = x->context->device->transport_type == IBV_TRANSPORT_IWARP;
 
 	switch ((int)attr->qp_type) {
-	case IBV_QPT_RC:
-		break;
+	case IBV_QPT_RC: break;
 	case IBV_QPT_UC:
 	case IBV_QPT_UD:
 		if (iwarp)
@@ -201,10 +201,8 @@ static int init_check(const struct extras *x, const struct ibv_qp_init_attr *att
 			return EOPNOTSUPP;
 		return x->xrcd && x->xrcd->context == x->context ? 0 : EINVAL;
 	case IBV_QPT_RAW_PACKET:
-	case IBV_QPT_DRIVER:
-		return EOPNOTSUPP;
-	default:
-		return EINVAL;
+	case IBV_QPT_DRIVER: return EOPNOTSUPP;
+	default: return EINVAL;
 	}
 	if (!x->pd || !is_of(x->context, attr->send_cq) || !is_of(x->context, attr->recv_cq) ||
 	    (attr->srq && attr->srq->context != x->context))
@@ -212,8 +210,7 @@ static int init_check(const struct extras *x, const struct ibv_qp_init_attr *att
 	return attr->srq && srq_of(attr->srq)->core->xrcd ? EINVAL : 0;
 }
 
-static struct qp_init init_from_verbs(const struct extras *x, const struct ibv_qp_init_attr *attr,
-				      struct abi_qp *qp)
+static struct qp_init init_from_verbs(const struct extras *x, const struct ibv_qp_init_attr *attr, struct abi_qp *qp)
 {
 	struct qp_init init = {.type = (enum qp_type)attr->qp_type, .sq_sig_all = attr->sq_sig_all, .owner = qp};
 
@@ -331,8 +328,7 @@ static bool take_flags(struct extras *x, uint32_t flags)
 
 struct ibv_qp *create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr)
 {
-	const uint32_t known = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_CREATE_FLAGS |
-			       IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+	const uint32_t known = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_CREATE_FLAGS | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
 	bool xrc_recv = attr->qp_type == IBV_QPT_XRC_RECV;
 	struct extras x = {.context = context};
 
@@ -383,8 +379,10 @@ struct ibv_qp *open_qp(struct ibv_context *context, struct ibv_qp_open_attr *att
 	if (first)
 		return handle_finish(qp);
 	space_put(qp, sizeof(*qp));
-	return fail_null(EXPLAIN(EINVAL, "ibv_open_qp: no XRC_RECV queue pair of the domain has number 0x%06x in this process; "
-					 "other processes' cannot be opened", attr->qp_num));
+	return fail_null(EXPLAIN(EINVAL,
+				 "ibv_open_qp: no XRC_RECV queue pair of the domain has number 0x%06x in this process; "
+				 "other processes' cannot be opened",
+				 attr->qp_num));
 }
 
 struct ibv_qp_ex *ibv_qp_to_qp_ex(struct ibv_qp *qp)
@@ -487,8 +485,7 @@ int ibv_modify_qp(struct ibv_qp *pub, struct ibv_qp_attr *attr, int given)
 		return fail(EIO);
 	if (nic_qp_needs_paths(context_of(pub->context)->nic, qp->core, &core, (uint32_t)mask))
 		engine_add_paths(qp->engine);
-	err = -nic_qp_modify(context_of(pub->context)->nic, qp->core, &core, (uint32_t)mask,
-			     engine_now_ns());
+	err = -nic_qp_modify(context_of(pub->context)->nic, qp->core, &core, (uint32_t)mask, engine_now_ns());
 	if (!err && mask & IBV_QP_STATE)
 		pub->state = attr->qp_state;
 	if (ends)
@@ -502,8 +499,7 @@ int ibv_modify_qp(struct ibv_qp *pub, struct ibv_qp_attr *attr, int given)
 	return err ? fail(explain_modify(qp, attr, mask, err)) : 0;
 }
 
-int ibv_query_qp(struct ibv_qp *pub, struct ibv_qp_attr *attr, int mask,
-		 struct ibv_qp_init_attr *init_attr)
+int ibv_query_qp(struct ibv_qp *pub, struct ibv_qp_attr *attr, int mask, struct ibv_qp_init_attr *init_attr)
 {
 	struct abi_qp *qp = qp_of(pub);
 	struct qp_attr core;
@@ -584,8 +580,8 @@ int ibv_query_qp_data_in_order(struct ibv_qp *qp, enum ibv_wr_opcode op, uint32_
 }
 
 /*
- * No vendor's enhancement is negotiated. rdma-core's software devices say so in the same way, and programs take it well;
- * they do not take an ECE without a vendor well, which rdma_set_local_ece() refuses.
+ * No vendor's enhancement is negotiated. rdma-core's software devices say so in the same way, and programs take it
+ * well; they do not take an ECE without a vendor well, which rdma_set_local_ece() refuses.
  */
 int ibv_set_ece(struct ibv_qp *qp, struct ibv_ece *ece)
 {

@@ -30,8 +30,7 @@ bool explain_address(struct abi_context *ctx, const struct ibv_ah_attr *a, const
 	bool there;
 
 	if (a->port_num != PORT)
-		return EXPLAIN(true, "%s: the address has port_num %u; the only port is %d", call,
-			       a->port_num, PORT);
+		return EXPLAIN(true, "%s: the address has port_num %u; the only port is %d", call, a->port_num, PORT);
 	if (!a->is_global)
 		return EXPLAIN(true,
 			       "%s: the address has no GRH, and RoCE addresses by GIDs alone: it "
@@ -43,15 +42,12 @@ bool explain_address(struct abi_context *ctx, const struct ibv_ah_attr *a, const
 	there = !nic_gid(ctx->nic, index, &own) && !is_empty(own.raw);
 	engine_unlock(ctx->engine);
 	if (!there)
-		return EXPLAIN(true, "%s: there is no GID %u; 'verbena devices' shows them", call,
-			       index);
+		return EXPLAIN(true, "%s: there is no GID %u; 'verbena devices' shows them", call, index);
 	if (is_empty(dgid))
 		return EXPLAIN(true, "%s: the address's dgid is zero", call);
 	if (is_ipv4(dgid) != is_ipv4(own.raw))
-		return EXPLAIN(
-			true,
-			"%s: the address's dgid is an %s address, and its source, GID %u, is not",
-			call, is_ipv4(dgid) ? "IPv4" : "IPv6", index);
+		return EXPLAIN(true, "%s: the address's dgid is an %s address, and its source, GID %u, is not", call,
+			       is_ipv4(dgid) ? "IPv4" : "IPv6", index);
 	return false;
 }
 
@@ -73,7 +69,8 @@ void explain_peer(struct abi_context *ctx, const struct ibv_ah_attr *a)
 	nic_gid(ctx->nic, a->grh.sgid_index, &own);
 	engine_unlock(ctx->engine);
 	if (!is_loopback(own.raw))
-		EXPLAIN(0, "ibv_modify_qp: the peer's GID is %s, a loopback address, and this end's, GID %u, is not: if the peer is "
+		EXPLAIN(0,
+			"ibv_modify_qp: the peer's GID is %s, a loopback address, and this end's, GID %u, is not: if the peer is "
 			"on another host, it is never reached, and should choose another of its GIDs",
 			is_ipv4(dgid) ? "of 127.0.0.0/8" : "::1", a->grh.sgid_index);
 }
@@ -83,12 +80,9 @@ void explain_peer(struct abi_context *ctx, const struct ibv_ah_attr *a)
 static const char *type_name(enum ibv_qp_type type)
 {
 	switch ((int)type) {
-	case IBV_QPT_RAW_PACKET:
-		return "raw packet";
-	case IBV_QPT_DRIVER:
-		return "a driver's own";
-	default:
-		return NULL;
+	case IBV_QPT_RAW_PACKET: return "raw packet";
+	case IBV_QPT_DRIVER: return "a driver's own";
+	default: return NULL;
 	}
 }
 
@@ -97,22 +91,18 @@ int explain_create(const struct ibv_qp_init_attr *a, int err)
 	const char *name = type_name(a->qp_type);
 
 	if (name)
-		return EXPLAIN(
-			err,
-			"ibv_create_qp: queue pairs of the type %s are not supported: there are "
-			"RC, UC, UD and XRC",
-			name);
+		return EXPLAIN(err,
+			       "ibv_create_qp: queue pairs of the type %s are not supported: there are "
+			       "RC, UC, UD and XRC",
+			       name);
 	if (err != EINVAL)
 		return err;
 	if (a->cap.max_send_wr > NIC_MAX_QP_WR || (!a->srq && a->cap.max_recv_wr > NIC_MAX_QP_WR))
-		return EXPLAIN(
-			err,
-			"ibv_create_qp: %u send and %u receive WRs; %d are allowed (max_qp_wr)",
-			a->cap.max_send_wr, a->cap.max_recv_wr, NIC_MAX_QP_WR);
+		return EXPLAIN(err, "ibv_create_qp: %u send and %u receive WRs; %d are allowed (max_qp_wr)",
+			       a->cap.max_send_wr, a->cap.max_recv_wr, NIC_MAX_QP_WR);
 	if (a->cap.max_send_sge > NIC_MAX_SGE || (!a->srq && a->cap.max_recv_sge > NIC_MAX_SGE))
-		return EXPLAIN(
-			err, "ibv_create_qp: %u send and %u receive SGEs; %d are allowed (max_sge)",
-			a->cap.max_send_sge, a->cap.max_recv_sge, NIC_MAX_SGE);
+		return EXPLAIN(err, "ibv_create_qp: %u send and %u receive SGEs; %d are allowed (max_sge)",
+			       a->cap.max_send_sge, a->cap.max_recv_sge, NIC_MAX_SGE);
 	return err;
 }
 
@@ -138,13 +128,11 @@ static const char *bad_value(const struct ibv_qp_attr *a, int mask)
 		{IBV_QP_RETRY_CNT, a->retry_cnt, 7, "retry_cnt (0 to 7)"},
 		{IBV_QP_RNR_RETRY, a->rnr_retry, 7, "rnr_retry (0 to 7)"},
 		{IBV_QP_MIN_RNR_TIMER, a->min_rnr_timer, 31, "min_rnr_timer (0 to 31)"},
-		{IBV_QP_MAX_QP_RD_ATOMIC, a->max_rd_atomic, NIC_MAX_RD_ATOM,
-		 "max_rd_atomic (see max_qp_rd_atom)"},
+		{IBV_QP_MAX_QP_RD_ATOMIC, a->max_rd_atomic, NIC_MAX_RD_ATOM, "max_rd_atomic (see max_qp_rd_atom)"},
 		{IBV_QP_MAX_DEST_RD_ATOMIC, a->max_dest_rd_atomic, NIC_MAX_RD_ATOM,
 		 "max_dest_rd_atomic (see max_qp_rd_atom)"},
 		{IBV_QP_DEST_QPN, a->dest_qp_num, 0xffffff, "dest_qp_num (24 bits)"},
-		{IBV_QP_PATH_MIG_STATE, a->path_mig_state, IBV_MIG_MIGRATED,
-		 "path_mig_state (there is one path)"},
+		{IBV_QP_PATH_MIG_STATE, a->path_mig_state, IBV_MIG_MIGRATED, "path_mig_state (there is one path)"},
 	};
 
 	if (mask & IBV_QP_PORT && a->port_num != PORT)
@@ -180,8 +168,7 @@ int explain_modify(struct abi_qp *qp, const struct ibv_qp_attr *a, int mask, int
 	const char *value = bad_value(a, mask);
 
 	if (mask & IBV_QP_ALT_PATH)
-		return EXPLAIN(
-			err, "ibv_modify_qp: alternate paths are not supported: there is one port");
+		return EXPLAIN(err, "ibv_modify_qp: alternate paths are not supported: there is one port");
 	if (value)
 		return EXPLAIN(err, "ibv_modify_qp: out of range: %s", value);
 	if (mask & IBV_QP_AV) {
@@ -195,9 +182,8 @@ int explain_modify(struct abi_qp *qp, const struct ibv_qp_attr *a, int mask, int
 	}
 	if (err != EINVAL)
 		return err;
-	return EXPLAIN(
-		err,
-		"ibv_modify_qp: from %s to %s with the attributes 0x%x: there is no such move for "
-		"a QP of this type, or it needs other attributes (ibv_modify_qp(3) lists them)",
-		state_name(from), state_name(to), (unsigned int)mask);
+	return EXPLAIN(err,
+		       "ibv_modify_qp: from %s to %s with the attributes 0x%x: there is no such move for "
+		       "a QP of this type, or it needs other attributes (ibv_modify_qp(3) lists them)",
+		       state_name(from), state_name(to), (unsigned int)mask);
 }

@@ -56,8 +56,8 @@ static void device_attr_fill(struct ibv_context *context, struct ibv_device_attr
 		.max_qp = NIC_MAX_QP,
 		.max_qp_wr = NIC_MAX_QP_WR,
 		.device_cap_flags = IBV_DEVICE_CURR_QP_STATE_MOD | IBV_DEVICE_SYS_IMAGE_GUID |
-				    IBV_DEVICE_RC_RNR_NAK_GEN | IBV_DEVICE_MEM_WINDOW |
-				    IBV_DEVICE_MEM_WINDOW_TYPE_2B | IBV_DEVICE_MEM_MGT_EXTENSIONS | IBV_DEVICE_XRC,
+				    IBV_DEVICE_RC_RNR_NAK_GEN | IBV_DEVICE_MEM_WINDOW | IBV_DEVICE_MEM_WINDOW_TYPE_2B |
+				    IBV_DEVICE_MEM_MGT_EXTENSIONS | IBV_DEVICE_XRC,
 		.max_sge = NIC_MAX_SGE,
 		.max_sge_rd = NIC_MAX_SGE,
 		.max_cq = NIC_MAX_CQ,
@@ -203,8 +203,8 @@ int ibv_query_port(struct ibv_context *context, uint8_t port, struct _compat_ibv
 /* In 100 Mb/s: what a lane has by active_speed, whose values are bits, and how many lanes active_width stands for. */
 static uint64_t speed_of(const struct ibv_port_attr *p)
 {
-	static const uint64_t lane[8] = { 25, 50, 100, 100, 140, 250, 500, 1000 };
-	static const uint64_t lanes[17] = { [1] = 1, [2] = 4, [4] = 8, [8] = 12, [16] = 2 };
+	static const uint64_t lane[8] = {25, 50, 100, 100, 140, 250, 500, 1000};
+	static const uint64_t lanes[17] = {[1] = 1, [2] = 4, [4] = 8, [8] = 12, [16] = 2};
 
 	if (!p->active_speed || p->active_width > 16)
 		return 0;
@@ -244,11 +244,9 @@ static enum ibv_gid_type gid_type(struct ibv_context *context)
 /* The numbers are those of the kernel's gid_attrs/types, not of enum ibv_gid_type. */
 enum gid_type_sysfs { GID_TYPE_SYSFS_ROCE_V1, GID_TYPE_SYSFS_ROCE_V2 };
 
-EXPORT int query_gid_type(struct ibv_context *context, uint8_t port, unsigned int index,
-			  enum gid_type_sysfs *type);
+EXPORT int query_gid_type(struct ibv_context *context, uint8_t port, unsigned int index, enum gid_type_sysfs *type);
 
-int query_gid_type(struct ibv_context *context, uint8_t port, unsigned int index,
-		   enum gid_type_sysfs *type)
+int query_gid_type(struct ibv_context *context, uint8_t port, unsigned int index, enum gid_type_sysfs *type)
 {
 	struct nic_gid entry;
 
@@ -276,8 +274,8 @@ static void entry_fill(struct ibv_gid_entry *e, size_t size, enum ibv_gid_type t
 	memcpy(e, &all, size < sizeof(all) ? size : sizeof(all));
 }
 
-int _ibv_query_gid_ex(struct ibv_context *context, uint32_t port, uint32_t index,
-		      struct ibv_gid_entry *entry, uint32_t flags, size_t entry_size)
+int _ibv_query_gid_ex(struct ibv_context *context, uint32_t port, uint32_t index, struct ibv_gid_entry *entry,
+		      uint32_t flags, size_t entry_size)
 {
 	struct nic_gid gid;
 
@@ -291,8 +289,8 @@ int _ibv_query_gid_ex(struct ibv_context *context, uint32_t port, uint32_t index
 	return 0;
 }
 
-ssize_t _ibv_query_gid_table(struct ibv_context *context, struct ibv_gid_entry *entries,
-			     size_t max_entries, uint32_t flags, size_t entry_size)
+ssize_t _ibv_query_gid_table(struct ibv_context *context, struct ibv_gid_entry *entries, size_t max_entries,
+			     uint32_t flags, size_t entry_size)
 {
 	struct nic_gid gid;
 	size_t n = 0;
@@ -304,8 +302,8 @@ ssize_t _ibv_query_gid_table(struct ibv_context *context, struct ibv_gid_entry *
 			continue;
 		if (n == max_entries)
 			return -fail(EINVAL);
-		entry_fill((struct ibv_gid_entry *)((char *)entries + n * entry_size), entry_size,
-			   gid_type(context), i, &gid);
+		entry_fill((struct ibv_gid_entry *)((char *)entries + n * entry_size), entry_size, gid_type(context), i,
+			   &gid);
 		n++;
 	}
 	return (ssize_t)n;

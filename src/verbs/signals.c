@@ -49,7 +49,7 @@ static bool interrupts[2]; /* set by siginterrupt(), for later calls of signal()
 
 static handler_fn set_handler(int sig, handler_fn handler, int flags)
 {
-	struct sigaction act = { .sa_handler = handler, .sa_flags = flags }, old;
+	struct sigaction act = {.sa_handler = handler, .sa_flags = flags}, old;
 
 	if (handler == SIG_ERR) {
 		errno = EINVAL;
@@ -63,21 +63,21 @@ static handler_fn set_handler(int sig, handler_fn handler, int flags)
 #undef NEXT_MISSING
 #define NEXT_MISSING (missing(), SIG_ERR)
 
-#define WRAP_SIGNAL(name, flags)                                                                   \
-	EXPORT handler_fn name(int sig, handler_fn handler);                                       \
-	handler_fn name(int sig, handler_fn handler)                                               \
-	{                                                                                          \
-		NEXT(name);                                                                        \
-		return faults_has(sig) ? set_handler(sig, handler, flags) : call(sig, handler);    \
+#define WRAP_SIGNAL(name, flags)                                                                \
+	EXPORT handler_fn name(int sig, handler_fn handler);                                    \
+	handler_fn name(int sig, handler_fn handler)                                            \
+	{                                                                                       \
+		NEXT(name);                                                                     \
+		return faults_has(sig) ? set_handler(sig, handler, flags) : call(sig, handler); \
 	}
 
-#define signal_type signal_fn
-#define bsd_signal_type signal_fn
-#define ssignal_type signal_fn
-#define sysv_signal_type signal_fn
+#define signal_type        signal_fn
+#define bsd_signal_type    signal_fn
+#define ssignal_type       signal_fn
+#define sysv_signal_type   signal_fn
 #define __sysv_signal_type signal_fn
-#define BSD_FLAGS (interrupts[sig == SIGBUS] ? 0 : SA_RESTART)
-#define SYSV_FLAGS ((int)SA_RESETHAND | SA_NODEFER)
+#define BSD_FLAGS          (interrupts[sig == SIGBUS] ? 0 : SA_RESTART)
+#define SYSV_FLAGS         ((int)SA_RESETHAND | SA_NODEFER)
 
 WRAP_SIGNAL(signal, BSD_FLAGS)
 WRAP_SIGNAL(bsd_signal, BSD_FLAGS)
@@ -186,7 +186,7 @@ static int set_mask(mask_fn *call, int how, const sigset_t *set, sigset_t *old)
 	return rc;
 }
 
-#define sigprocmask_type mask_fn
+#define sigprocmask_type     mask_fn
 #define pthread_sigmask_type mask_fn
 
 EXPORT int sigprocmask(int how, const sigset_t *set, sigset_t *old)
@@ -203,7 +203,7 @@ EXPORT int sigprocmask(int how, const sigset_t *set, sigset_t *old)
 /* System V's: the action and the mask in one call. */
 EXPORT handler_fn sigset(int sig, handler_fn handler)
 {
-	struct sigaction act = { .sa_handler = handler }, old;
+	struct sigaction act = {.sa_handler = handler}, old;
 	bool hold = handler == SIG_HOLD, held;
 	sigset_t one, was;
 	NEXT(sigset);

@@ -31,11 +31,10 @@ static struct ibv_srq *srq_create(struct ibv_pd *pd, void *srq_context, struct i
 	if (!pd)
 		return fail_null(EINVAL);
 	if (attr->max_wr < 1 || attr->max_wr > NIC_MAX_SRQ_WR || attr->max_sge > NIC_MAX_SGE)
-		return fail_null(
-			EXPLAIN(EINVAL,
-				"ibv_create_srq: %u WRs of %u SGEs; 1 to %d of up to %d are "
-				"allowed (max_srq_wr, max_srq_sge)",
-				attr->max_wr, attr->max_sge, NIC_MAX_SRQ_WR, NIC_MAX_SGE));
+		return fail_null(EXPLAIN(EINVAL,
+					 "ibv_create_srq: %u WRs of %u SGEs; 1 to %d of up to %d are "
+					 "allowed (max_srq_wr, max_srq_sge)",
+					 attr->max_wr, attr->max_sge, NIC_MAX_SRQ_WR, NIC_MAX_SGE));
 	srq = space_get(sizeof(*srq));
 	if (!srq)
 		return fail_null(ENOMEM);
@@ -87,8 +86,9 @@ struct ibv_srq *create_srq_ex(struct ibv_context *context, struct ibv_srq_init_a
 	if (is_xrc) {
 		if (init->comp_mask != xrc || !init->xrcd || !init->cq || init->xrcd->context != context ||
 		    init->cq->context != context)
-			return fail_null(EXPLAIN(EINVAL, "ibv_create_srq_ex: an XRC SRQ needs a PD, an XRC domain and a "
-							 "CQ of its context"));
+			return fail_null(EXPLAIN(EINVAL,
+						 "ibv_create_srq_ex: an XRC SRQ needs a PD, an XRC domain and a "
+						 "CQ of its context"));
 		in = (struct domain){init->xrcd, init->cq};
 	}
 	return srq_create(init->pd, init->srq_context, &init->attr, in);

@@ -3,10 +3,8 @@
 #include "verbs/objects.h"
 #include "verbs/private.h"
 
-#define NAME_OF(names, number, otherwise)                                                          \
-	((unsigned int)(number) < sizeof(names) / sizeof((names)[0]) && (names)[number] ?           \
-		 (names)[number] :                                                                  \
-		 (otherwise))
+#define NAME_OF(names, number, otherwise) \
+	((unsigned int)(number) < sizeof(names) / sizeof((names)[0]) && (names)[number] ? (names)[number] : (otherwise))
 
 const char *ibv_wc_status_str(enum ibv_wc_status status)
 {

@@ -69,9 +69,10 @@ int ibv_read_sysfs_file(const char *dir, const char *file, char *buf, size_t siz
 	ssize_t len;
 
 	if (d) {
-		const struct tree_facts facts = {
-			.guid = hostid_guid(), .device_count = (unsigned)device_index(d) + 1,
-			.iwarp = engine_iwarp_devices(), .port.active = true};
+		const struct tree_facts facts = {.guid = hostid_guid(),
+						 .device_count = (unsigned)device_index(d) + 1,
+						 .iwarp = engine_iwarp_devices(),
+						 .port.active = true};
 
 		snprintf(path, sizeof(path), "class/infiniband/%s/%s", d->name, file);
 		len = tree_read(&facts, path, buf, size);
@@ -79,7 +80,8 @@ int ibv_read_sysfs_file(const char *dir, const char *file, char *buf, size_t siz
 	}
 	/* librdmacm's first question. */
 	if (!strcmp(file, "class/misc/rdma_cm/abi_version") && !dlsym(RTLD_DEFAULT, CDEV_REGISTER))
-		return fail_minus_one(EXPLAIN(ENOENT, "rdma_cm: there is no device, because this process has not loaded "
+		return fail_minus_one(EXPLAIN(ENOENT,
+					      "rdma_cm: there is no device, because this process has not loaded "
 					      "verbena-paths.so; start the program with `verbena run`"));
 	if ((size_t)snprintf(path, sizeof(path), "%s/%s", dir, file) >= sizeof(path))
 		return fail_minus_one(ENAMETOOLONG);

@@ -29,27 +29,27 @@ struct file {
 
 /* Below class/infiniband/<device>/. A path that ends in a slash needs no text. */
 static const struct file device_files[] = {
-	{ "node_desc", NULL },
-	{ "fw_ver", VERBENA_VERSION },
-	{ "board_id", DEVICE_BOARD_ID },
-	{ "hca_type", "verbena" },
-	{ "hw_rev", "0" },
-	{ "device/vendor", "0x025642" },
-	{ "device/device", "0x0001" },
-	{ "device/numa_node", "-1" },
-	{ "device/net/", NULL },
-	{ "ports/1/link_layer", "Ethernet" },
-	{ "ports/1/lid", "0x0" },
-	{ "ports/1/lid_mask_count", "0" },
-	{ "ports/1/sm_lid", "0x0" },
-	{ "ports/1/sm_sl", "0" },
-	{ "ports/1/cap_mask", "0x04010000" },
-	{ "ports/1/pkeys/0", "0xffff" },
-	{ "ports/1/gids/", NULL },
-	{ "ports/1/gid_attrs/types/", NULL },
-	{ "ports/1/gid_attrs/ndevs/", NULL },
-	{ "ports/1/counters/", NULL },
-	{ "ports/1/hw_counters/", NULL },
+	{"node_desc", NULL},
+	{"fw_ver", VERBENA_VERSION},
+	{"board_id", DEVICE_BOARD_ID},
+	{"hca_type", "verbena"},
+	{"hw_rev", "0"},
+	{"device/vendor", "0x025642"},
+	{"device/device", "0x0001"},
+	{"device/numa_node", "-1"},
+	{"device/net/", NULL},
+	{"ports/1/link_layer", "Ethernet"},
+	{"ports/1/lid", "0x0"},
+	{"ports/1/lid_mask_count", "0"},
+	{"ports/1/sm_lid", "0x0"},
+	{"ports/1/sm_sl", "0"},
+	{"ports/1/cap_mask", "0x04010000"},
+	{"ports/1/pkeys/0", "0xffff"},
+	{"ports/1/gids/", NULL},
+	{"ports/1/gid_attrs/types/", NULL},
+	{"ports/1/gid_attrs/ndevs/", NULL},
+	{"ports/1/counters/", NULL},
+	{"ports/1/hw_counters/", NULL},
 };
 
 /* A walk in progress: its callback, and the device that it is at. */
@@ -86,8 +86,8 @@ static bool is_empty(const struct tree_gid *gid)
 }
 
 /*
- * Programs take the first interface of a device for the one that it is a port of (pyverbs, to find the device's address). So
- * the loopback interface is there only where it is the only one.
+ * Programs take the first interface of a device for the one that it is a port of (pyverbs, to find the device's
+ * address). So the loopback interface is there only where it is the only one.
  */
 static bool is_port(const struct tree_facts *f, const char *interface)
 {
@@ -111,8 +111,8 @@ static bool visit_gid(const struct walk *w, const struct tree_facts *f, size_t i
 	size_t at = 0;
 
 	for (int i = 0; i < 16; i += 2)
-		at += (size_t)snprintf(text + at, sizeof(text) - at, "%s%02x%02x", i ? ":" : "",
-				       gid->raw[i], gid->raw[i + 1]);
+		at += (size_t)snprintf(text + at, sizeof(text) - at, "%s%02x%02x", i ? ":" : "", gid->raw[i],
+				       gid->raw[i + 1]);
 	snprintf(path, sizeof(path), "ports/1/gids/%zu", index);
 	if (!visit_file(w, path, text))
 		return false;
@@ -159,8 +159,7 @@ static bool visit_device(const struct walk *w, const struct tree_facts *f)
 	    !visit_file(w, "ports/1/phys_state", port_state(&f->port)->phys_state_text) ||
 	    !visit_file(w, "ports/1/rate", port_rate(f->port.speed_bps)->text))
 		return false;
-	if (!visit_guid(w, "node_guid", device_guid(f->guid, w->device)) ||
-	    !visit_guid(w, "sys_image_guid", f->guid))
+	if (!visit_guid(w, "node_guid", device_guid(f->guid, w->device)) || !visit_guid(w, "sys_image_guid", f->guid))
 		return false;
 	for (size_t i = 0; i < GID_TABLE_LEN; i++) {
 		if (!visit_gid(w, f, i))
@@ -171,7 +170,7 @@ static bool visit_device(const struct walk *w, const struct tree_facts *f)
 
 static void walk(const struct tree_facts *f, tree_visit visit, void *arg)
 {
-	struct walk w = { .visit = visit, .arg = arg, .device = f->device_first };
+	struct walk w = {.visit = visit, .arg = arg, .device = f->device_first};
 
 	if (!visit(arg, "class/infiniband_verbs/abi_version", "6") ||
 	    !visit(arg, "class/misc/rdma_cm/abi_version", "4") || !visit(arg, "dev/infiniband/", NULL) ||
@@ -288,9 +287,10 @@ static int link_make(const char *dir, const char *relative, const char *target)
 }
 
 /*
- * A device of no bus, where the kernel has those: hwloc looks for /virtual/ in the link's target; NCCL asks the real path for its
- * subsystem, and counts what is not PCI as the first processor's. To have a card's functions as one, NCCL overwrites digits
- * of that path: the last one, and the two before the dot. Here these are 0 already, so the path still names this device.
+ * A device of no bus, where the kernel has those: hwloc looks for /virtual/ in the link's target; NCCL asks the real
+ * path for its subsystem, and counts what is not PCI as the first processor's. To have a card's functions as one, NCCL
+ * overwrites digits of that path: the last one, and the two before the dot. Here these are 0 already, so the path still
+ * names this device.
  */
 static int device_home_make(const char *dir, const char *name)
 {
@@ -343,7 +343,7 @@ static int nodes_make(const char *dir, const struct tree_facts *f)
 
 int tree_render(const char *dir, const struct tree_facts *f)
 {
-	struct rendering r = { .dir = dir };
+	struct rendering r = {.dir = dir};
 
 	/* First the links, as files are written by way of them. */
 	for (unsigned d = f->device_first; d < f->device_count && !r.err; d++)
@@ -377,7 +377,7 @@ static bool read_one(void *arg, const char *path, const char *text)
 
 ssize_t tree_read(const struct tree_facts *f, const char *path, char *buf, size_t size)
 {
-	struct reading r = { .path = path, .buf = buf, .size = size, .len = -ENOENT };
+	struct reading r = {.path = path, .buf = buf, .size = size, .len = -ENOENT};
 
 	walk(f, read_one, &r);
 	return r.len;

@@ -19,19 +19,20 @@ struct tree_gid {
 };
 
 struct tree_facts {
-	uint64_t guid; /* hostid_guid() */
-	unsigned device_first, device_count; /* of the devices below the count those from the first on; all alike but for name, GUID and kind */
-	uint32_t iwarp; /* a bit for each that speaks iWARP */
-	bool rocev1; /* GIDs are of that type */
+	uint64_t guid;                       /* hostid_guid() */
+	unsigned device_first, device_count; /* of the devices below the count those from the first on; all alike but
+						for name, GUID and kind */
+	uint32_t iwarp;                      /* a bit for each that speaks iWARP */
+	bool rocev1;                         /* GIDs are of that type */
 	struct engine_port port;
 	const struct tree_gid *gids; /* an address of zeros: none */
 	size_t gid_count;
 };
 
 /*
- * Writes class/infiniband, class/infiniband_verbs and dev/infiniband, and what these have links to, below dir, which must exist.
- * What is there of an earlier rendering is changed where it differs; a reader finds each file as it was or as it will be. 0 or a
- * negative errno.
+ * Writes class/infiniband, class/infiniband_verbs and dev/infiniband, and what these have links to, below dir, which
+ * must exist. What is there of an earlier rendering is changed where it differs; a reader finds each file as it was or
+ * as it will be. 0 or a negative errno.
  */
 int tree_render(const char *dir, const struct tree_facts *);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Keeps the files of the tree that `verbena run` made (tree.h) as true as what verbs say of the port, while a program has the
- * device open. Programs that share a tree write the same into it, each for itself.
+ * Keeps the files of the tree that `verbena run` made (tree.h) as true as what verbs say of the port, while a program
+ * has the device open. Programs that share a tree write the same into it, each for itself.
  */
 #include <limits.h>
 #include <stdatomic.h>

@@ -19,8 +19,8 @@
 #include "verbs/tree.h"
 
 static const struct tree_gid gids[] = {
-	{ { [0] = 0xfe, [1] = 0x80, [15] = 1 }, "eth0" },
-	{ { [10] = 0xff, [11] = 0xff, [12] = 192, [13] = 0, [14] = 2, [15] = 7 }, "eth0" },
+	{{[0] = 0xfe, [1] = 0x80, [15] = 1}, "eth0"},
+	{{[10] = 0xff, [11] = 0xff, [12] = 192, [13] = 0, [14] = 2, [15] = 7}, "eth0"},
 };
 
 static const struct tree_facts facts = {
@@ -36,24 +36,24 @@ struct expectation {
 };
 
 static const struct expectation expected[] = {
-	{ "class/infiniband_verbs/abi_version", "6" },
-	{ "class/infiniband_verbs/uverbs0/ibdev", "verbena0" },
-	{ "class/infiniband/verbena0/node_type", "1: CA" },
-	{ "class/infiniband/verbena0/node_guid", "0211:2233:4455:6677" },
-	{ "class/infiniband/verbena0/ports/1/link_layer", "Ethernet" },
-	{ "class/infiniband/verbena0/ports/1/gids/0", "fe80:0000:0000:0000:0000:0000:0000:0001" },
-	{ "class/infiniband/verbena0/ports/1/gids/1", "0000:0000:0000:0000:0000:ffff:c000:0207" },
-	{ "class/infiniband/verbena0/ports/1/gids/2", "0000:0000:0000:0000:0000:0000:0000:0000" },
-	{ "class/infiniband/verbena0/ports/1/gid_attrs/types/1", "RoCE v2" },
-	{ "class/infiniband/verbena0/ports/1/gid_attrs/ndevs/0", "eth0" },
-	{ "class/infiniband/verbena0/ports/1/pkeys/0", "0xffff" },
-	{ "class/infiniband/verbena0/sys_image_guid", "0211:2233:4455:6677" },
-	{ "class/infiniband_verbs/uverbs1/ibdev", "verbena1" },
-	{ "class/infiniband/verbena1/node_desc", "verbena1" },
-	{ "class/infiniband/verbena1/node_guid", "0211:2233:4455:6678" },
-	{ "class/infiniband/verbena1/sys_image_guid", "0211:2233:4455:6677" },
-	{ "class/infiniband/verbena1/ports/1/gids/0", "fe80:0000:0000:0000:0000:0000:0000:0001" },
-	{ "class/infiniband/verbena1/ports/1/gid_attrs/ndevs/0", "eth0" },
+	{"class/infiniband_verbs/abi_version", "6"},
+	{"class/infiniband_verbs/uverbs0/ibdev", "verbena0"},
+	{"class/infiniband/verbena0/node_type", "1: CA"},
+	{"class/infiniband/verbena0/node_guid", "0211:2233:4455:6677"},
+	{"class/infiniband/verbena0/ports/1/link_layer", "Ethernet"},
+	{"class/infiniband/verbena0/ports/1/gids/0", "fe80:0000:0000:0000:0000:0000:0000:0001"},
+	{"class/infiniband/verbena0/ports/1/gids/1", "0000:0000:0000:0000:0000:ffff:c000:0207"},
+	{"class/infiniband/verbena0/ports/1/gids/2", "0000:0000:0000:0000:0000:0000:0000:0000"},
+	{"class/infiniband/verbena0/ports/1/gid_attrs/types/1", "RoCE v2"},
+	{"class/infiniband/verbena0/ports/1/gid_attrs/ndevs/0", "eth0"},
+	{"class/infiniband/verbena0/ports/1/pkeys/0", "0xffff"},
+	{"class/infiniband/verbena0/sys_image_guid", "0211:2233:4455:6677"},
+	{"class/infiniband_verbs/uverbs1/ibdev", "verbena1"},
+	{"class/infiniband/verbena1/node_desc", "verbena1"},
+	{"class/infiniband/verbena1/node_guid", "0211:2233:4455:6678"},
+	{"class/infiniband/verbena1/sys_image_guid", "0211:2233:4455:6677"},
+	{"class/infiniband/verbena1/ports/1/gids/0", "fe80:0000:0000:0000:0000:0000:0000:0001"},
+	{"class/infiniband/verbena1/ports/1/gid_attrs/ndevs/0", "eth0"},
 };
 
 enum { EXPECTED_COUNT = sizeof(expected) / sizeof(expected[0]) };
@@ -84,16 +84,16 @@ static void the_gids_of_rocev1_say_so(void **state)
 static void devices_of_two_kinds_say_so(void **state)
 {
 	static const struct expectation mixed[] = {
-		{ "class/infiniband_verbs/uverbs0/ibdev", "verbena0" },
-		{ "class/infiniband_verbs/uverbs1/ibdev", "verbena_iw0" },
-		{ "class/infiniband_verbs/uverbs2/ibdev", "verbena1" },
-		{ "class/infiniband_verbs/uverbs3/ibdev", "verbena_iw1" },
-		{ "class/infiniband/verbena1/node_type", "1: CA" },
-		{ "class/infiniband/verbena1/node_guid", "0211:2233:4455:6679" },
-		{ "class/infiniband/verbena1/ports/1/gid_attrs/types/0", "IB/RoCE v1" },
-		{ "class/infiniband/verbena_iw1/node_type", "4: RNIC" },
-		{ "class/infiniband/verbena_iw1/node_guid", "0211:2233:4455:667a" },
-		{ "class/infiniband/verbena_iw1/ports/1/gid_attrs/types/0", "RoCE v2" },
+		{"class/infiniband_verbs/uverbs0/ibdev", "verbena0"},
+		{"class/infiniband_verbs/uverbs1/ibdev", "verbena_iw0"},
+		{"class/infiniband_verbs/uverbs2/ibdev", "verbena1"},
+		{"class/infiniband_verbs/uverbs3/ibdev", "verbena_iw1"},
+		{"class/infiniband/verbena1/node_type", "1: CA"},
+		{"class/infiniband/verbena1/node_guid", "0211:2233:4455:6679"},
+		{"class/infiniband/verbena1/ports/1/gid_attrs/types/0", "IB/RoCE v1"},
+		{"class/infiniband/verbena_iw1/node_type", "4: RNIC"},
+		{"class/infiniband/verbena_iw1/node_guid", "0211:2233:4455:667a"},
+		{"class/infiniband/verbena_iw1/ports/1/gid_attrs/types/0", "RoCE v2"},
 	};
 	struct tree_facts four = facts;
 	char buf[128];
@@ -114,9 +114,7 @@ static void an_unknown_file_is_not_there(void **state)
 
 	assert_int_equal(tree_read(&facts, "class/infiniband/verbena0/x", buf, sizeof(buf)), -ENOENT);
 	/* The kernel refuses to name the type of an empty slot. */
-	assert_int_equal(tree_read(&facts,
-				   "class/infiniband/verbena0/ports/1/gid_attrs/types/2", buf,
-				   sizeof(buf)),
+	assert_int_equal(tree_read(&facts, "class/infiniband/verbena0/ports/1/gid_attrs/types/2", buf, sizeof(buf)),
 			 -ENOENT);
 }
 
@@ -138,8 +136,8 @@ static void run(const char *command)
 static bool device_has_interface(const char *name, size_t first)
 {
 	static const struct tree_gid two[] = {
-		{ { [0] = 0xfe, [1] = 0x80, [15] = 1 }, "eth0" },
-		{ { [15] = 1 }, "lo" },
+		{{[0] = 0xfe, [1] = 0x80, [15] = 1}, "eth0"},
+		{{[15] = 1}, "lo"},
 	};
 	const struct tree_facts f = {.device_count = 1, .gids = two + first, .gid_count = 2 - first};
 	char dir[] = "/tmp/verbena-tree-XXXXXX", path[128];
@@ -265,8 +263,10 @@ static void a_later_rendering_changes_what_differs(void **state)
 	assert_true(holds(dir, "../verbena0/ports/1/state", "4: ACTIVE"));
 	assert_int_equal(stat(path, &after), 0);
 	assert_int_equal(after.st_ino, before.st_ino);
-	snprintf(path, sizeof(path), "test \"$(ls %s/class/infiniband/verbena1/device/net)\" = eth1 && test -z \"$(ls %s | grep new)\" && rm -r %s",
-		 dir, dir, dir);
+	snprintf(
+		path, sizeof(path),
+		"test \"$(ls %s/class/infiniband/verbena1/device/net)\" = eth1 && test -z \"$(ls %s | grep new)\" && rm -r %s",
+		dir, dir, dir);
 	run(path);
 }
 

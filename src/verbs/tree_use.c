@@ -22,8 +22,7 @@ static bool is_at(int fd, const char *dir)
 {
 	struct stat a, b;
 
-	return fstat(fd, &a) == 0 && lstat(dir, &b) == 0 && a.st_dev == b.st_dev &&
-	       a.st_ino == b.st_ino;
+	return fstat(fd, &a) == 0 && lstat(dir, &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
 }
 
 /* Returns a descriptor of the directory with that lock. */

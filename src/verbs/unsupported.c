@@ -8,8 +8,7 @@
 #include "verbs/objects.h"
 #include "verbs/private.h"
 
-struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t length, uint64_t iova,
-				 int fd, int access)
+struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t length, uint64_t iova, int fd, int access)
 {
 	return fail_null(EOPNOTSUPP);
 }
@@ -56,25 +55,25 @@ int ibv_resolve_eth_l2_from_gid(struct ibv_context *context, struct ibv_ah_attr 
  * Verbs of later releases, which this release's header does not declare. Prototypes do not matter
  * to functions that read no argument.
  */
-#define LATER_INT(name)                                                                            \
-	EXPORT int name(void);                                                                     \
-	int name(void)                                                                             \
-	{                                                                                          \
-		return fail(EOPNOTSUPP);                                                           \
+#define LATER_INT(name)                  \
+	EXPORT int name(void);           \
+	int name(void)                   \
+	{                                \
+		return fail(EOPNOTSUPP); \
 	}
 
-#define LATER_MINUS_ONE(name)                                                                      \
-	EXPORT int name(void);                                                                     \
-	int name(void)                                                                             \
-	{                                                                                          \
-		return fail_minus_one(EOPNOTSUPP);                                                 \
+#define LATER_MINUS_ONE(name)                      \
+	EXPORT int name(void);                     \
+	int name(void)                             \
+	{                                          \
+		return fail_minus_one(EOPNOTSUPP); \
 	}
 
-#define LATER_NULL(name)                                                                           \
-	EXPORT void *name(void);                                                                   \
-	void *name(void)                                                                           \
-	{                                                                                          \
-		return fail_null(EOPNOTSUPP);                                                      \
+#define LATER_NULL(name)                      \
+	EXPORT void *name(void);              \
+	void *name(void)                      \
+	{                                     \
+		return fail_null(EOPNOTSUPP); \
 	}
 
 LATER_NULL(ibv_alloc_dmah)

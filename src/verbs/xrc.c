@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * XRC domains. A domain belongs to this process: one that is opened by a file is the same for all who open it by that file here,
- * and other processes that do have domains of their own (docs/verbs.md 3.7).
+ * XRC domains. A domain belongs to this process: one that is opened by a file is the same for all who open it by that
+ * file here, and other processes that do have domains of their own (docs/verbs.md 3.7).
  */
 #include <fcntl.h>
 #include <sys/stat.h>

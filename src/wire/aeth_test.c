@@ -79,9 +79,8 @@ static void aeth_syndrome_splits_into_kind_and_value(void **state)
 static void aeth_rnr_times_are_the_specs(void **state)
 {
 	static const uint32_t table[32] = {
-		65536, 1,    2,    3,    4,    6,     8,     12,    16,    24,    32,
-		48,    64,   96,   128,  192,  256,   384,   512,   768,   1024,  1536,
-		2048,  3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152,
+		65536, 1,   2,   3,   4,    6,    8,    12,   16,   24,   32,   48,    64,    96,    128,   192,
+		256,   384, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152,
 	};
 
 	for (unsigned code = 0; code < 32; code++)

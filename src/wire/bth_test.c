@@ -11,8 +11,7 @@
 #include "wire/bth.h"
 
 /* Scapy 2.5, contrib/roce. */
-static const uint8_t golden[BTH_LEN] = {0x0a, 0xe3, 0x80, 0x01, 0x80, 0x12,
-					0x34, 0x56, 0x80, 0xab, 0xcd, 0xef};
+static const uint8_t golden[BTH_LEN] = {0x0a, 0xe3, 0x80, 0x01, 0x80, 0x12, 0x34, 0x56, 0x80, 0xab, 0xcd, 0xef};
 static const struct bth golden_fields = {.opcode = 0x0a,
 					 .se = true,
 					 .migreq = true,
@@ -105,9 +104,8 @@ static void bth_flags_are_single_bits(void **state)
 		size_t byte;
 		uint8_t value;
 	} row[] = {
-		{{.se = true}, 1, 0x80},      {{.migreq = true}, 1, 0x40},
-		{{.pad = 1}, 1, 0x10},        {{.fecn = true}, 4, 0x80},
-		{{.becn = true}, 4, 0x40},    {{.ackreq = true}, 8, 0x80},
+		{{.se = true}, 1, 0x80},      {{.migreq = true}, 1, 0x40}, {{.pad = 1}, 1, 0x10},
+		{{.fecn = true}, 4, 0x80},    {{.becn = true}, 4, 0x40},   {{.ackreq = true}, 8, 0x80},
 		{{.retrans = true}, 8, 0x40}, {{.ts = true}, 8, 0x20},
 	};
 

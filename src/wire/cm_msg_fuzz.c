@@ -35,8 +35,19 @@ struct reserved {
 
 static const struct reserved reserved[] = {
 	{CM_REQ,
-	 {{4, 0xff}, {24, 0xff}, {25, 0xff}, {26, 0xff}, {27, 0xff}, {90, 0x0f}, {91, 0xc0}, {94, 0x07},
-	  {95, 0x07}, {134, 0x0f}, {135, 0xc0}, {138, 0x07}, {139, 0x07}},
+	 {{4, 0xff},
+	  {24, 0xff},
+	  {25, 0xff},
+	  {26, 0xff},
+	  {27, 0xff},
+	  {90, 0x0f},
+	  {91, 0xc0},
+	  {94, 0x07},
+	  {95, 0x07},
+	  {134, 0x0f},
+	  {135, 0xc0},
+	  {138, 0x07},
+	  {139, 0x07}},
 	 13},
 	{CM_MRA, {{8, 0x3f}, {9, 0x07}}, 2},
 	{CM_REJ, {{8, 0x3f}, {9, 0x01}}, 2},
@@ -58,12 +69,12 @@ static void clear_reserved(uint8_t *p, uint16_t attribute)
 static bool back_and_forth(uint8_t *out, const uint8_t *in, uint16_t attribute)
 {
 	switch (attribute) {
-#define CASE(value, type)                                                                          \
-	case value: {                                                                              \
-		struct type h;                                                                     \
-		type##_decode(&h, in);                                                             \
-		type##_encode(out, &h);                                                            \
-		return true;                                                                       \
+#define CASE(value, type)               \
+	case value: {                   \
+		struct type h;          \
+		type##_decode(&h, in);  \
+		type##_encode(out, &h); \
+		return true;            \
 	}
 		CASE(CM_REQ, cm_req)
 		CASE(CM_MRA, cm_mra)
@@ -74,8 +85,7 @@ static bool back_and_forth(uint8_t *out, const uint8_t *in, uint16_t attribute)
 		CASE(CM_DREP, cm_drep)
 		CASE(CM_SIDR_REQ, cm_sidr_req)
 		CASE(CM_SIDR_REP, cm_sidr_rep)
-	default:
-		return false;
+	default: return false;
 	}
 }
 

@@ -21,15 +21,15 @@ static const uint8_t client[16] = {[10] = 0xff, [11] = 0xff, [12] = 10, [13] = 9
 static const uint8_t server[16] = {[10] = 0xff, [11] = 0xff, [12] = 10, [13] = 99, [15] = 3};
 
 /* Every message that has golden bytes comes out of its codec as it went in. */
-#define ENCODES_BACK(type, mad)                                                                    \
-	do {                                                                                       \
-		uint8_t out[MAD_DATA_LEN];                                                         \
-		struct type again;                                                                 \
-                                                                                                   \
-		memset(out, 0xa5, sizeof(out));                                                    \
-		type##_decode(&again, (mad) + MAD_HEADER_LEN);                                     \
-		type##_encode(out, &again);                                                        \
-		assert_memory_equal(out, (mad) + MAD_HEADER_LEN, sizeof(out));                     \
+#define ENCODES_BACK(type, mad)                                                \
+	do {                                                                   \
+		uint8_t out[MAD_DATA_LEN];                                     \
+		struct type again;                                             \
+                                                                               \
+		memset(out, 0xa5, sizeof(out));                                \
+		type##_decode(&again, (mad) + MAD_HEADER_LEN);                 \
+		type##_encode(out, &again);                                    \
+		assert_memory_equal(out, (mad) + MAD_HEADER_LEN, sizeof(out)); \
 	} while (0)
 
 static void the_header_is_that_of_linux(void **state)
@@ -54,9 +54,8 @@ static void the_header_is_that_of_linux(void **state)
 
 static void the_header_has_every_field_in_its_place(void **state)
 {
-	static const uint8_t expect[MAD_HEADER_LEN] = {1,    2,    3,    4,    5,    6,    7,    8,
-						       9,    0xa,  0xb,  0xc,  0xd,  0xe,  0xf,  0x10,
-						       0x11, 0x12, 0,    0,    0x13, 0x14, 0x15, 0x16};
+	static const uint8_t expect[MAD_HEADER_LEN] = {1,   2,   3,   4,    5,    6,    7, 8, 9,    0xa,  0xb,  0xc,
+						       0xd, 0xe, 0xf, 0x10, 0x11, 0x12, 0, 0, 0x13, 0x14, 0x15, 0x16};
 	struct mad h = {.base_version = 1,
 			.mgmt_class = 2,
 			.class_version = 3,
@@ -186,11 +185,16 @@ static void rep_has_every_bit_field_in_its_place(void **state)
 		size_t at;
 		uint8_t value;
 	} row[] = {
-		{{.vendor_id = 0xff0000}, 15, 0xff}, {{.vendor_id = 0xff00}, 19, 0xff},
-		{{.vendor_id = 0xff}, 23, 0xff},     {{.eecn = 0xff0000}, 16, 0xff},
-		{{.failover = 0xff}, 26, 0x06},	     {{.flow_control = true}, 26, 0x01},
-		{{.srq = true}, 27, 0x10},	     {{.target_ack_delay = 0xff}, 26, 0xf8},
-		{{.rnr_retry_count = 0xff}, 27, 0xe0}, {{.private_data[0] = 0xff}, 36, 0xff},
+		{{.vendor_id = 0xff0000}, 15, 0xff},
+		{{.vendor_id = 0xff00}, 19, 0xff},
+		{{.vendor_id = 0xff}, 23, 0xff},
+		{{.eecn = 0xff0000}, 16, 0xff},
+		{{.failover = 0xff}, 26, 0x06},
+		{{.flow_control = true}, 26, 0x01},
+		{{.srq = true}, 27, 0x10},
+		{{.target_ack_delay = 0xff}, 26, 0xf8},
+		{{.rnr_retry_count = 0xff}, 27, 0xe0},
+		{{.private_data[0] = 0xff}, 36, 0xff},
 	};
 
 	for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
@@ -239,11 +243,8 @@ static void mra_and_rej_have_every_field_in_its_place(void **state)
 			     .answered = CM_ANSWERED_REP,
 			     .service_timeout = 24,
 			     .private_data[0] = 9};
-	struct cm_rej rej = {.answered = CM_ANSWERED_OTHER,
-			     .info_len = 72,
-			     .reason = 0x0102,
-			     .info[0] = 3,
-			     .private_data[0] = 4};
+	struct cm_rej rej = {
+		.answered = CM_ANSWERED_OTHER, .info_len = 72, .reason = 0x0102, .info[0] = 3, .private_data[0] = 4};
 
 	cm_mra_encode(out, &mra);
 	assert_memory_equal(out, expect, sizeof(out));
@@ -287,8 +288,7 @@ static void sidr_is_that_of_linux(void **state)
 static void sidr_rep_has_its_vendor_id_in_two_pieces(void **state)
 {
 	struct cm_sidr_rep h = {.vendor_id = 0x010203, .info_len = 4, .info[0] = 5, .private_data[0] = 6};
-	uint8_t out[MAD_DATA_LEN], expect[MAD_DATA_LEN] = {
-					   [5] = 4, [6] = 1, [7] = 2, [11] = 3, [24] = 5, [96] = 6};
+	uint8_t out[MAD_DATA_LEN], expect[MAD_DATA_LEN] = {[5] = 4, [6] = 1, [7] = 2, [11] = 3, [24] = 5, [96] = 6};
 
 	cm_sidr_rep_encode(out, &h);
 	assert_memory_equal(out, expect, sizeof(out));

@@ -63,20 +63,20 @@ struct cm_req {
 	uint8_t responder_resources;
 	uint32_t local_eecn; /* 24 bits */
 	uint8_t initiator_depth;
-	uint32_t remote_eecn;        /* 24 bits */
-	uint8_t remote_cm_timeout;   /* 5 bits: 4.096 us << it */
-	uint8_t transport;           /* 2 bits, enum cm_transport */
+	uint32_t remote_eecn;      /* 24 bits */
+	uint8_t remote_cm_timeout; /* 5 bits: 4.096 us << it */
+	uint8_t transport;         /* 2 bits, enum cm_transport */
 	bool flow_control;
-	uint32_t psn;                /* 24 bits: of the first packet to REQ's sender */
-	uint8_t local_cm_timeout;    /* 5 bits */
-	uint8_t retry_count;         /* 3 bits */
+	uint32_t psn;             /* 24 bits: of the first packet to REQ's sender */
+	uint8_t local_cm_timeout; /* 5 bits */
+	uint8_t retry_count;      /* 3 bits */
 	uint16_t pkey;
-	uint8_t mtu;                 /* 4 bits: 1 to 5 are 256 to 4096 */
+	uint8_t mtu; /* 4 bits: 1 to 5 are 256 to 4096 */
 	bool rdc_exists;
-	uint8_t rnr_retry_count;     /* 3 bits */
-	uint8_t max_cm_retries;      /* 4 bits */
+	uint8_t rnr_retry_count; /* 3 bits */
+	uint8_t max_cm_retries;  /* 4 bits */
 	bool srq;
-	uint8_t extended_transport;  /* 3 bits, enum cm_extended; of CM_TRANSPORT_EXTENDED */
+	uint8_t extended_transport; /* 3 bits, enum cm_extended; of CM_TRANSPORT_EXTENDED */
 	struct cm_path primary, alternate;
 	uint8_t private_data[CM_REQ_DATA_LEN];
 };

@@ -6,11 +6,12 @@
  * AVX-512, and which is the fastest for short packets, and 64 bytes at a time, with the odd piece first. ISA-L does the
  * rest, and all of it on other processors.
  *
- * Polynomials over GF(2) modulo P = 0x104c11db7 in vector registers, the lowest bit being the coefficient of the highest
- * power. A block that stands n bits before another one is added to that one when multiplied by x^n: its first 8 bytes by
- * x^(n + 32) and its last 8 by x^(n - 32), as products of reflected polynomials are one bit short and a CRC is 32 bits
- * beyond its message. So four sums run along the message, then are one, then 16 bytes, of which Barrett's reduction leaves
- * the CRC (V. Gopal et al., "Fast CRC Computation for Generic Polynomials Using PCLMULQDQ Instruction", Intel, 2009).
+ * Polynomials over GF(2) modulo P = 0x104c11db7 in vector registers, the lowest bit being the coefficient of the
+ * highest power. A block that stands n bits before another one is added to that one when multiplied by x^n: its first 8
+ * bytes by x^(n + 32) and its last 8 by x^(n - 32), as products of reflected polynomials are one bit short and a CRC is
+ * 32 bits beyond its message. So four sums run along the message, then are one, then 16 bytes, of which Barrett's
+ * reduction leaves the CRC (V. Gopal et al., "Fast CRC Computation for Generic Polynomials Using PCLMULQDQ
+ * Instruction", Intel, 2009).
  */
 #include "wire/crc32.h"
 
@@ -48,11 +49,12 @@ enum {
 #define P_REFLECTED  0x1db710641ll
 #define MU_REFLECTED 0x1f7011641ll
 
-/* 16 bytes from `at + n` on move a vector's bytes up by 16 - n; from `at + 16 + n` on, down by n. A high bit leaves 0. */
-static const uint8_t shifts[48] = {
-	0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80,
-	0,    1,    2,	  3,	4,    5,    6,	  7,	8,    9,    10,	  11,	12,   13,   14,	  15,
-	0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80};
+/* 16 bytes from `at + n` on move a vector's bytes up by 16 - n; from `at + 16 + n` on, down by n. A high bit leaves 0.
+ */
+static const uint8_t shifts[48] = {0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80,
+				   0x80, 0x80, 0x80, 0x80, 0,    1,    2,    3,    4,    5,    6,    7,
+				   8,    9,    10,   11,   12,   13,   14,   15,   0x80, 0x80, 0x80, 0x80,
+				   0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80};
 
 CODE static inline __m128i load(const uint8_t *p)
 {
@@ -139,34 +141,20 @@ CODE static uint32_t crc32_folded(uint32_t crc, const uint8_t *p, size_t n)
 
 /* What moves 16 bytes to the end of a stride of 256, from its first place to its last one, which they stay in. */
 static const uint64_t to_end[16][2] = {
-	{0x1db06f64c, 0x1c47d2a9c},
-	{0x19159bb02, 0x125f17dfc},
-	{0x1b35adb0e, 0x1e7146aac},
-	{0x1821d8bc0, 0x12e958ac4},
-	{0x1816ab61c, 0x10aae2566},
-	{0x0e3543be0, 0x14b57d3f0},
-	{0x1fdc60a7c, 0x03f41287a},
-	{0x1e88ef372, 0x14a7fe880},
-	{0x1ea89367e, 0x1d7cfc6ac},
-	{0x0df068dc2, 0x18cb44e58},
-	{0x1c7569e54, 0x0ae0b5394},
-	{0x154442bd4, 0x1c6e41596},
-	{0x03db1ecdc, 0x174359406},
-	{0x0f1da05aa, 0x15a546366},
-	{0x1751997d0, 0x0ccaa009e},
-	{0x1db710640, 0x0b66b1fa6},
+	{0x1db06f64c, 0x1c47d2a9c}, {0x19159bb02, 0x125f17dfc}, {0x1b35adb0e, 0x1e7146aac}, {0x1821d8bc0, 0x12e958ac4},
+	{0x1816ab61c, 0x10aae2566}, {0x0e3543be0, 0x14b57d3f0}, {0x1fdc60a7c, 0x03f41287a}, {0x1e88ef372, 0x14a7fe880},
+	{0x1ea89367e, 0x1d7cfc6ac}, {0x0df068dc2, 0x18cb44e58}, {0x1c7569e54, 0x0ae0b5394}, {0x154442bd4, 0x1c6e41596},
+	{0x03db1ecdc, 0x174359406}, {0x0f1da05aa, 0x15a546366}, {0x1751997d0, 0x0ccaa009e}, {0x1db710640, 0x0b66b1fa6},
 };
 
-/* 64 bytes from `at + n` on move a vector's first n bytes to its end. Bit 6 takes a byte of the other vector, which is 0. */
+/* 64 bytes from `at + n` on move a vector's first n bytes to its end. Bit 6 takes a byte of the other vector, which is
+ * 0. */
 static const uint8_t moves[128] = {
-	64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64,
-	64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64,
-	64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64,
-	64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64,
-	0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15,
-	16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31,
-	32, 33, 34, 35, 36, 37, 38, 39, 40, 41, 42, 43, 44, 45, 46, 47,
-	48, 49, 50, 51, 52, 53, 54, 55, 56, 57, 58, 59, 60, 61, 62, 63,
+	64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64,
+	64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64,
+	64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 0,  1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11, 12, 13,
+	14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31, 32, 33, 34, 35, 36, 37, 38, 39,
+	40, 41, 42, 43, 44, 45, 46, 47, 48, 49, 50, 51, 52, 53, 54, 55, 56, 57, 58, 59, 60, 61, 62, 63,
 };
 
 CODE_WIDE static inline __m512i load_wide(const void *p)
@@ -200,9 +188,7 @@ CODE_WIDE static uint32_t crc32_wide(uint32_t crc, const uint8_t *p, size_t n)
 	/* The first stride: zeros, that piece, and as many more as leave whole strides. */
 	p += head;
 	switch (more) {
-	case 0:
-		d = first;
-		break;
+	case 0: d = first; break;
 	case 1:
 		c = first;
 		d = load_wide(p);

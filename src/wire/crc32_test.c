@@ -94,10 +94,8 @@ static void crc32_leaves_no_upper_half(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(crc32_of_the_check_string),
-		cmocka_unit_test(crc32_of_every_length_is_the_remainder),
-		cmocka_unit_test(crc32_of_one_bit_anywhere),
-		cmocka_unit_test(crc32_goes_on_where_it_stopped),
+		cmocka_unit_test(crc32_of_the_check_string),  cmocka_unit_test(crc32_of_every_length_is_the_remainder),
+		cmocka_unit_test(crc32_of_one_bit_anywhere),  cmocka_unit_test(crc32_goes_on_where_it_stopped),
 		cmocka_unit_test(crc32_leaves_no_upper_half),
 	};
 

@@ -31,7 +31,7 @@ static size_t masked_ipv4(uint8_t *p, const struct flow *f, uint32_t len)
 
 static size_t masked_ipv6(uint8_t *p, const struct flow *f, uint32_t len)
 {
-	put_be32(p, 0x6fffffffu); /* traffic class, flow label */
+	put_be32(p, 0x6fffffffu);                              /* traffic class, flow label */
 	put_be32(p + 4, (IPUDP_UDP_LEN + len) << 16 | 0x11ff); /* hop limit */
 	memcpy(p + 8, f->src, 16);
 	memcpy(p + 24, f->dst, 16);
@@ -40,7 +40,7 @@ static size_t masked_ipv6(uint8_t *p, const struct flow *f, uint32_t len)
 
 static size_t masked_grh(uint8_t *p, const struct flow *f, uint32_t len)
 {
-	put_be32(p, 0x6fffffffu); /* TClass, flow label */
+	put_be32(p, 0x6fffffffu);                                 /* TClass, flow label */
 	put_be32(p + 4, len << 16 | GRH_NEXTHDR_IBA << 8 | 0xff); /* hop limit */
 	memcpy(p + 8, f->src, 16);
 	memcpy(p + 24, f->dst, 16);

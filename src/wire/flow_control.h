@@ -23,8 +23,8 @@ enum {
 };
 
 struct flow_control {
-	uint8_t op; /* 4 bits */
-	uint8_t vl; /* 4 bits */
+	uint8_t op;     /* 4 bits */
+	uint8_t vl;     /* 4 bits */
 	uint16_t fctbs; /* 12 bits: blocks that the sender of this packet has sent */
 	uint16_t fccl;  /* 12 bits: up to which block its peer may send */
 };
@@ -33,7 +33,8 @@ struct flow_control {
 bool flow_control_decode(struct flow_control *, const uint8_t *);
 void flow_control_encode(uint8_t *, const struct flow_control *);
 
-/* Whether a packet of that many blocks may be sent behind `sent` blocks when the peer's limit is fccl (IBTA 7.9.4.4). */
+/* Whether a packet of that many blocks may be sent behind `sent` blocks when the peer's limit is fccl (IBTA 7.9.4.4).
+ */
 static inline bool credit_allows(uint16_t fccl, uint16_t sent, uint16_t blocks)
 {
 	return ((fccl - (sent + blocks)) & 0xfff) <= CREDIT_BLOCKS_MAX;

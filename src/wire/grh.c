@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The GRH codec, and the GRH that a UD receiver gets: RoCEv1's own, or one in place of the IP header that was on the wire. */
+/* The GRH codec, and the GRH that a UD receiver gets: RoCEv1's own, or one in place of the IP header that was on the
+ * wire. */
 #include "wire/grh.h"
 
 #include <assert.h>
@@ -25,8 +26,7 @@ void grh_decode(struct grh *h, const uint8_t *p)
 
 void grh_encode(uint8_t *p, const struct grh *h)
 {
-	put_be32(p,
-		 (uint32_t)GRH_IPVER << 28 | (uint32_t)h->tclass << 20 | (h->flow_label & 0xfffff));
+	put_be32(p, (uint32_t)GRH_IPVER << 28 | (uint32_t)h->tclass << 20 | (h->flow_label & 0xfffff));
 	put_be16(p + 4, h->paylen);
 	p[6] = h->nexthdr;
 	p[7] = h->hop_limit;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Any bytes as a packet of a link: what is good has its parts inside, and its headers come back as they were. The same bytes with a
- * VCRC that fits reach the checks behind the first one. The first six bytes are a flow control packet, too.
+ * Any bytes as a packet of a link: what is good has its parts inside, and its headers come back as they were. The same
+ * bytes with a VCRC that fits reach the checks behind the first one. The first six bytes are a flow control packet,
+ * too.
  */
 #include <stdint.h>
 #include <stdlib.h>

@@ -16,8 +16,8 @@
 enum { PACKET_MAX = 160 };
 
 /*
- * The first three were sent by HCAs of 2008 (frames 11, 10 and 5 of Wireshark's sample infiniband.pcap), the others are dissected
- * by tshark 4.0 as they are named.
+ * The first three were sent by HCAs of 2008 (frames 11, 10 and 5 of Wireshark's sample infiniband.pcap), the others are
+ * dissected by tshark 4.0 as they are named.
  */
 static const struct golden {
 	const char *name;
@@ -143,7 +143,8 @@ static void another_lane_changes_the_vcrc_alone(void **state)
 	assert_int_equal(ib_icrc(copy, g->len - VCRC_LEN - ICRC_LEN), ib_icrc(g->bytes, g->len - VCRC_LEN - ICRC_LEN));
 	/* The DLID does count. */
 	copy[3] ^= 1;
-	assert_int_not_equal(ib_icrc(copy, g->len - VCRC_LEN - ICRC_LEN), ib_icrc(g->bytes, g->len - VCRC_LEN - ICRC_LEN));
+	assert_int_not_equal(ib_icrc(copy, g->len - VCRC_LEN - ICRC_LEN),
+			     ib_icrc(g->bytes, g->len - VCRC_LEN - ICRC_LEN));
 }
 
 static void each_fault_has_its_verdict(void **state)
@@ -198,7 +199,8 @@ static void lrh_round_trips(void **state)
 
 static void golden_flow_control_packets_round_trip(void **state)
 {
-	static const uint8_t normal[] = {0x00, 0x10, 0x10, 0x90, 0xfa, 0xbc}, init[] = {0x10, 0x00, 0x00, 0x80, 0x50, 0xd5};
+	static const uint8_t normal[] = {0x00, 0x10, 0x10, 0x90, 0xfa, 0xbc},
+			     init[] = {0x10, 0x00, 0x00, 0x80, 0x50, 0xd5};
 	uint8_t out[FLOW_CONTROL_LEN];
 	struct flow_control h;
 

@@ -49,11 +49,10 @@ static uint32_t get_le32(const uint8_t *p)
 }
 
 /* All sums of four of a register's bits' images. */
-#define NIBBLE(a, b, c, d)                                                                         \
-	{                                                                                          \
-		0, a, b, (a) ^ (b), c, (a) ^ (c), (b) ^ (c), (a) ^ (b) ^ (c), d, (a) ^ (d),        \
-			(b) ^ (d), (a) ^ (b) ^ (d), (c) ^ (d), (a) ^ (c) ^ (d), (b) ^ (c) ^ (d),   \
-			(a) ^ (b) ^ (c) ^ (d)                                                      \
+#define NIBBLE(a, b, c, d)                                                                                  \
+	{                                                                                                   \
+		0, a, b, (a) ^ (b), c, (a) ^ (c), (b) ^ (c), (a) ^ (b) ^ (c), d, (a) ^ (d), (b) ^ (d),      \
+			(a) ^ (b) ^ (d), (c) ^ (d), (a) ^ (c) ^ (d), (b) ^ (c) ^ (d), (a) ^ (b) ^ (c) ^ (d) \
 	}
 
 /* Bit i of the identification's bytes, the first on the wire being the low one: times x^(8 * 24).
@@ -101,9 +100,8 @@ static const struct icrc_start *start_fill(struct icrc_start *s, const struct fl
 	uint8_t head[ENCAP_HEAD_MAX];
 	size_t n = encap->masked_head(head, f, len);
 
-	*s = (struct icrc_start){.len = len,
-				 .hides_id = encap->hides_id,
-				 .crc = crc32_ieee(CRC_LRH, head, n) ^ resv8a_effect(0xff)};
+	*s = (struct icrc_start){
+		.len = len, .hides_id = encap->hides_id, .crc = crc32_ieee(CRC_LRH, head, n) ^ resv8a_effect(0xff)};
 	memcpy(s->addresses, f, sizeof(s->addresses));
 	memcpy(s->ports, ports_of(f), sizeof(s->ports));
 	return s;
@@ -154,7 +152,8 @@ void icrc_seal(struct icrc_ctx *ctx, struct pkt *pkt, uint32_t secret)
 
 	assert(icrc_len_ok(pkt->len));
 	crc = icrc_compute(ctx ? start_of(&ctx->sealed, pkt->flow, pkt->len) : start_fill(&once, pkt->flow, pkt->len),
-			   pkt) ^ secret;
+			   pkt) ^
+	      secret;
 	p[0] = (uint8_t)crc;
 	p[1] = (uint8_t)(crc >> 8);
 	p[2] = (uint8_t)(crc >> 16);
@@ -177,7 +176,8 @@ static uint32_t unwind(struct icrc_ctx *ctx, uint32_t len, uint32_t diff)
 
 static inline uint32_t diff_of(struct icrc_ctx *ctx, const struct pkt *pkt)
 {
-	return icrc_compute(start_of(&ctx->checked, pkt->flow, pkt->len), pkt) ^ get_le32(pkt->data + pkt->len - ICRC_LEN);
+	return icrc_compute(start_of(&ctx->checked, pkt->flow, pkt->len), pkt) ^
+	       get_le32(pkt->data + pkt->len - ICRC_LEN);
 }
 
 uint32_t icrc_diff(struct icrc_ctx *ctx, const struct pkt *pkt)

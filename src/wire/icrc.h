@@ -31,12 +31,12 @@ struct icrc_ctx {
 		struct icrc_start {
 			uint8_t addresses[32]; /* source and destination, as struct flow has them */
 			uint16_t ports[2];     /* likewise */
-			uint32_t len; /* of the packet; 0: empty */
-			uint32_t crc; /* up to the BTH, of identification 0 */
-			bool hides_id; /* struct encap */
+			uint32_t len;          /* of the packet; 0: empty */
+			uint32_t crc;          /* up to the BTH, of identification 0 */
+			bool hides_id;         /* struct encap */
 		} of[ICRC_CTX_STARTS];
 		uint32_t last; /* used: the other packets of a train need no search */
-	} sealed, checked; /* a direction each */
+	} sealed, checked;     /* a direction each */
 	struct icrc_unwind {
 		uint32_t len;         /* the packet length this row serves; 0: empty */
 		uint32_t part[8][16]; /* part[i][v]: nibble i of a CRC having value v, unwound */

@@ -2,8 +2,8 @@
 /*
  * icrc_seal and icrc_check against a model that builds the covered bytes one by one and divides
  * them bit by bit. The input is a recipe: byte 0 chooses (bit 0: IPv6, bit 1: keep the ICRC of the
- * input instead of sealing, bit 2: damage, bit 3: RoCEv1 instead of UDP), bytes 1..2 the identification, 3..22 the rest of the
- * flow, 23..26 where and what to damage, and from 27 on the transport bytes.
+ * input instead of sealing, bit 2: damage, bit 3: RoCEv1 instead of UDP), bytes 1..2 the identification, 3..22 the rest
+ * of the flow, 23..26 where and what to damage, and from 27 on the transport bytes.
  */
 #include <stdint.h>
 #include <stdlib.h>
@@ -53,9 +53,7 @@ static size_t model_bytes(uint8_t *out, const struct pkt *p, uint16_t ip_id, int
 		memcpy(out + n + 24, f->dst, 16);
 		n += 40;
 	} else if (ipv6) {
-		const uint8_t head[8] = {
-			0x6f, 0xff, 0xff, 0xff, (uint8_t)(udp_len >> 8), (uint8_t)udp_len,
-			17,   0xff};
+		const uint8_t head[8] = {0x6f, 0xff, 0xff, 0xff, (uint8_t)(udp_len >> 8), (uint8_t)udp_len, 17, 0xff};
 
 		memcpy(out + n, head, 8);
 		memcpy(out + n + 8, f->src, 16);

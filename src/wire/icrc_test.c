@@ -21,18 +21,13 @@ static struct icrc_ctx ctx;
 /* A packet in buf whose n bytes behind BTH are 3, 10, 17 .. as in the golden vectors. */
 static struct pkt make(uint8_t opcode, uint32_t n, const struct flow *f, uint16_t ip_id)
 {
-	struct bth bth = {.opcode = opcode,
-			  .migreq = true,
-			  .pkey = 0xffff,
-			  .dqpn = 0x123456,
-			  .ackreq = true,
-			  .psn = 0xabcdef};
+	struct bth bth = {
+		.opcode = opcode, .migreq = true, .pkey = 0xffff, .dqpn = 0x123456, .ackreq = true, .psn = 0xabcdef};
 
 	bth_encode(buf, &bth);
 	for (uint32_t i = 0; i < n; i++)
 		buf[BTH_LEN + i] = (uint8_t)(i * 7 + 3);
-	return (struct pkt){
-		.data = buf, .flow = f, .len = BTH_LEN + n + ICRC_LEN, .ip_id = ip_id, .train = 1};
+	return (struct pkt){.data = buf, .flow = f, .len = BTH_LEN + n + ICRC_LEN, .ip_id = ip_id, .train = 1};
 }
 
 /*
@@ -83,8 +78,7 @@ static void icrc_check_accepts_a_cnp_captured_from_hardware(void **state)
 		.tos = 0xc2,
 		.ttl = 64,
 	};
-	uint8_t cnp[32] = {0x81, 0x00, 0xff,        0xff, 0x40, 0x00,
-			   0x01, 0x18, [28] = 0x82, 0xfd, 0x00, 0x2a};
+	uint8_t cnp[32] = {0x81, 0x00, 0xff, 0xff, 0x40, 0x00, 0x01, 0x18, [28] = 0x82, 0xfd, 0x00, 0x2a};
 	struct pkt p = {.data = cnp, .flow = &f, .len = sizeof(cnp)};
 	uint16_t id;
 
@@ -103,15 +97,9 @@ static void icrc_check_accepts_a_published_uc_send(void **state)
 		.tos = 1,
 		.ttl = 64,
 	};
-	static const uint8_t tail[24] = {0x46, 0x30, 0x81, 0x8b, 0xe2, 0x89, 0x35, 0xd9,
-					 0x0e, 0x9a, 0x95, 0x50, 0x54, 0x01, 0xbe, 0x88,
-					 0x5e, 0x50, 0x00, 0x00, 0x78, 0xf3, 0x53, 0xf3};
-	struct bth bth = {.opcode = 0x24,
-			  .migreq = true,
-			  .pad = 2,
-			  .pkey = 0xffff,
-			  .dqpn = 211,
-			  .psn = 13571856};
+	static const uint8_t tail[24] = {0x46, 0x30, 0x81, 0x8b, 0xe2, 0x89, 0x35, 0xd9, 0x0e, 0x9a, 0x95, 0x50,
+					 0x54, 0x01, 0xbe, 0x88, 0x5e, 0x50, 0x00, 0x00, 0x78, 0xf3, 0x53, 0xf3};
+	struct bth bth = {.opcode = 0x24, .migreq = true, .pad = 2, .pkey = 0xffff, .dqpn = 211, .psn = 13571856};
 	uint8_t send[BTH_LEN + sizeof(tail)];
 	struct pkt p = {.data = send, .flow = &f, .len = sizeof(send)};
 	uint16_t id;
@@ -192,8 +180,7 @@ static void icrc_seal_does_not_depend_on_the_cache(void **state)
 	prng_init(&rng, 3);
 	for (int i = 0; i < 20000; i++) {
 		struct flow f = flow4;
-		struct pkt p = make(0x04, (uint32_t)prng_below(&rng, 80) * 4, &f,
-				    (uint16_t)prng_below(&rng, 64));
+		struct pkt p = make(0x04, (uint32_t)prng_below(&rng, 80) * 4, &f, (uint16_t)prng_below(&rng, 64));
 		uint32_t alone;
 
 		f.src[15] ^= (uint8_t)prng_below(&rng, 4);
@@ -349,8 +336,7 @@ static void icrc_check_covers_addresses_and_ports(void **state)
 
 static void icrc_check_rejects_impossible_lengths(void **state)
 {
-	static const uint32_t lens[] = {0,     3,         4, BTH_LEN, BTH_LEN + ICRC_LEN - 1,
-					65508, UINT32_MAX};
+	static const uint32_t lens[] = {0, 3, 4, BTH_LEN, BTH_LEN + ICRC_LEN - 1, 65508, UINT32_MAX};
 
 	for (size_t i = 0; i < sizeof(lens) / sizeof(lens[0]); i++) {
 		struct pkt p = {.data = buf, .flow = &flow4, .len = lens[i]};

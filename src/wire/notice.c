@@ -47,19 +47,13 @@ void notice_encode(uint8_t *p, const struct notice *n)
 	put_be16(p + 4, (uint16_t)n->trap);
 	put_be16(p + 6, n->issuer_lid);
 	switch (n->trap) {
-	case NOTICE_LINK_STATE:
-		put_be16(p + DETAILS_AT, n->issuer_lid);
-		break;
+	case NOTICE_LINK_STATE: put_be16(p + DETAILS_AT, n->issuer_lid); break;
 	case NOTICE_LINK_INTEGRITY:
 	case NOTICE_OVERRUN:
 		put_be16(p + DETAILS_AT + 2, n->issuer_lid);
 		p[DETAILS_AT + 4] = n->port;
 		break;
-	case NOTICE_BAD_PKEY:
-		bad_pkey_encode(p + DETAILS_AT, n);
-		break;
-	case NOTICE_SWITCH_PKEY:
-		switch_pkey_encode(p + DETAILS_AT, n);
-		break;
+	case NOTICE_BAD_PKEY: bad_pkey_encode(p + DETAILS_AT, n); break;
+	case NOTICE_SWITCH_PKEY: switch_pkey_encode(p + DETAILS_AT, n); break;
 	}
 }

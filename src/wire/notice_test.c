@@ -13,21 +13,17 @@
 
 static void a_link_state_change_has_the_lid_of_its_switch(void **state)
 {
-	static const uint8_t golden[NOTICE_LEN] = {0x81, 0,    0, 2, 0,    128,
-						   0x12, 0x34, 0, 0, 0x12, 0x34};
+	static const uint8_t golden[NOTICE_LEN] = {0x81, 0, 0, 2, 0, 128, 0x12, 0x34, 0, 0, 0x12, 0x34};
 	uint8_t p[NOTICE_LEN];
 
 	memset(p, 0xff, sizeof(p));
-	notice_encode(p, &(struct notice){.trap = NOTICE_LINK_STATE,
-					  .producer = NODE_SWITCH,
-					  .issuer_lid = 0x1234});
+	notice_encode(p, &(struct notice){.trap = NOTICE_LINK_STATE, .producer = NODE_SWITCH, .issuer_lid = 0x1234});
 	assert_memory_equal(p, golden, sizeof(p));
 }
 
 static void an_error_of_a_link_has_its_port(void **state)
 {
-	static const uint8_t golden[NOTICE_LEN] = {0x81, 0, 0, 2, 0,    129,  0x12, 0x34,
-						   0,    0, 0, 0, 0x12, 0x34, 7};
+	static const uint8_t golden[NOTICE_LEN] = {0x81, 0, 0, 2, 0, 129, 0x12, 0x34, 0, 0, 0, 0, 0x12, 0x34, 7};
 	uint8_t p[NOTICE_LEN];
 
 	for (uint8_t trap = NOTICE_LINK_INTEGRITY; trap <= NOTICE_OVERRUN; trap++) {
@@ -46,12 +42,12 @@ static void an_error_of_a_link_has_its_port(void **state)
 
 static void a_partition_violation_has_its_packet(void **state)
 {
-	static const uint8_t at_end[NOTICE_LEN] = {
-		0x82, 0,    0, 1, 1,    1,    0x12, 0x34, 0,    0,    0, 0, 0xaa, 0xbb,
-		0x12, 0x34, 0, 0, 0x80, 0x01, 0,    0xcc, 0xdd, 0xee, 0, 0, 0,    1};
-	static const uint8_t at_switch[NOTICE_LEN] = {
-		0x82, 0,    0,    2, 1,    3,    0x12, 0x34, 0, 0, 0, 0x3f,        0xaa, 0xbb, 0x56,
-		0x78, 0x80, 0x01, 0, 0xcc, 0xdd, 0xee, 0,    0, 0, 1, [58] = 0x12, 0x34, 7};
+	static const uint8_t at_end[NOTICE_LEN] = {0x82, 0,    0,    1,    1,    1,    0x12, 0x34, 0,    0,
+						   0,    0,    0xaa, 0xbb, 0x12, 0x34, 0,    0,    0x80, 0x01,
+						   0,    0xcc, 0xdd, 0xee, 0,    0,    0,    1};
+	static const uint8_t at_switch[NOTICE_LEN] = {0x82, 0,    0,    2,    1,    3,    0x12,        0x34, 0, 0,
+						      0,    0x3f, 0xaa, 0xbb, 0x56, 0x78, 0x80,        0x01, 0, 0xcc,
+						      0xdd, 0xee, 0,    0,    0,    1,    [58] = 0x12, 0x34, 7};
 	struct notice n = {.trap = NOTICE_BAD_PKEY,
 			   .producer = NODE_CA,
 			   .issuer_lid = 0x1234,

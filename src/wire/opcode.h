@@ -60,9 +60,9 @@ enum opcode {
 
 	OP_CNP = 0x81,
 
-	OP_RTT_REQUEST = 0x82,   /* veRoCE */
-	OP_RTT_RESPONSE = 0x83,  /* veRoCE */
-	OP_SLOW_PACKET = 0x84,   /* veRoCE: the packet named by the PSN came late */
+	OP_RTT_REQUEST = 0x82,  /* veRoCE */
+	OP_RTT_RESPONSE = 0x83, /* veRoCE */
+	OP_SLOW_PACKET = 0x84,  /* veRoCE: the packet named by the PSN came late */
 
 	/* IBTA A14.3.2: those of RC, of another service */
 	OP_XRC_SEND_FIRST = 0xa0,
@@ -132,7 +132,7 @@ enum {
 	F_READ = 1 << 4,   /* the request and the responses */
 	F_ATOMIC = 1 << 5, /* the requests and the response */
 	F_ACK = 1 << 6,    /* acknowledges and nothing else */
-	F_FIRST = 1 << 7, /* but for CNPs: exactly one of FIRST, MIDDLE, LAST, ONLY */
+	F_FIRST = 1 << 7,  /* but for CNPs: exactly one of FIRST, MIDDLE, LAST, ONLY */
 	F_MIDDLE = 1 << 8,
 	F_LAST = 1 << 9,
 	F_ONLY = 1 << 10,
@@ -141,8 +141,7 @@ enum {
 	F_INV = 1 << 13,     /* derived: H_IETH present */
 	F_FULL = 1 << 14,    /* derived: FIRST or MIDDLE, the payload is exactly the path MTU */
 
-	F_START =
-		F_FIRST | F_ONLY, /* masks: `flags & F_START` asks whether a message starts here */
+	F_START = F_FIRST | F_ONLY, /* masks: `flags & F_START` asks whether a message starts here */
 	F_END = F_LAST | F_ONLY
 };
 

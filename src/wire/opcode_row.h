@@ -24,23 +24,18 @@
 #include "wire/xrceth.h"
 
 /* Total length of the headers in the set h. */
-#define HEADERS_LEN(h)                                                                             \
-	(((h)&H_BTH ? BTH_LEN : 0) + ((h)&H_XRCETH ? XRCETH_LEN : 0) + ((h)&H_DETH ? DETH_LEN : 0) +                                 \
-	 ((h)&H_MSNETH ? MSNETH_LEN : 0) + ((h)&H_RETH ? RETH_LEN : 0) +                           \
-	 ((h)&H_ATOMICETH ? ATOMICETH_LEN : 0) + ((h)&H_AETH ? AETH_LEN : 0) +                     \
-	 ((h)&H_RQETH ? RQETH_LEN : 0) + ((h)&H_POETH ? POETH_LEN : 0) +                           \
-	 ((h)&H_SACKETH ? SACKETH_LEN : 0) + ((h)&H_ATOMICACKETH ? ATOMICACKETH_LEN : 0) +         \
-	 ((h)&H_IMMDT ? IMMDT_LEN : 0) + ((h)&H_IETH ? IETH_LEN : 0) +                             \
-	 ((h)&H_RTTETH ? RTTETH_LEN : 0) + ((h)&H_CAPSETH ? CAPSETH_LEN : 0))
+#define HEADERS_LEN(h)                                                                                           \
+	(((h)&H_BTH ? BTH_LEN : 0) + ((h)&H_XRCETH ? XRCETH_LEN : 0) + ((h)&H_DETH ? DETH_LEN : 0) +             \
+	 ((h)&H_MSNETH ? MSNETH_LEN : 0) + ((h)&H_RETH ? RETH_LEN : 0) + ((h)&H_ATOMICETH ? ATOMICETH_LEN : 0) + \
+	 ((h)&H_AETH ? AETH_LEN : 0) + ((h)&H_RQETH ? RQETH_LEN : 0) + ((h)&H_POETH ? POETH_LEN : 0) +           \
+	 ((h)&H_SACKETH ? SACKETH_LEN : 0) + ((h)&H_ATOMICACKETH ? ATOMICACKETH_LEN : 0) +                       \
+	 ((h)&H_IMMDT ? IMMDT_LEN : 0) + ((h)&H_IETH ? IETH_LEN : 0) + ((h)&H_RTTETH ? RTTETH_LEN : 0) +         \
+	 ((h)&H_CAPSETH ? CAPSETH_LEN : 0))
 
-#define DERIVED_FLAGS(h, f)                                                                        \
-	(((h)&H_IMMDT ? F_IMM : 0) | ((h)&H_IETH ? F_INV : 0) |                                    \
-	 ((f) & (F_FIRST | F_MIDDLE) ? F_FULL : 0))
+#define DERIVED_FLAGS(h, f) \
+	(((h)&H_IMMDT ? F_IMM : 0) | ((h)&H_IETH ? F_INV : 0) | ((f) & (F_FIRST | F_MIDDLE) ? F_FULL : 0))
 
-#define ROW(op, h, f)                                                                              \
-	[OP_##op] = {.headers = (h),                                                               \
-		     .flags = (f) | DERIVED_FLAGS((h), (f)),                                       \
-		     .header_len = HEADERS_LEN(h),                                                 \
-		     .name = #op}
+#define ROW(op, h, f) \
+	[OP_##op] = {.headers = (h), .flags = (f) | DERIVED_FLAGS((h), (f)), .header_len = HEADERS_LEN(h), .name = #op}
 
 #endif

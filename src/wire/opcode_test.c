@@ -12,9 +12,8 @@
 static void opcode_known_set_is_rc_uc_ud_xrc_and_cnp(void **state)
 {
 	for (unsigned op = 0; op < 256; op++) {
-		int known = op <= 0x14 || op == 0x16 || op == 0x17 || (op >= 0x20 && op <= 0x2b) ||
-			    op == 0x64 || op == 0x65 || op == 0x81 || (op >= 0xa0 && op <= 0xb4) || op == 0xb6 ||
-			    op == 0xb7;
+		int known = op <= 0x14 || op == 0x16 || op == 0x17 || (op >= 0x20 && op <= 0x2b) || op == 0x64 ||
+			    op == 0x65 || op == 0x81 || (op >= 0xa0 && op <= 0xb4) || op == 0xb6 || op == 0xb7;
 
 		assert_int_equal(opcode_info((uint8_t)op) != NULL, known);
 		if (!known)
@@ -195,8 +194,7 @@ static void opcode_header_offsets_follow_wire_order(void **state)
 	};
 
 	for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++)
-		assert_int_equal(opcode_header_offset(opcode_info(row[i].opcode), row[i].header),
-				 row[i].offset);
+		assert_int_equal(opcode_header_offset(opcode_info(row[i].opcode), row[i].header), row[i].offset);
 }
 
 int main(void)

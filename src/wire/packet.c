@@ -4,8 +4,8 @@
 
 #include "wire/icrc.h"
 
-bool opcode_judge_length(const uint8_t *data, uint32_t len, const struct opcode_info **info,
-			 struct bth *bth, uint32_t *header_len, uint32_t *payload_len)
+bool opcode_judge_length(const uint8_t *data, uint32_t len, const struct opcode_info **info, struct bth *bth,
+			 uint32_t *header_len, uint32_t *payload_len)
 {
 	if (len < BTH_LEN + ICRC_LEN)
 		return false;

@@ -22,7 +22,7 @@
  * Any bytes at any length may be given. Not judged: the transport version, P_Key, QPN, the ICRC's
  * value, and whether the payload suits the path MTU (F_FULL). Outputs are set only on true.
  */
-bool opcode_judge_length(const uint8_t *data, uint32_t len, const struct opcode_info **info,
-			 struct bth *bth, uint32_t *header_len, uint32_t *payload_len);
+bool opcode_judge_length(const uint8_t *data, uint32_t len, const struct opcode_info **info, struct bth *bth,
+			 uint32_t *header_len, uint32_t *payload_len);
 
 #endif

@@ -68,15 +68,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	memset(out, 0xa5, sizeof(out));
 	bth_encode(out, &bth);
-#define BACK_AND_FORTH(type, bit, bytes)                                                           \
-	if (info->headers & (bit)) {                                                               \
-		struct type h;                                                                     \
-		uint32_t at = opcode_header_offset(info, bit);                                     \
-                                                                                                   \
-		must(at == done);                                                                  \
-		type##_decode(&h, data + at);                                                      \
-		type##_encode(out + at, &h);                                                       \
-		done += bytes;                                                                     \
+#define BACK_AND_FORTH(type, bit, bytes)                       \
+	if (info->headers & (bit)) {                           \
+		struct type h;                                 \
+		uint32_t at = opcode_header_offset(info, bit); \
+                                                               \
+		must(at == done);                              \
+		type##_decode(&h, data + at);                  \
+		type##_encode(out + at, &h);                   \
+		done += bytes;                                 \
 	}
 	BACK_AND_FORTH(xrceth, H_XRCETH, XRCETH_LEN)
 	BACK_AND_FORTH(deth, H_DETH, DETH_LEN)

@@ -40,8 +40,8 @@ static void judge_accepts_exactly_the_lengths_of_every_opcode(void **state)
 		for (uint32_t len = 0; len < 80; len++) {
 			struct verdict v = judge((uint8_t)op, 0, len);
 			uint32_t least = opcode_header_len((uint8_t)op) + ICRC_LEN;
-			bool expect = info && (len == least || (len > least && len % 4 == 0 &&
-								(info->flags & F_PAYLOAD)));
+			bool expect =
+				info && (len == least || (len > least && len % 4 == 0 && (info->flags & F_PAYLOAD)));
 
 			assert_int_equal(v.ok, expect);
 			if (!expect)

@@ -31,7 +31,8 @@ bool path_record_decode(struct path_record *r, const uint8_t p[MAD_LEN])
 	mad_decode(&h, p);
 	if (h.mgmt_class != SA_CLASS || h.method != SA_METHOD_GET_RESP || h.attribute != SA_PATH_RECORD || h.status)
 		return false;
-	*r = (struct path_record){
-		.slid = get_be16(p + SLID_AT), .dlid = get_be16(p + DLID_AT), .sl = (uint8_t)(get_be16(p + SL_AT) & 15)};
+	*r = (struct path_record){.slid = get_be16(p + SLID_AT),
+				  .dlid = get_be16(p + DLID_AT),
+				  .sl = (uint8_t)(get_be16(p + SL_AT) & 15)};
 	return true;
 }

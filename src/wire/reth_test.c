@@ -13,8 +13,7 @@
 /* By hand from the figure in IBTA 9.3. */
 static const uint8_t golden[RETH_LEN] = {0x01, 0x02, 0x03, 0x04, 0x05, 0x06, 0x07, 0x08,
 					 0xa1, 0xb2, 0xc3, 0xd4, 0x80, 0x00, 0x00, 0x01};
-static const struct reth golden_fields = {
-	.va = 0x0102030405060708, .rkey = 0xa1b2c3d4, .len = 0x80000001};
+static const struct reth golden_fields = {.va = 0x0102030405060708, .rkey = 0xa1b2c3d4, .len = 0x80000001};
 
 static void reth_decodes_golden_bytes(void **state)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Any bytes as a frame: what passes comes out as it went in, flow and tag included, and the packet lies within the frame. What
- * the seal makes of that packet, the check accepts.
+ * Any bytes as a frame: what passes comes out as it went in, flow and tag included, and the packet lies within the
+ * frame. What the seal makes of that packet, the check accepts.
  */
 #include <stdint.h>
 #include <stdlib.h>

@@ -12,8 +12,7 @@
 
 /* The second example of veRoCE 1.1: from PSN 5 on, PSN 7 and 9 have arrived. */
 static const uint8_t golden[SACKETH_LEN] = {5, 0x00, 0x00, 0x05, [19] = 0x14};
-static const struct sacketh golden_fields = {
-	.valid_len = 5, .start_psn = 5, .bits = {1 << 2 | 1 << 4}};
+static const struct sacketh golden_fields = {.valid_len = 5, .start_psn = 5, .bits = {1 << 2 | 1 << 4}};
 
 static void sacketh_decodes_golden_bytes(void **state)
 {

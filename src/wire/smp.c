@@ -5,7 +5,15 @@
 #include <assert.h>
 #include <string.h>
 
-enum { MKEY_AT = 24, DR_SLID_AT = 32, DR_DLID_AT = 34, RESERVED_AT = 36, INITIAL_AT = 128, BACK_AT = 192, D_BIT = 0x8000 };
+enum {
+	MKEY_AT = 24,
+	DR_SLID_AT = 32,
+	DR_DLID_AT = 34,
+	RESERVED_AT = 36,
+	INITIAL_AT = 128,
+	BACK_AT = 192,
+	D_BIT = 0x8000
+};
 
 static_assert(BACK_AT + SMP_HOPS_MAX + 1 == MAD_LEN, "the return path ends the MAD");
 

@@ -12,8 +12,7 @@
 
 /* By hand from the figure in veRoCE 13.2. */
 static const uint8_t golden[TSETH_LEN] = {0x81, 0x02, 0x03, 0x04, 0x95, 0xa6, 0xb7, 0xc8};
-static const struct tseth golden_fields = {
-	.tx1 = 0x81020304, .path_id = 0x95, .path_seq = 0xa6b7c8};
+static const struct tseth golden_fields = {.tx1 = 0x81020304, .path_id = 0x95, .path_seq = 0xa6b7c8};
 
 static void tseth_decodes_golden_bytes(void **state)
 {

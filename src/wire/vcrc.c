@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The variant CRC, four bits at a time: it is computed once a hop of a modelled fabric, not on the product's packet path. */
+/* The variant CRC, four bits at a time: it is computed once a hop of a modelled fabric, not on the product's packet
+ * path. */
 #include "wire/vcrc.h"
 
 /* The register after each nibble, for the reflected polynomial 0xd008. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The variant CRC (IBTA 7.8.2): 16 bits with the polynomial 0x100b over all bytes of a packet from the LRH to the ICRC, as they
- * are on that link, least significant byte first behind them. A flow control packet's LPCRC (7.9.4) is the same over its first
- * four bytes.
+ * The variant CRC (IBTA 7.8.2): 16 bits with the polynomial 0x100b over all bytes of a packet from the LRH to the ICRC,
+ * as they are on that link, least significant byte first behind them. A flow control packet's LPCRC (7.9.4) is the same
+ * over its first four bytes.
  */
 #ifndef WIRE_VCRC_H
 #define WIRE_VCRC_H

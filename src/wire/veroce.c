@@ -18,8 +18,7 @@
 #define H_NEXT  (H_BTH | H_MSNETH | H_POETH)
 #define H_ACK   (H_BTH | H_AETH | H_POETH)
 /* Most packets have none of these. */
-#define H_BEHIND_POETH                                                                             \
-	(H_SACKETH | H_ATOMICACKETH | H_IMMDT | H_IETH | H_RTTETH | H_CAPSETH)
+#define H_BEHIND_POETH (H_SACKETH | H_ATOMICACKETH | H_IMMDT | H_IETH | H_RTTETH | H_CAPSETH)
 
 /* clang-format off */
 const struct opcode_info veroce_opcode_table[256] = {
@@ -98,13 +97,11 @@ static uint32_t stamp_len(const struct bth *bth, uint32_t flags)
 /* Whether `body` bytes between headers and ICRC are allowed for an opcode that carries no payload. */
 static bool sack_body_ok(uint32_t headers, uint32_t body)
 {
-	return headers & H_SACKETH && body % SACKETH_LEN == 0 &&
-	       body <= (VEROCE_SACKS_MAX - 1) * SACKETH_LEN;
+	return headers & H_SACKETH && body % SACKETH_LEN == 0 && body <= (VEROCE_SACKS_MAX - 1) * SACKETH_LEN;
 }
 
 /* The headers that most packets have, behind the BTH. Returns the first byte after them. */
-static inline const uint8_t *decode_numbers(struct veroce_packet *p, const uint8_t *data,
-					    uint32_t h, uint32_t flags)
+static inline const uint8_t *decode_numbers(struct veroce_packet *p, const uint8_t *data, uint32_t h, uint32_t flags)
 {
 	const uint8_t *at = data + BTH_LEN;
 
@@ -228,8 +225,7 @@ static uint64_t first_bytes(const uint8_t *data)
 }
 
 /* Decodes the packet as any other, and remembers it if its layout follows from the compared bytes. */
-static const struct veroce_packet *decode_anew(struct veroce_before *b, const uint8_t *data,
-					       uint32_t len)
+static const struct veroce_packet *decode_anew(struct veroce_before *b, const uint8_t *data, uint32_t len)
 {
 	b->len = 0;
 	if (!veroce_decode(&b->packet, data, len))
@@ -242,8 +238,7 @@ static const struct veroce_packet *decode_anew(struct veroce_before *b, const ui
 	return &b->packet;
 }
 
-const struct veroce_packet *veroce_decode_next(struct veroce_decoder *d, const uint8_t *data,
-					       uint32_t len)
+const struct veroce_packet *veroce_decode_next(struct veroce_decoder *d, const uint8_t *data, uint32_t len)
 {
 	enum { BTH_A = 0x80 };
 	static_assert((OP_RC_ACK >> 4 & 1) != (OP_RC_SEND_ONLY >> 4 & 1), "not of one kind");
@@ -339,7 +334,8 @@ static uint32_t plus_one24(uint32_t word)
 	return (word & 0xff000000) | ((word + 1) & 0xffffff);
 }
 
-/* In three steps, since GCC may make a REP MOVS of one copy of 48 bytes, which takes longer than all the rest of a header. */
+/* In three steps, since GCC may make a REP MOVS of one copy of 48 bytes, which takes longer than all the rest of a
+ * header. */
 static void copy_headers(uint8_t *to, const uint8_t *from)
 {
 	static_assert(VEROCE_NEXT_ROOM == 48, "three steps");

@@ -26,7 +26,7 @@
 #include "wire/tseth.h"
 
 enum {
-	VEROCE_SACKS_MAX = 8, /* SACKETHs in one packet (veRoCE 5.5) */
+	VEROCE_SACKS_MAX = 8,      /* SACKETHs in one packet (veRoCE 5.5) */
 	VEROCE_DSCP_TRIMMABLE = 8, /* veRoCE 8; our choice of marks, only where trimming was agreed */
 	VEROCE_DSCP_TRIMMED = 9,
 
@@ -44,7 +44,7 @@ struct veroce_packet {
 	uint32_t sack_count;            /* always set, else 0 */
 	uint32_t payload_len;           /* without pad, always set, else 0 */
 	const uint8_t *payload;         /* in the packet; always set */
-	const uint8_t *sacks; /* sack_count SACKETHs back to back; always set, else NULL */
+	const uint8_t *sacks;           /* sack_count SACKETHs back to back; always set, else NULL */
 	struct aeth aeth;
 	struct reth reth;
 	struct tseth ts;   /* if bth.ts, where the packet has a PSN of its own */
@@ -114,8 +114,7 @@ struct veroce_decoder {
 	} before[VEROCE_KINDS];
 };
 
-const struct veroce_packet *veroce_decode_next(struct veroce_decoder *, const uint8_t *data,
-					       uint32_t len);
+const struct veroce_packet *veroce_decode_next(struct veroce_decoder *, const uint8_t *data, uint32_t len);
 
 /*
  * Writes BTH and all headers that the row of p->bth.opcode and p->bth.ts ask for, at most

@@ -57,8 +57,7 @@ static void fuzz_sacks(const struct veroce_packet *p)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static struct veroce_decoder
-		decoder; /* kept from input to input: its state must not matter */
+	static struct veroce_decoder decoder; /* kept from input to input: its state must not matter */
 	struct veroce_packet p;
 	uint8_t headers[VEROCE_HEADERS_MAX], out[VEROCE_HEADERS_MAX];
 

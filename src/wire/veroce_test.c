@@ -64,17 +64,17 @@ static const struct {
 	uint8_t len;
 	uint8_t bytes[32];
 } header_bytes[] = {
-	{'m', 4, {0, 0x81, 0x02, 0x03}},                                     /* MSNETH */
-	{'q', 4, {0, 0x84, 0x05, 0x06}},                                     /* RQETH */
-	{'p', 4, {0, 0x87, 0x08, 0x09}},                                     /* POETH */
-	{'i', 4, {0x8a, 0x0b, 0x0c, 0x0d}},                                  /* ImmDt or IETH */
-	{'a', 4, {0x1f, 0x8e, 0x0f, 0x10}},                                  /* AETH */
-	{'o', 8, {0xc1, 2, 3, 4, 5, 6, 7, 8}},                               /* AtomicAckETH */
-	{'T', 8, {0x91, 1, 2, 3, 0x92, 4, 5, 6}},                            /* TSETH */
-	{'r', 16, {0xa1, [7] = 1, 0xa2, [11] = 2, 0xa3, [15] = 3}},          /* RETH */
-	{'x', 28, {0xb1, [8] = 0xb2, [12] = 0xb3, [20] = 0xb4, [27] = 1}},   /* AtomicETH */
-	{'t', 20, {0xd1, [4] = 0xd2, [8] = 0xd3, [12] = 0xd4, [16] = 0xd5}}, /* RTTETH */
-	{'s', 20, {80, 0, 1, 2, [10] = 0x80, 0, 0xe1, [19] = 1}},            /* SACKETH */
+	{'m', 4, {0, 0x81, 0x02, 0x03}},                                                /* MSNETH */
+	{'q', 4, {0, 0x84, 0x05, 0x06}},                                                /* RQETH */
+	{'p', 4, {0, 0x87, 0x08, 0x09}},                                                /* POETH */
+	{'i', 4, {0x8a, 0x0b, 0x0c, 0x0d}},                                             /* ImmDt or IETH */
+	{'a', 4, {0x1f, 0x8e, 0x0f, 0x10}},                                             /* AETH */
+	{'o', 8, {0xc1, 2, 3, 4, 5, 6, 7, 8}},                                          /* AtomicAckETH */
+	{'T', 8, {0x91, 1, 2, 3, 0x92, 4, 5, 6}},                                       /* TSETH */
+	{'r', 16, {0xa1, [7] = 1, 0xa2, [11] = 2, 0xa3, [15] = 3}},                     /* RETH */
+	{'x', 28, {0xb1, [8] = 0xb2, [12] = 0xb3, [20] = 0xb4, [27] = 1}},              /* AtomicETH */
+	{'t', 20, {0xd1, [4] = 0xd2, [8] = 0xd3, [12] = 0xd4, [16] = 0xd5}},            /* RTTETH */
+	{'s', 20, {80, 0, 1, 2, [10] = 0x80, 0, 0xe1, [19] = 1}},                       /* SACKETH */
 	{'E', 20, {0xf1, [4] = 0xf2, [8] = 0xf3, [12] = 9, 0xf4, 0, 0, 7, 0xf5, 0, 1}}, /* TSEETH */
 	{'c', 32, {0x56, 0x52, 0x58, 0x31, 1, 2, [7] = 2, 5, 0, 16, 0, 8, 0, 2, 0, [31] = 0}},
 };
@@ -88,15 +88,8 @@ static const struct veroce_packet fields = {
 	.orig = 0xc102030405060708,
 	.ts = {.tx1 = 0x91010203, .path_id = 0x92, .path_seq = 0x040506},
 	.reth = {.va = 0xa100000000000001, .rkey = 0xa2000002, .len = 0xa3000003},
-	.atomic = {.va = 0xb1ull << 56,
-		   .rkey = 0xb2000000,
-		   .swap_add = 0xb3ull << 56,
-		   .compare = 0xb400000000000001},
-	.rtt = {.context = 0xd1000000,
-		.tx1 = 0xd2000000,
-		.rx1 = 0xd3000000,
-		.tx2 = 0xd4000000,
-		.rx2 = 0xd5000000},
+	.atomic = {.va = 0xb1ull << 56, .rkey = 0xb2000000, .swap_add = 0xb3ull << 56, .compare = 0xb400000000000001},
+	.rtt = {.context = 0xd1000000, .tx1 = 0xd2000000, .rx1 = 0xd3000000, .tx2 = 0xd4000000, .rx2 = 0xd5000000},
 	.tse = {.tx1 = 0xf1000000,
 		.rx1 = 0xf2000000,
 		.tx2 = 0xf3000000,
@@ -144,18 +137,9 @@ static uint32_t put(uint8_t *out, char letter)
 /* The BTH, the time stamps and the stack of the row, each SACKETH `sacks` times. */
 static uint32_t lay_out(uint8_t *out, const struct row *r, bool ts, uint8_t pad, uint32_t sacks)
 {
-	uint8_t bth[BTH_LEN] = {r->opcode,
-				(uint8_t)(pad << 4),
-				0xff,
-				0xff,
-				0,
-				0,
-				0,
-				0x12,
-				(uint8_t)(0xc0 | (ts ? 0x20 : 0)),
-				0,
-				0,
-				0x64};
+	uint8_t bth[BTH_LEN] = {
+		r->opcode, (uint8_t)(pad << 4), 0xff, 0xff, 0, 0, 0, 0x12, (uint8_t)(0xc0 | (ts ? 0x20 : 0)), 0, 0,
+		0x64};
 	uint32_t n = BTH_LEN;
 
 	memcpy(out, bth, BTH_LEN);
@@ -221,16 +205,14 @@ static void veroce_packets_outside_the_psn_spaces_have_no_role(void **state)
 	for (size_t i = 0; i < ROWS; i++) {
 		const struct opcode_info *v = veroce_opcode_info(rows[i].opcode);
 
-		assert_int_equal((v->flags & (F_REQUEST | F_RESPONSE)) != 0,
-				 opcode_service(rows[i].opcode) == SVC_RC);
+		assert_int_equal((v->flags & (F_REQUEST | F_RESPONSE)) != 0, opcode_service(rows[i].opcode) == SVC_RC);
 	}
 }
 
 static void veroce_opcodes_of_its_own_are_unknown_to_rocev2(void **state)
 {
-	static const uint8_t own[] = {OP_RC_SACK,      OP_RC_ACK_RSP,   OP_RC_SACK_RSP,
-				      OP_RTT_REQUEST,  OP_RTT_RESPONSE, OP_SLOW_PACKET,
-				      OP_CAPS_REQUEST, OP_CAPS_RESPONSE};
+	static const uint8_t own[] = {OP_RC_SACK,      OP_RC_ACK_RSP,  OP_RC_SACK_RSP,  OP_RTT_REQUEST,
+				      OP_RTT_RESPONSE, OP_SLOW_PACKET, OP_CAPS_REQUEST, OP_CAPS_RESPONSE};
 
 	for (size_t i = 0; i < sizeof(own); i++)
 		assert_null(opcode_info(own[i]));
@@ -251,9 +233,7 @@ static void veroce_header_offsets_follow_wire_order(void **state)
 	};
 
 	for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++)
-		assert_int_equal(
-			opcode_header_offset(veroce_opcode_info(row[i].opcode), row[i].header),
-			row[i].offset);
+		assert_int_equal(opcode_header_offset(veroce_opcode_info(row[i].opcode), row[i].header), row[i].offset);
 }
 
 /* With and without time stamps; 1 and 8 blocks in a SACK. */
@@ -290,8 +270,7 @@ static void veroce_encodes_the_stack_of_every_opcode(void **state)
 /* Headers written from the packet before equal headers written anew; the numbers wrap. */
 static void veroce_next_middle_is_the_one_before_with_numbers_one_further(void **state)
 {
-	static const uint8_t opcodes[] = {OP_RC_SEND_MIDDLE, OP_RC_WRITE_MIDDLE,
-					  OP_RC_READ_RESPONSE_MIDDLE};
+	static const uint8_t opcodes[] = {OP_RC_SEND_MIDDLE, OP_RC_WRITE_MIDDLE, OP_RC_READ_RESPONSE_MIDDLE};
 
 	for (uint32_t i = 0; i < sizeof(opcodes) * 16; i++) {
 		uint8_t before[PACKET_MAX] = {0}, expect[PACKET_MAX] = {0}, out[PACKET_MAX];
@@ -395,8 +374,7 @@ static void veroce_round_trips_every_opcode(void **state)
 		assert_ptr_equal(p.payload, in + headers);
 		assert_int_equal(p.payload_len, body - pad);
 		assert_int_equal(p.sack_count, is_sack(r->opcode) ? 3 : 0);
-		assert_ptr_equal(p.sacks,
-				 is_sack(r->opcode) ? in + headers - 3 * SACKETH_LEN : NULL);
+		assert_ptr_equal(p.sacks, is_sack(r->opcode) ? in + headers - 3 * SACKETH_LEN : NULL);
 
 		if (!in_space)
 			in[8] &= 0xdf;
@@ -405,8 +383,7 @@ static void veroce_round_trips_every_opcode(void **state)
 	}
 }
 
-static void check_same(const struct veroce_packet *a, const struct veroce_packet *b,
-		       uint32_t headers)
+static void check_same(const struct veroce_packet *a, const struct veroce_packet *b, uint32_t headers)
 {
 	uint8_t out[2][PACKET_MAX];
 
@@ -563,8 +540,7 @@ static void veroce_decode_accepts_exactly_the_lengths_of_every_opcode(void **sta
 		uint32_t least = lay_out(packet, r, ts, pad, 1) + ICRC_LEN;
 
 		for (uint32_t len = 0; len < 280; len++)
-			assert_int_equal(accepts(packet, len),
-					 len >= least && body_expected(r, ts, len - least, pad));
+			assert_int_equal(accepts(packet, len), len >= least && body_expected(r, ts, len - least, pad));
 	}
 }
 
@@ -616,14 +592,12 @@ static void veroce_decode_refuses_other_transport_versions(void **state)
 }
 
 /* The vectors of veRoCE 1.1: a datagram alone, whose IPv4 identification is 0. */
-static const uint8_t write_only[] = {0x0a, 0x00, 0xff, 0xff, 0x00, 0x00, 0x00, 0x12, 0x80, 0x00,
-				     0x00, 0x64, 0x00, 0x00, 0x00, 0x01, 0x00, 0x00, 0x00, 0x00,
-				     0x00, 0x00, 0x10, 0x00, 0x00, 0x00, 0x12, 0x34, 0x00, 0x00,
-				     0x00, 0x04, 0xde, 0xad, 0xbe, 0xef, 0xb7, 0xfa, 0x21, 0x88};
-static const uint8_t sack[] = {0x18, 0x00, 0xff, 0xff, 0x00, 0x00, 0x00, 0x11, 0x00, 0x00, 0x00,
-			       0x04, 0x1f, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x05, 0x05, 0x00,
-			       0x00, 0x05, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,
-			       0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x14, 0x86, 0x8e, 0x0f, 0xd9};
+static const uint8_t write_only[] = {0x0a, 0x00, 0xff, 0xff, 0x00, 0x00, 0x00, 0x12, 0x80, 0x00, 0x00, 0x64, 0x00, 0x00,
+				     0x00, 0x01, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x10, 0x00, 0x00, 0x00, 0x12, 0x34,
+				     0x00, 0x00, 0x00, 0x04, 0xde, 0xad, 0xbe, 0xef, 0xb7, 0xfa, 0x21, 0x88};
+static const uint8_t sack[] = {0x18, 0x00, 0xff, 0xff, 0x00, 0x00, 0x00, 0x11, 0x00, 0x00, 0x00, 0x04, 0x1f, 0x00, 0x00,
+			       0x00, 0x00, 0x00, 0x00, 0x05, 0x05, 0x00, 0x00, 0x05, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,
+			       0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x14, 0x86, 0x8e, 0x0f, 0xd9};
 
 /* Between 10.0.0.a and 10.0.0.b. */
 static void check_seal(uint8_t *packet, const uint8_t *expect, uint32_t len, uint8_t a, uint8_t b)
@@ -648,11 +622,7 @@ static void veroce_write_only_is_the_published_packet(void **state)
 {
 	static const uint8_t payload[] = {0xde, 0xad, 0xbe, 0xef};
 	struct veroce_packet p = {
-		.bth = {.opcode = OP_RC_WRITE_ONLY,
-			.pkey = 0xffff,
-			.dqpn = 0x12,
-			.psn = 100,
-			.ackreq = true},
+		.bth = {.opcode = OP_RC_WRITE_ONLY, .pkey = 0xffff, .dqpn = 0x12, .psn = 100, .ackreq = true},
 		.msn = 1,
 		.reth = {.va = 0x1000, .rkey = 0x1234, .len = 4},
 	};

@@ -40,8 +40,7 @@ int cdf_read(struct cdf *out, const char *bytes, size_t size, struct text_error 
 		struct cdf_point *p, *before;
 
 		if (c.count == CDF_POINTS_MAX) {
-			rc = text_fail(err, t.line, "more than %u points",
-				       (uint64_t)CDF_POINTS_MAX);
+			rc = text_fail(err, t.line, "more than %u points", (uint64_t)CDF_POINTS_MAX);
 			break;
 		}
 		if (c.count == room) {
@@ -57,8 +56,7 @@ int cdf_read(struct cdf *out, const char *bytes, size_t size, struct text_error 
 		before = c.count++ ? p - 1 : p;
 		rc = read_point(&t, p, err);
 		if (!rc && (p->bytes < before->bytes || p->share < before->share))
-			rc = text_fail(err, t.line,
-				       "bytes and percent must not fall from line to line");
+			rc = text_fail(err, t.line, "bytes and percent must not fall from line to line");
 	}
 	if (!rc && (!c.count || c.points[c.count - 1].share != CDF_ONE))
 		rc = text_fail(err, t.line, "the last percent must be 100");
@@ -107,8 +105,7 @@ uint64_t cdf_bytes(const struct cdf *c, uint64_t uniform)
 	if (low) {
 		const struct cdf_point *a = &c->points[low - 1], *b = &c->points[low];
 
-		bytes = a->bytes + (uint64_t)((u128)(b->bytes - a->bytes) * (share - a->share) /
-					      (b->share - a->share));
+		bytes = a->bytes + (uint64_t)((u128)(b->bytes - a->bytes) * (share - a->share) / (b->share - a->share));
 	}
 	return bytes ? bytes : 1;
 }
@@ -211,10 +208,9 @@ int cdf_builtin(struct cdf *out, const char *name, struct text_error *err)
 	const char *text = cdf_text(name);
 
 	if (!text)
-		return text_fail(
-			err, 0,
-			"no distribution is called '%s'; allowed are WebSearch, FB_Hadoop, "
-			"AliStorage2019, GoogleRPC2008",
-			name);
+		return text_fail(err, 0,
+				 "no distribution is called '%s'; allowed are WebSearch, FB_Hadoop, "
+				 "AliStorage2019, GoogleRPC2008",
+				 name);
 	return cdf_read(out, text, strlen(text), err);
 }

@@ -110,8 +110,7 @@ static void a_share_gives_the_size_on_the_line(void **state)
 		struct text_error err;
 		struct cdf c;
 		/* Rounded up, so that it is not just below the intended share. */
-		unsigned __int128 u =
-			(((unsigned __int128)rows[i].percent_milli << 64) + 99999) / 100000;
+		unsigned __int128 u = (((unsigned __int128)rows[i].percent_milli << 64) + 99999) / 100000;
 
 		assert_int_equal(read_text(&c, rows[i].text, &err), 0);
 		assert_int_equal(cdf_bytes(&c, (uint64_t)u), rows[i].bytes);
@@ -148,8 +147,7 @@ static void comments_and_blank_lines_are_passed_over(void **state)
 	struct text_error err;
 	struct cdf c;
 
-	assert_int_equal(read_text(&c, "# name\n\n0 0\r\n  # more\n\t5 40.5\n\n1e3 100\n\n", &err),
-			 0);
+	assert_int_equal(read_text(&c, "# name\n\n0 0\r\n  # more\n\t5 40.5\n\n1e3 100\n\n", &err), 0);
 	assert_int_equal(c.count, 3);
 	assert_int_equal(c.points[1].bytes, 5);
 	assert_int_equal(c.points[1].share, 405000000000);
@@ -199,8 +197,7 @@ static void more_points_than_allowed_are_refused(void **state)
 	size_t n = 0;
 
 	for (int i = 0; i < CDF_POINTS_MAX; i++)
-		n += (size_t)sprintf(text + n, "%d %s\n", i + 1,
-				     i + 1 < CDF_POINTS_MAX ? "1" : "100");
+		n += (size_t)sprintf(text + n, "%d %s\n", i + 1, i + 1 < CDF_POINTS_MAX ? "1" : "100");
 	assert_int_equal(cdf_read(&c, text, n, &err), 0);
 	cdf_free(&c);
 	n += (size_t)sprintf(text + n, "5000 100\n");

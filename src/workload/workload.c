@@ -94,8 +94,7 @@ void *part_alloc(const struct workload_part *common, size_t bytes)
 
 struct message part_message(const struct workload_part *p)
 {
-	return (struct message){
-		.start_ps = p->start_ps, .tag = p->tag, .class = p->class, .last = true};
+	return (struct message){.start_ps = p->start_ps, .tag = p->tag, .class = p->class, .last = true};
 }
 
 /* The message is handed out, in the simulation's terms. */
@@ -133,8 +132,7 @@ static int compare_u32(const void *a, const void *b)
 }
 
 /* The caller's list of hosts, as a copy; each host has one rank. */
-static int copy_hosts(struct workload_part *common, const struct workload_params *p,
-		      struct text_error *err)
+static int copy_hosts(struct workload_part *common, const struct workload_params *p, struct text_error *err)
 {
 	size_t bytes = p->host_count * sizeof(*p->hosts);
 	uint32_t *sorted;
@@ -202,8 +200,7 @@ static int check_others(const struct workload *w, const struct workload_params *
 	return part_need("connections_of", p->connections_of, 0, w->part_count, err);
 }
 
-int workload_add(struct workload *w, const char *kind, const struct workload_params *p,
-		 struct text_error *err)
+int workload_add(struct workload *w, const char *kind, const struct workload_params *p, struct text_error *err)
 {
 	struct workload_part common = {0}, *part;
 	int rc, k = 0;

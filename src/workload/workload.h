@@ -188,8 +188,7 @@ struct workload_params {
  *                     text's, and so are classes unless one is given
  *   htsim-matrix      likewise
  */
-int workload_add(struct workload *, const char *kind, const struct workload_params *,
-		 struct text_error *err);
+int workload_add(struct workload *, const char *kind, const struct workload_params *, struct text_error *err);
 
 /* The name of the i-th kind, from 0 on; NULL behind the last. */
 const char *workload_kind(int i);

@@ -13,8 +13,7 @@ static int need_common(const struct workload_params *p, uint64_t bytes_min, stru
 {
 	int rc = part_need("bytes", p->bytes, bytes_min, WORKLOAD_BYTES_MAX, err);
 
-	return rc ? rc
-		  : part_need("step gap, ps,", p->step_gap_ps, 0, WORKLOAD_STEP_GAP_PS_MAX, err);
+	return rc ? rc : part_need("step gap, ps,", p->step_gap_ps, 0, WORKLOAD_STEP_GAP_PS_MAX, err);
 }
 
 static void set_bus(struct workload_part *p, uint64_t bytes)
@@ -79,8 +78,7 @@ static void ring_received(struct workload_part *p, const struct message *m, uint
 {
 	struct ring *g = ring_of(p);
 	uint32_t n = p->host_count, pos = (uint32_t)(m->number % n);
-	uint32_t step = (uint32_t)(m->number / n % g->steps),
-		 r = (uint32_t)(m->number / n / g->steps);
+	uint32_t step = (uint32_t)(m->number / n % g->steps), r = (uint32_t)(m->number / n / g->steps);
 	struct message next;
 
 	assert(r < g->rings);
@@ -97,8 +95,7 @@ static void ring_free(struct workload_part *p)
 	free(p);
 }
 
-static const struct workload_part_ops ring_ops = {
-	.next = ring_next, .received = ring_received, .free = ring_free};
+static const struct workload_part_ops ring_ops = {.next = ring_next, .received = ring_received, .free = ring_free};
 
 static uint32_t gcd(uint32_t a, uint32_t b)
 {
@@ -111,8 +108,8 @@ static uint32_t gcd(uint32_t a, uint32_t b)
 	return a;
 }
 
-int ring_create(struct workload_part **out, const struct workload_part *c,
-		const struct workload_params *p, struct text_error *err)
+int ring_create(struct workload_part **out, const struct workload_part *c, const struct workload_params *p,
+		struct text_error *err)
 {
 	uint32_t n = c->host_count, rings = p->rings ? p->rings : 1, stride = 0;
 	struct ring *g;
@@ -229,16 +226,15 @@ static void halving_free(struct workload_part *p)
 static const struct workload_part_ops halving_ops = {
 	.next = halving_next, .received = halving_received, .free = halving_free};
 
-int halving_doubling_create(struct workload_part **out, const struct workload_part *c,
-			    const struct workload_params *p, struct text_error *err)
+int halving_doubling_create(struct workload_part **out, const struct workload_part *c, const struct workload_params *p,
+			    struct text_error *err)
 {
 	uint32_t n = c->host_count;
 	struct halving *h;
 	int rc = need_common(p, n, err);
 
 	if (!rc && n & (n - 1))
-		rc = text_fail(err, 0, "%u hosts; halving-doubling needs a power of two",
-			       (uint64_t)n);
+		rc = text_fail(err, 0, "%u hosts; halving-doubling needs a power of two", (uint64_t)n);
 	if (rc)
 		return rc;
 	h = part_alloc(c, sizeof(*h) + n * sizeof(h->hosts[0]));
@@ -299,8 +295,7 @@ static bool tree_next(struct workload_part *p, struct message *out)
 
 	if (t->timed == (uint64_t)leaves * t->chunks)
 		return false;
-	*out = tree_message(t, (uint32_t)(t->timed / leaves),
-			    t->leaf0 + (uint32_t)(t->timed % leaves), false);
+	*out = tree_message(t, (uint32_t)(t->timed / leaves), t->leaf0 + (uint32_t)(t->timed % leaves), false);
 	t->timed++;
 	return true;
 }
@@ -348,11 +343,10 @@ static void tree_free(struct workload_part *p)
 	free(p);
 }
 
-static const struct workload_part_ops tree_ops = {
-	.next = tree_next, .received = tree_received, .free = tree_free};
+static const struct workload_part_ops tree_ops = {.next = tree_next, .received = tree_received, .free = tree_free};
 
-int tree_create(struct workload_part **out, const struct workload_part *c,
-		const struct workload_params *p, struct text_error *err)
+int tree_create(struct workload_part **out, const struct workload_part *c, const struct workload_params *p,
+		struct text_error *err)
 {
 	enum { STATE_MAX = 1 << 28 };
 	uint32_t n = c->host_count, chunks = p->chunks ? p->chunks : 1;

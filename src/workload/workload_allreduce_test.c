@@ -21,10 +21,9 @@ static void a_ring_allreduce_moves_2_n_minus_1_over_n_of_s_per_host(void **state
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		uint32_t n = rows[i].hosts, rings = rows[i].rings ? rows[i].rings : 1;
 		uint64_t s = 1000ull * n * rings, sent[16] = {0}, got[16] = {0};
-		struct run r = ran("ring", (struct workload_params){.host_count = n,
-								    .bytes = s,
-								    .rings = rows[i].rings,
-								    .step_gap_ps = 3});
+		struct run r =
+			ran("ring", (struct workload_params){
+					    .host_count = n, .bytes = s, .rings = rows[i].rings, .step_gap_ps = 3});
 
 		assert_int_equal(r.message_count, 2 * (n - 1) * n * rings);
 		for (size_t m = 0; m < r.message_count; m++) {
@@ -76,8 +75,7 @@ static void after_a_ring_allreduce_everyone_has_everything(void **state)
 
 static void a_step_starts_when_the_one_before_has_arrived(void **state)
 {
-	struct workload *w = made(
-		"ring", (struct workload_params){.host_count = 4, .bytes = 400, .step_gap_ps = 11});
+	struct workload *w = made("ring", (struct workload_params){.host_count = 4, .bytes = 400, .step_gap_ps = 11});
 	struct message m, first[4], next;
 
 	for (int i = 0; i < 4; i++)
@@ -100,8 +98,7 @@ static void halving_doubling_takes_2_log2_n_steps_and_the_rings_volume(void **st
 {
 	for (uint32_t n = 2; n <= 64; n *= 2) {
 		uint64_t sent[64] = {0}, log2 = (uint64_t)__builtin_ctz(n);
-		struct run r = ran("halving-doubling",
-				   (struct workload_params){.host_count = n, .bytes = 64000});
+		struct run r = ran("halving-doubling", (struct workload_params){.host_count = n, .bytes = 64000});
 
 		assert_int_equal(r.message_count, 2 * log2 * n);
 		for (size_t m = 0; m < r.message_count; m++)
@@ -118,8 +115,7 @@ static void halving_doubling_never_overtakes(void **state)
 	enum { N = 16, BITS = 4 };
 
 	for (uint64_t seed = 0; seed < 20; seed++) {
-		struct workload *w = made("halving-doubling",
-					  (struct workload_params){.host_count = N, .bytes = N});
+		struct workload *w = made("halving-doubling", (struct workload_params){.host_count = N, .bytes = N});
 		struct run r = run_workload(w, seed, SIZE_MAX);
 		uint32_t next[N] = {0};
 
@@ -141,8 +137,7 @@ static void halving_doubling_never_overtakes(void **state)
 /* A step that comes early has no effect before the late message of the step before has come. */
 static void halving_doubling_waits_for_every_earlier_step(void **state)
 {
-	struct workload *w =
-		made("halving-doubling", (struct workload_params){.host_count = 4, .bytes = 400});
+	struct workload *w = made("halving-doubling", (struct workload_params){.host_count = 4, .bytes = 400});
 	struct message first[4], early, m;
 
 	for (int i = 0; i < 4; i++)
@@ -201,9 +196,8 @@ static void a_tree_sends_every_edge_up_and_down_once_a_chunk(void **state)
 	for (uint32_t n = 2; n <= 20; n++)
 		for (uint32_t chunks = 1; chunks <= 3; chunks++) {
 			uint64_t up[20] = {0}, down[20] = {0};
-			struct run r = ran("tree", (struct workload_params){.host_count = n,
-									    .bytes = 1000,
-									    .chunks = chunks});
+			struct run r =
+				ran("tree", (struct workload_params){.host_count = n, .bytes = 1000, .chunks = chunks});
 
 			assert_int_equal(r.message_count, 2 * (n - 1) * chunks);
 			for (size_t i = 0; i < r.message_count; i++) {

@@ -134,14 +134,12 @@ static void all_to_all_free(struct workload_part *p)
 
 static const struct workload_part_ops all_to_all_ops = {
 	.next = all_to_all_next, .sent = all_to_all_sent, .free = all_to_all_free};
-static const struct workload_part_ops moe_ops = {.next = all_to_all_next,
-						 .sent = all_to_all_sent,
-						 .received = moe_received,
-						 .free = all_to_all_free};
+static const struct workload_part_ops moe_ops = {
+	.next = all_to_all_next, .sent = all_to_all_sent, .received = moe_received, .free = all_to_all_free};
 
 /* The caller fills in sizes and facts. */
-static int create(struct all_to_all **out, const struct workload_part *c,
-		  const struct workload_params *p, struct text_error *err)
+static int create(struct all_to_all **out, const struct workload_part *c, const struct workload_params *p,
+		  struct text_error *err)
 {
 	struct all_to_all *a;
 	int rc = part_need("bytes", p->bytes, c->host_count, WORKLOAD_BYTES_MAX, err);
@@ -149,9 +147,8 @@ static int create(struct all_to_all **out, const struct workload_part *c,
 	if (!rc)
 		rc = part_need("step gap, ps,", p->step_gap_ps, 0, WORKLOAD_STEP_GAP_PS_MAX, err);
 	if (!rc && p->order != WORKLOAD_SHIFTED && p->order != WORKLOAD_RANDOM)
-		rc = text_fail(err, 0, "order is %u; allowed are %u (shifted) and %u (random)",
-			       (uint64_t)p->order, (uint64_t)WORKLOAD_SHIFTED,
-			       (uint64_t)WORKLOAD_RANDOM);
+		rc = text_fail(err, 0, "order is %u; allowed are %u (shifted) and %u (random)", (uint64_t)p->order,
+			       (uint64_t)WORKLOAD_SHIFTED, (uint64_t)WORKLOAD_RANDOM);
 	if (rc)
 		return rc;
 	a = part_alloc(c, sizeof(*a));
@@ -192,8 +189,8 @@ static void count_bytes(struct all_to_all *a)
 	a->part.facts.bytes = to_all * a->peers;
 }
 
-int all_to_all_create(struct workload_part **out, const struct workload_part *c,
-		      const struct workload_params *p, struct text_error *err)
+int all_to_all_create(struct workload_part **out, const struct workload_part *c, const struct workload_params *p,
+		      struct text_error *err)
 {
 	struct all_to_all *a;
 	int rc = create(&a, c, p, err);
@@ -207,8 +204,8 @@ int all_to_all_create(struct workload_part **out, const struct workload_part *c,
 	return 0;
 }
 
-int moe_create(struct workload_part **out, const struct workload_part *c,
-	       const struct workload_params *p, struct text_error *err)
+int moe_create(struct workload_part **out, const struct workload_part *c, const struct workload_params *p,
+	       struct text_error *err)
 {
 	uint32_t n = c->host_count, *rank;
 	struct all_to_all *a;

@@ -18,19 +18,17 @@ static void all_to_all_covers_each_ordered_pair_once(void **state)
 		uint32_t hosts, active;
 		enum workload_order order;
 	} rows[] = {
-		{2, 0, WORKLOAD_SHIFTED}, {7, 0, WORKLOAD_SHIFTED},  {7, 1, WORKLOAD_SHIFTED},
-		{33, 4, WORKLOAD_RANDOM}, {2, 1, WORKLOAD_RANDOM},   {64, 1, WORKLOAD_RANDOM},
-		{64, 0, WORKLOAD_RANDOM}, {64, 99, WORKLOAD_RANDOM},
+		{2, 0, WORKLOAD_SHIFTED}, {7, 0, WORKLOAD_SHIFTED}, {7, 1, WORKLOAD_SHIFTED}, {33, 4, WORKLOAD_RANDOM},
+		{2, 1, WORKLOAD_RANDOM},  {64, 1, WORKLOAD_RANDOM}, {64, 0, WORKLOAD_RANDOM}, {64, 99, WORKLOAD_RANDOM},
 	};
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		uint32_t n = rows[i].hosts;
 		uint8_t seen[64][64] = {0};
-		struct run r =
-			ran("all-to-all", (struct workload_params){.host_count = n,
-								   .bytes = 1000 * n + 1,
-								   .active_max = rows[i].active,
-								   .order = rows[i].order});
+		struct run r = ran("all-to-all", (struct workload_params){.host_count = n,
+									  .bytes = 1000 * n + 1,
+									  .active_max = rows[i].active,
+									  .order = rows[i].order});
 
 		assert_int_equal(r.message_count, n * (n - 1));
 		for (size_t m = 0; m < r.message_count; m++) {
@@ -47,8 +45,7 @@ static void all_to_all_covers_each_ordered_pair_once(void **state)
 
 static void shifted_order_gives_every_receiver_one_sender_a_step(void **state)
 {
-	struct workload *w =
-		made("all-to-all", (struct workload_params){.host_count = 8, .bytes = 8});
+	struct workload *w = made("all-to-all", (struct workload_params){.host_count = 8, .bytes = 8});
 	struct message m;
 
 	for (uint32_t step = 0; step < 7; step++)
@@ -63,8 +60,7 @@ static void shifted_order_gives_every_receiver_one_sender_a_step(void **state)
 
 static void a_thousand_hosts_all_to_all_is_a_million_messages(void **state)
 {
-	struct workload *w =
-		made("all-to-all", (struct workload_params){.host_count = 1024, .bytes = 1 << 30});
+	struct workload *w = made("all-to-all", (struct workload_params){.host_count = 1024, .bytes = 1 << 30});
 	struct workload_facts facts;
 	struct message m;
 	uint64_t count = 0;

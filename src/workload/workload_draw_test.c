@@ -36,8 +36,7 @@ static void the_logarithm_s_ends(void **state)
 	};
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
-		assert_in_range(draw_exponential_q32(rows[i].u), rows[i].q32 - (rows[i].q32 > 0),
-				rows[i].q32 + 1);
+		assert_in_range(draw_exponential_q32(rows[i].u), rows[i].q32 - (rows[i].q32 > 0), rows[i].q32 + 1);
 }
 
 static void the_logarithm_never_rises(void **state)
@@ -83,8 +82,7 @@ static void zipf_weights_are_powers(void **state)
 	for (uint32_t milli = 0; milli <= 8000; milli += 125)
 		for (uint32_t rank = 1; rank < 100000; rank += rank / 7 + 1) {
 			double want = pow(rank, -(double)milli / 1000);
-			double got =
-				(double)draw_zipf_weight_q60(rank, milli) / 1152921504606846976.0;
+			double got = (double)draw_zipf_weight_q60(rank, milli) / 1152921504606846976.0;
 
 			assert_true(fabs(got - want) < 1e-7 * want + 1e-17);
 		}

@@ -23,8 +23,7 @@ static int read_node(struct reader *r, struct word w, uint32_t *host)
 	uint64_t number;
 
 	if (!word_count(w, UINT32_MAX, &number) || number >= r->nodes)
-		return text_fail(r->err, r->text.line, "'%w' for a host; allowed are 0 to %u", w,
-				 r->nodes - 1);
+		return text_fail(r->err, r->text.line, "'%w' for a host; allowed are 0 to %u", w, r->nodes - 1);
 	if (!r->topology)
 		*host = (uint32_t)number;
 	else if (!topology_host(r->topology, (uint32_t)number, host))
@@ -48,26 +47,23 @@ static int read_pair(struct reader *r, struct word src, struct word dst, struct 
 static int read_bytes(struct reader *r, struct word w, struct listed *item)
 {
 	if (!word_count(w, WORKLOAD_BYTES_MAX, &item->bytes) || !item->bytes)
-		return text_fail(r->err, r->text.line, "'%w' for a size; allowed are 1 to %u bytes",
-				 w, (uint64_t)WORKLOAD_BYTES_MAX);
+		return text_fail(r->err, r->text.line, "'%w' for a size; allowed are 1 to %u bytes", w,
+				 (uint64_t)WORKLOAD_BYTES_MAX);
 	return 0;
 }
 
 static int read_start(struct reader *r, struct word w, int exponent, struct listed *item)
 {
 	if (!word_number(w, exponent, &item->start_ps) || item->start_ps > WORKLOAD_TIME_PS_MAX)
-		return text_fail(r->err, r->text.line,
-				 "'%w' for a start; allowed are 0 to %u ps, here in %s", w,
+		return text_fail(r->err, r->text.line, "'%w' for a start; allowed are 0 to %u ps, here in %s", w,
 				 (uint64_t)WORKLOAD_TIME_PS_MAX, exponent ? "seconds" : "ps");
 	return 0;
 }
 
-static int read_number(struct reader *r, struct word w, const char *what, uint64_t min,
-		       uint64_t max, uint64_t *out)
+static int read_number(struct reader *r, struct word w, const char *what, uint64_t min, uint64_t max, uint64_t *out)
 {
 	if (!word_count(w, max, out) || *out < min)
-		return text_fail(r->err, r->text.line, "'%w' for %s; allowed are %u to %u", w, what,
-				 min, max);
+		return text_fail(r->err, r->text.line, "'%w' for %s; allowed are %u to %u", w, what, min, max);
 	return 0;
 }
 
@@ -86,8 +82,7 @@ static int finish(struct reader *r, int rc, uint64_t start_ps, struct workload_p
 	}
 	rc = list_finish(r->list, out);
 	if (!rc)
-		(*out)->host_count =
-			r->topology ? r->topology->host_count : (r->highest ? r->highest + 1 : 2);
+		(*out)->host_count = r->topology ? r->topology->host_count : (r->highest ? r->highest + 1 : 2);
 	return rc;
 }
 
@@ -122,8 +117,8 @@ static int read_flow(struct reader *r, uint8_t of)
 	return rc;
 }
 
-int hpcc_flows_create(struct workload_part **out, const struct workload_part *c,
-		      const struct workload_params *p, struct text_error *err)
+int hpcc_flows_create(struct workload_part **out, const struct workload_part *c, const struct workload_params *p,
+		      struct text_error *err)
 {
 	struct reader r = {.err = err, .topology = p->topology, .nodes = WORKLOAD_HOSTS_MAX};
 	uint64_t count;
@@ -132,8 +127,7 @@ int hpcc_flows_create(struct workload_part **out, const struct workload_part *c,
 
 	text_start(&r.text, p->text, p->text_bytes);
 	if (!text_token(&r.text, &w))
-		return text_fail(err, r.text.line,
-				 "the text ends where the number of flows should be");
+		return text_fail(err, r.text.line, "the text ends where the number of flows should be");
 	rc = read_number(&r, w, "the number of flows", 0, WORKLOAD_LIST_MAX, &count);
 	/* A flow is six words. */
 	if (!rc && count > p->text_bytes / 11)
@@ -183,23 +177,20 @@ static int begin_body(struct matrix *m)
 				 "Nodes and Connections must come before the first connection");
 	if (m->connections > m->bytes / 4 || m->triggers > m->bytes / 4)
 		return text_fail(m->r.err, m->r.text.line,
-				 "%u connections and %u triggers in a text of %u bytes cannot be",
-				 m->connections, m->triggers, m->bytes);
+				 "%u connections and %u triggers in a text of %u bytes cannot be", m->connections,
+				 m->triggers, m->bytes);
 	m->ids = calloc(m->connections + 1, sizeof(*m->ids));
 	m->named = calloc(m->triggers + 1, sizeof(*m->named));
-	m->r.list = list_create(m->common, (uint32_t)m->connections, (uint32_t)m->triggers,
-				(uint32_t)m->connections);
+	m->r.list = list_create(m->common, (uint32_t)m->connections, (uint32_t)m->triggers, (uint32_t)m->connections);
 	return m->ids && m->named && m->r.list ? 0 : -ENOMEM;
 }
 
-static int next_number(struct matrix *m, const char *what, uint64_t min, uint64_t max,
-		       uint64_t *out)
+static int next_number(struct matrix *m, const char *what, uint64_t min, uint64_t max, uint64_t *out)
 {
 	struct word w;
 
 	if (!text_word(&m->r.text, &w))
-		return text_fail(m->r.err, m->r.text.line, "the line ends where %s should be",
-				 what);
+		return text_fail(m->r.err, m->r.text.line, "the line ends where %s should be", what);
 	return read_number(&m->r, w, what, min, max, out);
 }
 
@@ -220,15 +211,14 @@ static int read_header(struct matrix *m, struct word key, bool *known)
 			continue;
 		*known = true;
 		if (m->r.list)
-			return text_fail(m->r.err, m->r.text.line, "%s after the first connection",
-					 rows[i].key);
+			return text_fail(m->r.err, m->r.text.line, "%s after the first connection", rows[i].key);
 		rc = next_number(m, rows[i].key, rows[i].min, rows[i].max, &value);
 		if (rc)
 			return rc;
 		if (i == 0) {
 			if (m->r.topology && value > m->r.topology->host_count)
-				return text_fail(m->r.err, m->r.text.line, "Nodes %u; the topology has %u hosts",
-						 value, (uint64_t)m->r.topology->host_count);
+				return text_fail(m->r.err, m->r.text.line, "Nodes %u; the topology has %u hosts", value,
+						 (uint64_t)m->r.topology->host_count);
 			m->r.nodes = value;
 			m->has_nodes = true;
 		} else if (i == 1) {
@@ -253,8 +243,7 @@ static int read_id(struct matrix *m, const char *what, uint32_t *id)
 }
 
 /* One "key value" of a connection. */
-static int read_attribute(struct matrix *m, struct word key, struct listed *item, struct ids *ids,
-			  bool *starts)
+static int read_attribute(struct matrix *m, struct word key, struct listed *item, struct ids *ids, bool *starts)
 {
 	struct word w;
 	uint64_t ignored;
@@ -271,8 +260,8 @@ static int read_attribute(struct matrix *m, struct word key, struct listed *item
 		return next_number(m, "a priority", 0, UINT32_MAX, &ignored);
 	if (word_is(key, "start") || word_is(key, "size")) {
 		if (!text_word(&m->r.text, &w))
-			return text_fail(m->r.err, m->r.text.line,
-					 "the line ends where the value of '%w' should be", key);
+			return text_fail(m->r.err, m->r.text.line, "the line ends where the value of '%w' should be",
+					 key);
 		if (word_is(key, "size"))
 			return read_bytes(&m->r, w, item);
 		*starts = true;
@@ -296,8 +285,7 @@ static int read_connection(struct matrix *m, struct word src, struct word dst)
 	if (rc)
 		return rc;
 	if (list_count(m->r.list) == m->connections)
-		return text_fail(err, m->r.text.line, "more connections than the %u announced",
-				 m->connections);
+		return text_fail(err, m->r.text.line, "more connections than the %u announced", m->connections);
 	ids = &m->ids[list_count(m->r.list)];
 	ids->line = m->r.text.line;
 	item = list_add(m->r.list);
@@ -324,16 +312,13 @@ static int read_trigger(struct matrix *m)
 	if (rc)
 		return rc;
 	if (m->named_count == m->triggers)
-		return text_fail(m->r.err, m->r.text.line, "more triggers than the %u announced",
-				 m->triggers);
+		return text_fail(m->r.err, m->r.text.line, "more triggers than the %u announced", m->triggers);
 	t = &m->named[m->named_count++];
 	while (!rc && text_word(&m->r.text, &key)) {
 		static const struct {
 			const char *key;
 			enum list_trigger_type type;
-		} types[] = {{"oneshot", LIST_ONESHOT},
-			     {"multishot", LIST_MULTISHOT},
-			     {"barrier", LIST_BARRIER}};
+		} types[] = {{"oneshot", LIST_ONESHOT}, {"multishot", LIST_MULTISHOT}, {"barrier", LIST_BARRIER}};
 		int i = 0;
 
 		while (i < 3 && !word_is(key, types[i].key))
@@ -346,11 +331,10 @@ static int read_trigger(struct matrix *m)
 			t->trigger.type = types[i].type;
 			typed = true;
 		} else {
-			rc = text_fail(
-				m->r.err, m->r.text.line,
-				"'%w' in a trigger; allowed are id, count and one of oneshot, "
-				"multishot, barrier",
-				key);
+			rc = text_fail(m->r.err, m->r.text.line,
+				       "'%w' in a trigger; allowed are id, count and one of oneshot, "
+				       "multishot, barrier",
+				       key);
 		}
 	}
 	if (!rc && (!t->id || !typed))
@@ -374,10 +358,9 @@ static int read_line(struct matrix *m)
 		return read_trigger(m);
 	for (size_t i = 0; i + 1 < w.len; i++)
 		if (w.at[i] == '-' && w.at[i + 1] == '>')
-			return read_connection(m, (struct word){w.at, i},
-					       (struct word){w.at + i + 2, w.len - i - 2});
-	return text_fail(m->r.err, m->r.text.line,
-			 "'%w'; allowed are Nodes, Connections, Triggers, a->b and trigger", w);
+			return read_connection(m, (struct word){w.at, i}, (struct word){w.at + i + 2, w.len - i - 2});
+	return text_fail(m->r.err, m->r.text.line, "'%w'; allowed are Nodes, Connections, Triggers, a->b and trigger",
+			 w);
 }
 
 static int compare_named(const void *a, const void *b)
@@ -390,8 +373,7 @@ static int compare_named(const void *a, const void *b)
 static int find_trigger(const struct matrix *m, uint32_t id, uint32_t line, uint32_t *out)
 {
 	struct named_trigger key = {.id = id};
-	const struct named_trigger *t =
-		id ? bsearch(&key, m->named, m->named_count, sizeof(key), compare_named) : NULL;
+	const struct named_trigger *t = id ? bsearch(&key, m->named, m->named_count, sizeof(key), compare_named) : NULL;
 
 	if (id && !t)
 		return text_fail(m->r.err, line, "no line describes trigger %u", (uint64_t)id);
@@ -418,8 +400,7 @@ static int check_ids(const struct matrix *m, uint32_t count)
 	qsort(ids, count, sizeof(*ids), compare_u32);
 	for (uint32_t i = 1; i < count && !rc; i++)
 		if (ids[i] && ids[i] == ids[i - 1])
-			rc = text_fail(m->r.err, 0, "two connections have the id %u",
-				       (uint64_t)ids[i]);
+			rc = text_fail(m->r.err, 0, "two connections have the id %u", (uint64_t)ids[i]);
 	free(ids);
 	return rc;
 }
@@ -437,8 +418,7 @@ static int resolve(struct matrix *m, struct listed *items)
 	qsort(m->named, m->named_count, sizeof(*m->named), compare_named);
 	for (uint32_t i = 0; i < m->named_count; i++) {
 		if (i && m->named[i].id == m->named[i - 1].id)
-			return text_fail(m->r.err, 0, "two triggers have the id %u",
-					 (uint64_t)m->named[i].id);
+			return text_fail(m->r.err, 0, "two triggers have the id %u", (uint64_t)m->named[i].id);
 		triggers[i] = m->named[i].trigger;
 	}
 	for (uint32_t i = 0; i < count; i++) {
@@ -470,11 +450,10 @@ static int resolve(struct matrix *m, struct listed *items)
 	return 0;
 }
 
-int htsim_matrix_create(struct workload_part **out, const struct workload_part *c,
-			const struct workload_params *p, struct text_error *err)
+int htsim_matrix_create(struct workload_part **out, const struct workload_part *c, const struct workload_params *p,
+			struct text_error *err)
 {
-	struct matrix m = {
-		.r = {.err = err, .topology = p->topology}, .common = c, .bytes = p->text_bytes};
+	struct matrix m = {.r = {.err = err, .topology = p->topology}, .common = c, .bytes = p->text_bytes};
 	int rc = 0;
 
 	text_start(&m.r.text, p->text, p->text_bytes);
@@ -483,11 +462,11 @@ int htsim_matrix_create(struct workload_part **out, const struct workload_part *
 	if (!rc)
 		rc = begin_body(&m);
 	if (!rc && list_count(m.r.list) != m.connections)
-		rc = text_fail(err, m.r.text.line, "%u connections; %u were announced",
-			       (uint64_t)list_count(m.r.list), m.connections);
+		rc = text_fail(err, m.r.text.line, "%u connections; %u were announced", (uint64_t)list_count(m.r.list),
+			       m.connections);
 	if (!rc && m.named_count != m.triggers)
-		rc = text_fail(err, m.r.text.line, "%u triggers; %u were announced",
-			       (uint64_t)m.named_count, m.triggers);
+		rc = text_fail(err, m.r.text.line, "%u triggers; %u were announced", (uint64_t)m.named_count,
+			       m.triggers);
 	if (!rc)
 		rc = resolve(&m, list_items(m.r.list));
 	free(m.ids);

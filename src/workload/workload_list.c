@@ -72,8 +72,7 @@ static void fire(struct list *l, uint32_t trigger, uint64_t now_ps)
 		last = first + 1;
 	}
 	t->fired++;
-	if ((t->type == LIST_ONESHOT && t->fired != 1) ||
-	    (t->type == LIST_BARRIER && t->fired != t->count))
+	if ((t->type == LIST_ONESHOT && t->fired != 1) || (t->type == LIST_BARRIER && t->fired != t->count))
 		return;
 	for (uint32_t i = first; i < last; i++) {
 		uint32_t item = l->targets[t->first + i];
@@ -132,8 +131,7 @@ static const struct workload_part_ops list_ops = {.next = list_next,
 						  .held_back = list_held_back,
 						  .free = list_part_free};
 
-struct list *list_create(const struct workload_part *common, uint32_t room, uint32_t triggers,
-			 uint32_t targets)
+struct list *list_create(const struct workload_part *common, uint32_t room, uint32_t triggers, uint32_t targets)
 {
 	struct list *l = part_alloc(common, sizeof(*l));
 

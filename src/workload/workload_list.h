@@ -24,7 +24,7 @@ struct listed {
 	uint32_t sent_trigger, received_trigger;
 	uint16_t tag;
 	uint8_t class;
-	bool waits; /* for a trigger; start_ps is how long after it */
+	bool waits;    /* for a trigger; start_ps is how long after it */
 	bool released; /* by it */
 };
 
@@ -44,8 +44,7 @@ struct list_trigger {
 struct list;
 
 /* With room for `room` messages and `triggers` triggers of `targets` targets. NULL: no memory. */
-struct list *list_create(const struct workload_part *common, uint32_t room, uint32_t triggers,
-			 uint32_t targets);
+struct list *list_create(const struct workload_part *common, uint32_t room, uint32_t triggers, uint32_t targets);
 
 /* The next item, zeroed but for tag and class, the connection (its index) and no triggers. */
 struct listed *list_add(struct list *);

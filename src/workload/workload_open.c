@@ -35,8 +35,8 @@ static uint64_t rate_of_all(const struct workload_params *p, uint32_t host_count
 }
 
 /* Mean gap in 2^-16 ps so that `bytes_milli` thousandths of a byte each make load x rate. */
-static int mean_gap_q16(const struct workload_params *p, uint64_t bytes_milli, uint64_t rate_bps,
-			uint64_t *out, struct text_error *err)
+static int mean_gap_q16(const struct workload_params *p, uint64_t bytes_milli, uint64_t rate_bps, uint64_t *out,
+			struct text_error *err)
 {
 	/* bytes x 8 x 10^12 ps / (rate x load), load = ppm / 10^6, bytes = milli / 1000. */
 	u128 bits = (u128)bytes_milli * 8 * 1000000000000000ull;
@@ -91,8 +91,7 @@ static void sink(struct poisson *s, uint32_t i)
 		uint32_t least = i;
 		struct poisson_host t;
 
-		for (uint32_t child = 2 * i + 1; child <= 2 * i + 2 && child < s->heap_count;
-		     child++)
+		for (uint32_t child = 2 * i + 1; child <= 2 * i + 2 && child < s->heap_count; child++)
 			if (before(&s->heap[child], &s->heap[least]))
 				least = child;
 		if (least == i)
@@ -147,8 +146,7 @@ static int copy_cdf(struct cdf *to, const struct cdf *from)
 
 static int need_end(const struct workload_params *p, struct text_error *err)
 {
-	return p->end_ps ? part_need("end, ps,", p->end_ps, p->start_ps, WORKLOAD_TIME_PS_MAX, err)
-			 : 0;
+	return p->end_ps ? part_need("end, ps,", p->end_ps, p->start_ps, WORKLOAD_TIME_PS_MAX, err) : 0;
 }
 
 static uint64_t end_of(const struct workload_params *p)
@@ -156,8 +154,8 @@ static uint64_t end_of(const struct workload_params *p)
 	return p->end_ps ? p->end_ps : WORKLOAD_TIME_PS_MAX;
 }
 
-int poisson_create(struct workload_part **out, const struct workload_part *c,
-		   const struct workload_params *p, struct text_error *err)
+int poisson_create(struct workload_part **out, const struct workload_part *c, const struct workload_params *p,
+		   struct text_error *err)
 {
 	struct poisson *s;
 	int rc;
@@ -254,11 +252,10 @@ static void poisson_incast_free(struct workload_part *p)
 	free(p);
 }
 
-static const struct workload_part_ops poisson_incast_ops = {.next = poisson_incast_next,
-							    .free = poisson_incast_free};
+static const struct workload_part_ops poisson_incast_ops = {.next = poisson_incast_next, .free = poisson_incast_free};
 
-int poisson_incast_create(struct workload_part **out, const struct workload_part *c,
-			  const struct workload_params *p, struct text_error *err)
+int poisson_incast_create(struct workload_part **out, const struct workload_part *c, const struct workload_params *p,
+			  struct text_error *err)
 {
 	struct poisson_incast *s;
 	uint64_t mean_q16 = 0, rate_bps = 0;
@@ -267,8 +264,8 @@ int poisson_incast_create(struct workload_part **out, const struct workload_part
 	if (!rc)
 		rc = part_need("senders", p->senders, 1, c->host_count - 1, err);
 	if (!rc && (u128)p->bytes * p->senders > WORKLOAD_BYTES_MAX)
-		rc = text_fail(err, 0, "%u senders of %u bytes; together they may have %u",
-			       (uint64_t)p->senders, p->bytes, (uint64_t)WORKLOAD_BYTES_MAX);
+		rc = text_fail(err, 0, "%u senders of %u bytes; together they may have %u", (uint64_t)p->senders,
+			       p->bytes, (uint64_t)WORKLOAD_BYTES_MAX);
 	if (!rc) {
 		rate_bps = rate_of_all(p, c->host_count, err);
 		rc = rate_bps ? mean_gap_q16(p, p->bytes * p->senders * 1000, rate_bps, &mean_q16, err) : -EINVAL;
@@ -367,11 +364,10 @@ static void stairs_free(struct workload_part *p)
 	free(p);
 }
 
-static const struct workload_part_ops stairs_ops = {
-	.next = stairs_next, .sent = stairs_sent, .free = stairs_free};
+static const struct workload_part_ops stairs_ops = {.next = stairs_next, .sent = stairs_sent, .free = stairs_free};
 
-int staircase_create(struct workload_part **out, const struct workload_part *c,
-		     const struct workload_params *p, struct text_error *err)
+int staircase_create(struct workload_part **out, const struct workload_part *c, const struct workload_params *p,
+		     struct text_error *err)
 {
 	uint32_t n = c->host_count, last = p->senders ? p->senders - 1 : 0;
 	struct staircase *s;
@@ -386,12 +382,11 @@ int staircase_create(struct workload_part **out, const struct workload_part *c,
 	if (!rc)
 		rc = part_need("messages under way", p->active_max, 0, 1024, err);
 	if (!rc)
-		rc = part_need("interval, ps,", p->interval_ps, 0, WORKLOAD_TIME_PS_MAX / n / 2,
-			       err);
+		rc = part_need("interval, ps,", p->interval_ps, 0, WORKLOAD_TIME_PS_MAX / n / 2, err);
 	/* The last flow joins before it leaves. */
 	if (!rc && p->end_ps)
-		rc = part_need("end, ps,", p->end_ps, c->start_ps + 2 * last * p->interval_ps,
-			       WORKLOAD_TIME_PS_MAX, err);
+		rc = part_need("end, ps,", p->end_ps, c->start_ps + 2 * last * p->interval_ps, WORKLOAD_TIME_PS_MAX,
+			       err);
 	if (rc)
 		return rc;
 	s = part_alloc(c, sizeof(*s));

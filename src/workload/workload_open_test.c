@@ -33,13 +33,12 @@ static void a_poisson_load_is_what_was_asked_for(void **state)
 
 		assert_int_equal(cdf_builtin(&cdf, rows[i].cdf, &err), 0);
 
-		struct workload *w =
-			made("poisson", (struct workload_params){.host_count = 320,
-								 .seed = 42,
-								 .cdf = &cdf,
-								 .rate_bps = 100 * GBPS,
-								 .load_ppm = rows[i].load_ppm,
-								 .end_ps = rows[i].ms * MS});
+		struct workload *w = made("poisson", (struct workload_params){.host_count = 320,
+									      .seed = 42,
+									      .cdf = &cdf,
+									      .rate_bps = 100 * GBPS,
+									      .load_ppm = rows[i].load_ppm,
+									      .end_ps = rows[i].ms * MS});
 
 		cdf_free(&cdf);
 		while (workload_next(w, &m)) {
@@ -50,8 +49,7 @@ static void a_poisson_load_is_what_was_asked_for(void **state)
 			bytes += m.bytes;
 		}
 		want = 320ull * 100 * GBPS / 8 * rows[i].ms / 1000 / 1000000 * rows[i].load_ppm;
-		assert_in_range(bytes, want - want * rows[i].percent / 100,
-				want + want * rows[i].percent / 100);
+		assert_in_range(bytes, want - want * rows[i].percent / 100, want + want * rows[i].percent / 100);
 		workload_free(w);
 	}
 }
@@ -105,13 +103,12 @@ static void another_host_changes_no_ones_gaps_and_sizes(void **state)
 
 	assert_int_equal(cdf_builtin(&cdf, "FB_Hadoop", &err), 0);
 	for (int i = 0; i < 2; i++) {
-		struct workload *w =
-			made("poisson", (struct workload_params){.host_count = HOSTS + i,
-								 .seed = 3,
-								 .cdf = &cdf,
-								 .rate_bps = GBPS,
-								 .load_ppm = 500000,
-								 .count_max = COUNT});
+		struct workload *w = made("poisson", (struct workload_params){.host_count = HOSTS + i,
+									      .seed = 3,
+									      .cdf = &cdf,
+									      .rate_bps = GBPS,
+									      .load_ppm = 500000,
+									      .count_max = COUNT});
 
 		for (int k = 0; k < COUNT; k++)
 			assert_true(workload_next(w, i ? &b[k] : &a[k]));

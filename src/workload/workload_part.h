@@ -44,7 +44,7 @@ struct workload_part {
 	bool held; /* `next` is in `ahead` */
 	bool over; /* `next` returned false */
 	struct message ahead;
-	uint64_t begun_ps; /* added to the times of `next` */
+	uint64_t begun_ps;               /* added to the times of `next` */
 	uint64_t handed, sent, received; /* messages with bytes: handed out, and reported */
 	uint32_t after, after_count;     /* the parts that it waits for */
 	uint32_t waits;                  /* how many of them are not done */

@@ -11,8 +11,7 @@ static int need_bytes(const char *name, uint64_t bytes, struct text_error *err)
 	return part_need(name, bytes, 1, WORKLOAD_BYTES_MAX, err);
 }
 
-static struct listed *add_message(struct list *l, uint64_t start_ps, uint32_t src, uint32_t dst,
-				  uint64_t bytes)
+static struct listed *add_message(struct list *l, uint64_t start_ps, uint32_t src, uint32_t dst, uint64_t bytes)
 {
 	struct listed *item = list_add(l);
 
@@ -30,8 +29,7 @@ static int need_senders_and_jitter(const struct workload_params *p, struct text_
 	return rc ? rc : part_need("jitter, ps,", p->jitter_ps, 0, WORKLOAD_TIME_PS_MAX, err);
 }
 
-static uint64_t jittered(const struct workload_part *c, const struct workload_params *p,
-			 uint32_t sender)
+static uint64_t jittered(const struct workload_part *c, const struct workload_params *p, uint32_t sender)
 {
 	struct prng r;
 
@@ -39,8 +37,8 @@ static uint64_t jittered(const struct workload_part *c, const struct workload_pa
 	return c->start_ps + prng_below(&r, p->jitter_ps + 1);
 }
 
-int incast_create(struct workload_part **out, const struct workload_part *c,
-		  const struct workload_params *p, struct text_error *err)
+int incast_create(struct workload_part **out, const struct workload_part *c, const struct workload_params *p,
+		  struct text_error *err)
 {
 	uint32_t n = c->host_count, senders = p->senders ? p->senders : n - 1;
 	struct list *l;
@@ -56,8 +54,7 @@ int incast_create(struct workload_part **out, const struct workload_part *c,
 	if (!l)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < senders; i++)
-		add_message(l, jittered(c, p, i),
-			    (uint32_t)(((uint64_t)p->target + 1 + i % (n - 1)) % n), p->target,
+		add_message(l, jittered(c, p, i), (uint32_t)(((uint64_t)p->target + 1 + i % (n - 1)) % n), p->target,
 			    p->bytes);
 	return list_finish(l, out);
 }
@@ -101,8 +98,8 @@ static void derange(struct prng *r, uint32_t *to, uint32_t n)
 	}
 }
 
-int permutation_create(struct workload_part **out, const struct workload_part *c,
-		       const struct workload_params *p, struct text_error *err)
+int permutation_create(struct workload_part **out, const struct workload_part *c, const struct workload_params *p,
+		       struct text_error *err)
 {
 	uint32_t n = c->host_count, *to;
 	struct list *l;
@@ -129,8 +126,8 @@ int permutation_create(struct workload_part **out, const struct workload_part *c
 	return list_finish(l, out);
 }
 
-int victim_create(struct workload_part **out, const struct workload_part *c,
-		  const struct workload_params *p, struct text_error *err)
+int victim_create(struct workload_part **out, const struct workload_part *c, const struct workload_params *p,
+		  struct text_error *err)
 {
 	uint32_t n = c->host_count, senders = 0;
 	struct list *l;
@@ -147,8 +144,7 @@ int victim_create(struct workload_part **out, const struct workload_part *c,
 	if (!rc)
 		rc = part_need("jitter, ps,", p->jitter_ps, 0, WORKLOAD_TIME_PS_MAX, err);
 	if (!rc && p->victim_src == p->victim_dst)
-		rc = text_fail(err, 0, "the victim's source and destination are both %u",
-			       (uint64_t)p->victim_src);
+		rc = text_fail(err, 0, "the victim's source and destination are both %u", (uint64_t)p->victim_src);
 	if (!rc && p->victim_dst == p->target)
 		rc = text_fail(err, 0,
 			       "the victim's destination is the incast's target, %u: it "
@@ -169,16 +165,15 @@ int victim_create(struct workload_part **out, const struct workload_part *c,
 	}
 	if (p->senders && senders < p->senders) {
 		list_free(l);
-		return text_fail(err, 0, "%u senders; %u hosts are left beside target and victim",
-				 (uint64_t)p->senders, (uint64_t)senders);
+		return text_fail(err, 0, "%u senders; %u hosts are left beside target and victim", (uint64_t)p->senders,
+				 (uint64_t)senders);
 	}
-	add_message(l, c->start_ps, p->victim_src, p->victim_dst, p->victim_bytes)->tag =
-		(uint16_t)(c->tag + 1);
+	add_message(l, c->start_ps, p->victim_src, p->victim_dst, p->victim_bytes)->tag = (uint16_t)(c->tag + 1);
 	return list_finish(l, out);
 }
 
-int many_qps_create(struct workload_part **out, const struct workload_part *c,
-		    const struct workload_params *p, struct text_error *err)
+int many_qps_create(struct workload_part **out, const struct workload_part *c, const struct workload_params *p,
+		    struct text_error *err)
 {
 	uint32_t others = c->host_count - 1;
 	uint64_t total = (uint64_t)p->connections + p->senders;
@@ -209,7 +204,6 @@ int many_qps_create(struct workload_part **out, const struct workload_part *c,
 		add_message(l, start_ps, 0, 1 + i % others, idle ? 0 : p->bytes);
 	}
 	for (uint32_t i = 0; i < p->senders; i++)
-		add_message(l, c->start_ps, 0, 1 + i % others, p->victim_bytes)->tag =
-			(uint16_t)(c->tag + 1);
+		add_message(l, c->start_ps, 0, 1 + i % others, p->victim_bytes)->tag = (uint16_t)(c->tag + 1);
 	return list_finish(l, out);
 }

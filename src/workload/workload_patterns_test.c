@@ -47,10 +47,8 @@ static void an_incast_has_its_senders_in_turn(void **state)
 
 static void jitter_stays_within_its_bound_and_messages_in_order(void **state)
 {
-	struct run r =
-		ran("incast",
-		    (struct workload_params){
-			    .host_count = 1000, .bytes = 1, .jitter_ps = 100, .start_ps = 50});
+	struct run r = ran("incast",
+			   (struct workload_params){.host_count = 1000, .bytes = 1, .jitter_ps = 100, .start_ps = 50});
 	uint64_t last = 0, distinct = 0;
 
 	for (size_t m = 0; m < r.message_count; m++) {
@@ -68,9 +66,8 @@ static void a_permutation_has_no_fixed_point_and_each_receiver_once(void **state
 	for (uint64_t seed = 0; seed < 50; seed++)
 		for (uint32_t n = 2; n < 40; n += 3) {
 			bool seen[40] = {0};
-			struct run r = ran("permutation", (struct workload_params){.host_count = n,
-										   .seed = seed,
-										   .bytes = 7});
+			struct run r =
+				ran("permutation", (struct workload_params){.host_count = n, .seed = seed, .bytes = 7});
 
 			assert_int_equal(r.message_count, n);
 			for (size_t m = 0; m < n; m++) {
@@ -86,11 +83,9 @@ static void a_permutation_has_no_fixed_point_and_each_receiver_once(void **state
 static void pairs_are_messages_in_the_order_given(void **state)
 {
 	static const struct workload_pair pairs[] = {{2, 0}, {0, 1}, {2, 0}};
-	struct workload *w = made("pairs", (struct workload_params){.host_count = 3,
-								    .pairs = pairs,
-								    .pair_count = 3,
-								    .start_ps = 7,
-								    .bytes = 1000});
+	struct workload *w =
+		made("pairs", (struct workload_params){
+				      .host_count = 3, .pairs = pairs, .pair_count = 3, .start_ps = 7, .bytes = 1000});
 	struct message m;
 
 	for (uint64_t i = 0; i < 3; i++) {
@@ -112,8 +107,7 @@ static void every_derangement_is_as_likely(void **state)
 	for (uint64_t seed = 0; seed < 9000; seed++) {
 		uint32_t code = 0;
 		struct workload *w =
-			made("permutation",
-			     (struct workload_params){.host_count = 4, .seed = seed, .bytes = 1});
+			made("permutation", (struct workload_params){.host_count = 4, .seed = seed, .bytes = 1});
 		struct message m;
 
 		while (workload_next(w, &m))

@@ -15,8 +15,7 @@
 static void ranks_become_the_hosts_that_were_named(void **state)
 {
 	static const uint32_t hosts[] = {70, 10, 40};
-	struct run r = ran("ring",
-			   (struct workload_params){.hosts = hosts, .host_count = 3, .bytes = 300});
+	struct run r = ran("ring", (struct workload_params){.hosts = hosts, .host_count = 3, .bytes = 300});
 
 	assert_int_equal(r.message_count, 12);
 	for (size_t i = 0; i < r.message_count; i++) {
@@ -57,7 +56,8 @@ static void parts_merge_in_time_and_keep_their_connections_apart(void **state)
 	workload_free(w);
 }
 
-/* Reports a message of which all bytes have been sent and have arrived, and takes what that releases; returns how many. */
+/* Reports a message of which all bytes have been sent and have arrived, and takes what that releases; returns how many.
+ */
 static uint32_t done(struct workload *w, const struct message *m, uint64_t now_ps, struct message *out)
 {
 	uint32_t count = 0;
@@ -73,7 +73,12 @@ static uint32_t done(struct workload *w, const struct message *m, uint64_t now_p
 static void a_part_begins_when_those_before_it_are_done(void **state)
 {
 	static const struct workload_pair pairs[] = {{0, 1}, {2, 3}};
-	struct workload_params p = {.host_count = 4, .bytes = 10, .start_ps = 100, .pairs = pairs, .pair_count = 2, .connections_go_on = true};
+	struct workload_params p = {.host_count = 4,
+				    .bytes = 10,
+				    .start_ps = 100,
+				    .pairs = pairs,
+				    .pair_count = 2,
+				    .connections_go_on = true};
 	struct workload *w = workload_create();
 	struct message m[4], more[4];
 	struct text_error err;
@@ -164,23 +169,12 @@ static void the_same_seed_gives_the_same_messages_on_every_machine(void **state)
 		{"all-to-all",
 		 {.host_count = 20, .bytes = 500, .order = WORKLOAD_RANDOM, .active_max = 2},
 		 0x93edd536780c5ef3},
-		{"moe",
-		 {.host_count = 20, .bytes = 12345678, .zipf_milli = 1234, .combine = true},
-		 0xf24ebebf814df0c2},
+		{"moe", {.host_count = 20, .bytes = 12345678, .zipf_milli = 1234, .combine = true}, 0xf24ebebf814df0c2},
 		{"poisson",
-		 {.host_count = 50,
-		  .cdf = &cdf,
-		  .rate_bps = 100 * GBPS,
-		  .load_ppm = 300000,
-		  .count_max = 10000},
+		 {.host_count = 50, .cdf = &cdf, .rate_bps = 100 * GBPS, .load_ppm = 300000, .count_max = 10000},
 		 0x12db6ce5fb523c4c},
 		{"poisson-incast",
-		 {.host_count = 50,
-		  .senders = 9,
-		  .bytes = 9999,
-		  .rate_bps = GBPS,
-		  .load_ppm = 1000,
-		  .count_max = 1000},
+		 {.host_count = 50, .senders = 9, .bytes = 9999, .rate_bps = GBPS, .load_ppm = 1000, .count_max = 1000},
 		 0x5377d988910bc3df},
 	};
 	bool wrong = false;
@@ -200,8 +194,7 @@ static void the_same_seed_gives_the_same_messages_on_every_machine(void **state)
 		assert_int_equal(hashes[0], hashes[1]);
 		assert_int_not_equal(hashes[0], hashes[2]);
 		if (hashes[0] != rows[i].hash) {
-			print_message("%s: 0x%016llx\n", rows[i].kind,
-				      (unsigned long long)hashes[0]);
+			print_message("%s: 0x%016llx\n", rows[i].kind, (unsigned long long)hashes[0]);
 			wrong = true;
 		}
 	}
@@ -225,60 +218,37 @@ static void impossible_parameters_are_refused_with_the_reason(void **state)
 		{"incast", {.host_count = UINT32_MAX, .bytes = 1}, "hosts is 4294967295"},
 		{"incast", {.host_count = 4}, "bytes is 0"},
 		{"incast", {.host_count = 4, .bytes = UINT64_MAX}, "bytes is 18446744073709551615"},
-		{"incast",
-		 {.host_count = 4, .bytes = 1, .target = 4},
-		 "target is 4; allowed are 0 to 3"},
+		{"incast", {.host_count = 4, .bytes = 1, .target = 4}, "target is 4; allowed are 0 to 3"},
 		{"incast", {.host_count = 4, .bytes = 1, .senders = UINT32_MAX}, "senders is"},
-		{"incast",
-		 {.host_count = 4, .bytes = 1, .jitter_ps = UINT64_MAX},
-		 "jitter, ps, is"},
+		{"incast", {.host_count = 4, .bytes = 1, .jitter_ps = UINT64_MAX}, "jitter, ps, is"},
 		{"incast", {.host_count = 4, .bytes = 1, .start_ps = UINT64_MAX}, "start, ps, is"},
 		{"incast", {.host_count = 3, .hosts = twice, .bytes = 1}, "host 1 is named twice"},
 		{"permutation", {.host_count = 4}, "bytes is 0"},
 		{"victim", {.host_count = 4, .bytes = 1, .victim_bytes = 1}, "are both 0"},
+		{"victim", {.host_count = 4, .bytes = 1, .victim_bytes = 1, .victim_src = 1}, "is the incast's target"},
 		{"victim",
-		 {.host_count = 4, .bytes = 1, .victim_bytes = 1, .victim_src = 1},
-		 "is the incast's target"},
-		{"victim",
-		 {.host_count = 4,
-		  .bytes = 1,
-		  .victim_bytes = 1,
-		  .victim_dst = 1,
-		  .victim_src = 2,
-		  .senders = 2},
+		 {.host_count = 4, .bytes = 1, .victim_bytes = 1, .victim_dst = 1, .victim_src = 2, .senders = 2},
 		 "2 senders; 1 hosts are left"},
 		{"all-to-all", {.host_count = 4, .bytes = 3}, "bytes is 3; allowed are 4 to"},
 		{"all-to-all", {.host_count = 4, .bytes = 4, .order = 7}, "order is 7"},
 		{"moe", {.host_count = 4, .bytes = 4, .zipf_milli = 8001}, "zipf exponent"},
 		{"ring", {.host_count = 4, .bytes = 7, .rings = 2}, "bytes is 7; allowed are 8 to"},
 		{"ring", {.host_count = 4, .bytes = 7000, .rings = 1025}, "rings is 1025"},
-		{"halving-doubling",
-		 {.host_count = 6, .bytes = 100},
-		 "6 hosts; halving-doubling needs"},
+		{"halving-doubling", {.host_count = 6, .bytes = 100}, "6 hosts; halving-doubling needs"},
 		{"tree", {.host_count = 4, .bytes = 2, .chunks = 3}, "bytes is 2"},
 		{"tree", {.host_count = 4, .bytes = 2, .chunks = UINT32_MAX}, "chunks is"},
 		{"poisson", {.host_count = 4}, "no distribution"},
 		{"poisson", {.host_count = 4, .cdf = &none}, "no distribution"},
 		{"poisson-incast", {.host_count = 4, .bytes = 1, .senders = 4}, "senders is 4"},
-		{"poisson-incast",
-		 {.host_count = 4, .bytes = 1, .senders = 1},
-		 "rate, bit/s, is 0"},
+		{"poisson-incast", {.host_count = 4, .bytes = 1, .senders = 1}, "rate, bit/s, is 0"},
 		{"poisson-incast",
 		 {.host_count = 4, .bytes = 1, .senders = 1, .rate_bps = GBPS},
 		 "load, millionths, is 0"},
 		{"poisson-incast",
-		 {.host_count = 4,
-		  .bytes = 1ull << 44,
-		  .senders = 1,
-		  .rate_bps = GBPS / 1000,
-		  .load_ppm = 1},
+		 {.host_count = 4, .bytes = 1ull << 44, .senders = 1, .rate_bps = GBPS / 1000, .load_ppm = 1},
 		 "mean gap"},
 		{"poisson-incast",
-		 {.host_count = 4,
-		  .bytes = 1ull << 44,
-		  .senders = 2,
-		  .rate_bps = GBPS,
-		  .load_ppm = 1},
+		 {.host_count = 4, .bytes = 1ull << 44, .senders = 2, .rate_bps = GBPS, .load_ppm = 1},
 		 "together they may have"},
 		{"staircase", {.host_count = 4, .bytes = 1}, "senders is 0"},
 		{"staircase",

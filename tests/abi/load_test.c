@@ -70,7 +70,6 @@ int main(int argc, char **argv)
 	expect(count("/proc/self/task") == threads, "no thread was started");
 	expect(count("/proc/self/fd") == files, "no descriptor was opened");
 	expect(handlers() == handled, "no signal handler was installed");
-	expect(dlclose(lib) == 0 && dlopen(argv[1], RTLD_NOW | RTLD_NOLOAD),
-	       "dlclose() does not take the code away");
+	expect(dlclose(lib) == 0 && dlopen(argv[1], RTLD_NOW | RTLD_NOLOAD), "dlclose() does not take the code away");
 	return faults ? 1 : 0;
 }

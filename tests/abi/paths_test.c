@@ -17,11 +17,11 @@
 static char dir[] = "/tmp/verbena-paths-XXXXXX";
 static const char *library;
 
-static const struct tree_gid gid = { { [0] = 0xfe, [1] = 0x80, [15] = 9 }, "eth7" };
+static const struct tree_gid gid = {{[0] = 0xfe, [1] = 0x80, [15] = 9}, "eth7"};
 
 static int tree_make(void **state)
 {
-	const struct tree_facts facts = { .guid = 1, .device_count = 1, .gids = &gid, .gid_count = 1 };
+	const struct tree_facts facts = {.guid = 1, .device_count = 1, .gids = &gid, .gid_count = 1};
 
 	return !mkdtemp(dir) || tree_render(dir, &facts);
 }
@@ -42,8 +42,8 @@ static int run(const char *environment, const char *command, char *out, size_t s
 	size_t n;
 	int status;
 
-	snprintf(line, sizeof(line), "env LD_PRELOAD=%s VERBENA_SYSFS=%s %s sh -c '%s' 2>&1",
-		 library, dir, environment, command);
+	snprintf(line, sizeof(line), "env LD_PRELOAD=%s VERBENA_SYSFS=%s %s sh -c '%s' 2>&1", library, dir, environment,
+		 command);
 	p = popen(line, "r");
 	assert_non_null(p);
 	n = fread(out, 1, size - 1, p);
@@ -61,29 +61,29 @@ struct look {
 static void programs_see_the_tree(void **state)
 {
 	static const struct look looks[] = {
-		{ "ls /sys/class/infiniband", "verbena0\n", 0 },
-		{ "ls /sys/class/infiniband/", "verbena0\n", 0 },
-		{ "ls /sys/class/infiniband/verbena0/device/net", "eth7\n", 0 },
-		{ "cat /sys/class/infiniband/verbena0/ports/1/gid_attrs/types/0", "RoCE v2\n", 0 },
-		{ "cat /sys/class/infiniband_verbs/uverbs0/ibdev", "verbena0\n", 0 },
-		{ "basename $(readlink /sys/class/infiniband/verbena0/device/driver)", "verbena\n", 0 },
-		{ "basename $(realpath /sys/class/infiniband/verbena0/device/driver)", "verbena\n", 0 },
-		{ "test -d /sys/class/infiniband/verbena0/device/driver && echo yes", "yes\n", 0 },
-		{ "basename $(realpath /sys/class/infiniband/verbena0/device)", "verbena0:00.0\n", 0 },
-		{ "test -c /dev/infiniband/uverbs0 && test -r /dev/infiniband/uverbs0 && "
-		  "test -w /dev/infiniband/rdma_cm && echo yes",
-		  "yes\n", 0 },
-		{ "ls /dev/infiniband", "rdma_cm\nuverbs0\n", 0 },
-		{ "cat /sys/class/infiniband_mad/abi_version >/dev/null 2>&1", "", 1 },
-		{ "test -e /sys/class/infiniband/verbena1", "", 1 },
-		{ "test -e /dev/infiniband/uverbs1", "", 1 },
+		{"ls /sys/class/infiniband", "verbena0\n", 0},
+		{"ls /sys/class/infiniband/", "verbena0\n", 0},
+		{"ls /sys/class/infiniband/verbena0/device/net", "eth7\n", 0},
+		{"cat /sys/class/infiniband/verbena0/ports/1/gid_attrs/types/0", "RoCE v2\n", 0},
+		{"cat /sys/class/infiniband_verbs/uverbs0/ibdev", "verbena0\n", 0},
+		{"basename $(readlink /sys/class/infiniband/verbena0/device/driver)", "verbena\n", 0},
+		{"basename $(realpath /sys/class/infiniband/verbena0/device/driver)", "verbena\n", 0},
+		{"test -d /sys/class/infiniband/verbena0/device/driver && echo yes", "yes\n", 0},
+		{"basename $(realpath /sys/class/infiniband/verbena0/device)", "verbena0:00.0\n", 0},
+		{"test -c /dev/infiniband/uverbs0 && test -r /dev/infiniband/uverbs0 && "
+		 "test -w /dev/infiniband/rdma_cm && echo yes",
+		 "yes\n", 0},
+		{"ls /dev/infiniband", "rdma_cm\nuverbs0\n", 0},
+		{"cat /sys/class/infiniband_mad/abi_version >/dev/null 2>&1", "", 1},
+		{"test -e /sys/class/infiniband/verbena1", "", 1},
+		{"test -e /dev/infiniband/uverbs1", "", 1},
 		/* A path that only has a similar beginning stays what it is, like all others. */
-		{ "test -e /dev/infinibandx", "", 1 },
-		{ "test -d /sys/class && test -c /dev/null && echo yes", "yes\n", 0 },
-		{ "python3 -c \"import os; print(os.path.exists(\\\"/sys/class/infiniband/verbena0\\\"), "
-		  "os.listdir(\\\"/sys/class/infiniband\\\"), "
-		  "open(\\\"/sys/class/infiniband/verbena0/node_type\\\").read())\"",
-		  "True ['verbena0'] 1: CA\n\n", 0 },
+		{"test -e /dev/infinibandx", "", 1},
+		{"test -d /sys/class && test -c /dev/null && echo yes", "yes\n", 0},
+		{"python3 -c \"import os; print(os.path.exists(\\\"/sys/class/infiniband/verbena0\\\"), "
+		 "os.listdir(\\\"/sys/class/infiniband\\\"), "
+		 "open(\\\"/sys/class/infiniband/verbena0/node_type\\\").read())\"",
+		 "True ['verbena0'] 1: CA\n\n", 0},
 	};
 	char out[512];
 
@@ -101,11 +101,9 @@ static void a_switch_turns_it_off(void **state)
 {
 	char out[512];
 
-	assert_int_not_equal(run("VERBENA_PATHS=off", "cat /sys/class/infiniband/verbena0/node_type",
-				 out, sizeof(out)),
+	assert_int_not_equal(run("VERBENA_PATHS=off", "cat /sys/class/infiniband/verbena0/node_type", out, sizeof(out)),
 			     0);
-	assert_int_not_equal(run("VERBENA_SYSFS=", "cat /sys/class/infiniband/verbena0/node_type",
-				 out, sizeof(out)),
+	assert_int_not_equal(run("VERBENA_SYSFS=", "cat /sys/class/infiniband/verbena0/node_type", out, sizeof(out)),
 			     0);
 }
 

@@ -37,11 +37,7 @@ static void forge_marked(struct sim *s, uint32_t psn)
 {
 	uint8_t buf[DUO_PACKET_MAX], ext[RETH_LEN] = {0};
 	struct flow flow = duo_flow(s->duo, DUO_B, DUO_GID_IPV4);
-	struct bth bth = {.opcode = OP_RC_WRITE_ONLY,
-			  .pkey = 0xffff,
-			  .dqpn = s->b->qpn,
-			  .psn = psn,
-			  .ackreq = true};
+	struct bth bth = {.opcode = OP_RC_WRITE_ONLY, .pkey = 0xffff, .dqpn = s->b->qpn, .psn = psn, .ackreq = true};
 	uint32_t len = duo_build(s->duo, DUO_B, DUO_GID_IPV4, &bth, ext, sizeof(ext), NULL, 0, buf);
 
 	flow.tos = CE;
@@ -54,8 +50,10 @@ static void cnp_looks_as_the_annex_draws_it(void **state)
 	struct sim s = start(&c);
 	uint32_t qpn = s.a->qpn;
 	/* IBTA A17.9.3: BTH with BECN, 16 reserved bytes; the harness checks the ICRC. */
+	/* clang-format off */
 	uint8_t golden[] = {0x81, 0x00, 0xff, 0xff, 0x40, (uint8_t)(qpn >> 16), (uint8_t)(qpn >> 8),
 			    (uint8_t)qpn, 0, 0, 0, 0, /* */ 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
+	/* clang-format on */
 	struct pkt burst[8];
 	uint16_t ip_id;
 
@@ -109,9 +107,8 @@ static void marks_are_told_once_an_interval(void **state)
 		const char *t_cnp;
 		uint64_t interval_ns, least_ns;
 	} rows[] = {
-		{CC_NONE, NULL, 0, CNP_NS},    {CC_NONE, NULL, 4000, 4000},
-		{CC_NONE, NULL, 50000, 50000}, {CC_NONE, NULL, 200000, 200000},
-		{CC_DCQCN, "20us", 0, 20000},  {CC_DCQCN_FW, "100us", 0, 100000},
+		{CC_NONE, NULL, 0, CNP_NS},      {CC_NONE, NULL, 4000, 4000},  {CC_NONE, NULL, 50000, 50000},
+		{CC_NONE, NULL, 200000, 200000}, {CC_DCQCN, "20us", 0, 20000}, {CC_DCQCN_FW, "100us", 0, 100000},
 		{CC_DCQCN, "20us", 4000, 4000},
 	};
 
@@ -170,8 +167,7 @@ static void mark_within_the_interval_is_told_at_its_end(void **state)
 	assert_int_equal(duo_count(s.duo, DUO_B, OP_CNP), 1);
 	duo_idle(s.duo);
 	assert_int_equal(duo_count(s.duo, DUO_B, OP_CNP), 2);
-	assert_int_equal(duo_packet(s.duo, DUO_B, OP_CNP, 1)->sent_ns -
-				 duo_packet(s.duo, DUO_B, OP_CNP, 0)->sent_ns,
+	assert_int_equal(duo_packet(s.duo, DUO_B, OP_CNP, 1)->sent_ns - duo_packet(s.duo, DUO_B, OP_CNP, 0)->sent_ns,
 			 CNP_NS);
 	sim_end(&s);
 }
@@ -262,8 +258,7 @@ static void nic_without_an_algorithm_answers_marks_and_obeys_none(void **state)
 static void only_what_somebody_listens_to_is_ect(void **state)
 {
 	for (int i = -1; i < CC_ALGORITHMS; i++) {
-		struct congestion_options c =
-			congestion_options(i < 0 ? CC_NONE : (enum cc_algorithm)i);
+		struct congestion_options c = congestion_options(i < 0 ? CC_NONE : (enum cc_algorithm)i);
 		struct pkt burst[8];
 		struct sim s;
 

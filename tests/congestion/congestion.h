@@ -56,9 +56,8 @@ static inline void congestion_tweak(struct nic_config *c, enum duo_side side)
 		c->transport.train_max = 1;
 }
 
-static inline struct sim congestion_start_sim(const struct congestion_options *c,
-					      const struct duo_options *o, uint64_t seed,
-					      uint64_t buf_bytes)
+static inline struct sim congestion_start_sim(const struct congestion_options *c, const struct duo_options *o,
+					      uint64_t seed, uint64_t buf_bytes)
 {
 	congestion_opt = *c;
 
@@ -97,8 +96,7 @@ static inline void congestion_read(struct sim *s, uint64_t wr_id, uint32_t bytes
 /* Whether the packet carries payload, for any engine. */
 static inline bool congestion_is_data(const struct duo_packet *p)
 {
-	return p->info && p->info->flags & F_PAYLOAD && p->payload_len &&
-	       (p->veroce || p->bth.opcode != OP_CNP);
+	return p->info && p->info->flags & F_PAYLOAD && p->payload_len && (p->veroce || p->bth.opcode != OP_CNP);
 }
 
 #endif

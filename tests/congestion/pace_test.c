@@ -95,8 +95,7 @@ static void slack_makes_trains_and_keeps_the_rate(void **state)
 		if (times > took / (SLACK_NS / 2) + 2)
 			fail_msg("%zu wake-ups in %ju us", times, (uintmax_t)took / 1000);
 		DUO_CHECK(s.duo, took >= wire_ns(4 * MESSAGE, bps) - SLACK_NS &&
-					 took <= wire_ns(4 * MESSAGE / MTU * (MTU + OVERHEAD + 64), bps) +
-							 SLACK_NS);
+					 took <= wire_ns(4 * MESSAGE / MTU * (MTU + OVERHEAD + 64), bps) + SLACK_NS);
 		duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
 		sim_end(&s);
 	}

@@ -89,14 +89,9 @@ static void post(struct end *e, const struct end *peer, uint64_t i, struct prng 
 
 	e->len[i] = (uint32_t)(1 + prng_below(r, OP_MAX));
 	switch (prng_below(r, 3)) {
-	case 0:
-		w = duo_write_wr(i, e->own, at, e->len[i], peer->target, at);
-		break;
-	case 1:
-		w = duo_read_wr(i, e->results, at, e->len[i], peer->own, at);
-		break;
-	default:
-		w = duo_send_wr(i, e->own, at, e->len[i]);
+	case 0: w = duo_write_wr(i, e->own, at, e->len[i], peer->target, at); break;
+	case 1: w = duo_read_wr(i, e->results, at, e->len[i], peer->own, at); break;
+	default: w = duo_send_wr(i, e->own, at, e->len[i]);
 	}
 	e->opcode[i] = w.opcode;
 	assert_true(duo_post(e->q, &w));
@@ -111,16 +106,11 @@ static void check(struct duo *d, struct end *e, struct end *peer)
 
 		duo_expect(d, &e->q->sent, i, WC_SUCCESS);
 		switch (e->opcode[i]) {
-		case WR_WRITE:
-			DUO_CHECK(d, !memcmp(peer->target->p + at, e->own->p + at, e->len[i]));
-			break;
-		case WR_READ:
-			DUO_CHECK(d, !memcmp(e->results->p + at, peer->own->p + at, e->len[i]));
-			break;
+		case WR_WRITE: DUO_CHECK(d, !memcmp(peer->target->p + at, e->own->p + at, e->len[i])); break;
+		case WR_READ: DUO_CHECK(d, !memcmp(e->results->p + at, peer->own->p + at, e->len[i])); break;
 		default:
 			DUO_CHECK(d, !memcmp(peer->inbox->p + message * OP_MAX, e->own->p + at, e->len[i]));
-			DUO_CHECK(d, duo_expect(d, &peer->q->received, message, WC_SUCCESS)->byte_len ==
-					     e->len[i]);
+			DUO_CHECK(d, duo_expect(d, &peer->q->received, message, WC_SUCCESS)->byte_len == e->len[i]);
 			message++;
 		}
 	}

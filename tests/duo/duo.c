@@ -46,17 +46,16 @@ void duo_dump(const struct duo *d, size_t last)
 		const struct duo_packet *p = &d->wire[i];
 
 		fprintf(stderr, "%6" PRIu64 " %12.3f us %c %06x psn %06x %-22s len %4u%s%s", p->index,
-			(double)p->sent_ns / 1000, "AB"[p->from], p->bth.dqpn, p->bth.psn,
-			p->info ? p->info->name : "?", p->payload_len, p->bth.ackreq ? " A" : "",
-			fates[p->fate]);
+			(double)p->sent_ns / 1000, "AB"[p->from], p -> bth.dqpn, p->bth.psn,
+			p->info ? p->info->name : "?", p->payload_len, p->bth.ackreq ? " A" : "", fates[p->fate]);
 		if (p->info && p->info->headers & H_AETH)
 			fprintf(stderr, " syndrome %02x msn %06x", p->aeth.syndrome, p->aeth.msn);
 		if (p->veroce)
-			fprintf(stderr, " path %u msn %06x rqmsn %x po %x%s", p->path, p->msn, p->rqmsn,
-				p->po, p->bth.retrans ? " R" : "");
+			fprintf(stderr, " path %u msn %06x rqmsn %x po %x%s", p->path, p->msn, p->rqmsn, p->po,
+				p->bth.retrans ? " R" : "");
 		if (p->sack_count)
-			fprintf(stderr, " sack %u: %06x+%u %" PRIx64 " %" PRIx64, p->sack_count,
-				p->sack.start_psn, p->sack.valid_len, p->sack.bits[0], p->sack.bits[1]);
+			fprintf(stderr, " sack %u: %06x+%u %" PRIx64 " %" PRIx64, p->sack_count, p->sack.start_psn,
+				p->sack.valid_len, p->sack.bits[0], p->sack.bits[1]);
 		if (p->info && p->info->headers & H_RETH)
 			fprintf(stderr, " va %" PRIx64 "+%u", p->reth.va, p->reth.len);
 		fprintf(stderr, "\n");
@@ -72,9 +71,8 @@ _Noreturn void duo_fail(const struct duo *d, const char *file, int line, const c
 		duo_dump(d, getenv("DUO_DUMP") ? strtoul(getenv("DUO_DUMP"), NULL, 0) : 60);
 		fprintf(stderr, "seed %" PRIu64 ", now %.3f us\n", d->seed, (double)d->now_ns / 1000);
 		for (const struct duo_qp *q = d->qps; q && shown < QPS_SHOWN; q = q->next, shown++)
-			fprintf(stderr, "%c qp %06x type %d state %d sent %zu received %zu\n",
-				"AB"[q->host->side], q->qpn, q->opt.type, qp_state(q->qp), q->sent.n,
-				q->received.n);
+			fprintf(stderr, "%c qp %06x type %d state %d sent %zu received %zu\n", "AB"[q->host->side],
+				q -> qpn, q -> opt.type, qp_state(q->qp), q->sent.n, q->received.n);
 	}
 	fprintf(stderr, "%s:%d: %s\n", file, line, what);
 	if (duo_fail_hook)
@@ -385,12 +383,8 @@ void duo_transmit(struct duo *d, enum duo_side from, const struct pkt *pkt)
 	f.data = must(malloc(pkt->len));
 	memcpy(f.data, pkt->data, pkt->len);
 	switch (p.fate) {
-	case DUO_HOLD:
-		hold(d, f, n + 1);
-		break;
-	case DUO_DELAY:
-		fly(d, f, arrival + n);
-		break;
+	case DUO_HOLD: hold(d, f, n + 1); break;
+	case DUO_DELAY: fly(d, f, arrival + n); break;
 	case DUO_DUPLICATE:
 		fly(d, copy_flight(&f), arrival);
 		fly(d, f, arrival + n);
@@ -403,8 +397,7 @@ void duo_transmit(struct duo *d, enum duo_side from, const struct pkt *pkt)
 		f.flow.tos |= 3;
 		fly(d, f, arrival);
 		break;
-	default:
-		fly(d, f, arrival);
+	default: fly(d, f, arrival);
 	}
 	release_held(d, from, false);
 }
@@ -448,7 +441,8 @@ static bool place(struct duo *d, struct duo_host *to, const struct duo_flight *f
 	uint32_t at;
 	uint16_t ip_id;
 
-	if (!is_sealed(d, f->from, pkt, &ip_id) || flow.dport != to->nic->tp.decoder.veroce_port || !veroce_decode(&p, pkt->data, pkt->len) || p.payload_len < sizeof(far))
+	if (!is_sealed(d, f->from, pkt, &ip_id) || flow.dport != to->nic->tp.decoder.veroce_port ||
+	    !veroce_decode(&p, pkt->data, pkt->len) || p.payload_len < sizeof(far))
 		return false;
 	at = (uint32_t)(p.payload - pkt->data);
 	flow.neighbour = (uint8_t)(1 + d->host[!to->side].slot);
@@ -484,7 +478,8 @@ static size_t deliver_row(struct duo *d, size_t max)
 			break;
 		}
 		to = host;
-		pkts[n] = (struct pkt){.data = f[n].data, .flow = &f[n].flow, .len = f[n].len, .ip_id = 0xdead, .train = 1};
+		pkts[n] = (struct pkt){
+			.data = f[n].data, .flow = &f[n].flow, .len = f[n].len, .ip_id = 0xdead, .train = 1};
 	}
 	for (size_t i = 0; to && i < n; i++)
 		placing = placing && place(d, to, &f[i], &pkts[i], !i);
@@ -592,8 +587,7 @@ static void collect(struct duo *d)
 		}
 		while ((cq = nic_next_cq_event(h->nic))) {
 			step(d);
-			h->cq_events = must(realloc(h->cq_events,
-						    (h->cq_event_count + 1) * sizeof(struct cq *)));
+			h->cq_events = must(realloc(h->cq_events, (h->cq_event_count + 1) * sizeof(struct cq *)));
 			h->cq_events[h->cq_event_count++] = cq;
 		}
 	}
@@ -708,10 +702,7 @@ struct duo_rule *duo_rule(struct duo *d, struct duo_rule rule)
 
 struct duo_rule *duo_drop(struct duo *d, int from, int opcode, int nth)
 {
-	return duo_rule(d, (struct duo_rule){.from = from,
-					     .opcode = opcode,
-					     .nth = nth,
-					     .fate = DUO_DROP});
+	return duo_rule(d, (struct duo_rule){.from = from, .opcode = opcode, .nth = nth, .fate = DUO_DROP});
 }
 
 void duo_pass_all(struct duo *d)
@@ -727,8 +718,7 @@ const struct duo_packet *duo_packet(const struct duo *d, int from, int opcode, s
 	for (size_t i = 0; i < d->wire_count; i++) {
 		const struct duo_packet *p = &d->wire[i];
 
-		if ((from == DUO_ANY || from == (int)p->from) &&
-		    has_opcode(p, opcode) && n-- == 0)
+		if ((from == DUO_ANY || from == (int)p->from) && has_opcode(p, opcode) && n-- == 0)
 			return p;
 	}
 	return NULL;
@@ -754,28 +744,25 @@ size_t duo_count_syndrome(const struct duo *d, int from, uint8_t syndrome)
 			continue;
 		if (from != DUO_ANY && from != (int)p->from)
 			continue;
-		count += syndrome ? p->aeth.syndrome == syndrome
-				  : aeth_kind(p->aeth.syndrome) == AETH_ACK;
+		count += syndrome ? p->aeth.syndrome == syndrome : aeth_kind(p->aeth.syndrome) == AETH_ACK;
 	}
 	return count;
 }
 
-const struct cqe *duo_expect_at(const struct duo *d, struct cqe_log *log, uint64_t wr_id,
-				enum wc_status status, const char *file, int line)
+const struct cqe *duo_expect_at(const struct duo *d, struct cqe_log *log, uint64_t wr_id, enum wc_status status,
+				const char *file, int line)
 {
 	char what[128];
 
 	if (log->taken == log->n) {
-		snprintf(what, sizeof(what), "no completion where wr_id %" PRIu64 " was expected",
-			 wr_id);
+		snprintf(what, sizeof(what), "no completion where wr_id %" PRIu64 " was expected", wr_id);
 		duo_fail(d, file, line, what);
 	}
 
 	const struct cqe *e = &log->e[log->taken++];
 
 	if (e->wr_id != wr_id || e->status != status) {
-		snprintf(what, sizeof(what),
-			 "wr_id %" PRIu64 " status %u where %" PRIu64 " with %u was expected",
+		snprintf(what, sizeof(what), "wr_id %" PRIu64 " status %u where %" PRIu64 " with %u was expected",
 			 e->wr_id, e->status, wr_id, status);
 		duo_fail(d, file, line, what);
 	}
@@ -802,8 +789,7 @@ struct flow duo_flow(const struct duo *d, enum duo_side to, uint8_t gid)
 	return f;
 }
 
-int duo_inject(struct duo *d, enum duo_side to, const struct flow *flow, const uint8_t *data,
-	       uint32_t len)
+int duo_inject(struct duo *d, enum duo_side to, const struct flow *flow, const uint8_t *data, uint32_t len)
 {
 	uint8_t *copy = must(malloc(len ? len : 1));
 	struct pkt pkt = {.data = copy, .flow = flow, .len = len, .train = 1};
@@ -816,9 +802,8 @@ int duo_inject(struct duo *d, enum duo_side to, const struct flow *flow, const u
 	return result;
 }
 
-uint32_t duo_build(struct duo *d, enum duo_side to, uint8_t gid, struct bth *bth, const void *ext,
-		   uint32_t ext_len, const void *payload, uint32_t payload_len,
-		   uint8_t buf[DUO_PACKET_MAX])
+uint32_t duo_build(struct duo *d, enum duo_side to, uint8_t gid, struct bth *bth, const void *ext, uint32_t ext_len,
+		   const void *payload, uint32_t payload_len, uint8_t buf[DUO_PACKET_MAX])
 {
 	struct flow flow = duo_flow(d, to, gid);
 	struct pkt pkt = {.data = buf, .flow = &flow, .train = 1};
@@ -839,8 +824,8 @@ uint32_t duo_build(struct duo *d, enum duo_side to, uint8_t gid, struct bth *bth
 	return pkt.len;
 }
 
-int duo_forge(struct duo *d, enum duo_side to, uint8_t gid, struct bth *bth, const void *ext,
-	      uint32_t ext_len, const void *payload, uint32_t payload_len)
+int duo_forge(struct duo *d, enum duo_side to, uint8_t gid, struct bth *bth, const void *ext, uint32_t ext_len,
+	      const void *payload, uint32_t payload_len)
 {
 	uint8_t buf[DUO_PACKET_MAX];
 	struct flow flow = duo_flow(d, to, gid);

@@ -80,8 +80,8 @@ struct duo_packet {
 	uint16_t train;
 	enum duo_fate fate;
 
-	bool veroce;   /* the rest is veRoCE's */
-	uint8_t path;  /* by its source port */
+	bool veroce;  /* the rest is veRoCE's */
+	uint8_t path; /* by its source port */
 	uint32_t msn, rqmsn, po;
 	uint32_t sack_count;
 	struct sacketh sack; /* the first block */
@@ -92,9 +92,9 @@ typedef bool duo_match(const struct duo_packet *, const void *arg);
 typedef void duo_tap(void *ctx, const struct duo_packet *, const uint8_t *data);
 
 struct duo_rule {
-	int from;         /* enum duo_side or DUO_ANY */
-	int opcode;       /* enum opcode or DUO_ANY; First finds a Middle that starts a message (veRoCE 3, ALIKE), too */
-	int nth;          /* the n-th that matches otherwise, from 0, or DUO_ANY */
+	int from;   /* enum duo_side or DUO_ANY */
+	int opcode; /* enum opcode or DUO_ANY; First finds a Middle that starts a message (veRoCE 3, ALIKE), too */
+	int nth;    /* the n-th that matches otherwise, from 0, or DUO_ANY */
 	duo_match *match; /* or NULL */
 	const void *arg;
 	enum duo_fate fate;
@@ -131,7 +131,8 @@ struct duo_host {
 	enum duo_side side;
 	unsigned slot;
 	uint64_t stopped_until_ns;
-	uint32_t waits_ns; /* the part of the latency that packets spend at this host before it takes them, and is told */
+	uint32_t waits_ns; /* the part of the latency that packets spend at this host before it takes them, and is told
+			    */
 	struct heap heap;
 	struct alloc alloc;
 	struct nic *nic;
@@ -186,7 +187,7 @@ struct duo_qp {
 	struct duo_options opt;
 	struct cqe_log sent; /* completions polled from send_cq and recv_cq */
 	struct cqe_log received;
-	bool manual; /* the test polls the CQs itself */
+	bool manual;  /* the test polls the CQs itself */
 	bool lent_cq; /* by the options */
 	struct duo_qp *next;
 };
@@ -204,12 +205,12 @@ struct duo {
 	size_t burst;        /* packets asked of nic_output() at a time */
 	size_t batch;        /* packets given to a nic before it is asked for output */
 	/*
-	 * Payload of veRoCE packets is put to the places that nic_place() tells before the nic gets them, as between processes of
-	 * one host, and of so many of these packets one is lost then (0: none).
+	 * Payload of veRoCE packets is put to the places that nic_place() tells before the nic gets them, as between
+	 * processes of one host, and of so many of these packets one is lost then (0: none).
 	 */
 	bool places;
 	uint32_t placed_lost;
-	uint64_t placed; /* packets */
+	uint64_t placed;         /* packets */
 	struct duo_rings *rings; /* or NULL */
 	struct duo_host host[DUO_SIDES];
 	struct duo_faults faults[DUO_SIDES]; /* by sender */
@@ -283,7 +284,7 @@ struct duo_wr {
 	const struct flow *flow; /* UD */
 	uint32_t dqpn;
 	uint32_t qkey;
-	struct wqe_bind bind; /* BIND_MW */
+	struct wqe_bind bind;    /* BIND_MW */
 	const void *inline_data; /* with WR_INLINE: `inline_len` bytes */
 	uint32_t inline_len;
 };
@@ -294,11 +295,10 @@ struct duo_wr duo_write_wr(uint64_t wr_id, const struct duo_buf *, uint64_t off,
 			   const struct duo_buf *remote, uint64_t remote_off);
 struct duo_wr duo_read_wr(uint64_t wr_id, const struct duo_buf *, uint64_t off, uint32_t len,
 			  const struct duo_buf *remote, uint64_t remote_off);
-struct duo_wr duo_fetch_add_wr(uint64_t wr_id, const struct duo_buf *, uint64_t off,
-			       const struct duo_buf *remote, uint64_t remote_off, uint64_t add);
-struct duo_wr duo_cmp_swap_wr(uint64_t wr_id, const struct duo_buf *, uint64_t off,
-			      const struct duo_buf *remote, uint64_t remote_off, uint64_t compare,
-			      uint64_t swap);
+struct duo_wr duo_fetch_add_wr(uint64_t wr_id, const struct duo_buf *, uint64_t off, const struct duo_buf *remote,
+			       uint64_t remote_off, uint64_t add);
+struct duo_wr duo_cmp_swap_wr(uint64_t wr_id, const struct duo_buf *, uint64_t off, const struct duo_buf *remote,
+			      uint64_t remote_off, uint64_t compare, uint64_t swap);
 
 /* False: the queue is full. duo_post_chain() posts all or nothing, with one doorbell. */
 bool duo_post(struct duo_qp *, const struct duo_wr *);
@@ -357,15 +357,13 @@ size_t duo_count_syndrome(const struct duo *, int from, uint8_t syndrome);
  * Makes a packet of the given headers and payload, ICRC included, as the other host would send it to
  * `to`; returns its length. `ext` is what follows the BTH; bth->pad is set here.
  */
-uint32_t duo_build(struct duo *, enum duo_side to, uint8_t gid, struct bth *bth, const void *ext,
-		   uint32_t ext_len, const void *payload, uint32_t payload_len,
-		   uint8_t buf[DUO_PACKET_MAX]);
+uint32_t duo_build(struct duo *, enum duo_side to, uint8_t gid, struct bth *bth, const void *ext, uint32_t ext_len,
+		   const void *payload, uint32_t payload_len, uint8_t buf[DUO_PACKET_MAX]);
 /* Makes one and hands it over at once. */
-int duo_forge(struct duo *, enum duo_side to, uint8_t gid, struct bth *bth, const void *ext,
-	      uint32_t ext_len, const void *payload, uint32_t payload_len);
+int duo_forge(struct duo *, enum duo_side to, uint8_t gid, struct bth *bth, const void *ext, uint32_t ext_len,
+	      const void *payload, uint32_t payload_len);
 /* As it is; the flow is what the receiver sees. */
-int duo_inject(struct duo *, enum duo_side to, const struct flow *, const uint8_t *data,
-	       uint32_t len);
+int duo_inject(struct duo *, enum duo_side to, const struct flow *, const uint8_t *data, uint32_t len);
 /* icrc_seal() for such a packet, with the secret that the peer of a veRoCE QP knows. */
 void duo_seal(const struct duo *, enum duo_side to, struct pkt *);
 /* The flow of packets from the other host to `to`. */
@@ -376,15 +374,13 @@ void duo_dump(const struct duo *, size_t last);
 
 /* Prints the last packets to stderr, then calls duo_fail_hook, if set, and aborts. */
 extern void (*duo_fail_hook)(void);
-#define DUO_CHECK(d, cond)                                                                         \
-	((cond) ? (void)0 : duo_fail(d, __FILE__, __LINE__, #cond))
+#define DUO_CHECK(d, cond) ((cond) ? (void)0 : duo_fail(d, __FILE__, __LINE__, #cond))
 _Noreturn void duo_fail(const struct duo *, const char *file, int line, const char *what);
 
 /* The next completion of the log has this wr_id and status; returns it. */
-#define duo_expect(d, log, wr_id, status)                                                          \
-	duo_expect_at(d, log, wr_id, status, __FILE__, __LINE__)
-const struct cqe *duo_expect_at(const struct duo *, struct cqe_log *, uint64_t wr_id,
-				enum wc_status, const char *file, int line);
+#define duo_expect(d, log, wr_id, status) duo_expect_at(d, log, wr_id, status, __FILE__, __LINE__)
+const struct cqe *duo_expect_at(const struct duo *, struct cqe_log *, uint64_t wr_id, enum wc_status, const char *file,
+				int line);
 bool duo_had_event(const struct duo_host *, enum event_type, const void *owner);
 void duo_check_canaries(const struct duo *);
 

@@ -15,7 +15,7 @@ struct duo_flight {
 	enum duo_side from;
 	struct flow flow;
 	uint32_t len;
-	uint8_t *data; /* exactly len bytes, so that an overread is caught */
+	uint8_t *data;           /* exactly len bytes, so that an overread is caught */
 	struct duo_flight *next; /* held */
 };
 

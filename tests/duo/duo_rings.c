@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Rings between the two hosts. Each host has the wrapper of io/shm.h, around a back end that is the channel. What the engine does
- * for a process is done here for a host: neighbours_look() before output, the places of payload, what is taken back, and sleep.
+ * Rings between the two hosts. Each host has the wrapper of io/shm.h, around a back end that is the channel. What the
+ * engine does for a process is done here for a host: neighbours_look() before output, the places of payload, what is
+ * taken back, and sleep.
  */
 #include <poll.h>
 #include <stdlib.h>
@@ -23,8 +24,8 @@ enum {
 struct near {
 	struct io channel; /* the back end below */
 	struct duo_host *host;
-	struct io *io;     /* the rings, around it */
-	struct loop loop;  /* as much of it as neighbours_look() uses */
+	struct io *io;    /* the rings, around it */
+	struct loop loop; /* as much of it as neighbours_look() uses */
 	struct io_counters counters;
 	struct duo_flight *inbox; /* what came by the channel: first .. count - 1 were not taken yet */
 	size_t first, count, room, lent;

@@ -34,8 +34,7 @@ struct duo_buf *duo_buf(struct duo_host *h, uint64_t len, uint32_t access)
 	};
 	d->bufs = b;
 	memset(b->p, 0, len);
-	DUO_CHECK(d, !nic_mr_reg(h->nic, h->pd, (struct mr_range){b->p, len, b->iova}, access,
-				 &b->mr));
+	DUO_CHECK(d, !nic_mr_reg(h->nic, h->pd, (struct mr_range){b->p, len, b->iova}, access, &b->mr));
 	return b;
 }
 
@@ -65,7 +64,8 @@ uint32_t duo_key(const struct duo_buf *b)
 	return b->mr ? b->mr->key : b->key;
 }
 
-/* Eight bytes of a pattern, the first in the low bits. Each stands for itself: buffers are large, and there are many. */
+/* Eight bytes of a pattern, the first in the low bits. Each stands for itself: buffers are large, and there are many.
+ */
 static uint64_t pattern(uint64_t seed, uint64_t word)
 {
 	uint64_t x = (seed + 1) * 0x9e3779b97f4a7c15 + word * 0xbf58476d1ce4e5b9;
@@ -110,8 +110,7 @@ void duo_check_canaries(const struct duo *d)
 
 /* ---- set-up -------------------------------------------------------------------------------------------- */
 
-static void host_create(struct duo *d, enum duo_side side,
-			void (*tweak)(struct nic_config *, enum duo_side))
+static void host_create(struct duo *d, enum duo_side side, void (*tweak)(struct nic_config *, enum duo_side))
 {
 	struct duo_host *h = &d->host[side];
 	struct nic_config c = {
@@ -238,11 +237,7 @@ struct duo_options duo_options(void)
 		.rnr_retry = 7,
 		.min_rnr_timer = 12,
 		.qkey = 0x11111111,
-		.cap = {.max_send_wr = 64,
-			.max_recv_wr = 64,
-			.max_send_sge = 4,
-			.max_recv_sge = 4,
-			.max_inline = 64},
+		.cap = {.max_send_wr = 64, .max_recv_wr = 64, .max_send_sge = 4, .max_recv_sge = 4, .max_inline = 64},
 		.cqe = 256,
 	};
 }
@@ -376,9 +371,8 @@ struct duo_wr duo_send_wr(uint64_t wr_id, const struct duo_buf *b, uint64_t off,
 	};
 }
 
-static struct duo_wr remote_wr(enum wr_opcode opcode, uint64_t wr_id, const struct duo_buf *b,
-			       uint64_t off, uint32_t len, const struct duo_buf *remote,
-			       uint64_t remote_off)
+static struct duo_wr remote_wr(enum wr_opcode opcode, uint64_t wr_id, const struct duo_buf *b, uint64_t off,
+			       uint32_t len, const struct duo_buf *remote, uint64_t remote_off)
 {
 	struct duo_wr w = duo_send_wr(wr_id, b, off, len);
 
@@ -400,8 +394,8 @@ struct duo_wr duo_read_wr(uint64_t wr_id, const struct duo_buf *b, uint64_t off,
 	return remote_wr(WR_READ, wr_id, b, off, len, remote, remote_off);
 }
 
-struct duo_wr duo_fetch_add_wr(uint64_t wr_id, const struct duo_buf *b, uint64_t off,
-			       const struct duo_buf *remote, uint64_t remote_off, uint64_t add)
+struct duo_wr duo_fetch_add_wr(uint64_t wr_id, const struct duo_buf *b, uint64_t off, const struct duo_buf *remote,
+			       uint64_t remote_off, uint64_t add)
 {
 	struct duo_wr w = remote_wr(WR_FETCH_ADD, wr_id, b, off, 8, remote, remote_off);
 
@@ -409,9 +403,8 @@ struct duo_wr duo_fetch_add_wr(uint64_t wr_id, const struct duo_buf *b, uint64_t
 	return w;
 }
 
-struct duo_wr duo_cmp_swap_wr(uint64_t wr_id, const struct duo_buf *b, uint64_t off,
-			      const struct duo_buf *remote, uint64_t remote_off, uint64_t compare,
-			      uint64_t swap)
+struct duo_wr duo_cmp_swap_wr(uint64_t wr_id, const struct duo_buf *b, uint64_t off, const struct duo_buf *remote,
+			      uint64_t remote_off, uint64_t compare, uint64_t swap)
 {
 	struct duo_wr w = remote_wr(WR_CMP_SWAP, wr_id, b, off, 8, remote, remote_off);
 

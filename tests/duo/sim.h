@@ -71,11 +71,11 @@ static inline void sim_end(struct sim *s)
 	duo_destroy(s->duo);
 }
 
-#define SIM_MAIN(tests)                                                                            \
-	int main(void)                                                                             \
-	{                                                                                          \
-		duo_fail_hook = sim_fail;                                                          \
-		return cmocka_run_group_tests(tests, NULL, NULL);                                  \
+#define SIM_MAIN(tests)                                           \
+	int main(void)                                            \
+	{                                                         \
+		duo_fail_hook = sim_fail;                         \
+		return cmocka_run_group_tests(tests, NULL, NULL); \
 	}
 
 #endif

@@ -10,10 +10,9 @@
 
 static void print(const char *what, const struct experiment *e)
 {
-	printf("%-24s last %.1f us, queue %u bytes at most, short %.1f %% of the time, %llu marks, %llu again\n",
-	       what, (double)e->last_ps / 1e6, e->queue_bytes_max,
-	       100.0 * (double)e->short_ps / (double)e->time_ps, (unsigned long long)e->marked_packets,
-	       (unsigned long long)e->retransmits);
+	printf("%-24s last %.1f us, queue %u bytes at most, short %.1f %% of the time, %llu marks, %llu again\n", what,
+	       (double)e->last_ps / 1e6, e->queue_bytes_max, 100.0 * (double)e->short_ps / (double)e->time_ps,
+	       (unsigned long long)e->marked_packets, (unsigned long long)e->retransmits);
 }
 
 static uint32_t to_host_0(uint32_t from, uint32_t hosts)

@@ -42,13 +42,14 @@ void experiment_init(struct experiment *e)
 		.timeout = 14, /* 67 ms */
 		.completed = completed,
 		.received = received,
-		.nic = {
-			.transport.protocol = PROTOCOL_ROCEV2,
-			.transport.veroce.cc = VEROCE_CC_NONE,
-			.transport.window_bytes = 1 << 20,
-			.transport.rocev2.ackreq_packets = 1,
-			.qpn_bits = 8,
-		},
+		.nic =
+			{
+				.transport.protocol = PROTOCOL_ROCEV2,
+				.transport.veroce.cc = VEROCE_CC_NONE,
+				.transport.window_bytes = 1 << 20,
+				.transport.rocev2.ackreq_packets = 1,
+				.qpn_bits = 8,
+			},
 	};
 }
 

@@ -15,7 +15,7 @@ struct experiment {
 	struct topology_params topology;
 	struct network_config network;
 	struct host_config host;
-	uint64_t bytes; /* of each message */
+	uint64_t bytes;                                /* of each message */
 	uint32_t (*to)(uint32_t from, uint32_t hosts); /* the host to send to; itself: none */
 	uint32_t watched_link;                         /* its queue towards link.a is watched */
 	/* The results. */

@@ -13,8 +13,7 @@ struct phantom_queue {
 	uint64_t drained_ps; /* up to when */
 };
 
-static bool marks(const void *parameters, void *state, const struct marking_question *q,
-		  const struct packet *p)
+static bool marks(const void *parameters, void *state, const struct marking_question *q, const struct packet *p)
 {
 	const struct phantom *ph = parameters;
 	struct phantom_queue *v = state;

@@ -28,8 +28,8 @@ struct routing_policy sticky_policy(const struct sticky *); /* likewise */
 
 /* nudge.c */
 struct nudge {
-	struct cc_params params;  /* first nudge_params(), then what all algorithms have */
-	uint32_t cut_q16;         /* of each marked packet, in 1/65536 */
+	struct cc_params params; /* first nudge_params(), then what all algorithms have */
+	uint32_t cut_q16;        /* of each marked packet, in 1/65536 */
 };
 
 /* Fills it in; the nic borrows &n->params. */

@@ -11,8 +11,7 @@ struct table {
 	uint32_t port_and_1[ENTRIES]; /* 0: not seen yet */
 };
 
-static uint32_t choose(const void *parameters, void *state, const struct routing_question *q,
-		       const struct packet *p)
+static uint32_t choose(const void *parameters, void *state, const struct routing_question *q, const struct packet *p)
 {
 	const struct sticky *s = parameters;
 	uint32_t *entry = &((struct table *)state)->port_and_1[q->hash % ENTRIES];

@@ -86,7 +86,8 @@ static void a_program_that_moves_to_err_ends_the_stream(void **state)
 }
 
 /* RFC 5044 7.2: FIN inside an FPDU, or a reset, is a stream that is lost. */
-/* RFC 5044 7.2: the peer may end between FPDUs. At any other byte the stream is lost, and nothing of the FPDU is in memory. */
+/* RFC 5044 7.2: the peer may end between FPDUs. At any other byte the stream is lost, and nothing of the FPDU is in
+ * memory. */
 static void a_stream_that_ends_inside_an_fpdu_places_nothing_of_it(void **state)
 {
 	enum { PAYLOAD = 30, FPDU = FPDU_LENGTH_LEN + DDP_TAGGED_LEN + PAYLOAD + 4 + FPDU_CRC_LEN };
@@ -95,7 +96,12 @@ static void a_stream_that_ends_inside_an_fpdu_places_nothing_of_it(void **state)
 	uint32_t len = 1;
 
 	for (uint32_t cut = 0; cut <= len; cut++) {
-		struct ddp ddp = {.tagged = true, .last = true, .ddp_version = 1, .rdmap_version = 1, .opcode = RDMAP_WRITE, .to = PIPE_IOVA};
+		struct ddp ddp = {.tagged = true,
+				  .last = true,
+				  .ddp_version = 1,
+				  .rdmap_version = 1,
+				  .opcode = RDMAP_WRITE,
+				  .to = PIPE_IOVA};
 		struct fpdu_framing f = {.crc = true};
 		bool whole;
 
@@ -165,9 +171,9 @@ static void states_that_a_program_may_ask_for(void **state)
 		enum qp_state from, to;
 		int expect;
 	} moves[] = {
-		{QPS_INIT, QPS_INIT, 0},	  {QPS_INIT, QPS_RTR, -EINVAL},	 {QPS_INIT, QPS_RTS, -EINVAL},
-		{QPS_INIT, QPS_SQD, -EINVAL},	  {QPS_RTS, QPS_RTS, 0},	 {QPS_RTS, QPS_SQD, 0},
-		{QPS_RTS, QPS_INIT, -EINVAL},	  {QPS_RTS, QPS_ERR, 0},	 {QPS_RTS, QPS_RESET, 0},
+		{QPS_INIT, QPS_INIT, 0},      {QPS_INIT, QPS_RTR, -EINVAL}, {QPS_INIT, QPS_RTS, -EINVAL},
+		{QPS_INIT, QPS_SQD, -EINVAL}, {QPS_RTS, QPS_RTS, 0},        {QPS_RTS, QPS_SQD, 0},
+		{QPS_RTS, QPS_INIT, -EINVAL}, {QPS_RTS, QPS_ERR, 0},        {QPS_RTS, QPS_RESET, 0},
 		{QPS_INIT, QPS_SQE, -EINVAL},
 	};
 
@@ -179,7 +185,9 @@ static void states_that_a_program_may_ask_for(void **state)
 			assert_int_equal(nic_qp_stream(p.end[PIPE_A].qp), 0);
 		}
 		assert_int_equal(nic_qp_modify(p.end[PIPE_A].nic, p.end[PIPE_A].qp,
-					       &(struct qp_attr){.port = 1, .access = 7}, QPA_PORT | QPA_ACCESS_FLAGS, 0), 0);
+					       &(struct qp_attr){.port = 1, .access = 7}, QPA_PORT | QPA_ACCESS_FLAGS,
+					       0),
+				 0);
 		assert_int_equal(qp_state(p.end[PIPE_A].qp), moves[i].from);
 		assert_int_equal(move(PIPE_A, moves[i].to), moves[i].expect);
 		assert_int_equal(qp_state(p.end[PIPE_A].qp), moves[i].expect ? moves[i].from : moves[i].to);

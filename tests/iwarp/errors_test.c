@@ -98,14 +98,19 @@ static void inject(const struct ddp *ddp, const uint8_t *body, uint32_t len)
 
 static struct ddp tagged(uint8_t opcode, uint32_t stag, uint64_t to)
 {
-	return (struct ddp){.tagged = true, .last = true, .ddp_version = 1, .rdmap_version = 1, .opcode = opcode,
-			    .stag = stag, .to = to};
+	return (struct ddp){.tagged = true,
+			    .last = true,
+			    .ddp_version = 1,
+			    .rdmap_version = 1,
+			    .opcode = opcode,
+			    .stag = stag,
+			    .to = to};
 }
 
 static struct ddp untagged(uint8_t opcode, uint32_t qn, uint32_t msn, uint32_t mo)
 {
-	return (struct ddp){.last = true, .ddp_version = 1, .rdmap_version = 1, .opcode = opcode, .qn = qn, .msn = msn,
-			    .mo = mo};
+	return (struct ddp){
+		.last = true, .ddp_version = 1, .rdmap_version = 1, .opcode = opcode, .qn = qn, .msn = msn, .mo = mo};
 }
 
 static const uint8_t zeros[PIPE_MEM];
@@ -149,7 +154,9 @@ static void a_write_to_another_domain_is_terminated(void **state)
 	pipe_open(&p, &(struct pipe_config){.seed = 1});
 	assert_int_equal(nic_pd_alloc(p.end[PIPE_B].nic, &other), 0);
 	assert_int_equal(nic_mr_reg(p.end[PIPE_B].nic, other,
-				    (struct mr_range){.addr = p.end[PIPE_B].mem, .length = 4096, .iova = 4096}, ALL, &mr), 0);
+				    (struct mr_range){.addr = p.end[PIPE_B].mem, .length = 4096, .iova = 4096}, ALL,
+				    &mr),
+			 0);
 	pipe_post(&p, PIPE_A, &(struct pipe_wr){.opcode = WR_WRITE, .len = 100, .rkey = mr->key, .remote_va = 4096});
 	run_and_listen(PIPE_B);
 	expect_terminate(TERM_TAGGED_STREAM);
@@ -265,7 +272,8 @@ static void a_read_too_many_is_terminated(void **state)
 		struct ddp ddp = untagged(RDMAP_READ_REQUEST, QN_READ, i, 0);
 		uint8_t body[READ_REQUEST_LEN];
 
-		read_request_encode(body, &(struct read_request){.size = 8, .source_stag = p.end[PIPE_B].mr->key,
+		read_request_encode(body, &(struct read_request){.size = 8,
+								 .source_stag = p.end[PIPE_B].mr->key,
 								 .source_to = PIPE_IOVA});
 		inject(&ddp, body, sizeof(body));
 	}
@@ -297,8 +305,10 @@ static void a_response_that_does_not_fit_its_read_is_terminated(void **state)
 			len = 99;
 		else
 			ddp.last = false;
-		inject(&ddp, (const uint8_t *)"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"
-					      "xxxxxxxxxxxxxxxxxxxxxxxxxxx", len);
+		inject(&ddp,
+		       (const uint8_t *)"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"
+					"xxxxxxxxxxxxxxxxxxxxxxxxxxx",
+		       len);
 		run_and_listen(PIPE_B);
 		expect_terminate(wrong == 0 ? TERM_TAGGED_STAG : TERM_TAGGED_BOUNDS);
 		pipe_expect(&p, PIPE_B, 1, WC_WR_FLUSH_ERR);

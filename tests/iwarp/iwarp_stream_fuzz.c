@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A peer that sends anything: segments of any content in FPDUs that are right, or any bytes as they are, to a QP with
- * receives posted and READs and Sends, or atomics, of its own under way; with CRCs, or without and with bytes put in their places; with long
- * Sends, and READ responses, that are lent and come back at any time, or not. In any case the QP answers with at most one Terminate,
- * completes each WQE once, and leaves nothing behind. The pipe and the nic check the rest themselves.
+ * receives posted and READs and Sends, or atomics, of its own under way; with CRCs, or without and with bytes put in
+ * their places; with long Sends, and READ responses, that are lent and come back at any time, or not. In any case the
+ * QP answers with at most one Terminate, completes each WQE once, and leaves nothing behind. The pipe and the nic check
+ * the rest themselves.
  */
 #include <stdint.h>
 #include <stdlib.h>
@@ -63,16 +64,26 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (size < 2)
 		return 0;
 	long_len = data[0] & 16 ? 40000 : 100;
-	pipe_open(&p, &(struct pipe_config){.seed = data[0], .piece_max = data[1] * 4u, .mem_bytes = MEM_BYTES,
-					.rfc7306 = data[0] & 2, .no_crc = data[0] & 8, .places = data[0] & 8, .lends = data[0] & 16});
+	pipe_open(&p, &(struct pipe_config){.seed = data[0],
+					    .piece_max = data[1] * 4u,
+					    .mem_bytes = MEM_BYTES,
+					    .rfc7306 = data[0] & 2,
+					    .no_crc = data[0] & 8,
+					    .places = data[0] & 8,
+					    .lends = data[0] & 16});
 	p.keeps = data[0] & 32;
 	for (uint32_t i = 0; i < RECVS; i++)
 		pipe_post_recv(&p, PIPE_B, i, i * 4096, 1000);
 	for (uint32_t i = 0; i < SENDS; i++)
-		pipe_post(&p, PIPE_B, &(struct pipe_wr){.opcode = i % 2 ? WR_SEND : data[0] & 4 ? WR_FETCH_ADD : WR_READ,
-							 .at = i % 2 ? 0 : 65536,
-							 .len = i % 2 ? long_len : data[0] & 4 ? 8 : 100,
-							 .wr_id = 100 + i});
+		pipe_post(&p, PIPE_B,
+			  &(struct pipe_wr){.opcode = i % 2         ? WR_SEND
+						      : data[0] & 4 ? WR_FETCH_ADD
+								    : WR_READ,
+					    .at = i % 2 ? 0 : 65536,
+					    .len = i % 2         ? long_len
+						   : data[0] & 4 ? 8
+								 : 100,
+					    .wr_id = 100 + i});
 	/* The other end never gets these: what answers them is the input. */
 	n = nic_output(p.end[PIPE_B].nic, burst, 16, p.now_ns);
 	/* But what is lent to them comes back. */

@@ -50,7 +50,8 @@ static void open_lending(struct pipe_config c)
 
 static int move(enum pipe_side side, enum qp_state to)
 {
-	return nic_qp_modify(p.end[side].nic, p.end[side].qp, &(struct qp_attr){.state = to, .port = 1}, QPA_STATE, p.now_ns);
+	return nic_qp_modify(p.end[side].nic, p.end[side].qp, &(struct qp_attr){.state = to, .port = 1}, QPA_STATE,
+			     p.now_ns);
 }
 
 static void none_is_complete(enum pipe_side side)
@@ -68,7 +69,8 @@ static void long_pieces_are_lent_and_arrive(void **state)
 		for (uint16_t segment = 1448; segment; segment = segment == 1448 ? 65483 : 0) {
 			open_lending((struct pipe_config){.seed = segment, .no_crc = !crc, .segment_bytes = segment});
 			pipe_post_recv(&p, PIPE_B, 1, 900000, LEN);
-			pipe_post(&p, PIPE_A, &(struct pipe_wr){.opcode = WR_WRITE, .len = LEN, .to = TARGET, .wr_id = 1});
+			pipe_post(&p, PIPE_A,
+				  &(struct pipe_wr){.opcode = WR_WRITE, .len = LEN, .to = TARGET, .wr_id = 1});
 			pipe_post(&p, PIPE_A, &(struct pipe_wr){.opcode = WR_SEND, .at = 5, .len = LEN, .wr_id = 2});
 			pipe_run(&p);
 			pipe_expect(&p, PIPE_A, 1, WC_SUCCESS);
@@ -76,7 +78,8 @@ static void long_pieces_are_lent_and_arrive(void **state)
 			pipe_expect(&p, PIPE_B, 1, WC_SUCCESS);
 			assert_memory_equal(p.end[PIPE_B].mem + TARGET, p.end[PIPE_A].mem, LEN);
 			assert_memory_equal(p.end[PIPE_B].mem + 900000, p.end[PIPE_A].mem + 5, LEN);
-			/* Each has two elements; what lies in both is copied, as what is left of one is that is short. */
+			/* Each has two elements; what lies in both is copied, as what is left of one is that is short.
+			 */
 			assert_in_range(lent_bytes(PIPE_A), 2 * LEN * 6 / 10, 2 * LEN * 99 / 100);
 			assert_false(lends(PIPE_A, 0));
 			pipe_close(&p);
@@ -159,7 +162,10 @@ static void a_back_end_is_lent_so_many_at_a_time(void **state)
 	open_lending((struct pipe_config){.seed = 1});
 	p.keeps = true;
 	for (uint64_t i = 0; i < WRS; i++)
-		pipe_post(&p, PIPE_A, &(struct pipe_wr){.opcode = WR_WRITE, .len = 3 * EACH / 2, .at = (uint32_t)i, .to = TARGET, .wr_id = i});
+		pipe_post(
+			&p, PIPE_A,
+			&(struct pipe_wr){
+				.opcode = WR_WRITE, .len = 3 * EACH / 2, .at = (uint32_t)i, .to = TARGET, .wr_id = i});
 	pipe_run(&p);
 	assert_int_equal(p.end[PIPE_A].lent_tail, STREAM_LENT_MAX);
 	none_is_complete(PIPE_A);
@@ -221,12 +227,14 @@ enum { SLOTS = 8, SLOT_BYTES = 64 << 10 };
 static void post_one(struct writer *w)
 {
 	uint64_t i = w->posted % PIPE_WRS;
-	uint32_t at = (uint32_t)(w->posted % SLOTS) * SLOT_BYTES, len = 1 + (uint32_t)prng_below(&p.rng, SLOT_BYTES - 1);
+	uint32_t at = (uint32_t)(w->posted % SLOTS) * SLOT_BYTES,
+		 len = 1 + (uint32_t)prng_below(&p.rng, SLOT_BYTES - 1);
 
 	fill(p.end[PIPE_A].mem + at, len, (uint32_t)w->posted);
 	w->at[i] = at;
 	w->len[i] = len;
-	pipe_post(&p, PIPE_A, &(struct pipe_wr){.opcode = WR_WRITE, .at = at, .len = len, .to = at, .wr_id = w->posted++});
+	pipe_post(&p, PIPE_A,
+		  &(struct pipe_wr){.opcode = WR_WRITE, .at = at, .len = len, .to = at, .wr_id = w->posted++});
 }
 
 /* As a program that uses a buffer again as soon as its WRITE is complete. */
@@ -248,8 +256,11 @@ static void memory_is_read_until_its_request_is_complete(void **state)
 		struct writer w = {0};
 		static uint8_t expected[SLOT_BYTES];
 
-		open_lending((struct pipe_config){.seed = seed, .no_crc = seed % 3 == 0, .piece_max = seed % 2 ? 0 : 5000 * (seed % 7),
-						  .segment_bytes = seed % 5 ? 0 : 65483, .places = seed % 3 == 0});
+		open_lending((struct pipe_config){.seed = seed,
+						  .no_crc = seed % 3 == 0,
+						  .piece_max = seed % 2 ? 0 : 5000 * (seed % 7),
+						  .segment_bytes = seed % 5 ? 0 : 65483,
+						  .places = seed % 3 == 0});
 		while (w.done < 40) {
 			while (w.posted < 40 && w.posted - w.done < SLOTS)
 				post_one(&w);
@@ -291,7 +302,8 @@ static void a_flush_waits_for_what_is_lent(void **state)
 		open_lending((struct pipe_config){.seed = 1});
 		p.keeps = true;
 		pipe_post_recv(&p, PIPE_A, 9, 0, 10);
-		pipe_post(&p, PIPE_A, &(struct pipe_wr){.opcode = WR_WRITE, .len = LEN, .to = TARGET, .wr_id = 1, .quiet = true});
+		pipe_post(&p, PIPE_A,
+			  &(struct pipe_wr){.opcode = WR_WRITE, .len = LEN, .to = TARGET, .wr_id = 1, .quiet = true});
 		pipe_post(&p, PIPE_A, &(struct pipe_wr){.opcode = WR_WRITE, .len = 10, .to = TARGET, .wr_id = 2});
 		pipe_run(&p);
 		if (by == 0)
@@ -364,7 +376,8 @@ static void a_refused_read_behind_a_piece_says_why(void **state)
 	open_lending((struct pipe_config){.seed = 1});
 	p.keeps = true;
 	pipe_post(&p, PIPE_A, &(struct pipe_wr){.opcode = WR_WRITE, .len = LEN, .to = TARGET, .wr_id = 1});
-	pipe_post(&p, PIPE_A, &(struct pipe_wr){.opcode = WR_READ, .len = 100, .at = 900000, .rkey = 0x1234, .wr_id = 2});
+	pipe_post(&p, PIPE_A,
+		  &(struct pipe_wr){.opcode = WR_READ, .len = 100, .at = 900000, .rkey = 0x1234, .wr_id = 2});
 	pipe_post(&p, PIPE_A, &(struct pipe_wr){.opcode = WR_READ, .len = 100, .at = 900000, .wr_id = 3});
 	pipe_run(&p);
 	assert_int_equal(qp_state(p.end[PIPE_A].qp), QPS_ERR);
@@ -410,7 +423,9 @@ static void whatever_happens_each_request_completes_once(void **state)
 		uint64_t next[PIPE_SIDES] = {0}, posted[PIPE_SIDES] = {0};
 		int steps;
 
-		open_lending((struct pipe_config){.seed = seed, .no_crc = seed % 2, .piece_max = seed % 3 ? 0 : 20000,
+		open_lending((struct pipe_config){.seed = seed,
+						  .no_crc = seed % 2,
+						  .piece_max = seed % 3 ? 0 : 20000,
 						  .segment_bytes = seed % 5 ? 0 : 65483});
 		steps = (int)prng_below(&p.rng, 60);
 		for (int i = 0; i < steps; i++) {
@@ -418,8 +433,11 @@ static void whatever_happens_each_request_completes_once(void **state)
 
 			p.keeps = prng_below(&p.rng, 3) == 0;
 			if (posted[side] < PIPE_WRS)
-				pipe_post(&p, side, &(struct pipe_wr){.opcode = prng_below(&p.rng, 3) ? WR_WRITE : WR_READ, .wr_id = posted[side]++,
-								      .at = TARGET, .len = (uint32_t)prng_below(&p.rng, LEN)});
+				pipe_post(&p, side,
+					  &(struct pipe_wr){.opcode = prng_below(&p.rng, 3) ? WR_WRITE : WR_READ,
+							    .wr_id = posted[side]++,
+							    .at = TARGET,
+							    .len = (uint32_t)prng_below(&p.rng, LEN)});
 			pipe_step(&p);
 		}
 		switch (seed % 4) {

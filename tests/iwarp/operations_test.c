@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Every operation arrives, however the stream is cut, with CRC and without, with markers and without. With the argument "many":
- * long messages too where it is cut into the smallest pieces, and more seeds.
+ * Every operation arrives, however the stream is cut, with CRC and without, with markers and without. With the argument
+ * "many": long messages too where it is cut into the smallest pieces, and more seeds.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -122,7 +122,8 @@ static void operations_arrive_in_place(void **state)
 	static const size_t pieces[] = {0, 1, 7, 1500, 20000, 70000};
 
 	for (size_t i = 0; i < sizeof(pieces) / sizeof(*pieces); i++) {
-		struct pipe_config c = {.seed = i, .piece_max = pieces[i], .no_crc = true, .places = true, .segment_bytes = 65483};
+		struct pipe_config c = {
+			.seed = i, .piece_max = pieces[i], .no_crc = true, .places = true, .segment_bytes = 65483};
 
 		/* In one piece there is never a part of an FPDU. */
 		assert_int_equal(check_all(&c) > 4000, pieces[i] != 0);
@@ -138,8 +139,10 @@ static void send_with_invalidate_closes_the_region(void **state)
 
 	pipe_open(&p, &(struct pipe_config){.seed = 1});
 	pipe_post_recv(&p, PIPE_B, 1, 0, 100);
-	pipe_post(&p, PIPE_A, &(struct pipe_wr){.opcode = WR_SEND_INV, .flags = WR_SOLICITED, .len = 10,
-						 .imm_or_key = p.end[PIPE_B].mr->key});
+	pipe_post(
+		&p, PIPE_A,
+		&(struct pipe_wr){
+			.opcode = WR_SEND_INV, .flags = WR_SOLICITED, .len = 10, .imm_or_key = p.end[PIPE_B].mr->key});
 	pipe_run(&p);
 	pipe_expect(&p, PIPE_A, 0, WC_SUCCESS);
 	assert_true(pipe_poll(&p, PIPE_B, &e));
@@ -150,7 +153,8 @@ static void send_with_invalidate_closes_the_region(void **state)
 	pipe_close(&p);
 }
 
-/* B's request without a message: a window of type 2 over 100 bytes at 4096 is bound to that key, or the key is taken back. */
+/* B's request without a message: a window of type 2 over 100 bytes at 4096 is bound to that key, or the key is taken
+ * back. */
 static void post_local(enum wr_opcode opcode, const struct mw *mw, uint32_t key, uint64_t wr_id)
 {
 	struct pipe_end *b = &p.end[PIPE_B];
@@ -164,8 +168,11 @@ static void post_local(enum wr_opcode opcode, const struct mw *mw, uint32_t key,
 	w->num_sge = 0;
 	if (opcode == WR_BIND_MW) {
 		w->rkey = key;
-		w->bind = (struct wqe_bind){.addr = PIPE_IOVA + 4096, .length = 100, .handle = mw->anchor.key,
-					    .lkey = b->mr->key, .access = MR_REMOTE_WRITE};
+		w->bind = (struct wqe_bind){.addr = PIPE_IOVA + 4096,
+					    .length = 100,
+					    .handle = mw->anchor.key,
+					    .lkey = b->mr->key,
+					    .access = MR_REMOTE_WRITE};
 	} else {
 		w->imm_or_key = key;
 	}
@@ -235,8 +242,11 @@ static void reads_and_writes_cross(void **state)
 		fill(p.end[side].mem, 100000, (uint64_t)side + 9);
 		for (uint32_t i = 0; i < 20; i++)
 			pipe_post(&p, (enum pipe_side)side,
-				  &(struct pipe_wr){.opcode = i % 2 ? WR_READ : WR_WRITE, .at = i % 2 ? 200000 : 0,
-						    .len = 100000, .to = i % 2 ? 0 : 400000, .wr_id = i});
+				  &(struct pipe_wr){.opcode = i % 2 ? WR_READ : WR_WRITE,
+						    .at = i % 2 ? 200000 : 0,
+						    .len = 100000,
+						    .to = i % 2 ? 0 : 400000,
+						    .wr_id = i});
 	}
 	pipe_run(&p);
 	for (int side = 0; side < PIPE_SIDES; side++) {

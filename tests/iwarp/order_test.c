@@ -104,7 +104,8 @@ static void peer_to_peer_lets_the_responder_speak(void **state)
 	pipe_close(&p);
 }
 
-/* A turn in which the other QPs left room for one packet: the first message takes it, and the rest comes in the next. */
+/* A turn in which the other QPs left room for one packet: the first message takes it, and the rest comes in the next.
+ */
 static void a_turn_may_end_behind_the_first_message(void **state)
 {
 	struct pkt burst[1];

@@ -35,10 +35,12 @@ static void end_open(struct pipe_end *e, const struct pipe_config *c, enum pipe_
 	must(e->nic && !nic_pd_alloc(e->nic, &e->pd) && !nic_cq_create(e->nic, PIPE_CQES, e, &e->cq), "objects");
 	e->mem = calloc(1, mem_bytes);
 	must(!nic_mr_reg(e->nic, e->pd, (struct mr_range){.addr = e->mem, .length = mem_bytes, .iova = PIPE_IOVA},
-			 MR_LOCAL_WRITE | MR_REMOTE_WRITE | MR_REMOTE_READ | (c->rfc7306 ? MR_REMOTE_ATOMIC : 0u), &e->mr),
+			 MR_LOCAL_WRITE | MR_REMOTE_WRITE | MR_REMOTE_READ | (c->rfc7306 ? MR_REMOTE_ATOMIC : 0u),
+			 &e->mr),
 	     "region");
 	if (c->srq && side == PIPE_B)
-		must(!nic_srq_create(e->nic, e->pd, &(struct srq_init){.max_wr = PIPE_WRS, .max_sge = 4, .owner = e}, &e->srq),
+		must(!nic_srq_create(e->nic, e->pd, &(struct srq_init){.max_wr = PIPE_WRS, .max_sge = 4, .owner = e},
+				     &e->srq),
 		     "SRQ");
 	init.pd = e->pd;
 	init.send_cq = e->cq;
@@ -51,7 +53,8 @@ static void end_open(struct pipe_end *e, const struct pipe_config *c, enum pipe_
 				   .max_inline = 128};
 	must(!nic_qp_create(e->nic, &init, &e->qp), "QP");
 	must(!nic_qp_modify(e->nic, e->qp,
-			    &(struct qp_attr){.state = QPS_INIT, .port = 1, .access = e->mr->access & ~(uint32_t)MR_LOCAL_WRITE},
+			    &(struct qp_attr){
+				    .state = QPS_INIT, .port = 1, .access = e->mr->access & ~(uint32_t)MR_LOCAL_WRITE},
 			    QPA_STATE | QPA_PORT | QPA_ACCESS_FLAGS, 0),
 	     "INIT");
 }
@@ -107,7 +110,8 @@ void pipe_close(struct pipe *p)
 static void wire_add(struct pipe_end *e, const uint8_t *data, size_t len)
 {
 	if (e->wire_at + e->wire_len + len > e->wire_room) {
-		/* Bytes move only when there is no room behind them, else pieces of one byte would move all for each. */
+		/* Bytes move only when there is no room behind them, else pieces of one byte would move all for each.
+		 */
 		uint8_t *wire;
 
 		e->wire_room = 2 * (e->wire_len + len);
@@ -154,7 +158,8 @@ static void wire_read_lent(struct pipe_end *e, size_t n)
 
 	for (uint32_t i = e->lent_head; i != e->lent_tail; i++) {
 		const struct pipe_piece *l = &e->lent[i % STREAM_LENT_MAX];
-		uint64_t from = l->at > first ? l->at : first, to = l->at + l->len < first + n ? l->at + l->len : first + n;
+		uint64_t from = l->at > first ? l->at : first,
+			 to = l->at + l->len < first + n ? l->at + l->len : first + n;
 
 		if (from < to)
 			memcpy(e->wire + e->wire_at + (from - first), l->from + (from - l->at), to - from);
@@ -174,7 +179,8 @@ static bool output(struct pipe *p, struct pipe_end *e)
 			continue;
 		}
 		must((burst[i].kind == PKT_BYTES || burst[i].kind == PKT_LENT) && burst[i].len, "bytes");
-		must(burst[i].kind == PKT_BYTES || (i + 1 < n && burst[i + 1].kind == PKT_BYTES), "more behind a piece that is lent");
+		must(burst[i].kind == PKT_BYTES || (i + 1 < n && burst[i + 1].kind == PKT_BYTES),
+		     "more behind a piece that is lent");
 		/* A Terminate may exceed the room by itself. */
 		must(burst[i].len <= e->granted + 128, "more than there is room for");
 		e->granted = e->granted > burst[i].len ? e->granted - burst[i].len : 0;
@@ -187,10 +193,12 @@ static bool output(struct pipe *p, struct pipe_end *e)
 	return n > 0;
 }
 
-static void give_behind(struct pipe *p, struct pipe_end *to, enum pkt_kind kind, uint8_t *data, size_t len, size_t placed)
+static void give_behind(struct pipe *p, struct pipe_end *to, enum pkt_kind kind, uint8_t *data, size_t len,
+			size_t placed)
 {
 	struct flow flow = {.flow_label = (uint32_t)(to - p->end) + 1};
-	struct pkt pkt = {.data = data, .len = (uint32_t)len, .far_bytes = (uint16_t)placed, .kind = kind, .flow = &flow};
+	struct pkt pkt = {
+		.data = data, .len = (uint32_t)len, .far_bytes = (uint16_t)placed, .kind = kind, .flow = &flow};
 
 	if (to->qp)
 		nic_stream_input(to->nic, to->qp, &pkt, p->now_ns);
@@ -270,8 +278,10 @@ static bool give_back(struct pipe *p, struct pipe_end *e)
 	struct pkt pkt = {.kind = PKT_BACK, .flow = &flow, .copied = p->copied};
 	uint32_t most = 0;
 
-	while (e->lent_head + most != e->lent_tail && e->lent[(e->lent_head + most) % STREAM_LENT_MAX].at +
-						      e->lent[(e->lent_head + most) % STREAM_LENT_MAX].len <= taken)
+	while (e->lent_head + most != e->lent_tail &&
+	       e->lent[(e->lent_head + most) % STREAM_LENT_MAX].at +
+			       e->lent[(e->lent_head + most) % STREAM_LENT_MAX].len <=
+		       taken)
 		most++;
 	if (!most || p->keeps)
 		return false;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Two nics whose QPs are joined by a byte pipe, in place of TCP: it keeps the order and loses nothing, but cuts and merges
- * at any byte, and grants room in pieces. Everything is a function of the seed and the calls made.
+ * Two nics whose QPs are joined by a byte pipe, in place of TCP: it keeps the order and loses nothing, but cuts and
+ * merges at any byte, and grants room in pieces. Everything is a function of the seed and the calls made.
  *
- * It always checks: no packet exceeds the room granted, nothing follows a FIN, no burst ends with a piece that is lent, nothing leaks.
+ * It always checks: no packet exceeds the room granted, nothing follows a FIN, no burst ends with a piece that is lent,
+ * nothing leaks.
  */
 #ifndef IWARP_PIPE_H
 #define IWARP_PIPE_H
@@ -42,8 +43,8 @@ struct pipe_end {
 	uint64_t sent_bytes;
 	struct pipe_piece lent[STREAM_LENT_MAX]; /* those that are not back, [lent_head, lent_tail), free-running */
 	uint32_t lent_head, lent_tail;
-	uint32_t granted;   /* room that it has left */
-	uint32_t owed;      /* bytes taken whose room was not granted again */
+	uint32_t granted; /* room that it has left */
+	uint32_t owed;    /* bytes taken whose room was not granted again */
 	bool fin, fin_taken;
 };
 
@@ -54,27 +55,27 @@ struct pipe {
 	struct prng rng;
 	uint64_t now_ns;
 	size_t piece_max; /* bytes handed over at once; 0: all there are */
-	bool places; /* bytes are put where the nic says that they belong, a random part of them */
-	uint64_t placed; /* so many were */
-	bool keeps; /* no piece is given back for now */
-	bool copied; /* and those that are, were copied all the same */
+	bool places;      /* bytes are put where the nic says that they belong, a random part of them */
+	uint64_t placed;  /* so many were */
+	bool keeps;       /* no piece is given back for now */
+	bool copied;      /* and those that are, were copied all the same */
 };
 
 struct pipe_config {
 	uint64_t seed;
 	size_t piece_max;
 	bool no_crc;
-	bool places; /* as io/tcp does */
-	bool markers; /* both ways */
+	bool places;            /* as io/tcp does */
+	bool markers;           /* both ways */
 	uint16_t segment_bytes; /* 0: 1448 */
-	uint8_t reads; /* max_rd_atomic and max_dest_rd_atomic; 0: 4 */
-	uint32_t recv_wrs; /* 0: PIPE_WRS */
-	size_t mem_bytes;  /* of each end; 0: PIPE_MEM */
-	bool srq;       /* B has one */
-	bool lends;     /* long pieces, which are given back at random times after they were taken */
-	bool rfc7306;   /* atomics and immediate data */
-	bool hears_first; /* B waits for A's first message */
-	bool sends_first; /* and A's is an RDMA Write without bytes */
+	uint8_t reads;          /* max_rd_atomic and max_dest_rd_atomic; 0: 4 */
+	uint32_t recv_wrs;      /* 0: PIPE_WRS */
+	size_t mem_bytes;       /* of each end; 0: PIPE_MEM */
+	bool srq;               /* B has one */
+	bool lends;             /* long pieces, which are given back at random times after they were taken */
+	bool rfc7306;           /* atomics and immediate data */
+	bool hears_first;       /* B waits for A's first message */
+	bool sends_first;       /* and A's is an RDMA Write without bytes */
 };
 
 /* A connected pair. */
@@ -95,9 +96,9 @@ struct pipe_wr {
 	enum wr_opcode opcode;
 	uint32_t flags; /* WR_SIGNALED is added unless `quiet` */
 	bool quiet;
-	uint32_t at, len;   /* in the sender's memory */
-	uint32_t to;        /* offset in the peer's */
-	uint64_t remote_va; /* 0: PIPE_IOVA + to */
+	uint32_t at, len;    /* in the sender's memory */
+	uint32_t to;         /* offset in the peer's */
+	uint64_t remote_va;  /* 0: PIPE_IOVA + to */
 	uint32_t rkey, lkey; /* 0: the right ones */
 	uint32_t imm_or_key;
 	uint64_t compare_add, swap; /* of atomics */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Bytes that a back end puts where they belong: which ones it may, and what becomes of them when a region closes meanwhile. */
+/* Bytes that a back end puts where they belong: which ones it may, and what becomes of them when a region closes
+ * meanwhile. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -35,8 +36,13 @@ static const struct pipe_config plain = {.seed = 1, .no_crc = true};
 
 static struct ddp write_to(uint32_t stag, uint64_t to)
 {
-	return (struct ddp){.tagged = true, .last = true, .ddp_version = 1, .rdmap_version = 1, .opcode = RDMAP_WRITE,
-			    .stag = stag, .to = to};
+	return (struct ddp){.tagged = true,
+			    .last = true,
+			    .ddp_version = 1,
+			    .rdmap_version = 1,
+			    .opcode = RDMAP_WRITE,
+			    .stag = stag,
+			    .to = to};
 }
 
 /* The STag is only known when the ends are there. */
@@ -49,8 +55,11 @@ static void name_region(uint32_t stag)
 static void come(uint32_t from, uint32_t to, uint32_t placed)
 {
 	struct flow flow = {.flow_label = PIPE_B + 1};
-	struct pkt pkt = {.data = segment + from + placed, .len = to - from - placed, .far_bytes = (uint16_t)placed,
-			  .kind = PKT_BYTES, .flow = &flow};
+	struct pkt pkt = {.data = segment + from + placed,
+			  .len = to - from - placed,
+			  .far_bytes = (uint16_t)placed,
+			  .kind = PKT_BYTES,
+			  .flow = &flow};
 
 	nic_stream_input(p.end[PIPE_B].nic, p.end[PIPE_B].qp, &pkt, p.now_ns);
 }
@@ -224,13 +233,18 @@ static void post_local(const struct send_wqe *request)
 /* The window opens all that the region has from PIPE_IOVA on, up to the middle of B's memory. */
 static void bind_window(const struct mw *mw, uint32_t key, const struct mr *mr)
 {
-	post_local(&(struct send_wqe){.opcode = WR_BIND_MW, .rkey = key,
-				      .bind = {.addr = PIPE_IOVA, .length = PIPE_MEM / 2, .handle = mw->anchor.key,
-					       .lkey = mr->key, .access = MR_REMOTE_WRITE}});
+	post_local(&(struct send_wqe){.opcode = WR_BIND_MW,
+				      .rkey = key,
+				      .bind = {.addr = PIPE_IOVA,
+					       .length = PIPE_MEM / 2,
+					       .handle = mw->anchor.key,
+					       .lkey = mr->key,
+					       .access = MR_REMOTE_WRITE}});
 	assert_ptr_equal(mw->region, mr);
 }
 
-/* A window's key that opens other bytes when the rest of the segment comes: half of it here and half there is no Write. */
+/* A window's key that opens other bytes when the rest of the segment comes: half of it here and half there is no Write.
+ */
 static void a_key_that_opens_another_place_is_refused(void **state)
 {
 	struct ddp ddp = write_to(0, PIPE_IOVA + TO);
@@ -243,8 +257,10 @@ static void a_key_that_opens_another_place_is_refused(void **state)
 	for (int asks = 0; asks < 2; asks++) {
 		open_with(&plain, &ddp);
 		b->mr->access |= MR_MW_BIND;
-		assert_int_equal(nic_mr_reg(b->nic, b->pd, (struct mr_range){b->mem + PIPE_MEM / 2, PIPE_MEM / 2, PIPE_IOVA},
-					    b->mr->access, &other), 0);
+		assert_int_equal(nic_mr_reg(b->nic, b->pd,
+					    (struct mr_range){b->mem + PIPE_MEM / 2, PIPE_MEM / 2, PIPE_IOVA},
+					    b->mr->access, &other),
+				 0);
 		assert_int_equal(nic_mw_alloc(b->nic, b->pd, MW_TYPE_2, &mw), 0);
 		key = mw->opened.key ^ 1;
 		name_region(key);

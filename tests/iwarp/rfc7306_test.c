@@ -27,8 +27,7 @@ static void open_pair(size_t piece_max)
 	pipe_open(&p, &(struct pipe_config){.seed = 1, .piece_max = piece_max, .rfc7306 = true});
 }
 
-static void post_atomic(enum wr_opcode opcode, uint32_t at, uint64_t compare_add, uint64_t swap,
-			uint64_t wr_id)
+static void post_atomic(enum wr_opcode opcode, uint32_t at, uint64_t compare_add, uint64_t swap, uint64_t wr_id)
 {
 	pipe_post(&p, PIPE_A,
 		  &(struct pipe_wr){.opcode = opcode,
@@ -69,11 +68,8 @@ static void reads_and_atomics_share_a_queue(void **state)
 	for (uint64_t i = 0; i < 40; i++) {
 		if (i % 3 == 0)
 			pipe_post(&p, PIPE_A,
-				  &(struct pipe_wr){.opcode = WR_READ,
-						    .at = 65536,
-						    .len = 5000,
-						    .to = 65536,
-						    .wr_id = i});
+				  &(struct pipe_wr){
+					  .opcode = WR_READ, .at = 65536, .len = 5000, .to = 65536, .wr_id = i});
 		else if (i % 3 == 1)
 			post_atomic(WR_FETCH_ADD, (uint32_t)(8 * i), 1, 0, i);
 		else
@@ -89,8 +85,7 @@ static void reads_and_atomics_share_a_queue(void **state)
 	for (uint64_t i = 0; i < 40; i++)
 		pipe_expect(&p, PIPE_A, i, WC_SUCCESS);
 	assert_true(*word_at(PIPE_B, TARGET) == 13);
-	assert_true(*word_at(PIPE_B, TARGET + 8) ==
-		    12); /* what the last atomic before a fence found */
+	assert_true(*word_at(PIPE_B, TARGET + 8) == 12); /* what the last atomic before a fence found */
 	pipe_close(&p);
 }
 
@@ -101,10 +96,8 @@ static void check_immediate(uint32_t len, uint32_t flags)
 	memset(p.end[PIPE_A].mem, (int)len + 1, len);
 	memset(p.end[PIPE_B].mem + TARGET, 0xee, len + 8);
 	pipe_post_recv(&p, PIPE_B, 9, 0, 0);
-	pipe_post(
-		&p, PIPE_A,
-		&(struct pipe_wr){
-			.opcode = WR_WRITE, .len = 100, .to = 0, .wr_id = 1}); /* is not counted */
+	pipe_post(&p, PIPE_A,
+		  &(struct pipe_wr){.opcode = WR_WRITE, .len = 100, .to = 0, .wr_id = 1}); /* is not counted */
 	pipe_post(&p, PIPE_A,
 		  &(struct pipe_wr){.opcode = WR_WRITE_IMM,
 				    .flags = flags,
@@ -146,8 +139,7 @@ static void requests_are_as_the_rfc_has_them(void **state)
 		const char *golden;
 		uint32_t at; /* of its FPDU in what is said */
 		uint8_t msn, id;
-	} rows[] = {{WR_FETCH_ADD, GOLDEN_ATOMIC_REQUEST, 0, 1, 1},
-		    {WR_WRITE_IMM, GOLDEN_IMM, 20, 1, 0}};
+	} rows[] = {{WR_FETCH_ADD, GOLDEN_ATOMIC_REQUEST, 0, 1, 1}, {WR_WRITE_IMM, GOLDEN_IMM, 20, 1, 0}};
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
 		uint8_t want[128];
@@ -176,13 +168,11 @@ static void requests_are_as_the_rfc_has_them(void **state)
 
 /* The Terminate's cause is what the other end's completion says: nothing was changed, and nothing
  * hangs. */
-static void check_refused(struct pipe_wr wr, uint32_t mr_access, uint32_t qp_access,
-			  enum wc_status status)
+static void check_refused(struct pipe_wr wr, uint32_t mr_access, uint32_t qp_access, enum wc_status status)
 {
 	open_pair(100);
 	p.end[PIPE_B].mr->access = mr_access;
-	nic_qp_modify(p.end[PIPE_B].nic, p.end[PIPE_B].qp, &(struct qp_attr){.access = qp_access},
-		      QPA_ACCESS_FLAGS, 0);
+	nic_qp_modify(p.end[PIPE_B].nic, p.end[PIPE_B].qp, &(struct qp_attr){.access = qp_access}, QPA_ACCESS_FLAGS, 0);
 	*word_at(PIPE_B, TARGET) = 41;
 	wr.len = 8;
 	wr.wr_id = 1;
@@ -272,9 +262,8 @@ static void a_forged_response_is_not_taken(void **state)
 		enum wr_opcode asked;
 		uint32_t id, msn;
 		bool taken;
-	} rows[] = {{WR_SEND, 1, 1, false},      {WR_READ, 1, 1, false},
-		    {WR_FETCH_ADD, 2, 1, false}, {WR_FETCH_ADD, 1, 2, false},
-		    {WR_FETCH_ADD, 1, 0, false}, {WR_FETCH_ADD, 1, 1, true}};
+	} rows[] = {{WR_SEND, 1, 1, false},      {WR_READ, 1, 1, false},      {WR_FETCH_ADD, 2, 1, false},
+		    {WR_FETCH_ADD, 1, 2, false}, {WR_FETCH_ADD, 1, 0, false}, {WR_FETCH_ADD, 1, 1, true}};
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
 		struct ddp ddp = untagged(RDMAP_ATOMIC_RESPONSE, rows[i].msn);
@@ -283,14 +272,9 @@ static void a_forged_response_is_not_taken(void **state)
 
 		open_pair(0);
 		pipe_post(&p, PIPE_B,
-			  &(struct pipe_wr){.opcode = rows[i].asked,
-					    .at = 64,
-					    .len = 8,
-					    .to = TARGET,
-					    .wr_id = 1});
+			  &(struct pipe_wr){.opcode = rows[i].asked, .at = 64, .len = 8, .to = TARGET, .wr_id = 1});
 		nic_output(p.end[PIPE_B].nic, burst, 4, p.now_ns); /* A never gets it */
-		atomic_response_encode(body,
-				       &(struct atomic_response){.id = rows[i].id, .found = 77});
+		atomic_response_encode(body, &(struct atomic_response){.id = rows[i].id, .found = 77});
 		inject(PIPE_A, &ddp, body, sizeof(body));
 		pipe_run(&p);
 		assert_int_equal(qp_state(p.end[PIPE_B].qp), rows[i].taken ? QPS_RTS : QPS_ERR);

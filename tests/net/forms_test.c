@@ -26,8 +26,8 @@ enum { BYTE_PS = 80, DATA = 1048, ACK = 60 }; /* on the wire, as the HPCC scenar
  * Packets leave the host back to back and never wait on later links, which are as fast: each further link
  * costs the last packet its own time once more. Then the ACK comes back, alone.
  */
-static uint64_t fct_ps(uint64_t sent_bytes, uint64_t last_bytes, uint64_t ack_bytes, uint64_t links,
-		       uint64_t delay_ps, uint64_t latency_ps)
+static uint64_t fct_ps(uint64_t sent_bytes, uint64_t last_bytes, uint64_t ack_bytes, uint64_t links, uint64_t delay_ps,
+		       uint64_t latency_ps)
 {
 	return (sent_bytes + (links - 1) * last_bytes) * BYTE_PS + links * ack_bytes * BYTE_PS +
 	       2 * (links * delay_ps + (links - 1) * latency_ps);
@@ -88,9 +88,8 @@ static void one_flow_takes_exactly_its_time(void **state)
 		sim_run_do(&run, text, nets[net].sets);
 		assert_false(run.results.partial);
 		if (run.results.flows[0].fct_ps != want)
-			fail_msg("%s, %u packets, network %zu: %llu ps instead of %llu",
-				 veroce ? "veroce" : "rocev2", n, net,
-				 (unsigned long long)run.results.flows[0].fct_ps, (unsigned long long)want);
+			fail_msg("%s, %u packets, network %zu: %llu ps instead of %llu", veroce ? "veroce" : "rocev2",
+				 n, net, (unsigned long long)run.results.flows[0].fct_ps, (unsigned long long)want);
 		assert_int_equal(sim_dropped(&run), 0);
 		assert_int_equal(run.results.recovery.retransmitted_packets, 0);
 		sim_run_free(&run);
@@ -116,7 +115,8 @@ static void real_headers_take_their_time_too(void **state)
 		snprintf(text, sizeof(text),
 			 "[topology]\nkind = dumbbell\nhosts = 1\n"
 			 "[transport]\npayload = 1000B\nprotocol = rocev2\n[cc]\nalgorithm = none\n" FLOW
-			 "size = %uB\n", cases[i].size);
+			 "size = %uB\n",
+			 cases[i].size);
 		sim_run_do(&run, text, NULL);
 		assert_int_equal(run.results.flows[0].fct_ps,
 				 fct_ps(cases[i].sent, cases[i].longest, 66 + 12 + 4 + 4, 3, US, 0));
@@ -127,8 +127,8 @@ static void real_headers_take_their_time_too(void **state)
 /* ---- many flows into one host ------------------------------------------------------------------------- */
 
 static const char incast[] = WIRE "window = 1GB\nprotocol = rocev2\nrto = 50ms\n"
-	"[topology]\nkind = star\nhosts = 9\n[switch]\nbuffer = 2MB\n"
-	"[workload.w]\nkind = incast\nsize = 1MB\n";
+				  "[topology]\nkind = star\nhosts = 9\n[switch]\nbuffer = 2MB\n"
+				  "[workload.w]\nkind = incast\nsize = 1MB\n";
 
 static void an_incast_with_pfc_loses_nothing_and_no_time(void **state)
 {
@@ -165,9 +165,9 @@ static void an_incast_with_pfc_loses_nothing_and_no_time(void **state)
 static void timers_are_patient_where_pfc_lets_packets_wait(void **state)
 {
 	static const char text[] = "[link]\nrate = 1Gbps\ndelay = 0\n[topology]\nkind = star\nhosts = 5\n"
-		"[switch]\necn = off\nbuffer = 10MB\n[cc]\nalgorithm = none\n"
-		"[transport]\nprotocol = rocev2\nack_every = 10\n"
-		"[workload.w]\nkind = incast\nsize = 168KB\nqps = 2\nrepeat = 2\ninterval = 30us\n";
+				   "[switch]\necn = off\nbuffer = 10MB\n[cc]\nalgorithm = none\n"
+				   "[transport]\nprotocol = rocev2\nack_every = 10\n"
+				   "[workload.w]\nkind = incast\nsize = 168KB\nqps = 2\nrepeat = 2\ninterval = 30us\n";
 	static const char *const modes[] = {"switch.pfc=on", "switch.pfc=hpcc"};
 
 	for (int i = 0; i < 2; i++) {
@@ -209,8 +209,8 @@ static const struct results_port *port_to(const struct results *r, uint32_t node
 static void hpcc_fills_a_link_up_to_eta_and_leaves_no_queue(void **state)
 {
 	static const char text[] = WIRE "protocol = rocev2\nack_every = 1\nack_class = data\n"
-		"[topology]\nkind = star\nhosts = 3\n[switch]\nint = on\npfc = hpcc\n"
-		"[workload.w]\nkind = incast\nsize = 10MB\n[output]\ngoodput_window = 20us\n";
+					"[topology]\nkind = star\nhosts = 3\n[switch]\nint = on\npfc = hpcc\n"
+					"[workload.w]\nkind = incast\nsize = 10MB\n[output]\ngoodput_window = 20us\n";
 	static const char *const sets[] = {"cc.algorithm=hpcc", "cc.preset=hpcc-eval", "cc.eta=0.95", NULL};
 	const struct results_port *port;
 	struct results_fairness fair;
@@ -235,7 +235,8 @@ static void hpcc_fills_a_link_up_to_eta_and_leaves_no_queue(void **state)
 /* A paced sender's last packets have no AckReq, and then its window shrinks below what they fill. */
 static void a_window_that_shrinks_is_opened_by_an_ack_not_by_the_timer(void **state)
 {
-	static const char text[] = "[link]\nrate = 400Gbps\ndelay = 0\n"
+	static const char text[] =
+		"[link]\nrate = 400Gbps\ndelay = 0\n"
 		"[topology]\nkind = leaf-spine\nhosts = 4\nleaves = 2\nspines = 3\n"
 		"[switch]\npfc = hpcc\nbuffer = 8MB\nint = on\n[cc]\nalgorithm = hpcc\n"
 		"[transport]\nprotocol = rocev2\npayload = 256B\nack_every = 12\nheader_bytes = 48B\n"
@@ -259,12 +260,11 @@ static void a_window_that_shrinks_is_opened_by_an_ack_not_by_the_timer(void **st
 
 static void two_flows_of_dcqcn_share_a_link(void **state)
 {
-	static const char text[] =
-		"[transport]\nprotocol = rocev2\npayload = 4000B\n[cc]\nalgorithm = dcqcn\n"
-		"[topology]\nkind = star\nhosts = 3\n[link]\nrate = 10Gbps\n[switch]\npfc = on\n"
-		"[workload.a]\nkind = flow\nsenders = 0\nreceivers = 2\nsize = 1GB\n"
-		"[workload.b]\nkind = flow\nsenders = 1\nreceivers = 2\nsize = 1GB\nstart = 5ms\n"
-		"[run]\nuntil = 400ms\nall_flows = off\n[output]\ngoodput_window = 1ms\n";
+	static const char text[] = "[transport]\nprotocol = rocev2\npayload = 4000B\n[cc]\nalgorithm = dcqcn\n"
+				   "[topology]\nkind = star\nhosts = 3\n[link]\nrate = 10Gbps\n[switch]\npfc = on\n"
+				   "[workload.a]\nkind = flow\nsenders = 0\nreceivers = 2\nsize = 1GB\n"
+				   "[workload.b]\nkind = flow\nsenders = 1\nreceivers = 2\nsize = 1GB\nstart = 5ms\n"
+				   "[run]\nuntil = 400ms\nall_flows = off\n[output]\ngoodput_window = 1ms\n";
 	struct results_fairness fair;
 	struct sim_run run;
 
@@ -273,8 +273,7 @@ static void two_flows_of_dcqcn_share_a_link(void **state)
 	fair = results_fairness_between(&run.results, 200000 * US, 200000 * US);
 	assert_int_equal(fair.flows, 2);
 	if (fair.min_bps * 100 < fair.max_bps * 95)
-		fail_msg("%llu and %llu bit/s", (unsigned long long)fair.min_bps,
-			 (unsigned long long)fair.max_bps);
+		fail_msg("%llu and %llu bit/s", (unsigned long long)fair.min_bps, (unsigned long long)fair.max_bps);
 	/* Marks slow senders down before pauses are needed. */
 	assert_true(fair.min_bps + fair.max_bps > UINT64_C(8500000000));
 	assert_true(run.results.recovery.cnps > 100);
@@ -290,7 +289,8 @@ static void do_lost(struct sim_run *run, const char *protocol, const char *lost)
 
 	snprintf(text, sizeof(text),
 		 WIRE "window = 1GB\nprotocol = %s\n[topology]\nkind = star\nhosts = 2\n"
-		 "[link]\nlost = %s\n" FLOW "size = 200KB\n[run]\ncheck = on\n", protocol, lost);
+		      "[link]\nlost = %s\n" FLOW "size = 200KB\n[run]\ncheck = on\n",
+		 protocol, lost);
 	sim_run_do(run, text, NULL);
 	assert_false(run->results.partial);
 }
@@ -317,8 +317,7 @@ static void go_back_n_sends_again_what_theory_says(void **state)
 		assert_int_equal(run.results.recovery.retransmitted_packets, again);
 		assert_int_equal(run.results.recovery.naks, 1);
 		assert_int_equal(run.results.recovery.timeouts, 0);
-		assert_int_equal(run.results.flows[0].fct_ps,
-				 fct_ps((200 + again) * DATA, DATA, ACK, 2, US, 0));
+		assert_int_equal(run.results.flows[0].fct_ps, fct_ps((200 + again) * DATA, DATA, ACK, 2, US, 0));
 		sim_run_free(&run);
 	}
 }
@@ -380,13 +379,16 @@ static void the_same_seed_gives_the_same_bytes_everywhere(void **state)
 	} cases[] = {
 		{"[topology]\nkind = leaf-spine\nhosts = 4\nleaves = 2\nspines = 2\n"
 		 "[link]\nloss = 0.5%\nloss_place = fabric\n"
-		 "[workload.w]\nkind = all-to-all\nsize = 2MB\n", UINT64_C(0x37fdd361597a5703)},
+		 "[workload.w]\nkind = all-to-all\nsize = 2MB\n",
+		 UINT64_C(0x37fdd361597a5703)},
 		{"[topology]\nkind = leaf-spine\nhosts = 4\nleaves = 2\nspines = 2\n"
 		 "[switch]\npfc = on\nbuffer = 1MB\nrouting = spray-two\n"
 		 "[transport]\nprotocol = rocev2\npayload = 1024B\n[cc]\nalgorithm = dcqcn\n"
-		 "[workload.w]\nkind = cdf\ncdf = FB_Hadoop\nload = 50%\nflows = 300\n", UINT64_C(0x82308a924a97e65d)},
+		 "[workload.w]\nkind = cdf\ncdf = FB_Hadoop\nload = 50%\nflows = 300\n",
+		 UINT64_C(0x82308a924a97e65d)},
 		{"[topology]\nkind = fat-tree\nk = 4\n[failures]\ndegraded = 20%\n[switch]\ntrim = on\n"
-		 "[workload.w]\nkind = permutation\nsize = 500KB\n", UINT64_C(0xdf3b9b9d62250388)},
+		 "[workload.w]\nkind = permutation\nsize = 500KB\n",
+		 UINT64_C(0xdf3b9b9d62250388)},
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {

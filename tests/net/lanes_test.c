@@ -61,7 +61,8 @@ static void neither_credits_nor_pfc_lose_and_a_lane_of_its_own_frees_a_victim(vo
 /* LRH, BTH, RETH, payload, ICRC, VCRC and two delimiters, and no Ethernet, IP or UDP. */
 static void packets_have_the_size_of_infinibands(void **state)
 {
-	static const char *const sets[] = {"switch.flow_control=credits", "workload.incast.size=4096B", "workload.victim.size=4096B", NULL};
+	static const char *const sets[] = {"switch.flow_control=credits", "workload.incast.size=4096B",
+					   "workload.victim.size=4096B", NULL};
 	struct sim_run run;
 
 	sim_run_do(&run, text, sets);
@@ -77,12 +78,14 @@ static void packets_have_the_size_of_infinibands(void **state)
 /* Five switches in a ring, a host each, which sends to the second one on. */
 static void run_ring(struct sim_run *run, const char *receivers, const char *lifetime)
 {
-	static const char ring[] = "10 5 10\n5 6 7 8 9\n"
-				   "0 5 100Gbps 1us 0\n1 6 100Gbps 1us 0\n2 7 100Gbps 1us 0\n3 8 100Gbps 1us 0\n4 9 100Gbps 1us 0\n"
-				   "5 6 100Gbps 1us 0\n6 7 100Gbps 1us 0\n7 8 100Gbps 1us 0\n8 9 100Gbps 1us 0\n9 5 100Gbps 1us 0\n";
-	static const char scenario[] = "[topology]\nkind = file\nfile = ring\n[switch]\nflow_control = credits\nlane_buffer = 16KiB\n"
-				       "[transport]\nprotocol = rocev2\npayload = 4096B\n[cc]\nalgorithm = none\n"
-				       "[workload.w]\nkind = flow\nsenders = 0-4\nsize = 1MB\n";
+	static const char ring[] =
+		"10 5 10\n5 6 7 8 9\n"
+		"0 5 100Gbps 1us 0\n1 6 100Gbps 1us 0\n2 7 100Gbps 1us 0\n3 8 100Gbps 1us 0\n4 9 100Gbps 1us 0\n"
+		"5 6 100Gbps 1us 0\n6 7 100Gbps 1us 0\n7 8 100Gbps 1us 0\n8 9 100Gbps 1us 0\n9 5 100Gbps 1us 0\n";
+	static const char scenario[] =
+		"[topology]\nkind = file\nfile = ring\n[switch]\nflow_control = credits\nlane_buffer = 16KiB\n"
+		"[transport]\nprotocol = rocev2\npayload = 4096B\n[cc]\nalgorithm = none\n"
+		"[workload.w]\nkind = flow\nsenders = 0-4\nsize = 1MB\n";
 	const char *sets[] = {receivers, lifetime, NULL};
 
 	sim_run_read(run, scenario, sets);
@@ -152,11 +155,12 @@ static char *read_routes(const char *name)
 /* Each host of a torus of 5 x 5 switches sends to the second one on in its row. */
 static void run_torus(struct sim_run *run, const char *name)
 {
-	static const char scenario[] = "[topology]\nkind = subnet\nfile = routes\n[link]\ndelay = 100ns\n"
-				       "[switch]\nflow_control = credits\nlane_buffer = 16KiB\n"
-				       "[transport]\nprotocol = rocev2\npayload = 4096B\nack_class = data\n[cc]\nalgorithm = none\n"
-				       "[workload.rows]\nkind = flow\nsenders = 0-24\n"
-				       "receivers = 2-4,0-1,7-9,5-6,12-14,10-11,17-19,15-16,22-24,20-21\nsize = 500KB\n";
+	static const char scenario[] =
+		"[topology]\nkind = subnet\nfile = routes\n[link]\ndelay = 100ns\n"
+		"[switch]\nflow_control = credits\nlane_buffer = 16KiB\n"
+		"[transport]\nprotocol = rocev2\npayload = 4096B\nack_class = data\n[cc]\nalgorithm = none\n"
+		"[workload.rows]\nkind = flow\nsenders = 0-24\n"
+		"receivers = 2-4,0-1,7-9,5-6,12-14,10-11,17-19,15-16,22-24,20-21\nsize = 500KB\n";
 	char *routes = read_routes(name);
 
 	sim_run_read(run, scenario, NULL);
@@ -198,8 +202,14 @@ static void routes_of_lash_and_of_torus_2qos_do_not_and_lose_nothing(void **stat
 
 static void what_has_no_meaning_with_credits_is_refused(void **state)
 {
-	static const char *const sets[] = {"switch.pfc=on", "switch.ecn=on", "switch.trim=on", "switch.int=on", "switch.border_buffer=1MB",
-					   "link.jitter=1us", "host.rx_drain=1Gbps", "transport.protocol=veroce"};
+	static const char *const sets[] = {"switch.pfc=on",
+					   "switch.ecn=on",
+					   "switch.trim=on",
+					   "switch.int=on",
+					   "switch.border_buffer=1MB",
+					   "link.jitter=1us",
+					   "host.rx_drain=1Gbps",
+					   "transport.protocol=veroce"};
 	static const char *const scenario = "[switch]\nflow_control = credits\n[transport]\nprotocol = rocev2\n"
 					    "[workload.w]\nkind = flow\nsenders = 0\nreceivers = 1\nsize = 1KB\n";
 

@@ -59,25 +59,15 @@ static unsigned draw_topology(struct drawn *d)
 	unsigned n = 2 + (unsigned)below(d, 5);
 
 	switch (below(d, 6)) {
-	case 0:
-		say(d, "[topology]\nkind = star\nhosts = %u\n", n);
-		return n;
-	case 1:
-		say(d, "[topology]\nkind = dumbbell\nhosts = %u\n", n);
-		return 2 * n;
-	case 2:
-		say(d, "[topology]\nkind = parking-lot\nbottlenecks = %u\n", n);
-		return n + 2;
-	case 3:
-		say(d, "[topology]\nkind = fat-tree\nk = 4\n");
-		return 16;
+	case 0: say(d, "[topology]\nkind = star\nhosts = %u\n", n); return n;
+	case 1: say(d, "[topology]\nkind = dumbbell\nhosts = %u\n", n); return 2 * n;
+	case 2: say(d, "[topology]\nkind = parking-lot\nbottlenecks = %u\n", n); return n + 2;
+	case 3: say(d, "[topology]\nkind = fat-tree\nk = 4\n"); return 16;
 	case 4:
 		say(d, "[topology]\nkind = two-dc\nsite = leaf-spine\nhosts = 2\nleaves = 2\nspines = 2\n"
 		       "long_links = 2\n");
 		return 8;
-	default:
-		say(d, "[topology]\nkind = leaf-spine\nhosts = %u\nleaves = 2\nspines = 3\n", n);
-		return 2 * n;
+	default: say(d, "[topology]\nkind = leaf-spine\nhosts = %u\nleaves = 2\nspines = 3\n", n); return 2 * n;
 	}
 }
 
@@ -119,8 +109,8 @@ static void draw_links(struct drawn *d)
 
 static void draw_switches(struct drawn *d)
 {
-	static const char *const routings[] = {"ecmp", "flowlet", "wecmp", "spray-random",
-					       "spray-round-robin", "spray-two", "spray-least"};
+	static const char *const routings[] = {"ecmp",      "flowlet",    "wecmp", "spray-random", "spray-round-robin",
+					       "spray-two", "spray-least"};
 
 	size_t routing = below(d, d->veroce ? 7 : 3);
 
@@ -162,11 +152,10 @@ static void draw_transport(struct drawn *d)
 	say(d, "[cc]\nalgorithm = %s\n", cc_name(cc));
 	if (one_in(d, 3))
 		say(d, "window = on\n");
-	say(d, "[transport]\nprotocol = %s\npayload = %uB\n", d->veroce ? "veroce" : "rocev2",
-	    payloads[below(d, 4)]);
+	say(d, "[transport]\nprotocol = %s\npayload = %uB\n", d->veroce ? "veroce" : "rocev2", payloads[below(d, 4)]);
 	if (d->veroce) {
-		say(d, "loss = %s\npaths = %u\nrx_window = %u\n", losses[below(d, 3)],
-		    1 + (unsigned)below(d, 16), 128u << below(d, 10));
+		say(d, "loss = %s\npaths = %u\nrx_window = %u\n", losses[below(d, 3)], 1 + (unsigned)below(d, 16),
+		    128u << below(d, 10));
 	} else if (one_in(d, 2)) {
 		say(d, "ack_every = %u\n", 1 + (unsigned)below(d, 16));
 	}
@@ -217,24 +206,21 @@ static void draw_workload(struct drawn *d, unsigned number, unsigned hosts)
 
 	say(d, "[workload.w%u]\n", number);
 	switch (below(d, 4)) {
-	case 0:
-		say(d, "kind = incast\nsize = %uKB\n", kb);
-		break;
-	case 1:
-		say(d, "kind = %s\nsize = %uKB\n", collectives[below(d, 4)], kb * hosts / 4 + hosts);
-		break;
+	case 0: say(d, "kind = incast\nsize = %uKB\n", kb); break;
+	case 1: say(d, "kind = %s\nsize = %uKB\n", collectives[below(d, 4)], kb * hosts / 4 + hosts); break;
 	case 2:
 		say(d, "kind = cdf\ncdf = FB_Hadoop\nload = %u%%\nflows = %u\n", 10 + (unsigned)below(d, 80),
 		    1 + (unsigned)below(d, 30));
 		return;
 	default:
-		say(d, "kind = flow\nsenders = 0\nreceivers = %u\nsize = %uB\n",
-		    1 + (unsigned)below(d, hosts - 1), 1 + (unsigned)below(d, 500000));
+		say(d, "kind = flow\nsenders = 0\nreceivers = %u\nsize = %uB\n", 1 + (unsigned)below(d, hosts - 1),
+		    1 + (unsigned)below(d, 500000));
 	}
 	if (one_in(d, 3))
 		say(d, "qps = %u\n", 1 + (unsigned)below(d, 3));
 	if (one_in(d, 3))
-		say(d, "repeat = 2\ninterval = %s\nround_qps = %s\n", one_in(d, 2) ? "30us" : "0", one_in(d, 2) ? "same" : "new");
+		say(d, "repeat = 2\ninterval = %s\nround_qps = %s\n", one_in(d, 2) ? "30us" : "0",
+		    one_in(d, 2) ? "same" : "new");
 	if (one_in(d, 4))
 		say(d, "start = 5us\n");
 	if (!d->one_class && one_in(d, 3))
@@ -258,9 +244,8 @@ static void draw(struct drawn *d, uint64_t seed)
 	for (unsigned i = 0; i < workloads; i++)
 		draw_workload(d, i, hosts);
 	checked = one_in(d, 4); /* takes long */
-	say(d, "[run]\nseed = %llu\ncheck = %s\nuntil = 20s\nevents = %u\n",
-	    (unsigned long long)below(d, 1000000), checked ? "on" : "off",
-	    checked ? CHECKED_EVENTS_MAX : EVENTS_MAX);
+	say(d, "[run]\nseed = %llu\ncheck = %s\nuntil = 20s\nevents = %u\n", (unsigned long long)below(d, 1000000),
+	    checked ? "on" : "off", checked ? CHECKED_EVENTS_MAX : EVENTS_MAX);
 }
 
 /* ---- judgement ------------------------------------------------------------------------------------------- */
@@ -302,25 +287,16 @@ static const char *judge_loss(const struct drawn *d, const struct results *r)
 		switch (p->reason) {
 		case RESULTS_DROP_LOSS:
 		case RESULTS_DROP_CORRUPT:
-		case RESULTS_DROP_RX_BUFFER:
-			expected = d->loss;
-			break;
+		case RESULTS_DROP_RX_BUFFER: expected = d->loss; break;
 		case RESULTS_DROP_DOWN:
-		case RESULTS_DROP_NO_ROUTE:
-			expected = d->down;
-			break;
+		case RESULTS_DROP_NO_ROUTE: expected = d->down; break;
 		case RESULTS_DROP_BUFFER:
-		case RESULTS_DROP_CONTROL_FULL:
-			expected = !d->pfc || !p->class;
-			break;
-		case RESULTS_TRIMMED:
-			expected = d->veroce && !d->pfc && p->class;
-			break;
+		case RESULTS_DROP_CONTROL_FULL: expected = !d->pfc || !p->class; break;
+		case RESULTS_TRIMMED: expected = d->veroce && !d->pfc && p->class; break;
 		case RESULTS_DROP_HEADROOM: /* HPCC's own is not computed from all that counts */
 			expected = d->hpcc_pfc;
 			break;
-		default:
-			break;
+		default: break;
 		}
 		if (!expected)
 			return results_reason_name(p->reason);

@@ -15,17 +15,9 @@
 #include "support/sim_run.h"
 
 /* At 10 Gbit/s. */
-enum {
-	BYTE_PS = 800,
-	SMALL = 512,
-	LARGE = 4096,
-	HEADERS = 64,
-	LARGE_PERCENT = 40,
-	DELAY_PS = 1000000
-};
+enum { BYTE_PS = 800, SMALL = 512, LARGE = 4096, HEADERS = 64, LARGE_PERCENT = 40, DELAY_PS = 1000000 };
 
-static void run_two_hosts(struct sim_run *run, const char *load, const char *ack_bytes,
-			  const char *flows)
+static void run_two_hosts(struct sim_run *run, const char *load, const char *ack_bytes, const char *flows)
 {
 	static const char hosts[] = "2 0 1\n\n0 1 10Gbps 0.001ms 0\n";
 	static const char sizes[] = "512 60\n4096 60\n4096 100\n";
@@ -63,8 +55,7 @@ struct fifo {
 
 static struct fifo fifo_of(uint32_t room)
 {
-	struct fifo f = {.flow = calloc(room, sizeof(*f.flow)),
-			 .at_ps = calloc(room, sizeof(*f.at_ps))};
+	struct fifo f = {.flow = calloc(room, sizeof(*f.flow)), .at_ps = calloc(room, sizeof(*f.at_ps))};
 
 	assert_non_null(f.flow);
 	assert_non_null(f.at_ps);
@@ -90,8 +81,7 @@ struct port {
 /* When its next packet begins to leave. */
 static uint64_t begins_ps(const struct port *p)
 {
-	uint64_t data = fifo_next_ps(&p->data), ack = fifo_next_ps(&p->acks),
-		 first = data < ack ? data : ack;
+	uint64_t data = fifo_next_ps(&p->data), ack = fifo_next_ps(&p->acks), first = data < ack ? data : ack;
 
 	return first == UINT64_MAX || first > p->free_ps ? first : p->free_ps;
 }
@@ -102,13 +92,11 @@ static void expect(const struct results *r, uint64_t ack_ps, uint64_t *fct_ps)
 	struct port ports[2];
 
 	for (int i = 0; i < 2; i++)
-		ports[i] = (struct port){.data = fifo_of(r->flow_count),
-					 .acks = fifo_of(r->flow_count)};
+		ports[i] = (struct port){.data = fifo_of(r->flow_count), .acks = fifo_of(r->flow_count)};
 	for (uint32_t i = 0; i < r->flow_count; i++)
 		fifo_put(&ports[r->flows[i].src].data, i, r->flows[i].start_ps);
 	for (;;) {
-		struct port *p =
-			begins_ps(&ports[0]) <= begins_ps(&ports[1]) ? &ports[0] : &ports[1];
+		struct port *p = begins_ps(&ports[0]) <= begins_ps(&ports[1]) ? &ports[0] : &ports[1];
 		uint64_t now_ps = begins_ps(p);
 		bool ack = fifo_next_ps(&p->acks) <= now_ps;
 		struct fifo *q = ack ? &p->acks : &p->data;
@@ -137,8 +125,7 @@ static void packets_leave_in_their_order(void **state)
 	struct sim_run run;
 	uint64_t *fct_ps;
 
-	run_two_hosts(&run, "workload.w.load=80%", "transport.ack_bytes=84B",
-		      "workload.w.flows=10000");
+	run_two_hosts(&run, "workload.w.load=80%", "transport.ack_bytes=84B", "workload.w.flows=10000");
 	fct_ps = calloc(run.results.flow_count, sizeof(*fct_ps));
 	assert_non_null(fct_ps);
 	expect(&run.results, 84 * BYTE_PS, fct_ps);
@@ -237,8 +224,8 @@ static void judge(const struct results *r, const double want[STEPS])
 	}
 	qsort(wait_ps, n, sizeof(*wait_ps), by_size);
 	late = (double)wait_ps[n - n / 1000] / (STEP_BYTES * BYTE_PS);
-	print_message("mean wait %.4f of %.4f, p99.9 %.1f of %.1f steps\n", mean, mean_of(want),
-		      late, quantile_of(want, .999));
+	print_message("mean wait %.4f of %.4f, p99.9 %.1f of %.1f steps\n", mean, mean_of(want), late,
+		      quantile_of(want, .999));
 	/* Of ten seeds the means are within 3 %, and when the hundred last begin within 10 %: those
 	 * come in few bursts. */
 	assert_true(mean > .96 * mean_of(want) && mean < 1.04 * mean_of(want));
@@ -250,14 +237,11 @@ static void judge(const struct results *r, const double want[STEPS])
 static void a_queue_is_what_the_closed_form_says(void **state)
 {
 	static double left[STEPS], wait[STEPS], both[STEPS];
-	double mean_steps =
-		(SMALL_STEPS * (100 - LARGE_PERCENT) + LARGE_STEPS * LARGE_PERCENT) / 100.0;
-	double rho = .6 * mean_steps /
-		     (mean_steps - (double)HEADERS / STEP_BYTES); /* the load is of payload */
+	double mean_steps = (SMALL_STEPS * (100 - LARGE_PERCENT) + LARGE_STEPS * LARGE_PERCENT) / 100.0;
+	double rho = .6 * mean_steps / (mean_steps - (double)HEADERS / STEP_BYTES); /* the load is of payload */
 	struct sim_run run;
 
-	run_two_hosts(&run, "workload.w.load=60%", "transport.ack_bytes=1B",
-		      "workload.w.flows=100000");
+	run_two_hosts(&run, "workload.w.load=60%", "transport.ack_bytes=1B", "workload.w.flows=100000");
 	assert_int_equal(run.results.flow_count, 100000);
 	residual(left, mean_steps);
 	data_waits(wait, left, rho);

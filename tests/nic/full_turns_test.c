@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Data that fill every turn of output do not hold an acknowledgement back: their sender may go on for as long as its peer
- * acknowledges, and the peer, whose window is full, has nothing else to wait for.
+ * Data that fill every turn of output do not hold an acknowledgement back: their sender may go on for as long as its
+ * peer acknowledges, and the peer, whose window is full, has nothing else to wait for.
  */
 #include "veroce/veroce.h"
 

@@ -41,15 +41,9 @@ static void key_that_does_not_open_is_a_protection_error(void **state)
 
 			w.opcode = ops[i];
 			switch (which) {
-			case 0:
-				w.sge[0].lkey ^= 2;
-				break;
-			case 1:
-				w.sge[0].addr = s.abuf->iova - 1;
-				break;
-			case 2:
-				w.sge[0].addr = s.abuf->iova + BUF_BYTES - 7;
-				break;
+			case 0: w.sge[0].lkey ^= 2; break;
+			case 1: w.sge[0].addr = s.abuf->iova - 1; break;
+			case 2: w.sge[0].addr = s.abuf->iova + BUF_BYTES - 7; break;
 			case 3:
 				if (ops[i] == WR_FETCH_ADD)
 					break;
@@ -59,10 +53,9 @@ static void key_that_does_not_open_is_a_protection_error(void **state)
 				break;
 			default:
 				assert_int_equal(nic_pd_alloc(s.a->host->nic, &pd), 0);
-				assert_int_equal(nic_mr_reg(s.a->host->nic, pd,
-							    (struct mr_range){mem, 8, 0},
-							    ALL_ACCESS, &mr),
-						 0);
+				assert_int_equal(
+					nic_mr_reg(s.a->host->nic, pd, (struct mr_range){mem, 8, 0}, ALL_ACCESS, &mr),
+					0);
 				w.sge[0].addr = 0;
 				w.sge[0].lkey = mr->key;
 			}
@@ -86,8 +79,7 @@ static void local_write_is_needed_for_results_only(void **state)
 	static const struct {
 		enum wr_opcode op;
 		bool needs;
-	} rows[] = {{WR_SEND, false}, {WR_WRITE, false}, {WR_READ, true}, {WR_FETCH_ADD, true},
-		    {WR_CMP_SWAP, true}};
+	} rows[] = {{WR_SEND, false}, {WR_WRITE, false}, {WR_READ, true}, {WR_FETCH_ADD, true}, {WR_CMP_SWAP, true}};
 
 	for (size_t i = 0; i < COUNT(rows); i++) {
 		struct sim s = sim_default();
@@ -143,12 +135,10 @@ static void region_gone_before_a_repeat_is_a_protection_error(void **state)
 		struct duo_host *h = s.a->host;
 		uint8_t *mem = calloc(1, 5000);
 		struct mr *mr;
-		struct duo_wr w = read ? duo_read_wr(2, s.abuf, 0, 5000, s.bbuf, 0)
-				       : duo_write_wr(2, s.abuf, 0, 5000, s.bbuf, 0);
+		struct duo_wr w =
+			read ? duo_read_wr(2, s.abuf, 0, 5000, s.bbuf, 0) : duo_write_wr(2, s.abuf, 0, 5000, s.bbuf, 0);
 
-		assert_int_equal(
-			nic_mr_reg(h->nic, h->pd, (struct mr_range){mem, 5000, 0}, ALL_ACCESS, &mr),
-			0);
+		assert_int_equal(nic_mr_reg(h->nic, h->pd, (struct mr_range){mem, 5000, 0}, ALL_ACCESS, &mr), 0);
 		w.sge[0] = (struct sge){.addr = 0, .len = 5000, .lkey = mr->key};
 		duo_drop(s.duo, DUO_A, DUO_ANY, 0);
 		assert_true(duo_post(s.a, &w));
@@ -227,8 +217,8 @@ static void foreign_operations_are_operation_errors(void **state)
 	static const struct {
 		enum qp_type type;
 		enum wr_opcode op;
-	} rows[] = {{QPT_UC, WR_READ}, {QPT_UC, WR_FETCH_ADD}, {QPT_UC, WR_SEND_INV},
-		    {QPT_UD, WR_READ}, {QPT_UD, WR_WRITE},     {QPT_UD, WR_CMP_SWAP},
+	} rows[] = {{QPT_UC, WR_READ},     {QPT_UC, WR_FETCH_ADD}, {QPT_UC, WR_SEND_INV},
+		    {QPT_UD, WR_READ},     {QPT_UD, WR_WRITE},     {QPT_UD, WR_CMP_SWAP},
 		    {QPT_UD, WR_SEND_INV}, {QPT_UD, WR_BIND_MW},   {QPT_UD, WR_LOCAL_INV}};
 
 	for (size_t i = 0; i < COUNT(rows); i++) {

@@ -32,7 +32,7 @@ struct landing {
 /* Memory for `count` messages, of which the first `done` are known to have landed. */
 struct watched {
 	struct duo_buf *buf;
-	uint8_t *model;     /* with those */
+	uint8_t *model; /* with those */
 	struct landing l[OPS];
 	uint32_t count, done;
 };
@@ -54,7 +54,7 @@ struct judge {
 	struct watched written, fetched;
 	struct op ops[OPS];
 	uint32_t posted, done, receives;
-	uint32_t imms[OPS];                /* the message that the n-th receive reports */
+	uint32_t imms[OPS]; /* the message that the n-th receive reports */
 	uint32_t imm_count;
 	bool must_fence;
 	uint64_t differences;
@@ -108,13 +108,9 @@ static uint32_t choose_len(struct judge *j)
 	uint32_t mtu = j->s.a->opt.mtu, len = 1 + (uint32_t)below(j, 16);
 
 	switch (below(j, 4)) {
-	case 0:
-		return len;
-	case 1:
-		len = mtu * (uint32_t)(1 + below(j, 3)) + (uint32_t)below(j, 3) - 1;
-		return len;
-	default:
-		return 1 + (uint32_t)below(j, LEN_MAX);
+	case 0: return len;
+	case 1: len = mtu * (uint32_t)(1 + below(j, 3)) + (uint32_t)below(j, 3) - 1; return len;
+	default: return 1 + (uint32_t)below(j, LEN_MAX);
 	}
 }
 
@@ -207,8 +203,7 @@ static void take_completions(struct judge *j)
 		if (op->into)
 			j->differences += op->into->done < op->landing;
 		else
-			j->differences +=
-				memcmp(j->slots->p + op->slot, op->expected, op->len) != 0;
+			j->differences += memcmp(j->slots->p + op->slot, op->expected, op->len) != 0;
 	}
 	for (; received->taken < received->n; j->receives++) {
 		duo_expect(j->s.duo, received, j->receives, WC_SUCCESS);
@@ -228,8 +223,7 @@ static void run(struct judge *j)
 	for (uint32_t looks = 0; j->done < OPS && !j->differences; looks++) {
 		DUO_CHECK(j->s.duo, looks < LOOKS_MAX);
 		if (j->posted < OPS && j->posted - j->done < UNDER_WAY && below(j, 20) == 0) {
-			for (uint64_t n = 1 + below(j, 8);
-			     n && j->posted < OPS && j->posted - j->done < UNDER_WAY; n--)
+			for (uint64_t n = 1 + below(j, 8); n && j->posted < OPS && j->posted - j->done < UNDER_WAY; n--)
 				post(j);
 		}
 		duo_run_for(j->s.duo, 1 + below(j, below(j, 20) ? 500 : 5000));

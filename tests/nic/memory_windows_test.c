@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Memory windows between two nics, over either protocol (IBTA 10.6.7): what a bind gives a peer and an invalidation takes
- * from it, and that requests without packets keep their place among those that have some.
+ * Memory windows between two nics, over either protocol (IBTA 10.6.7): what a bind gives a peer and an invalidation
+ * takes from it, and that requests without packets keep their place among those that have some.
  */
 #include <errno.h>
 
@@ -194,8 +194,8 @@ static void peer_may_not_invalidate_what_is_not_its(void **state)
 
 	for (size_t i = 0; i < COUNT(wires) * KINDS; i++) {
 		const int kind = (int)(i / COUNT(wires));
-		struct windows w = windows_start(wires[i % COUNT(wires)], QPT_RC,
-						 kind == TYPE_1 ? MW_TYPE_1 : MW_TYPE_2, 1);
+		struct windows w =
+			windows_start(wires[i % COUNT(wires)], QPT_RC, kind == TYPE_1 ? MW_TYPE_1 : MW_TYPE_2, 1);
 		uint32_t rkey = kind == FREE ? w.mw->opened.key : bind(&w);
 		struct duo_wr inv = duo_send_wr(2, w.s.abuf, 0, 100);
 		struct mr_user other = {w.s.b->host->pd, NULL};

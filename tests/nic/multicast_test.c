@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Packets to a multicast group (IBTA 10.5.2, 9.6.1.2.3): which of them count, and which attached queue pair gets a copy. */
+/* Packets to a multicast group (IBTA 10.5.2, 9.6.1.2.3): which of them count, and which attached queue pair gets a
+ * copy. */
 #include <errno.h>
 
 #include "duo/sim.h"

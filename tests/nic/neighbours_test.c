@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Packets through memory of the host: without an ICRC, taken for the process that wrote them and for no other, and not sent to a
- * process that takes no more.
+ * Packets through memory of the host: without an ICRC, taken for the process that wrote them and for no other, and not
+ * sent to a process that takes no more.
  */
 #include <errno.h>
 
@@ -137,7 +137,8 @@ static void what_waits_for_room_is_flushed(void **state)
 static struct pkt response(struct sim *s, uint32_t read, uint32_t read_len)
 {
 	struct flow flow = duo_flow(s->duo, DUO_B, s->b->opt.gid);
-	struct bth bth = {.opcode = OP_RC_READ_REQUEST, .pkey = 0xffff, .dqpn = s->b->qpn, .psn = s->a->opt.psn[DUO_A] + read};
+	struct bth bth = {
+		.opcode = OP_RC_READ_REQUEST, .pkey = 0xffff, .dqpn = s->b->qpn, .psn = s->a->opt.psn[DUO_A] + read};
 	uint8_t ext[RETH_LEN], buf[DUO_PACKET_MAX];
 	struct pkt burst[2 * PKT_TRAIN_MAX];
 	uint32_t len;

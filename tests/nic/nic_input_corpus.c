@@ -38,14 +38,12 @@ static void record(void *ctx, const struct duo_packet *p, const uint8_t *data)
 	struct file *f = ctx;
 	uint32_t offset = 0;
 
-	if ((f->direction != DUO_ANY && f->direction != (int)p->from) ||
-	    f->n + 4 + p->len > sizeof(f->bytes))
+	if ((f->direction != DUO_ANY && f->direction != (int)p->from) || f->n + 4 + p->len > sizeof(f->bytes))
 		return;
 	/* A request is due when it comes; a response belongs to a PSN of its own. */
 	if (p->info->flags & F_RESPONSE)
 		offset = p->bth.psn - f->psn[!p->from];
-	put(f, (uint8_t)(FIX_PSN | FIX_KEY | FIX_LEN | f->kind << KIND_SHIFT |
-			 (p->from == DUO_A ? TO_B : 0)));
+	put(f, (uint8_t)(FIX_PSN | FIX_KEY | FIX_LEN | f->kind << KIND_SHIFT | (p->from == DUO_A ? TO_B : 0)));
 	put(f, (uint8_t)offset);
 	put(f, (uint8_t)p->len);
 	put(f, (uint8_t)(p->len >> 8));
@@ -137,9 +135,8 @@ static void make(const struct flow_row *row, struct file *f)
 	o.mtu = MTU;
 	struct duo_pair p = duo_connect(d, &o);
 	struct duo_buf *a = duo_buf(p.a->host, REGION, MR_LOCAL_WRITE);
-	struct duo_buf *b = duo_buf(p.b->host, REGION,
-				    MR_LOCAL_WRITE | MR_REMOTE_WRITE | MR_REMOTE_READ |
-					    MR_REMOTE_ATOMIC);
+	struct duo_buf *b =
+		duo_buf(p.b->host, REGION, MR_LOCAL_WRITE | MR_REMOTE_WRITE | MR_REMOTE_READ | MR_REMOTE_ATOMIC);
 	struct duo_wr w = duo_write_wr(1, a, 0, row->len, b, 64);
 	struct ah_attr av = duo_av(p.a->host, p.b->host, DUO_GID_IPV4);
 
@@ -182,8 +179,7 @@ static void save(const char *dir, const char *name, const struct file *f)
 
 int main(int argc, char **argv)
 {
-	static const uint8_t syndromes[] = {0x1f, 0x00, 0x21, 0x3f, 0x40, 0x60, 0x61, 0x62, 0x63, 0x64,
-					    0x7f};
+	static const uint8_t syndromes[] = {0x1f, 0x00, 0x21, 0x3f, 0x40, 0x60, 0x61, 0x62, 0x63, 0x64, 0x7f};
 	static struct file f, all;
 
 	if (argc != 2) {

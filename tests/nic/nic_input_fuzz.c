@@ -31,8 +31,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 enum { KINDS = 3, REGION = 4096, SECRET = 512, RECORDS_MAX = 64, STEPS = 20000, MTU = 256 };
 
-enum { TO_B = 1 << 0, KIND_SHIFT = 1, FIX_PSN = 1 << 3, FIX_KEY = 1 << 4, FIX_LEN = 1 << 5,
-       STRANGER = 1 << 6, ACTION = 0xf0 };
+enum {
+	TO_B = 1 << 0,
+	KIND_SHIFT = 1,
+	FIX_PSN = 1 << 3,
+	FIX_KEY = 1 << 4,
+	FIX_LEN = 1 << 5,
+	STRANGER = 1 << 6,
+	ACTION = 0xf0
+};
 
 struct world {
 	struct duo *d;
@@ -83,10 +90,7 @@ static void connect_all(struct world *w, uint8_t mode)
 		o.rnr_retry = 2;
 		o.min_rnr_timer = 1;
 		o.max_rd_atomic = o.max_dest_rd_atomic = 4;
-		o.cap = (struct qp_cap){.max_send_wr = 16,
-					.max_recv_wr = 16,
-					.max_send_sge = 2,
-					.max_recv_sge = 2};
+		o.cap = (struct qp_cap){.max_send_wr = 16, .max_recv_wr = 16, .max_send_sge = 2, .max_recv_sge = 2};
 		o.cqe = 64;
 		struct duo_pair p = duo_connect(w->d, &o);
 
@@ -96,8 +100,7 @@ static void connect_all(struct world *w, uint8_t mode)
 	for (int s = 0; s < DUO_SIDES; s++) {
 		struct duo_host *h = &w->d->host[s];
 
-		w->region[s] = duo_buf(h, REGION, MR_LOCAL_WRITE | MR_REMOTE_WRITE | MR_REMOTE_READ |
-							  MR_REMOTE_ATOMIC);
+		w->region[s] = duo_buf(h, REGION, MR_LOCAL_WRITE | MR_REMOTE_WRITE | MR_REMOTE_READ | MR_REMOTE_ATOMIC);
 		w->secret[s] = duo_buf(h, SECRET, 0);
 		duo_fill(w->secret[s], 7);
 		for (int k = 0; k < KINDS; k++) {
@@ -141,8 +144,7 @@ static uint32_t right_psn(const struct duo_qp *q, const struct opcode_info *info
 }
 
 /* The region's key, and an address from just before its start to just behind its end. */
-static void fix_keys(const struct duo_buf *b, const struct opcode_info *info, uint8_t *p,
-		     uint8_t control)
+static void fix_keys(const struct duo_buf *b, const struct opcode_info *info, uint8_t *p, uint8_t control)
 {
 	if (info->headers & H_RETH) {
 		uint8_t *at = p + opcode_header_offset(info, H_RETH);
@@ -168,8 +170,7 @@ static void fix_keys(const struct duo_buf *b, const struct opcode_info *info, ui
 		ieth_encode(p + opcode_header_offset(info, H_IETH), &(struct ieth){b->mr->key});
 }
 
-static void make_right(struct world *w, uint8_t *p, uint32_t len, int side, uint8_t control,
-		       int8_t psn_offset)
+static void make_right(struct world *w, uint8_t *p, uint32_t len, int side, uint8_t control, int8_t psn_offset)
 {
 	int kind = control >> KIND_SHIFT & 3;
 	const struct opcode_info *info = len ? opcode_info(p[0]) : NULL;
@@ -221,11 +222,11 @@ static void packet(struct world *w, struct input *in, uint8_t control)
 
 static void post_one(struct world *w, int side, int kind, uint8_t argument)
 {
-	static const enum wr_opcode ops[] = {WR_SEND, WR_WRITE, WR_READ, WR_FETCH_ADD, WR_SEND_INV,
-					     WR_WRITE_IMM, WR_CMP_SWAP, WR_SEND_IMM};
+	static const enum wr_opcode ops[] = {WR_SEND,     WR_WRITE,     WR_READ,     WR_FETCH_ADD,
+					     WR_SEND_INV, WR_WRITE_IMM, WR_CMP_SWAP, WR_SEND_IMM};
 	struct duo_qp *q = w->qp[side][kind];
-	struct duo_wr wr = duo_write_wr(w->posted[side][kind], w->region[side], 2048,
-					argument * 7 % 1500, w->region[!side], 0);
+	struct duo_wr wr =
+		duo_write_wr(w->posted[side][kind], w->region[side], 2048, argument * 7 % 1500, w->region[!side], 0);
 	struct ah_attr av = duo_av(q->host, &w->d->host[!side], w->gid);
 	struct flow flow;
 	uint32_t ip_mtu;
@@ -259,9 +260,7 @@ static void action(struct world *w, struct input *in, uint8_t what)
 		if (kind < KINDS)
 			post_recvs(w, side, kind, (argument & 0x3fu) * 16);
 		break;
-	case 2:
-		duo_run_for(w->d, (uint64_t)argument << 8);
-		break;
+	case 2: duo_run_for(w->d, (uint64_t)argument << 8); break;
 	default:
 		if (kind == KINDS)
 			nic_hold_acks(w->d->host[side].nic, argument & 1);

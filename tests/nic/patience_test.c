@@ -164,7 +164,8 @@ static bool is_first(const struct duo_packet *p, const void *arg)
 	return p->bth.psn == q->opt.psn[DUO_A];
 }
 
-/* It was stopped for longer than the retries last, and the first thing that it says then is that a packet is missing. */
+/* It was stopped for longer than the retries last, and the first thing that it says then is that a packet is missing.
+ */
 static void process_that_was_stopped_may_miss_a_packet(void **state)
 {
 	same_host = true;

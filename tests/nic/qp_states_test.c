@@ -22,37 +22,30 @@ static const struct move moves[] = {
 	{QPT_UC, QPS_INIT, QPS_INIT, 0, QPA_PKEY_INDEX | QPA_PORT | QPA_ACCESS_FLAGS},
 	{QPT_UD, QPS_INIT, QPS_INIT, 0, QPA_PKEY_INDEX | QPA_PORT | QPA_QKEY},
 	{QPT_RC, QPS_INIT, QPS_RTR,
-	 QPA_AV | QPA_PATH_MTU | QPA_DEST_QPN | QPA_RQ_PSN | QPA_MAX_DEST_RD_ATOMIC |
-		 QPA_MIN_RNR_TIMER,
+	 QPA_AV | QPA_PATH_MTU | QPA_DEST_QPN | QPA_RQ_PSN | QPA_MAX_DEST_RD_ATOMIC | QPA_MIN_RNR_TIMER,
 	 QPA_ALT_PATH | QPA_ACCESS_FLAGS | QPA_PKEY_INDEX},
 	{QPT_UC, QPS_INIT, QPS_RTR, QPA_AV | QPA_PATH_MTU | QPA_DEST_QPN | QPA_RQ_PSN,
 	 QPA_ALT_PATH | QPA_ACCESS_FLAGS | QPA_PKEY_INDEX},
 	{QPT_UD, QPS_INIT, QPS_RTR, 0, QPA_PKEY_INDEX | QPA_QKEY},
-	{QPT_RC, QPS_RTR, QPS_RTS,
-	 QPA_SQ_PSN | QPA_TIMEOUT | QPA_RETRY_CNT | QPA_RNR_RETRY | QPA_MAX_RD_ATOMIC,
+	{QPT_RC, QPS_RTR, QPS_RTS, QPA_SQ_PSN | QPA_TIMEOUT | QPA_RETRY_CNT | QPA_RNR_RETRY | QPA_MAX_RD_ATOMIC,
 	 QPA_CUR_STATE | QPA_ALT_PATH | QPA_ACCESS_FLAGS | QPA_MIN_RNR_TIMER | QPA_PATH_MIG_STATE},
-	{QPT_UC, QPS_RTR, QPS_RTS, QPA_SQ_PSN,
-	 QPA_CUR_STATE | QPA_ALT_PATH | QPA_ACCESS_FLAGS | QPA_PATH_MIG_STATE},
+	{QPT_UC, QPS_RTR, QPS_RTS, QPA_SQ_PSN, QPA_CUR_STATE | QPA_ALT_PATH | QPA_ACCESS_FLAGS | QPA_PATH_MIG_STATE},
 	{QPT_UD, QPS_RTR, QPS_RTS, QPA_SQ_PSN, QPA_CUR_STATE | QPA_QKEY},
 	{QPT_RC, QPS_RTS, QPS_RTS, 0,
 	 QPA_CUR_STATE | QPA_ALT_PATH | QPA_ACCESS_FLAGS | QPA_MIN_RNR_TIMER | QPA_PATH_MIG_STATE},
-	{QPT_UC, QPS_RTS, QPS_RTS, 0,
-	 QPA_CUR_STATE | QPA_ALT_PATH | QPA_ACCESS_FLAGS | QPA_PATH_MIG_STATE},
+	{QPT_UC, QPS_RTS, QPS_RTS, 0, QPA_CUR_STATE | QPA_ALT_PATH | QPA_ACCESS_FLAGS | QPA_PATH_MIG_STATE},
 	{QPT_UD, QPS_RTS, QPS_RTS, 0, QPA_CUR_STATE | QPA_QKEY},
 	{QPT_RC, QPS_RTS, QPS_SQD, 0, QPA_EN_SQD_ASYNC_NOTIFY},
 	{QPT_UC, QPS_RTS, QPS_SQD, 0, QPA_EN_SQD_ASYNC_NOTIFY},
 	{QPT_UD, QPS_RTS, QPS_SQD, 0, QPA_EN_SQD_ASYNC_NOTIFY},
 	{QPT_RC, QPS_SQD, QPS_RTS, 0,
 	 QPA_CUR_STATE | QPA_ALT_PATH | QPA_ACCESS_FLAGS | QPA_MIN_RNR_TIMER | QPA_PATH_MIG_STATE},
-	{QPT_UC, QPS_SQD, QPS_RTS, 0,
-	 QPA_CUR_STATE | QPA_ALT_PATH | QPA_ACCESS_FLAGS | QPA_PATH_MIG_STATE},
+	{QPT_UC, QPS_SQD, QPS_RTS, 0, QPA_CUR_STATE | QPA_ALT_PATH | QPA_ACCESS_FLAGS | QPA_PATH_MIG_STATE},
 	{QPT_UD, QPS_SQD, QPS_RTS, 0, QPA_CUR_STATE | QPA_QKEY},
 	{QPT_RC, QPS_SQD, QPS_SQD, 0,
-	 QPA_AV | QPA_ALT_PATH | QPA_ACCESS_FLAGS | QPA_PKEY_INDEX | QPA_PATH_MIG_STATE | QPA_PORT |
-		 QPA_TIMEOUT | QPA_RETRY_CNT | QPA_RNR_RETRY | QPA_MAX_RD_ATOMIC |
-		 QPA_MAX_DEST_RD_ATOMIC | QPA_MIN_RNR_TIMER},
-	{QPT_UC, QPS_SQD, QPS_SQD, 0,
-	 QPA_AV | QPA_ALT_PATH | QPA_ACCESS_FLAGS | QPA_PKEY_INDEX | QPA_PATH_MIG_STATE},
+	 QPA_AV | QPA_ALT_PATH | QPA_ACCESS_FLAGS | QPA_PKEY_INDEX | QPA_PATH_MIG_STATE | QPA_PORT | QPA_TIMEOUT |
+		 QPA_RETRY_CNT | QPA_RNR_RETRY | QPA_MAX_RD_ATOMIC | QPA_MAX_DEST_RD_ATOMIC | QPA_MIN_RNR_TIMER},
+	{QPT_UC, QPS_SQD, QPS_SQD, 0, QPA_AV | QPA_ALT_PATH | QPA_ACCESS_FLAGS | QPA_PKEY_INDEX | QPA_PATH_MIG_STATE},
 	{QPT_UD, QPS_SQD, QPS_SQD, 0, QPA_PKEY_INDEX | QPA_QKEY},
 	{QPT_UC, QPS_SQE, QPS_RTS, 0, QPA_CUR_STATE | QPA_ACCESS_FLAGS},
 	{QPT_UD, QPS_SQE, QPS_RTS, 0, QPA_CUR_STATE | QPA_QKEY},
@@ -184,8 +177,7 @@ static void only_optional_attributes_may_be_added(void **state)
 			bool allowed = (m->required | m->optional) & bit;
 
 			if (bit != QPA_ALT_PATH && !err != allowed)
-				fail_msg("type %d from %d to %d attribute %#x: %d", m->type, m->from,
-					 m->to, bit, err);
+				fail_msg("type %d from %d to %d attribute %#x: %d", m->type, m->from, m->to, bit, err);
 		}
 	}
 }
@@ -202,49 +194,26 @@ static void wrong_values_change_nothing(void **state)
 		uint32_t mask = find_move(QPT_RC, QPS_INIT, QPS_RTR)->required | QPA_STATE;
 
 		switch (which) {
-		case 0:
-			a.path_mtu_bytes = 0;
-			break;
-		case 1:
-			a.path_mtu_bytes = 1500;
-			break;
-		case 2:
-			a.path_mtu_bytes = 8192;
-			break;
-		case 3:
-			a.max_dest_rd_atomic = NIC_MAX_RD_ATOM + 1;
-			break;
-		case 4:
-			a.min_rnr_timer = 32;
-			break;
-		case 5:
-			a.av.port = 2;
-			break;
-		case 6:
-			a.av.sgid_index = DUO_GIDS;
-			break;
-		case 7:
-			a.av.is_global = 0;
-			break;
+		case 0: a.path_mtu_bytes = 0; break;
+		case 1: a.path_mtu_bytes = 1500; break;
+		case 2: a.path_mtu_bytes = 8192; break;
+		case 3: a.max_dest_rd_atomic = NIC_MAX_RD_ATOM + 1; break;
+		case 4: a.min_rnr_timer = 32; break;
+		case 5: a.av.port = 2; break;
+		case 6: a.av.sgid_index = DUO_GIDS; break;
+		case 7: a.av.is_global = 0; break;
 		case 8:
 			a.pkey_index = 1;
 			mask |= QPA_PKEY_INDEX;
 			break;
-		case 9:
-			a.dest_qpn = 1 << 24;
-			break;
+		case 9: a.dest_qpn = 1 << 24; break;
 		case 10:
 			a.cur_state = QPS_RTR;
 			mask |= QPA_CUR_STATE;
 			break;
-		case 11:
-			mask |= QPA_KNOWN + 1;
-			break;
-		case 12:
-			a.state = QPS_COUNT;
-			break;
-		default:
-			a.state = (enum qp_state)-1;
+		case 11: mask |= QPA_KNOWN + 1; break;
+		case 12: a.state = QPS_COUNT; break;
+		default: a.state = (enum qp_state) - 1;
 		}
 		nic_qp_query(l.qp->host->nic, l.qp->qp, &before, &init);
 		if (!modify(&l, &a, mask))
@@ -387,8 +356,7 @@ static int drain(struct sim *s, bool notify)
 {
 	struct qp_attr a = {.state = QPS_SQD, .en_sqd_async_notify = notify};
 
-	return nic_qp_modify(s->a->host->nic, s->a->qp, &a, QPA_STATE | QPA_EN_SQD_ASYNC_NOTIFY,
-			     s->duo->now_ns);
+	return nic_qp_modify(s->a->host->nic, s->a->qp, &a, QPA_STATE | QPA_EN_SQD_ASYNC_NOTIFY, s->duo->now_ns);
 }
 
 static bool draining(const struct sim *s)
@@ -534,18 +502,12 @@ static void limits_are_checked_at_creation(void **state)
 	struct qp *qp;
 
 	for (size_t i = 0; i < COUNT(caps); i++) {
-		struct qp_init init = {.type = QPT_RC,
-				       .pd = h->pd,
-				       .send_cq = s.a->send_cq,
-				       .recv_cq = s.a->recv_cq,
-				       .cap = caps[i]};
+		struct qp_init init = {
+			.type = QPT_RC, .pd = h->pd, .send_cq = s.a->send_cq, .recv_cq = s.a->recv_cq, .cap = caps[i]};
 
 		assert_true(nic_qp_create(h->nic, &init, &qp) < 0);
 	}
-	struct qp_init none = {.type = QPT_RC,
-			       .pd = h->pd,
-			       .send_cq = s.a->send_cq,
-			       .recv_cq = s.a->recv_cq};
+	struct qp_init none = {.type = QPT_RC, .pd = h->pd, .send_cq = s.a->send_cq, .recv_cq = s.a->recv_cq};
 
 	assert_int_equal(nic_qp_create(h->nic, &none, &qp), 0); /* queues of no size are legal */
 	assert_null(sq_slot(qp_sq(qp), 0));
@@ -599,22 +561,14 @@ static void muted_qp_answers_and_sends_nothing(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(legal_moves_are_those_of_the_spec),
-	cmocka_unit_test(every_required_attribute_is_required),
-	cmocka_unit_test(only_optional_attributes_may_be_added),
-	cmocka_unit_test(wrong_values_change_nothing),
-	cmocka_unit_test(path_mtu_must_fit_the_interface),
-	cmocka_unit_test(query_tells_what_was_set),
-	cmocka_unit_test(query_tells_the_capacities_granted),
-	cmocka_unit_test(modify_without_a_state_keeps_it),
-	cmocka_unit_test(drained_queue_finishes_what_it_began),
-	cmocka_unit_test(queue_that_goes_on_is_not_draining),
-	cmocka_unit_test(idle_queue_is_drained_at_once),
-	cmocka_unit_test(drained_qp_still_answers),
-	cmocka_unit_test(muted_qp_answers_and_sends_nothing),
-	cmocka_unit_test(rtr_receives_and_tells_so),
-	cmocka_unit_test(receives_may_be_posted_in_init),
-	cmocka_unit_test(limits_are_checked_at_creation),
+	cmocka_unit_test(legal_moves_are_those_of_the_spec),     cmocka_unit_test(every_required_attribute_is_required),
+	cmocka_unit_test(only_optional_attributes_may_be_added), cmocka_unit_test(wrong_values_change_nothing),
+	cmocka_unit_test(path_mtu_must_fit_the_interface),       cmocka_unit_test(query_tells_what_was_set),
+	cmocka_unit_test(query_tells_the_capacities_granted),    cmocka_unit_test(modify_without_a_state_keeps_it),
+	cmocka_unit_test(drained_queue_finishes_what_it_began),  cmocka_unit_test(queue_that_goes_on_is_not_draining),
+	cmocka_unit_test(idle_queue_is_drained_at_once),         cmocka_unit_test(drained_qp_still_answers),
+	cmocka_unit_test(muted_qp_answers_and_sends_nothing),    cmocka_unit_test(rtr_receives_and_tells_so),
+	cmocka_unit_test(receives_may_be_posted_in_init),        cmocka_unit_test(limits_are_checked_at_creation),
 };
 
 SIM_MAIN(tests)

@@ -44,9 +44,7 @@ static struct good start(enum qp_type type, uint8_t gid)
 		g.ext_len = DETH_LEN;
 		deth_encode(g.ext, &(struct deth){.qkey = o.qkey, .sqpn = g.s.a->qpn});
 	} else {
-		reth_encode(g.ext, &(struct reth){.va = g.s.bbuf->iova,
-						  .rkey = g.s.bbuf->mr->key,
-						  .len = LEN});
+		reth_encode(g.ext, &(struct reth){.va = g.s.bbuf->iova, .rkey = g.s.bbuf->mr->key, .len = LEN});
 	}
 	memset(g.payload, 0x5a, LEN);
 	assert_true(duo_recv(g.s.b, 1, g.s.bbuf, 0, 200));
@@ -101,8 +99,8 @@ static uint64_t counter(const struct good *g, size_t offset)
 
 #define COUNTER(name) offsetof(struct nic_counters, name)
 
-static void expect_drop(struct good *g, const uint8_t *data, uint32_t len, const struct flow *flow,
-			int result, size_t which)
+static void expect_drop(struct good *g, const uint8_t *data, uint32_t len, const struct flow *flow, int result,
+			size_t which)
 {
 	uint64_t n = counter(g, which);
 
@@ -148,8 +146,7 @@ static void connected_qp_hears_its_peer_alone(void **state)
 				if (which == 1)
 					flow.dst[15] ^= 0x40;
 				if (which == 2)
-					memcpy(&flow, &(struct flow){.sport = 1, .dport = 4791},
-					       sizeof(flow));
+					memcpy(&flow, &(struct flow){.sport = 1, .dport = 4791}, sizeof(flow));
 				if (which == 3) /* both ends right, but of the other family */
 					flow = duo_flow(g.s.duo, DUO_B, !gid);
 				pkt.len = build(&g, buf);
@@ -185,8 +182,7 @@ static void unknown_qp_is_nobody(void **state)
 	for (size_t k = 0; k < COUNT(kinds); k++) {
 		struct good g = start(kinds[k].type, kinds[k].gid);
 		uint32_t qpn = g.s.b->qpn;
-		const uint32_t bad[] = {0, 1, qpn ^ 1, qpn ^ 0x20000, qpn ^ 0x800000, 0xffffff,
-					g.s.a->qpn};
+		const uint32_t bad[] = {0, 1, qpn ^ 1, qpn ^ 0x20000, qpn ^ 0x800000, 0xffffff, g.s.a->qpn};
 
 		for (size_t i = 0; i < COUNT(bad); i++) {
 			uint8_t buf[DUO_PACKET_MAX];
@@ -206,8 +202,7 @@ static void service_must_be_the_qps(void **state)
 	for (size_t k = 0; k < COUNT(kinds); k++) {
 		struct good g = start(kinds[k].type, kinds[k].gid);
 		uint8_t own = g.bth.opcode;
-		static const uint8_t ops[] = {OP_RC_WRITE_ONLY, OP_UC_WRITE_ONLY, OP_RC_SEND_ONLY,
-					      OP_UC_SEND_ONLY};
+		static const uint8_t ops[] = {OP_RC_WRITE_ONLY, OP_UC_WRITE_ONLY, OP_RC_SEND_ONLY, OP_UC_SEND_ONLY};
 
 		for (size_t i = 0; i < COUNT(ops); i++) {
 			uint8_t buf[DUO_PACKET_MAX];
@@ -349,16 +344,11 @@ static void destroyed_qp_is_gone(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(partition_key_must_match),
-	cmocka_unit_test(connected_qp_hears_its_peer_alone),
-	cmocka_unit_test(source_port_does_not_matter),
-	cmocka_unit_test(unknown_qp_is_nobody),
-	cmocka_unit_test(service_must_be_the_qps),
-	cmocka_unit_test(broken_icrc_is_dropped),
-	cmocka_unit_test(truncated_packet_is_malformed),
-	cmocka_unit_test(unknown_version_is_malformed),
-	cmocka_unit_test(states_in_which_a_qp_is_deaf),
-	cmocka_unit_test(destroyed_qp_is_gone),
+	cmocka_unit_test(partition_key_must_match),      cmocka_unit_test(connected_qp_hears_its_peer_alone),
+	cmocka_unit_test(source_port_does_not_matter),   cmocka_unit_test(unknown_qp_is_nobody),
+	cmocka_unit_test(service_must_be_the_qps),       cmocka_unit_test(broken_icrc_is_dropped),
+	cmocka_unit_test(truncated_packet_is_malformed), cmocka_unit_test(unknown_version_is_malformed),
+	cmocka_unit_test(states_in_which_a_qp_is_deaf),  cmocka_unit_test(destroyed_qp_is_gone),
 };
 
 SIM_MAIN(tests)

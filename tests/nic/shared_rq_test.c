@@ -20,11 +20,9 @@ static struct shared *start(enum qp_type type)
 	struct duo_options o = duo_options();
 
 	x->duo = duo_create(3, NULL);
-	assert_int_equal(
-		nic_srq_create(x->duo->host[DUO_B].nic, x->duo->host[DUO_B].pd,
-			       &(struct srq_init){.max_wr = ROOM, .max_sge = 2, .owner = &x->owner},
-			       &x->srq),
-		0);
+	assert_int_equal(nic_srq_create(x->duo->host[DUO_B].nic, x->duo->host[DUO_B].pd,
+					&(struct srq_init){.max_wr = ROOM, .max_sge = 2, .owner = &x->owner}, &x->srq),
+			 0);
 	o.type = type;
 	o.srq[DUO_B] = x->srq;
 	for (int i = 0; i < PAIRS; i++)
@@ -78,8 +76,7 @@ static void wqes_go_to_whoever_comes_first(void **state)
 				struct duo_pair *p = &x->pair[i * 5 % PAIRS];
 
 				duo_expect(x->duo, &p->a->sent, i, WC_SUCCESS);
-				assert_int_equal(duo_expect(x->duo, &p->b->received, i, WC_SUCCESS)->qpn,
-						 p->b->qpn);
+				assert_int_equal(duo_expect(x->duo, &p->b->received, i, WC_SUCCESS)->qpn, p->b->qpn);
 				assert_memory_equal(x->bbuf->p + i % 8 * 1000, x->abuf->p + i, 700);
 			}
 		}
@@ -193,10 +190,7 @@ static void reset_gives_back_what_it_held(void **state)
 
 	for (uint64_t i = 0; i < ROOM; i++)
 		assert_true(duo_post_srq(x->srq, i, &sge, 1));
-	duo_rule(x->duo, (struct duo_rule){.from = DUO_A,
-					   .opcode = OP_RC_SEND_LAST,
-					   .nth = DUO_ANY,
-					   .fate = DUO_DROP});
+	duo_rule(x->duo, (struct duo_rule){.from = DUO_A, .opcode = OP_RC_SEND_LAST, .nth = DUO_ANY, .fate = DUO_DROP});
 	assert_true(duo_post(x->pair[0].a, &w));
 	duo_run_for(x->duo, 10 * DUO_LATENCY_NS);
 	assert_int_equal(rq_posted(&x->srq->rq), ROOM - 1);
@@ -213,18 +207,14 @@ static void queue_in_use_cannot_be_destroyed(void **state)
 	struct srq *own;
 
 	assert_int_equal(nic_srq_destroy(nic, x->srq), -EBUSY);
-	assert_int_equal(nic_srq_create(nic, x->duo->host[DUO_B].pd,
-					&(struct srq_init){.max_wr = 4, .max_sge = 1}, &own),
-			 0);
-	assert_int_equal(nic_srq_destroy(nic, own), 0);
 	assert_int_equal(
-		nic_srq_create(nic, x->duo->host[DUO_B].pd,
-			       &(struct srq_init){.max_wr = NIC_MAX_SRQ_WR + 1, .max_sge = 1},
-			       &own),
-		-EINVAL);
+		nic_srq_create(nic, x->duo->host[DUO_B].pd, &(struct srq_init){.max_wr = 4, .max_sge = 1}, &own), 0);
+	assert_int_equal(nic_srq_destroy(nic, own), 0);
 	assert_int_equal(nic_srq_create(nic, x->duo->host[DUO_B].pd,
-					&(struct srq_init){.max_wr = 4, .max_sge = NIC_MAX_SGE + 1},
-					&own),
+					&(struct srq_init){.max_wr = NIC_MAX_SRQ_WR + 1, .max_sge = 1}, &own),
+			 -EINVAL);
+	assert_int_equal(nic_srq_create(nic, x->duo->host[DUO_B].pd,
+					&(struct srq_init){.max_wr = 4, .max_sge = NIC_MAX_SGE + 1}, &own),
 			 -EINVAL);
 	stop(x);
 }
@@ -270,18 +260,15 @@ static void foreign_start(struct foreign *f, const struct carrier *c, bool of_sr
 	*f = (struct foreign){.duo = duo_create(5, c->tweak), .to = calloc(1, FOREIGN_ROOM)};
 	b = &f->duo->host[DUO_B];
 	assert_int_equal(nic_pd_alloc(b->nic, &f->pd), 0);
-	assert_int_equal(nic_srq_create(b->nic, f->pd,
-					&(struct srq_init){.max_wr = ROOM, .max_sge = 2}, &f->srq),
-			 0);
+	assert_int_equal(nic_srq_create(b->nic, f->pd, &(struct srq_init){.max_wr = ROOM, .max_sge = 2}, &f->srq), 0);
 	o.type = c->type;
 	o.qkey = QKEY;
 	o.srq[DUO_B] = f->srq;
 	f->pair = duo_connect(f->duo, &o);
 	f->from = duo_buf(&f->duo->host[DUO_A], FOREIGN_BYTES, ALL_ACCESS);
 	duo_fill(f->from, 1);
-	assert_int_equal(nic_mr_reg(b->nic, of_srq ? f->pd : b->pd,
-				    (struct mr_range){f->to, FOREIGN_ROOM, 0x1000}, MR_LOCAL_WRITE,
-				    &f->mr),
+	assert_int_equal(nic_mr_reg(b->nic, of_srq ? f->pd : b->pd, (struct mr_range){f->to, FOREIGN_ROOM, 0x1000},
+				    MR_LOCAL_WRITE, &f->mr),
 			 0);
 }
 

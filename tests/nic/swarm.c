@@ -24,7 +24,12 @@
 #include "veroce/sent.h"
 #include "nic/swarm.h"
 
-enum { SEEDS = 1000, SIGNAL_EVERY = 8, STEPS_MAX = 3 * 1000 * 1000, RINGS_BUSY = 100 /* actions in which lanes have work left */ };
+enum {
+	SEEDS = 1000,
+	SIGNAL_EVERY = 8,
+	STEPS_MAX = 3 * 1000 * 1000,
+	RINGS_BUSY = 100 /* actions in which lanes have work left */
+};
 
 static bool veroce, rings;
 
@@ -34,8 +39,7 @@ static void choose_faults(struct swarm *s)
 {
 	for (int side = 0; side < DUO_SIDES; side++) {
 		struct duo_faults *f = &s->d->faults[side];
-		uint32_t *rates[] = {&f->drop_ppm, &f->duplicate_ppm, &f->delay_ppm, &f->corrupt_ppm,
-				     &f->ce_ppm};
+		uint32_t *rates[] = {&f->drop_ppm, &f->duplicate_ppm, &f->delay_ppm, &f->corrupt_ppm, &f->ce_ppm};
 
 		for (size_t i = 0; i < sizeof(rates) / sizeof(rates[0]); i++)
 			*rates[i] = chance(s, 40) ? (uint32_t)below(s, 50000) : 0;
@@ -63,7 +67,7 @@ static void set_rocev2(struct nic_config *c, enum duo_side side)
 
 /* ---- veRoCE ------------------------------------------------------------------------------------ */
 
-static struct nic_config wire; /* the members that choose_wire() sets */
+static struct nic_config wire;  /* the members that choose_wire() sets */
 static struct cc_params shares; /* where wire.transport.cc.params is set */
 static enum veroce_reth_base reth_base[DUO_SIDES];
 static bool same_host, large[DUO_SIDES];
@@ -76,11 +80,15 @@ static void choose_wire(struct swarm *s)
 		.transport.protocol = found_out ? PROTOCOL_AUTO : PROTOCOL_VEROCE,
 		.transport.paths = chance(s, 30) ? 1 : 1 + (uint32_t)below(s, PATHS_MAX),
 		.transport.veroce.cc = (enum veroce_cc)below(s, 3),
-		.transport.veroce.loss = irn ? LOSS_IRN : chance(s, 20) ? LOSS_BASE : LOSS_FAST,
+		.transport.veroce.loss = irn             ? LOSS_IRN
+					 : chance(s, 20) ? LOSS_BASE
+							 : LOSS_FAST,
 		.transport.veroce.rx_window = 128u << below(s, 6),
 		.transport.window_bytes = 16384u << below(s, 7),
 		.transport.veroce.flowlet_packets = (uint16_t)(1 + below(s, 16)),
-		.transport.veroce.order = chance(s, 20) ? ORDER_WEAK : chance(s, 20) ? ORDER_STRONG : ORDER_MESSAGE,
+		.transport.veroce.order = chance(s, 20)   ? ORDER_WEAK
+					  : chance(s, 20) ? ORDER_STRONG
+							  : ORDER_MESSAGE,
 		.transport.veroce.early_bytes_max = chance(s, 20) ? 4096u << below(s, 5) : 0,
 		.transport.veroce.base_only = chance(s, 20),
 		.transport.veroce.fence_indicator = chance(s, 30),
@@ -173,8 +181,7 @@ static void connect_pairs(struct swarm *s)
 		o.gid = (uint8_t)below(s, DUO_GIDS);
 		o.mtu = s->mtu;
 		for (int side = 0; side < DUO_SIDES; side++)
-			o.psn[side] = chance(s, 30) ? 0xffffff - (uint32_t)below(s, 50)
-						    : (uint32_t)below(s, 1 << 24);
+			o.psn[side] = chance(s, 30) ? 0xffffff - (uint32_t)below(s, 50) : (uint32_t)below(s, 1 << 24);
 		o.max_rd_atomic = chance(s, 30) ? 16 : (uint8_t)(1 + below(s, 16));
 		o.max_dest_rd_atomic = o.max_rd_atomic + (uint8_t)below(s, 17u - o.max_rd_atomic);
 		o.timeout = (uint8_t)(4 + below(s, 4));
@@ -212,24 +219,18 @@ static uint32_t choose_len(struct swarm *s, uint32_t max)
 	uint32_t len;
 
 	switch (below(s, 5)) {
-	case 0:
-		len = (uint32_t)below(s, 4);
-		break;
-	case 1:
-		len = (uint32_t)below(s, 100);
-		break;
+	case 0: len = (uint32_t)below(s, 4); break;
+	case 1: len = (uint32_t)below(s, 100); break;
 	case 2: /* around a packet's edge */
 		len = s->mtu * (uint32_t)(1 + below(s, 4)) + (uint32_t)below(s, 3) - 1;
 		break;
-	default:
-		len = (uint32_t)below(s, MESSAGE_MAX + 1);
+	default: len = (uint32_t)below(s, MESSAGE_MAX + 1);
 	}
 	return len < max ? len : max;
 }
 
 /* Elements over random places of the source, and the bytes that they make. */
-static void choose_source(struct swarm *s, const struct lane *l, struct duo_wr *w, uint8_t *bytes,
-			  uint32_t len)
+static void choose_source(struct swarm *s, const struct lane *l, struct duo_wr *w, uint8_t *bytes, uint32_t len)
 {
 	static uint8_t inline_bytes[64];
 	uint32_t at = 0;
@@ -298,7 +299,7 @@ static void plan_write(struct swarm *s, struct lane *l, struct duo_wr *w, struct
 
 	choose_source(s, l, w, bytes, len);
 	if (veroce && wire.transport.veroce.order == ORDER_WEAK && !wire.transport.veroce.fence_indicator &&
-		    overlaps_write(l, off, len))
+	    overlaps_write(l, off, len))
 		w->flags |= WR_FENCE;
 	op->write_off = off;
 	op->write_len = len;
@@ -358,16 +359,15 @@ static void plan_atomic(struct swarm *s, struct lane *l, struct duo_wr *w, struc
 
 bool swarm_post(struct swarm *s, struct lane *l)
 {
-	static const enum wr_opcode opcodes[] = {WR_SEND, WR_SEND_IMM, WR_WRITE, WR_WRITE, WR_WRITE_IMM,
-						 WR_READ, WR_READ, WR_FETCH_ADD, WR_CMP_SWAP};
+	static const enum wr_opcode opcodes[] = {WR_SEND, WR_SEND_IMM, WR_WRITE,     WR_WRITE,   WR_WRITE_IMM,
+						 WR_READ, WR_READ,     WR_FETCH_ADD, WR_CMP_SWAP};
 	struct duo_wr w = {.wr_id = l->posted, .rkey = duo_key(l->target)};
 	struct op *op = &l->ops[l->posted];
 
 	if (l->posted == l->op_count || !sq_slot(qp_sq(l->from->qp), 0))
 		return false;
 	w.opcode = opcodes[below(s, sizeof(opcodes) / sizeof(opcodes[0]))];
-	if (l->posted + 1 == l->op_count || l->posted - l->last_signal >= SIGNAL_EVERY ||
-	    chance(s, 50)) {
+	if (l->posted + 1 == l->op_count || l->posted - l->last_signal >= SIGNAL_EVERY || chance(s, 50)) {
 		w.flags |= WR_SIGNALED;
 		l->last_signal = l->posted;
 	}
@@ -379,18 +379,11 @@ bool swarm_post(struct swarm *s, struct lane *l)
 	*op = (struct op){.opcode = w.opcode, .signaled = w.flags & WR_SIGNALED};
 	switch (w.opcode) {
 	case WR_SEND:
-	case WR_SEND_IMM:
-		plan_send(s, l, &w);
-		break;
-	case WR_READ:
-		plan_read(s, l, &w, op);
-		break;
+	case WR_SEND_IMM: plan_send(s, l, &w); break;
+	case WR_READ: plan_read(s, l, &w, op); break;
 	case WR_FETCH_ADD:
-	case WR_CMP_SWAP:
-		plan_atomic(s, l, &w, op);
-		break;
-	default:
-		plan_write(s, l, &w, op);
+	case WR_CMP_SWAP: plan_atomic(s, l, &w, op); break;
+	default: plan_write(s, l, &w, op);
 	}
 	DUO_CHECK(s->d, duo_post(l->from, &w));
 	l->posted++;
@@ -401,8 +394,7 @@ static bool post_recv(struct swarm *s, struct lane *l)
 {
 	uint64_t off = (uint64_t)(l->recv_posted % RECV_SLOTS) * MESSAGE_MAX;
 	uint32_t cut = (uint32_t)below(s, MESSAGE_MAX + 1);
-	struct sge sge[2] = {duo_sge(l->inbox, off, cut),
-			     duo_sge(l->inbox, off + cut, MESSAGE_MAX - cut)};
+	struct sge sge[2] = {duo_sge(l->inbox, off, cut), duo_sge(l->inbox, off + cut, MESSAGE_MAX - cut)};
 
 	if (l->recv_posted - l->recv_done == RECV_SLOTS)
 		return false;
@@ -460,8 +452,8 @@ static void check_message(struct swarm *s, struct lane *l, const struct cqe *e)
 	if (m->opcode != WR_SEND)
 		DUO_CHECK(s->d, e->imm_or_key == m->imm);
 	if (!write)
-		DUO_CHECK(s->d, !memcmp(l->inbox->p + (uint64_t)(l->recv_done % RECV_SLOTS) * MESSAGE_MAX,
-					m->bytes, m->len));
+		DUO_CHECK(s->d,
+			  !memcmp(l->inbox->p + (uint64_t)(l->recv_done % RECV_SLOTS) * MESSAGE_MAX, m->bytes, m->len));
 }
 
 static void check_received(struct swarm *s, struct lane *l)
@@ -533,11 +525,8 @@ static void act(struct swarm *s)
 		s->d->burst = 1 + below(s, 128);
 		s->d->batch = 1 + below(s, 64);
 		break;
-	case 4:
-		nic_hold_acks(s->d->host[below(s, 2)].nic, chance(s, 50));
-		break;
-	default:
-		duo_run_for(s->d, below(s, chance(s, 10) ? 200000 : 5000));
+	case 4: nic_hold_acks(s->d->host[below(s, 2)].nic, chance(s, 50)); break;
+	default: duo_run_for(s->d, below(s, chance(s, 10) ? 200000 : 5000));
 	}
 }
 
@@ -562,8 +551,8 @@ static bool all_over(const struct swarm *s)
 
 /*
  * Posts everything still missing, and a receive for every message that waits for one. Where two paths of
- * five are dead, and messages wait for each other, each may take a timeout or two, which take IRN milliseconds each. Of a
- * lane that dies it may never be decided that it is over.
+ * five are dead, and messages wait for each other, each may take a timeout or two, which take IRN milliseconds each. Of
+ * a lane that dies it may never be decided that it is over.
  */
 static void finish(struct swarm *s)
 {
@@ -572,8 +561,7 @@ static void finish(struct swarm *s)
 	for (int rounds = 0; !all_over(s) && rounds < most; rounds++) {
 		for (uint32_t i = 0; i < s->lane_count; i++) {
 			swarm_post(s, &s->lanes[i]);
-			while (s->lanes[i].recv_posted < s->lanes[i].message_count &&
-			       post_recv(s, &s->lanes[i]))
+			while (s->lanes[i].recv_posted < s->lanes[i].message_count && post_recv(s, &s->lanes[i]))
 				;
 		}
 		duo_run_for(s->d, 5000);
@@ -603,9 +591,11 @@ static void say_how_to_repeat(void)
 	for (uint32_t i = 0; current && i < current->lane_count; i++) {
 		const struct lane *l = &current->lanes[i];
 
-		fprintf(stderr, "lane %06x->%06x: %u of %u posted, %u done; messages %u, "
-			"receives %u posted, %u done\n", l->from->qpn, l->to->qpn, l->posted,
-			l->op_count, l->done, l->message_count, l->recv_posted, l->recv_done);
+		fprintf(stderr,
+			"lane %06x->%06x: %u of %u posted, %u done; messages %u, "
+			"receives %u posted, %u done\n",
+			l->from->qpn, l->to->qpn, l->posted, l->op_count, l->done, l->message_count, l->recv_posted,
+			l->recv_done);
 	}
 	fprintf(stderr, "repeat: %s %s%s%" PRIu64 " 1\n", program, veroce ? "veroce " : "", rings ? "rings " : "",
 		current_seed);

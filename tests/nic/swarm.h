@@ -38,9 +38,9 @@ struct lane {
 	struct duo_buf *source, *results, *target, *inbox;
 	uint8_t *model; /* TARGET_BYTES, then WORDS */
 	struct op ops[OPS_MAX];
-	uint32_t op_count;  /* to be posted */
+	uint32_t op_count; /* to be posted */
 	uint32_t posted;
-	uint32_t done;      /* known to be complete */
+	uint32_t done; /* known to be complete */
 	struct message messages[OPS_MAX];
 	uint32_t message_count;
 	uint32_t recv_posted;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The swarm between two processes of one host: what memory between them adds that can go wrong. Rings come and go, and packets go by
- * the channel meanwhile; a host that is stopped lets a ring fill; payload that packets left out is revoked under way; one process may
- * not read the other.
+ * The swarm between two processes of one host: what memory between them adds that can go wrong. Rings come and go, and
+ * packets go by the channel meanwhile; a host that is stopped lets a ring fill; payload that packets left out is
+ * revoked under way; one process may not read the other.
  *
- * A lane that fails shows whether what was left out is taken back in time: its program writes over memory as soon as it may, and
- * none of that is ever seen at the other end. And what nobody may write to any more keeps its bytes.
+ * A lane that fails shows whether what was left out is taken back in time: its program writes over memory as soon as it
+ * may, and none of that is ever seen at the other end. And what nobody may write to any more keeps its bytes.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -70,7 +70,8 @@ static void bystanders(struct swarm *s)
 	struct duo_pair p = duo_connect(s->d, &o);
 	struct duo_buf *a = duo_buf(p.a->host, BYSTANDER_BYTES, MR_LOCAL_WRITE | MR_REMOTE_READ);
 	struct duo_buf *b = duo_buf(p.b->host, BYSTANDER_BYTES, MR_LOCAL_WRITE | MR_REMOTE_READ | MR_REMOTE_WRITE);
-	struct duo_wr read = duo_read_wr(1, a, 0, BYSTANDER_BYTES, b, 0), write = duo_write_wr(2, a, 0, BYSTANDER_BYTES, b, 0);
+	struct duo_wr read = duo_read_wr(1, a, 0, BYSTANDER_BYTES, b, 0),
+		      write = duo_write_wr(2, a, 0, BYSTANDER_BYTES, b, 0);
 	bool closes = chance(s, 50);
 
 	DUO_CHECK(s->d, duo_post(p.a, closes ? &read : &write));
@@ -136,19 +137,14 @@ void rings_act(struct swarm *s)
 		if (chance(s, 30))
 			lose(s, h);
 		break;
-	case 3:
-		tell(s, h);
-		break;
+	case 3: tell(s, h); break;
 	case 4:
-	case 5:
-		make(s, h);
-		break;
+	case 5: make(s, h); break;
 	case 6:
 		if (chance(s, 30))
 			duo_ring_blind(h);
 		break;
-	default:
-		bystanders(s);
+	default: bystanders(s);
 	}
 }
 
@@ -248,7 +244,8 @@ static void check_lane(struct swarm *s, struct lane *l)
 
 uint64_t rings_packets(const struct swarm *s)
 {
-	return duo_ring_counters(&s->d->host[DUO_A])->shm_tx_packets + duo_ring_counters(&s->d->host[DUO_B])->shm_tx_packets;
+	return duo_ring_counters(&s->d->host[DUO_A])->shm_tx_packets +
+	       duo_ring_counters(&s->d->host[DUO_B])->shm_tx_packets;
 }
 
 void rings_end(struct swarm *s, struct rings_seen *seen)
@@ -282,9 +279,10 @@ bool rings_saw_all(const struct rings_seen *n, bool veroce)
 {
 	bool reads = may_read();
 
-	fprintf(stderr, "packets through rings %" PRIu64 ", by the channel %" PRIu64 "; payload left out of %" PRIu64
-		", placed %" PRIu64 ", not read %" PRIu64 " times; rings full %" PRIu64 " times\n", n->through, n->below, n->far, n->placed,
-		n->unread, n->full);
+	fprintf(stderr,
+		"packets through rings %" PRIu64 ", by the channel %" PRIu64 "; payload left out of %" PRIu64
+		", placed %" PRIu64 ", not read %" PRIu64 " times; rings full %" PRIu64 " times\n",
+		n->through, n->below, n->far, n->placed, n->unread, n->full);
 	if (!reads)
 		return n->through && n->below && n->full && !n->far;
 	return n->through && n->below && n->full && n->far && n->unread && (n->placed || !veroce);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * An ordinary program of librdmacm whose client does one thing that its server does not allow. Both say what verbs and rdma_cm
- * told them of it, in lines that the test compares.
+ * An ordinary program of librdmacm whose client does one thing that its server does not allow. Both say what verbs and
+ *rdma_cm told them of it, in lines that the test compares.
  *
  *	amiss ADDRESS PORT          the server, of one client
- *	amiss WHAT ADDRESS PORT     the client: key, bounds or read (a WRITE with a wrong key, beyond the region, a READ with a
- *	                            wrong key), send (no receive is posted for it), long (the receive is shorter)
+ *	amiss WHAT ADDRESS PORT     the client: key, bounds or read (a WRITE with a wrong key, beyond the region, a READ
+ *with a wrong key), send (no receive is posted for it), long (the receive is shorter)
  */
 #include <errno.h>
 #include <stdint.h>
@@ -70,7 +70,9 @@ static void post_amiss(struct rdma_cm_id *id, const char *what, const struct tar
 static void client(const char *what, char **where)
 {
 	struct rdma_cm_id *id = endpoint(where, 0, 4, 1);
-	struct rdma_conn_param param = {.responder_resources = 1, .initiator_depth = 1, .private_data = what,
+	struct rdma_conn_param param = {.responder_resources = 1,
+					.initiator_depth = 1,
+					.private_data = what,
 					.private_data_len = (uint8_t)(strlen(what) + 1)};
 	struct ibv_mr *mr = rdma_reg_msgs(id, memory, sizeof(memory));
 	struct target target;
@@ -100,7 +102,8 @@ static void server(char **where)
 
 	if (rdma_listen(listener, 1) || printf("listening\n") < 0 || rdma_get_request(listener, &id))
 		fail("request");
-	mr = ibv_reg_mr(id->pd, memory, BYTES, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ);
+	mr = ibv_reg_mr(id->pd, memory, BYTES,
+			IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ);
 	target = (struct target){(uintptr_t)memory, mr ? mr->rkey : 0};
 	param.private_data = &target;
 	param.private_data_len = sizeof(target);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Writes commands to the device of rdma_cm, one after the other, and prints what each is answered with: "0", or the name of
- * an errno. Events are printed by their number and status. The same program runs on Verbena and in a guest with Linux's own
- * device; answers.txt has what each says.
+ * Writes commands to the device of rdma_cm, one after the other, and prints what each is answered with: "0", or the
+ *name of an errno. Events are printed by their number and status. The same program runs on Verbena and in a guest with
+ *Linux's own device; answers.txt has what each says.
  *
  *	answers ADDRESS      an IPv4 address of the device
  */
@@ -26,12 +26,12 @@ enum { PORT = 23450, NO_ID = 123456, WAIT_MS = 10000, NOTHING_MS = 2000, FAMILY_
 /* As enum rdma_cm_event_type, whose header and the one of the commands are not for the same program. */
 enum { ADDR_RESOLVED = 0, ROUTE_RESOLVED = 2, CONNECT_REQUEST = 4, CONNECT_RESPONSE = 5, ESTABLISHED = 9 };
 
-#define CMD(name) RDMA_USER_CM_CMD_##name
+#define CMD(name)         RDMA_USER_CM_CMD_##name
 #define STRUCT(type, ...) ((struct type){__VA_ARGS__})
 
 static struct in_addr here;
-static uint8_t *hole;       /* from here on there is no memory */
-static uint32_t reported;   /* of the last DESTROY_ID, LEAVE_MCAST or MIGRATE_ID */
+static uint8_t *hole;     /* from here on there is no memory */
+static uint32_t reported; /* of the last DESTROY_ID, LEAVE_MCAST or MIGRATE_ID */
 static uint8_t answer[1024];
 static const char *chapter = "";
 
@@ -160,7 +160,8 @@ static uint32_t a_ud_id(int fd)
 
 static int destroy(int fd, uint32_t id)
 {
-	return DO(fd, DESTROY_ID, STRUCT(rdma_ucm_destroy_id, .response = (uintptr_t)&reported, .id = id), sizeof(reported));
+	return DO(fd, DESTROY_ID, STRUCT(rdma_ucm_destroy_id, .response = (uintptr_t)&reported, .id = id),
+		  sizeof(reported));
 }
 
 static int listen_for(int fd, uint32_t id)
@@ -173,8 +174,14 @@ static struct rdma_ucm_conn_param param(uint8_t valid, uint8_t data_len)
 {
 	static uint32_t qpn = 0x4711;
 
-	return (struct rdma_ucm_conn_param){.qp_num = qpn++, .qkey = 0x01234567, .private_data_len = data_len, .responder_resources = 1,
-					    .initiator_depth = 1, .retry_count = 7, .rnr_retry_count = 7, .valid = valid};
+	return (struct rdma_ucm_conn_param){.qp_num = qpn++,
+					    .qkey = 0x01234567,
+					    .private_data_len = data_len,
+					    .responder_resources = 1,
+					    .initiator_depth = 1,
+					    .retry_count = 7,
+					    .rnr_retry_count = 7,
+					    .valid = valid};
 }
 
 static int connect_with(int fd, uint32_t id, uint8_t valid, uint8_t data_len)
@@ -204,14 +211,17 @@ static int notify(int fd, uint32_t id, uint32_t event)
 
 static int qp_attr(int fd, uint32_t id, uint32_t state)
 {
-	return DO(fd, INIT_QP_ATTR, STRUCT(rdma_ucm_init_qp_attr, .response = (uintptr_t)answer, .id = id, .qp_state = state),
+	return DO(fd, INIT_QP_ATTR,
+		  STRUCT(rdma_ucm_init_qp_attr, .response = (uintptr_t)answer, .id = id, .qp_state = state),
 		  sizeof(struct ib_uverbs_qp_attr));
 }
 
 static int option(int fd, uint32_t id, uint32_t level, uint32_t name, const void *value, uint32_t len)
 {
-	return DO(fd, SET_OPTION, STRUCT(rdma_ucm_set_option, .optval = (uintptr_t)value, .id = id, .level = level,
-					 .optname = name, .optlen = len), 0);
+	return DO(fd, SET_OPTION,
+		  STRUCT(rdma_ucm_set_option, .optval = (uintptr_t)value, .id = id, .level = level, .optname = name,
+			 .optlen = len),
+		  0);
 }
 
 static int query(int fd, uint32_t id, uint32_t what, size_t out)
@@ -222,7 +232,8 @@ static int query(int fd, uint32_t id, uint32_t what, size_t out)
 static int join(int fd, uint32_t id, const char *group, uint32_t *membership)
 {
 	struct sockaddr_in a = ip(group, 0);
-	struct rdma_ucm_join_mcast j = {.response = (uintptr_t)membership, .uid = 0x300, .id = id, .addr_size = sizeof(a)};
+	struct rdma_ucm_join_mcast j = {
+		.response = (uintptr_t)membership, .uid = 0x300, .id = id, .addr_size = sizeof(a)};
 
 	*membership = NO_ID;
 	memcpy(&j.addr, &a, sizeof(a));
@@ -231,12 +242,14 @@ static int join(int fd, uint32_t id, const char *group, uint32_t *membership)
 
 static int leave(int fd, uint32_t membership)
 {
-	return DO(fd, LEAVE_MCAST, STRUCT(rdma_ucm_destroy_id, .response = (uintptr_t)&reported, .id = membership), sizeof(reported));
+	return DO(fd, LEAVE_MCAST, STRUCT(rdma_ucm_destroy_id, .response = (uintptr_t)&reported, .id = membership),
+		  sizeof(reported));
 }
 
 static int migrate(int to, uint32_t id, int from)
 {
-	return DO(to, MIGRATE_ID, STRUCT(rdma_ucm_migrate_id, .response = (uintptr_t)&reported, .id = id, .fd = (uint32_t)from),
+	return DO(to, MIGRATE_ID,
+		  STRUCT(rdma_ucm_migrate_id, .response = (uintptr_t)&reported, .id = id, .fd = (uint32_t)from),
 		  sizeof(reported));
 }
 
@@ -348,11 +361,15 @@ static void frames(int fd)
 	say("answer_to_no_memory", command(fd, CMD(CREATE_ID), &c, sizeof(c), 4));
 	c.response = (uintptr_t)answer;
 	say("no_room_for_the_answer", command(fd, CMD(CREATE_ID), &c, sizeof(c), 3));
-	say("short_connect", command(fd, CMD(CONNECT), &(struct rdma_ucm_connect){.conn_param = param(1, 0), .id = id}, 200, 0));
-	say("connect_without_ece", command(fd, CMD(CONNECT), &(struct rdma_ucm_connect){.conn_param = param(1, 0), .id = id}, 280, 0));
+	say("short_connect",
+	    command(fd, CMD(CONNECT), &(struct rdma_ucm_connect){.conn_param = param(1, 0), .id = id}, 200, 0));
+	say("connect_without_ece",
+	    command(fd, CMD(CONNECT), &(struct rdma_ucm_connect){.conn_param = param(1, 0), .id = id}, 280, 0));
 	say("no_such_event", take(fd, (struct rdma_ucm_event_resp *)answer));
-	say("no_room_for_the_event", command(fd, CMD(GET_EVENT), &(struct rdma_ucm_get_event){(uintptr_t)answer}, 8, 100));
-	say("event_to_nowhere", command(fd, CMD(GET_EVENT), &(struct rdma_ucm_get_event){0}, 8, sizeof(struct rdma_ucm_event_resp)));
+	say("no_room_for_the_event",
+	    command(fd, CMD(GET_EVENT), &(struct rdma_ucm_get_event){(uintptr_t)answer}, 8, 100));
+	say("event_to_nowhere",
+	    command(fd, CMD(GET_EVENT), &(struct rdma_ucm_get_event){0}, 8, sizeof(struct rdma_ucm_event_resp)));
 }
 
 /* Every command, with an id that there is not, that is another channel's, and that was destroyed. */
@@ -371,7 +388,8 @@ static void ids_of_nobody(int fd, int other)
 		say("resolve_addr", resolve_addr(fd, id, PORT));
 		say("resolve_route", resolve_route(fd, id, 100));
 		say("resolve_route_without_time", resolve_route(fd, id, 0));
-		say("query_route", DO(fd, QUERY_ROUTE, STRUCT(rdma_ucm_query, .response = (uintptr_t)answer, .id = id), 400));
+		say("query_route",
+		    DO(fd, QUERY_ROUTE, STRUCT(rdma_ucm_query, .response = (uintptr_t)answer, .id = id), 400));
 		say("query", query(fd, id, 0, 400));
 		say("query_of_nothing", query(fd, id, 9, 400));
 		say("connect", connect_with(fd, id, 1, 0));
@@ -417,10 +435,12 @@ static void creates(int fd)
 	say("destroy", destroy(fd, id));
 	say("destroy_again", destroy(fd, id));
 	id = an_id(fd);
-	say("destroy_to_no_memory", DO(fd, DESTROY_ID, STRUCT(rdma_ucm_destroy_id, .response = (uintptr_t)hole, .id = id), 4));
+	say("destroy_to_no_memory",
+	    DO(fd, DESTROY_ID, STRUCT(rdma_ucm_destroy_id, .response = (uintptr_t)hole, .id = id), 4));
 	say("destroy_after_that", destroy(fd, id));
 	id = an_id(fd);
-	say("destroy_without_room", DO(fd, DESTROY_ID, STRUCT(rdma_ucm_destroy_id, .response = (uintptr_t)answer, .id = id), 2));
+	say("destroy_without_room",
+	    DO(fd, DESTROY_ID, STRUCT(rdma_ucm_destroy_id, .response = (uintptr_t)answer, .id = id), 2));
 }
 
 static void binds(int fd)
@@ -523,8 +543,9 @@ static void resolves(int fd)
 	say("init_qp_attr_rts", qp_attr(fd, id, IBV_QPS_RTS));
 	say("init_qp_attr_reset", qp_attr(fd, id, IBV_QPS_RESET));
 	say("init_qp_attr_err", qp_attr(fd, id, IBV_QPS_ERR));
-	say("init_qp_attr_without_room", DO(fd, INIT_QP_ATTR, STRUCT(rdma_ucm_init_qp_attr, .response = (uintptr_t)answer, .id = id,
-								     .qp_state = IBV_QPS_INIT), 143));
+	say("init_qp_attr_without_room",
+	    DO(fd, INIT_QP_ATTR,
+	       STRUCT(rdma_ucm_init_qp_attr, .response = (uintptr_t)answer, .id = id, .qp_state = IBV_QPS_INIT), 143));
 	say("disconnect", disconnect(fd, id));
 	say("accept", accept_with(fd, id, 1, 0));
 	say("confirm", accept_with(fd, id, 0, 0));
@@ -535,8 +556,10 @@ static void resolves(int fd)
 	say("connect_with_far_too_much_data", connect_with(fd, id, 1, 255));
 	destroy(fd, id);
 	id = an_id(fd);
-	say("ib_family", DO(fd, RESOLVE_ADDR, STRUCT(rdma_ucm_resolve_addr, .id = id, .timeout_ms = 100, .dst_size = 48,
-						     .dst_addr.ss_family = FAMILY_IB), 0));
+	say("ib_family", DO(fd, RESOLVE_ADDR,
+			    STRUCT(rdma_ucm_resolve_addr, .id = id, .timeout_ms = 100, .dst_size = 48,
+				   .dst_addr.ss_family = FAMILY_IB),
+			    0));
 	destroy(fd, id);
 	id = an_id(fd);
 	say("no_way", resolve_addr_from(fd, id, NULL, "0.0.0.1", PORT));
@@ -597,8 +620,10 @@ static void queries(int fd)
 	say("addr_without_room", query(fd, id, RDMA_USER_CM_QUERY_ADDR, 100));
 	say("path_without_room", query(fd, id, RDMA_USER_CM_QUERY_PATH, 4));
 	say("gid_without_room", query(fd, id, RDMA_USER_CM_QUERY_GID, 100));
-	say("route_without_room", DO(fd, QUERY_ROUTE, STRUCT(rdma_ucm_query, .response = (uintptr_t)answer, .id = id), 100));
-	say("route_to_no_memory", DO(fd, QUERY_ROUTE, STRUCT(rdma_ucm_query, .response = (uintptr_t)hole, .id = id), 400));
+	say("route_without_room",
+	    DO(fd, QUERY_ROUTE, STRUCT(rdma_ucm_query, .response = (uintptr_t)answer, .id = id), 100));
+	say("route_to_no_memory",
+	    DO(fd, QUERY_ROUTE, STRUCT(rdma_ucm_query, .response = (uintptr_t)hole, .id = id), 400));
 	say("init_qp_attr", qp_attr(fd, id, IBV_QPS_INIT));
 	destroy(fd, id);
 }
@@ -630,7 +655,8 @@ static void groups(int fd)
 	event(fd, "another");
 	say("leave", leave(fd, m));
 	say("leave_again", leave(fd, m));
-	say("leave_without_room", DO(fd, LEAVE_MCAST, STRUCT(rdma_ucm_destroy_id, .response = (uintptr_t)&reported, .id = n), 3));
+	say("leave_without_room",
+	    DO(fd, LEAVE_MCAST, STRUCT(rdma_ucm_destroy_id, .response = (uintptr_t)&reported, .id = n), 3));
 	say("destroy_with_a_membership", destroy(fd, id));
 	say("leave_after_that", leave(fd, n));
 	destroy(fd, rc);
@@ -655,8 +681,9 @@ static void migrations(int fd, int other)
 	say("use_in_the_old", resolve_route(fd, id, 100));
 	say("use_in_the_new", resolve_route(other, id, 100));
 	event(other, "use_in_the_new");
-	say("to_no_memory", DO(fd, MIGRATE_ID, STRUCT(rdma_ucm_migrate_id, .response = (uintptr_t)hole, .id = id,
-						      .fd = (uint32_t)other), 4));
+	say("to_no_memory",
+	    DO(fd, MIGRATE_ID,
+	       STRUCT(rdma_ucm_migrate_id, .response = (uintptr_t)hole, .id = id, .fd = (uint32_t)other), 4));
 	say("destroy_in_the_new", destroy(other, id));
 	destroy(fd, id);
 	close(null);

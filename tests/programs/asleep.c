@@ -4,8 +4,9 @@
  *
  *	asleep [-p PORT] [-g GID] [-n MESSAGES] [HOST]
  *
- * Each end sends the other MESSAGES messages, each of them, but for the first few, when one of the other's has come. An end takes
- * completions until there are none, arms the CQ, and sleeps in epoll without another look: so what came in between must wake it.
+ * Each end sends the other MESSAGES messages, each of them, but for the first few, when one of the other's has come. An
+ *end takes completions until there are none, arms the CQ, and sleeps in epoll without another look: so what came in
+ *between must wake it.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -50,7 +51,11 @@ static void recv_post(size_t i)
 static void send_some(void)
 {
 	struct ibv_sge sge = slot(0);
-	struct ibv_send_wr *bad, wr = {.wr_id = RECVS, .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED};
+	struct ibv_send_wr *bad, wr = {.wr_id = RECVS,
+				       .sg_list = &sge,
+				       .num_sge = 1,
+				       .opcode = IBV_WR_SEND,
+				       .send_flags = IBV_SEND_SIGNALED};
 
 	for (; g.posted < g.messages && g.posted < g.received + AHEAD && g.posted < g.sent + AHEAD; g.posted++)
 		CHECK(!ibv_post_send(end.qp, &wr, &bad), "post_send");
@@ -58,8 +63,9 @@ static void send_some(void)
 
 static void open_all(void)
 {
-	struct ibv_qp_init_attr init = {.qp_type = IBV_QPT_RC,
-					.cap = {.max_send_wr = AHEAD, .max_recv_wr = RECVS, .max_send_sge = 1, .max_recv_sge = 1}};
+	struct ibv_qp_init_attr init = {
+		.qp_type = IBV_QPT_RC,
+		.cap = {.max_send_wr = AHEAD, .max_recv_wr = RECVS, .max_send_sge = 1, .max_recv_sge = 1}};
 	struct epoll_event readable = {.events = EPOLLIN};
 
 	end_open();
@@ -103,8 +109,8 @@ static void nap(void)
 
 	CHECK(!ibv_req_notify_cq(end.cq, 0), "req_notify_cq");
 	if (epoll_wait(g.epoll, &e, 1, SLEEP_MS) != 1)
-		die("%lu sent, %lu received, and nothing wakes it: a completion is %s", (unsigned long)g.sent, (unsigned long)g.received,
-		    take() ? "there" : "not there either");
+		die("%lu sent, %lu received, and nothing wakes it: a completion is %s", (unsigned long)g.sent,
+		    (unsigned long)g.received, take() ? "there" : "not there either");
 	while (!ibv_get_cq_event(g.channel, &cq, &context))
 		ibv_ack_cq_events(cq, 1);
 	g.naps++;

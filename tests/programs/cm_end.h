@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * One end of an ordinary program of librdmacm that has one connection. It is built against the distribution's libraries and
- * does not know which device serves it. Any error ends the program with a line on standard output and status 2.
+ * One end of an ordinary program of librdmacm that has one connection. It is built against the distribution's libraries
+ * and does not know which device serves it. Any error ends the program with a line on standard output and status 2.
  */
 #ifndef PROGRAMS_CM_END_H
 #define PROGRAMS_CM_END_H
@@ -22,8 +22,8 @@ static inline void fail(const char *doing)
 }
 
 /*
- * An id for where[0], an address, and where[1], a port. With RAI_PASSIVE in the flags it is for a listener, whose connections
- * have queue pairs for `wrs` work requests each way; else it has such a queue pair of its own.
+ * An id for where[0], an address, and where[1], a port. With RAI_PASSIVE in the flags it is for a listener, whose
+ * connections have queue pairs for `wrs` work requests each way; else it has such a queue pair of its own.
  */
 static inline struct rdma_cm_id *endpoint(char **where, int flags, uint32_t wrs, int sq_sig_all)
 {

@@ -75,7 +75,8 @@ static void client(char **where)
 	for (; done < PARTS; done++) {
 		for (int k = 0; k < PART_WORDS; k++)
 			parts[0][k] = done + 1;
-		if (rdma_post_write(id, NULL, parts, sizeof(*parts), mr, 0, target.addr + done * sizeof(*parts), target.rkey))
+		if (rdma_post_write(id, NULL, parts, sizeof(*parts), mr, 0, target.addr + done * sizeof(*parts),
+				    target.rkey))
 			fail("post");
 		if (!completes(id))
 			break;

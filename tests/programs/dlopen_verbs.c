@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A program that links no verbs library and looks for all it needs when it runs, as NCCL does: symbols by version,
- * with those it can do without, the types of the GIDs in sysfs, and an ECE that may be refused. It has pinned its thread
- * before that, and the device's thread may run wherever the process might when it began.
+ * with those it can do without, the types of the GIDs in sysfs, and an ECE that may be refused. It has pinned its
+ * thread before that, and the device's thread may run wherever the process might when it began.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -121,7 +121,8 @@ int main(void)
 	FIND(ibv_query_ece, "IBVERBS_1.10");
 	FIND(ibv_set_ece, "IBVERBS_1.10");
 	FIND(ibv_reg_dmabuf_mr, "IBVERBS_1.12");
-	int (*query_port)(struct ibv_context *, uint8_t, struct ibv_port_attr *) = symbol("ibv_query_port", "IBVERBS_1.1");
+	int (*query_port)(struct ibv_context *, uint8_t, struct ibv_port_attr *) =
+		symbol("ibv_query_port", "IBVERBS_1.1");
 	symbol("ibv_fork_init", "IBVERBS_1.1");
 	symbol("ibv_reg_mr_iova2", "IBVERBS_1.8");
 	symbol("ibv_get_async_event", "IBVERBS_1.1");
@@ -142,7 +143,8 @@ int main(void)
 	qp = pd && init.send_cq ? ibv_create_qp_found(pd, &init) : NULL;
 	if (!qp)
 		return must(0, "no queue pair");
-	/* Each of the three is asked to learn whether the device has it; EOPNOTSUPP is the answer that is understood. */
+	/* Each of the three is asked to learn whether the device has it; EOPNOTSUPP is the answer that is understood.
+	 */
 	err = ibv_query_ece_found(qp, &ece);
 	wrong |= must(err == EOPNOTSUPP, "ibv_query_ece");
 	wrong |= must(ibv_set_ece_found(qp, &ece) == EOPNOTSUPP, "ibv_set_ece");

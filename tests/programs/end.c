@@ -52,8 +52,7 @@ uint64_t draw(uint64_t *state)
 
 static void tcp_open(void)
 {
-	struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_family = AF_INET6,
-				 .ai_flags = AI_PASSIVE};
+	struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_family = AF_INET6, .ai_flags = AI_PASSIVE};
 	struct addrinfo *res;
 	char port[8];
 	int s, one = 1;
@@ -69,8 +68,7 @@ static void tcp_open(void)
 		end.tcp = s;
 	} else {
 		setsockopt(s, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
-		CHECK(!bind(s, res->ai_addr, res->ai_addrlen) && !listen(s, 1), "listen: %s",
-		      strerror(errno));
+		CHECK(!bind(s, res->ai_addr, res->ai_addrlen) && !listen(s, 1), "listen: %s", strerror(errno));
 		end.tcp = accept(s, NULL, NULL);
 		CHECK(end.tcp >= 0, "accept: %s", strerror(errno));
 		close(s);
@@ -113,10 +111,8 @@ void end_open(void)
 
 void end_create_qp(struct ibv_qp_init_attr *init, int access)
 {
-	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT,
-				   .port_num = 1,
-				   .qkey = 0x11111111,
-				   .qp_access_flags = (unsigned)access};
+	struct ibv_qp_attr attr = {
+		.qp_state = IBV_QPS_INIT, .port_num = 1, .qkey = 0x11111111, .qp_access_flags = (unsigned)access};
 
 	init->send_cq = init->recv_cq = end.cq;
 	end.qp = ibv_create_qp(end.pd, init);
@@ -155,8 +151,12 @@ struct ibv_ah_attr end_connect(uint8_t timeout, uint8_t retries)
 	if (type == IBV_QPT_RC)
 		mask |= IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
 	CHECK(!ibv_modify_qp(end.qp, &attr, mask), "to RTR");
-	attr = (struct ibv_qp_attr){.qp_state = IBV_QPS_RTS, .sq_psn = end.mine.psn, .rnr_retry = 7,
-				    .timeout = timeout, .retry_cnt = retries, .max_rd_atomic = 4};
+	attr = (struct ibv_qp_attr){.qp_state = IBV_QPS_RTS,
+				    .sq_psn = end.mine.psn,
+				    .rnr_retry = 7,
+				    .timeout = timeout,
+				    .retry_cnt = retries,
+				    .max_rd_atomic = 4};
 	mask = IBV_QP_STATE | IBV_QP_SQ_PSN;
 	if (type == IBV_QPT_RC)
 		mask |= IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC;

@@ -36,10 +36,10 @@ extern struct end end;
 
 void die(const char *fmt, ...) __attribute__((format(printf, 1, 2), noreturn));
 
-#define CHECK(cond, ...)                      \
-	do {                                  \
-		if (!(cond))                  \
-			die(__VA_ARGS__);     \
+#define CHECK(cond, ...)                  \
+	do {                              \
+		if (!(cond))              \
+			die(__VA_ARGS__); \
 	} while (0)
 
 double now_s(void);

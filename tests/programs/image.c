@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A sender that is another program, or another process, by the time that what it sent is taken: the bytes of that one are not its
- * message. end.h has what it shares with transfer.c.
+ * A sender that is another program, or another process, by the time that what it sent is taken: the bytes of that one
+ *are not its message. end.h has what it shares with transfer.c.
  *
  *	image -k exec|again [-p PORT] [-g GID] [-b BYTES] [HOST]
  *
- * The client stops the server, sends one message more, and ends: by exec() of itself, or it is killed and its id is given to a new
- * process (root). What comes then has other bytes at the same addresses, and lets the server go on. The server counts what it gets.
+ * The client stops the server, sends one message more, and ends: by exec() of itself, or it is killed and its id is
+ *given to a new process (root). What comes then has other bytes at the same addresses, and lets the server go on. The
+ *server counts what it gets.
  */
 #include <errno.h>
 #include <linux/sched.h>
@@ -65,7 +66,8 @@ static void open_all(int byte)
 		.cap = {.max_send_wr = 1, .max_recv_wr = MESSAGES + 1, .max_send_sge = 1, .max_recv_sge = 1}};
 
 	end_open();
-	g.mr = ibv_reg_mr(end.pd, memory(byte, (MESSAGES + 1) * (size_t)BYTES_MAX), (MESSAGES + 1) * (size_t)BYTES_MAX, IBV_ACCESS_LOCAL_WRITE);
+	g.mr = ibv_reg_mr(end.pd, memory(byte, (MESSAGES + 1) * (size_t)BYTES_MAX), (MESSAGES + 1) * (size_t)BYTES_MAX,
+			  IBV_ACCESS_LOCAL_WRITE);
 	CHECK(g.mr, "reg_mr: %s", strerror(errno));
 	end.cq = ibv_create_cq(end.context, MESSAGES + 2, NULL, NULL, 0);
 	CHECK(end.cq, "create_cq: %s", strerror(errno));
@@ -78,7 +80,8 @@ static void open_all(int byte)
 static void send_one(void)
 {
 	struct ibv_sge sge = {(uintptr_t)AT, g.bytes, g.mr->lkey};
-	struct ibv_send_wr wr = {.sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED}, *bad;
+	struct ibv_send_wr wr = {.sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED},
+			   *bad;
 
 	CHECK(!ibv_post_send(end.qp, &wr, &bad), "post_send");
 }
@@ -172,7 +175,8 @@ static int run_server(void)
 		messages++;
 		since = now_s();
 	}
-	printf("%u messages, %u bytes of another process\n", messages, count_of_next(AT, (MESSAGES + 1) * (size_t)BYTES_MAX));
+	printf("%u messages, %u bytes of another process\n", messages,
+	       count_of_next(AT, (MESSAGES + 1) * (size_t)BYTES_MAX));
 	return 0;
 }
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * An ordinary program of librdmacm whose client takes its memory back, and writes something else there, while its WRITEs are on
- * their way to a server that reads nothing.
+ * An ordinary program of librdmacm whose client takes its memory back, and writes something else there, while its
+ *WRITEs are on their way to a server that reads nothing.
  *
  *	lent ADDRESS PORT           the server: stops itself when it is connected; says what is in its memory at the end
- *	lent -c HOW ADDRESS PORT    the client: HOW is dereg, destroy, reset or close, the verb by which it takes the memory back
+ *	lent -c HOW ADDRESS PORT    the client: HOW is dereg, destroy, reset or close, the verb by which it takes the
+ *memory back
  */
 #include <signal.h>
 #include <stdint.h>

@@ -31,8 +31,8 @@ static struct {
 	uint64_t seed;
 
 	struct ibv_mr *mr;
-	uint8_t *memory;    /* `bytes` that are written and looked at, then a counter, then what READs bring */
-	uint8_t *source;    /* of the client: what is being written */
+	uint8_t *memory; /* `bytes` that are written and looked at, then a counter, then what READs bring */
+	uint8_t *source; /* of the client: what is being written */
 	size_t source_bytes, source_used;
 	struct ibv_mr *source_mr;
 	uint32_t under_way;
@@ -48,9 +48,9 @@ static void meet(void)
 
 static void open_all(void)
 {
-	struct ibv_qp_init_attr init = {.qp_type = IBV_QPT_RC,
-					.cap = {.max_send_wr = SENDS_MAX, .max_recv_wr = 1,
-						.max_send_sge = 1, .max_recv_sge = 1}};
+	struct ibv_qp_init_attr init = {
+		.qp_type = IBV_QPT_RC,
+		.cap = {.max_send_wr = SENDS_MAX, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1}};
 	int access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
 	size_t bytes = 2 * (size_t)g.bytes + 8;
 
@@ -87,8 +87,8 @@ static uint8_t *fetched(void)
 static void post(enum ibv_wr_opcode opcode, void *local, uint32_t lkey, uint64_t remote_off, uint32_t len)
 {
 	struct ibv_sge sge = {.addr = (uintptr_t)local, .length = len, .lkey = lkey};
-	struct ibv_send_wr wr = {.sg_list = &sge, .num_sge = 1, .opcode = opcode,
-				 .send_flags = IBV_SEND_SIGNALED}, *bad;
+	struct ibv_send_wr wr = {.sg_list = &sge, .num_sge = 1, .opcode = opcode, .send_flags = IBV_SEND_SIGNALED},
+			   *bad;
 
 	wr.wr.rdma.remote_addr = end.theirs.addr + remote_off;
 	wr.wr.rdma.rkey = end.theirs.rkey;

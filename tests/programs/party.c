@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * An ordinary program of librdmacm that makes many connections, or takes them. There are no queue pairs behind them: what
- * is tested is how they are made and what is told of their end.
+ * An ordinary program of librdmacm that makes many connections, or takes them. There are no queue pairs behind them:
+ *what is tested is how they are made and what is told of their end.
  *
  *	party -l [-r] [-b BACKLOG] [-s SECONDS] [-i IDS] [-p PORTS] ADDRESS PORT
- *		listens, and after so long accepts whoever comes; before, it makes so many ids, and binds so many to the ports that follow
- *	party -n COUNT [-w ATONCE] [-t SECONDS] [-e] ADDRESS PORT
+ *		listens, and after so long accepts whoever comes; before, it makes so many ids, and binds so many to the
+ *ports that follow party -n COUNT [-w ATONCE] [-t SECONDS] [-e] ADDRESS PORT
  *
- * The client makes COUNT connections, ATONCE of them at the same time, and says how long that took. With -t it begins anew
- * after hanging up until that time is over; with -e it ends then, else it stays until it is killed. Both say of each
- * connection when it is disconnected.
+ * The client makes COUNT connections, ATONCE of them at the same time, and says how long that took. With -t it begins
+ *anew after hanging up until that time is over; with -e it ends then, else it stays until it is killed. Both say of
+ *each connection when it is disconnected.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -62,8 +62,11 @@ static struct rdma_conn_param param(void)
 {
 	static uint32_t qpn = 100; /* some number: no queue pair is behind it */
 
-	return (struct rdma_conn_param){
-		.responder_resources = 1, .initiator_depth = 1, .retry_count = 7, .rnr_retry_count = 7, .qp_num = qpn++ & 0xffffff};
+	return (struct rdma_conn_param){.responder_resources = 1,
+					.initiator_depth = 1,
+					.retry_count = 7,
+					.rnr_retry_count = 7,
+					.qp_num = qpn++ & 0xffffff};
 }
 
 static void begin_one(void)
@@ -113,28 +116,21 @@ static struct rdma_cm_id *handle(struct rdma_cm_event *e)
 		if (rdma_connect(e->id, &p))
 			fail("connect");
 		return NULL;
-	case RDMA_CM_EVENT_CONNECT_REQUEST:
-		accept_one(e->id);
-		return NULL;
+	case RDMA_CM_EVENT_CONNECT_REQUEST: accept_one(e->id); return NULL;
 	case RDMA_CM_EVENT_CONNECT_RESPONSE:
 		if (rdma_establish(e->id))
 			fail("establish");
 		g.established++;
 		g.total++;
 		return NULL;
-	case RDMA_CM_EVENT_ESTABLISHED:
-		g.established++;
-		return NULL;
+	case RDMA_CM_EVENT_ESTABLISHED: g.established++; return NULL;
 	case RDMA_CM_EVENT_DISCONNECTED:
 		if (!g.seconds || g.listens)
 			printf("disconnected %u\n", ++g.over);
 		rdma_disconnect(e->id);
 		return g.listens ? e->id : NULL;
-	case RDMA_CM_EVENT_TIMEWAIT_EXIT:
-		return NULL;
-	default:
-		failed(e);
-		return g.listens ? e->id : NULL;
+	case RDMA_CM_EVENT_TIMEWAIT_EXIT: return NULL;
+	default: failed(e); return g.listens ? e->id : NULL;
 	}
 }
 

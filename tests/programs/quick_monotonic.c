@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A library that stands before libc and lets the monotonic clock run sixteen times as fast, for what a program does only
- * after half a minute in which it polls. All processes that have it agree about the time.
+ * A library that stands before libc and lets the monotonic clock run sixteen times as fast, for what a program does
+ * only after half a minute in which it polls. All processes that have it agree about the time.
  */
 #include <sys/syscall.h>
 #include <time.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * refuse CALL COMMAND...: runs the command where the call, process_vm_readv or memfd_create, fails with EPERM, as in a container
- * whose seccomp profile lacks it.
+ * refuse CALL COMMAND...: runs the command where the call, process_vm_readv or memfd_create, fails with EPERM, as in a
+ * container whose seccomp profile lacks it.
  */
 #include <errno.h>
 #include <linux/filter.h>
@@ -17,7 +17,8 @@ int main(int argc, char **argv)
 {
 	struct sock_filter code[] = {
 		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, argc > 1 && !strcmp(argv[1], "memfd_create") ? SYS_memfd_create : SYS_process_vm_readv, 0, 1),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K,
+			 argc > 1 && !strcmp(argv[1], "memfd_create") ? SYS_memfd_create : SYS_process_vm_readv, 0, 1),
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
 	};

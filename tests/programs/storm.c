@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Writes commands to the device of rdma_cm that no library would: of any number and length, with ids of others, with
- * pointers to nothing, from several threads on the same descriptors, and from a child of fork. It ends with status 0 if it
- * ends.
+ * pointers to nothing, from several threads on the same descriptors, and from a child of fork. It ends with status 0 if
+ *it ends.
  *
  *	storm SEED COMMANDS
  */
@@ -71,7 +71,8 @@ static void one(uint64_t *s)
 	static const uint16_t spaces[] = {0x0106, 0x0111, 0x013f, 2};
 	uint8_t w[HEADER + COMMAND_MAX];
 	uint32_t number = draw(s) % 25;
-	uint16_t in = (uint16_t)(draw(s) % 4 ? COMMAND_MAX : draw(s) % COMMAND_MAX), out = (uint16_t)(draw(s) % 4 ? 400 : draw(s) % 400);
+	uint16_t in = (uint16_t)(draw(s) % 4 ? COMMAND_MAX : draw(s) % COMMAND_MAX),
+		 out = (uint16_t)(draw(s) % 4 ? 400 : draw(s) % 400);
 	size_t len = draw(s) % 8 ? sizeof(w) : draw(s) % sizeof(w);
 
 	fill(w + HEADER, s);

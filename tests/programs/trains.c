@@ -55,9 +55,9 @@ static void recv_post(size_t i)
 
 static void open_all(void)
 {
-	struct ibv_qp_init_attr init = {.qp_type = g.type,
-					.cap = {.max_send_wr = TRAIN, .max_recv_wr = RECVS,
-						.max_send_sge = 1, .max_recv_sge = 1}};
+	struct ibv_qp_init_attr init = {
+		.qp_type = g.type,
+		.cap = {.max_send_wr = TRAIN, .max_recv_wr = RECVS, .max_send_sge = 1, .max_recv_sge = 1}};
 	struct ibv_ah_attr way;
 
 	end_open();
@@ -85,8 +85,11 @@ static void send_train(void)
 
 		memcpy(slot(RECVS + i), &number, sizeof(number));
 		sge[i] = (struct ibv_sge){(uintptr_t)slot(RECVS + i), MESSAGE_BYTES, g.mr->lkey};
-		wr[i] = (struct ibv_send_wr){.wr_id = RECVS + i, .sg_list = &sge[i], .num_sge = 1,
-					     .opcode = IBV_WR_SEND, .next = &wr[i + 1],
+		wr[i] = (struct ibv_send_wr){.wr_id = RECVS + i,
+					     .sg_list = &sge[i],
+					     .num_sge = 1,
+					     .opcode = IBV_WR_SEND,
+					     .next = &wr[i + 1],
 					     .send_flags = IBV_SEND_SIGNALED};
 		wr[i].wr.ud.ah = g.ah;
 		wr[i].wr.ud.remote_qpn = end.theirs.qpn;
@@ -106,8 +109,7 @@ static void take_one(size_t *sends, uint64_t most)
 	CHECK(n >= 0, "poll_cq: %d", n);
 	if (!n)
 		return;
-	CHECK(wc.status == IBV_WC_SUCCESS, "wr %lu: %s", (unsigned long)wc.wr_id,
-	      ibv_wc_status_str(wc.status));
+	CHECK(wc.status == IBV_WC_SUCCESS, "wr %lu: %s", (unsigned long)wc.wr_id, ibv_wc_status_str(wc.status));
 	if (wc.wr_id >= RECVS) {
 		++*sends;
 		return;

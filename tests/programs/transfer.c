@@ -23,14 +23,7 @@
 
 #include "end.h"
 
-enum {
-	BATCH_OPS = 16,
-	GRH_BYTES = 40,
-	CANARY_BYTES = 64,
-	STUCK_S = 60,
-	DOOMED_SENDS = 8,
-	DOOMED_RECVS = 4
-};
+enum { BATCH_OPS = 16, GRH_BYTES = 40, CANARY_BYTES = 64, STUCK_S = 60, DOOMED_SENDS = 8, DOOMED_RECVS = 4 };
 
 struct op {
 	enum ibv_wr_opcode opcode;
@@ -52,10 +45,9 @@ static struct {
 	struct ibv_ah *ah;
 	struct ibv_mr *mr;
 	size_t slot_bytes;
-	uint8_t *memory;     /* BATCH_OPS slots for one-sided data, then as many for receives */
+	uint8_t *memory; /* BATCH_OPS slots for one-sided data, then as many for receives */
 	uint64_t ops_done, bytes_done;
-} g = {.type = IBV_QPT_RC, .batches = 50, .bytes_max = 200000, .timeout = 14,
-       .retries = 7, .seed = 1};
+} g = {.type = IBV_QPT_RC, .batches = 50, .bytes_max = 200000, .timeout = 14, .retries = 7, .seed = 1};
 
 /* ---- patterns ----------------------------------------------------------------- */
 
@@ -110,7 +102,7 @@ static uint32_t draw_bytes(uint64_t *state)
 static size_t plan(uint32_t batch, struct op ops[BATCH_OPS])
 {
 	static const enum ibv_wr_opcode rc[] = {
-		IBV_WR_SEND, IBV_WR_SEND_WITH_IMM, IBV_WR_RDMA_WRITE, IBV_WR_RDMA_WRITE_WITH_IMM,
+		IBV_WR_SEND,      IBV_WR_SEND_WITH_IMM,      IBV_WR_RDMA_WRITE,          IBV_WR_RDMA_WRITE_WITH_IMM,
 		IBV_WR_RDMA_READ, IBV_WR_ATOMIC_CMP_AND_SWP, IBV_WR_ATOMIC_FETCH_AND_ADD};
 	size_t kinds = g.type == IBV_QPT_RC ? 7 : g.type == IBV_QPT_UC ? 4 : 2;
 	uint64_t state = mix(g.seed) ^ mix(batch);
@@ -152,10 +144,9 @@ static void open_all(void)
 {
 	struct ibv_qp_init_attr init = {
 		.qp_type = g.type,
-		.cap = {.max_send_wr = BATCH_OPS, .max_recv_wr = BATCH_OPS, .max_send_sge = 3,
-			.max_recv_sge = 2}};
-	int access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
-		     IBV_ACCESS_REMOTE_ATOMIC;
+		.cap = {.max_send_wr = BATCH_OPS, .max_recv_wr = BATCH_OPS, .max_send_sge = 3, .max_recv_sge = 2}};
+	int access =
+		IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
 	struct ibv_ah_attr way;
 
 	end_open();
@@ -212,8 +203,7 @@ static void recv_post(size_t i)
 {
 	size_t n = g.slot_bytes - CANARY_BYTES;
 	struct ibv_sge sge[2] = {{(uintptr_t)slot(BATCH_OPS + i), (uint32_t)(n / 3), g.mr->lkey},
-				 {(uintptr_t)slot(BATCH_OPS + i) + n / 3, (uint32_t)(n - n / 3),
-				  g.mr->lkey}};
+				 {(uintptr_t)slot(BATCH_OPS + i) + n / 3, (uint32_t)(n - n / 3), g.mr->lkey}};
 	struct ibv_recv_wr *bad, wr = {.wr_id = 1000 + i, .sg_list = sge, .num_sge = 2};
 
 	CHECK(!ibv_post_recv(end.qp, &wr, &bad), "post_recv");
@@ -226,8 +216,12 @@ static void send_post(const struct op *o, size_t i)
 	struct ibv_sge sge[3] = {{(uintptr_t)data, first, g.mr->lkey},
 				 {(uintptr_t)data + first, second, g.mr->lkey},
 				 {(uintptr_t)data + first + second, o->bytes - first - second, g.mr->lkey}};
-	struct ibv_send_wr *bad, wr = {.wr_id = i, .sg_list = sge, .num_sge = 3, .opcode = o->opcode,
-				       .send_flags = IBV_SEND_SIGNALED, .imm_data = htonl(o->imm)};
+	struct ibv_send_wr *bad, wr = {.wr_id = i,
+				       .sg_list = sge,
+				       .num_sge = 3,
+				       .opcode = o->opcode,
+				       .send_flags = IBV_SEND_SIGNALED,
+				       .imm_data = htonl(o->imm)};
 	uint64_t remote = end.theirs.addr + i * g.slot_bytes + o->offset;
 
 	if (is_atomic(o)) {
@@ -235,8 +229,7 @@ static void send_post(const struct op *o, size_t i)
 		wr.num_sge = 1;
 		wr.wr.atomic.remote_addr = remote;
 		wr.wr.atomic.rkey = end.theirs.rkey;
-		wr.wr.atomic.compare_add =
-			o->opcode == IBV_WR_ATOMIC_CMP_AND_SWP ? o->compare : o->add;
+		wr.wr.atomic.compare_add = o->opcode == IBV_WR_ATOMIC_CMP_AND_SWP ? o->compare : o->add;
 		wr.wr.atomic.swap = o->swap;
 	} else if (g.type == IBV_QPT_UD) {
 		wr.wr.ud.ah = g.ah;
@@ -269,10 +262,9 @@ static void client_batch(uint32_t batch)
 	for (size_t i = 0; i < n; i++) {
 		struct ibv_wc wc = next_wc("send");
 
-		CHECK(wc.status == IBV_WC_SUCCESS, "batch %u, wr %lu: %s (%d)", batch,
-		      (unsigned long)wc.wr_id, ibv_wc_status_str(wc.status), wc.status);
-		CHECK(wc.wr_id == i, "batch %u: completion of %lu where %zu is due", batch,
-		      (unsigned long)wc.wr_id, i);
+		CHECK(wc.status == IBV_WC_SUCCESS, "batch %u, wr %lu: %s (%d)", batch, (unsigned long)wc.wr_id,
+		      ibv_wc_status_str(wc.status), wc.status);
+		CHECK(wc.wr_id == i, "batch %u: completion of %lu where %zu is due", batch, (unsigned long)wc.wr_id, i);
 	}
 	for (size_t i = 0; i < n; i++) {
 		const struct op *o = &ops[i];
@@ -281,11 +273,9 @@ static void client_batch(uint32_t batch)
 		if (o->opcode == IBV_WR_RDMA_READ || is_atomic(o)) {
 			size_t at = pattern_check(data, o->bytes, o->key);
 
-			CHECK(at == o->bytes, "batch %u, wr %zu: byte %zu of %u read is wrong", batch, i,
-			      at, o->bytes);
+			CHECK(at == o->bytes, "batch %u, wr %zu: byte %zu of %u read is wrong", batch, i, at, o->bytes);
 			for (size_t k = 0; k < CANARY_BYTES; k++)
-				CHECK(data[o->bytes + k] == 0xa5, "batch %u, wr %zu: wrote beyond", batch,
-				      i);
+				CHECK(data[o->bytes + k] == 0xa5, "batch %u, wr %zu: wrote beyond", batch, i);
 		}
 		g.ops_done++;
 		g.bytes_done += o->bytes;
@@ -302,24 +292,22 @@ static void check_recv(const struct op *o, size_t r, uint32_t batch)
 	uint32_t grh = g.type == IBV_QPT_UD ? GRH_BYTES : 0;
 	const uint8_t *data = slot(BATCH_OPS + r) + grh;
 
-	CHECK(wc.status == IBV_WC_SUCCESS, "batch %u, receive %zu: %s (%d)", batch, r,
-	      ibv_wc_status_str(wc.status), wc.status);
-	CHECK(wc.wr_id == 1000 + r, "batch %u: receive %lu where %zu is due", batch,
-	      (unsigned long)wc.wr_id, 1000 + r);
+	CHECK(wc.status == IBV_WC_SUCCESS, "batch %u, receive %zu: %s (%d)", batch, r, ibv_wc_status_str(wc.status),
+	      wc.status);
+	CHECK(wc.wr_id == 1000 + r, "batch %u: receive %lu where %zu is due", batch, (unsigned long)wc.wr_id, 1000 + r);
 	CHECK(wc.opcode == (write ? IBV_WC_RECV_RDMA_WITH_IMM : IBV_WC_RECV), "opcode %d", wc.opcode);
-	CHECK(!!(wc.wc_flags & IBV_WC_WITH_IMM) == o->has_imm, "batch %u, receive %zu: flags %x", batch,
-	      r, wc.wc_flags);
+	CHECK(!!(wc.wc_flags & IBV_WC_WITH_IMM) == o->has_imm, "batch %u, receive %zu: flags %x", batch, r,
+	      wc.wc_flags);
 	if (o->has_imm)
 		CHECK(ntohl(wc.imm_data) == o->imm, "batch %u, receive %zu: immediate", batch, r);
-	CHECK(wc.byte_len == o->bytes + grh, "batch %u, receive %zu: %u bytes, not %u", batch, r,
-	      wc.byte_len, o->bytes + grh);
+	CHECK(wc.byte_len == o->bytes + grh, "batch %u, receive %zu: %u bytes, not %u", batch, r, wc.byte_len,
+	      o->bytes + grh);
 	if (grh)
 		CHECK(wc.wc_flags & IBV_WC_GRH && wc.src_qp == end.theirs.qpn, "no GRH or wrong QPN");
 	if (!write) {
 		size_t at = pattern_check(data, o->bytes, o->key);
 
-		CHECK(at == o->bytes, "batch %u, receive %zu: byte %zu of %u is wrong", batch, r, at,
-		      o->bytes);
+		CHECK(at == o->bytes, "batch %u, receive %zu: byte %zu of %u is wrong", batch, r, at, o->bytes);
 		for (size_t k = 0; k < CANARY_BYTES; k++)
 			CHECK(data[o->bytes + k] == 0xa5, "batch %u, receive %zu: wrote beyond", batch, r);
 	}
@@ -355,13 +343,10 @@ static void server_batch(uint32_t batch)
 
 		switch (o->opcode) {
 		case IBV_WR_SEND:
-		case IBV_WR_SEND_WITH_IMM:
-			touched = 0;
-			break;
+		case IBV_WR_SEND_WITH_IMM: touched = 0; break;
 		case IBV_WR_ATOMIC_CMP_AND_SWP:
 			memcpy(&is, data, 8);
-			CHECK(is == (was == o->compare ? o->swap : was), "batch %u, wr %zu: swap", batch,
-			      i);
+			CHECK(is == (was == o->compare ? o->swap : was), "batch %u, wr %zu: swap", batch, i);
 			break;
 		case IBV_WR_ATOMIC_FETCH_AND_ADD:
 			memcpy(&is, data, 8);
@@ -370,8 +355,7 @@ static void server_batch(uint32_t batch)
 		default: {
 			size_t at = pattern_check(data, o->bytes, o->key);
 
-			CHECK(at == o->bytes, "batch %u, wr %zu: byte %zu of %u is wrong", batch, i, at,
-			      o->bytes);
+			CHECK(at == o->bytes, "batch %u, wr %zu: byte %zu of %u is wrong", batch, i, at, o->bytes);
 		}
 		}
 		for (const uint8_t *p = slot(i); p < slot(i) + g.slot_bytes; p++) {
@@ -424,8 +408,7 @@ int main(int argc, char **argv)
 		case 'p': end.port = atoi(optarg); break;
 		case 'g': end.gid = atoi(optarg); break;
 		case 'c':
-			g.type = !strcmp(optarg, "UD") ? IBV_QPT_UD
-				 : !strcmp(optarg, "UC") ? IBV_QPT_UC : IBV_QPT_RC;
+			g.type = !strcmp(optarg, "UD") ? IBV_QPT_UD : !strcmp(optarg, "UC") ? IBV_QPT_UC : IBV_QPT_RC;
 			break;
 		case 'n': g.batches = (uint32_t)atoi(optarg); break;
 		case 's': g.seed = strtoull(optarg, NULL, 0); break;

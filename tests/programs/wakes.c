@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * An ordinary program of librdmacm that waits for its events in each way there is: poll(), edge-triggered epoll,
- * rdma_get_cm_event() in one thread and in several, without blocking. No wake-up may be missing, and none may come without an
- * event. Each event is that an address is resolved, so one process does it all.
+ * rdma_get_cm_event() in one thread and in several, without blocking. No wake-up may be missing, and none may come
+ *without an event. Each event is that an address is resolved, so one process does it all.
  *
  *	wakes ADDRESS    one of this host
  *
@@ -286,11 +286,12 @@ static struct rdma_cm_id *routed(struct rdma_event_channel *other, struct rdma_c
 	struct rdma_cm_id *id;
 
 	at.sin_port = 0;
-	if (rdma_create_id(g.channel, listener, NULL, RDMA_PS_TCP) || rdma_bind_addr(*listener, (struct sockaddr *)&at) ||
-	    rdma_listen(*listener, 1))
+	if (rdma_create_id(g.channel, listener, NULL, RDMA_PS_TCP) ||
+	    rdma_bind_addr(*listener, (struct sockaddr *)&at) || rdma_listen(*listener, 1))
 		fail("rdma_listen");
 	at.sin_port = rdma_get_src_port(*listener);
-	if (rdma_create_id(other, &id, NULL, RDMA_PS_TCP) || rdma_resolve_addr(id, NULL, (struct sockaddr *)&at, RESOLVE_MS))
+	if (rdma_create_id(other, &id, NULL, RDMA_PS_TCP) ||
+	    rdma_resolve_addr(id, NULL, (struct sockaddr *)&at, RESOLVE_MS))
 		fail("rdma_resolve_addr");
 	rdma_ack_cm_event(next_of(other, RDMA_CM_EVENT_ADDR_RESOLVED));
 	if (rdma_resolve_route(id, RESOLVE_MS))
@@ -300,8 +301,8 @@ static struct rdma_cm_id *routed(struct rdma_event_channel *other, struct rdma_c
 }
 
 /*
- * A channel is closed under a thread that waits, and then its number is another file's. The thread still gets what comes,
- * and leaves the other file alone.
+ * A channel is closed under a thread that waits, and then its number is another file's. The thread still gets what
+ * comes, and leaves the other file alone.
  */
 static void closed(void)
 {
@@ -329,7 +330,8 @@ static void closed(void)
 	pthread_join(thread, (void **)&event);
 	must(event && event->event == RDMA_CM_EVENT_REJECTED, "a thread that waits gets what comes");
 	must(recv(other->fd, &byte, 1, MSG_DONTWAIT) == 1 && byte == 'x', "what is for the new file is not taken");
-	must(write(other->fd, "y", 1) == 1 && recv(pair[1], &byte, 1, MSG_DONTWAIT) == 1 && byte == 'y', "it can be written");
+	must(write(other->fd, "y", 1) == 1 && recv(pair[1], &byte, 1, MSG_DONTWAIT) == 1 && byte == 'y',
+	     "it can be written");
 	id = request->id;
 	rdma_ack_cm_event(request);
 	rdma_destroy_id(id);
@@ -344,8 +346,9 @@ static void closed(void)
 static void copied(void)
 {
 	struct rdma_event_channel *other = new_channel();
-	int spare = dup2(STDOUT_FILENO, 200), numbers[] = {fcntl(other->fd, F_DUPFD, 100), fcntl(other->fd, F_DUPFD_CLOEXEC, 150), dup(other->fd),
-							   dup2(other->fd, spare), dup3(other->fd, 201, O_CLOEXEC)};
+	int spare = dup2(STDOUT_FILENO, 200),
+	    numbers[] = {fcntl(other->fd, F_DUPFD, 100), fcntl(other->fd, F_DUPFD_CLOEXEC, 150), dup(other->fd),
+			 dup2(other->fd, spare), dup3(other->fd, 201, O_CLOEXEC)};
 
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
 		struct rdma_event_channel copy = {.fd = numbers[i]};

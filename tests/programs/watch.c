@@ -4,8 +4,8 @@
  *
  *     CONTEXT EVENT state=4/5 mtu=3 rate=8x1 GIDs: 0=fe80::1@veth0 ...
  *
- * with two contexts of the first device. -p: another thread polls a CQ without a pause. -r: after each event all contexts
- * are closed, and the line is what new ones see.
+ * with two contexts of the first device. -p: another thread polls a CQ without a pause. -r: after each event all
+ * contexts are closed, and the line is what new ones see.
  */
 #include <arpa/inet.h>
 #include <infiniband/verbs.h>
@@ -52,8 +52,8 @@ static void show(int context, const char *event)
 	ssize_t n = ibv_query_gid_table(c, table, GIDS_MAX, 0);
 
 	need(n >= 0 && !ibv_query_port(c, 1, &a), "query");
-	printf("%d %s state=%d/%d mtu=%d rate=%dx%d GIDs:", context, event, a.state, a.phys_state, a.active_mtu, a.active_speed,
-	       a.active_width);
+	printf("%d %s state=%d/%d mtu=%d rate=%dx%d GIDs:", context, event, a.state, a.phys_state, a.active_mtu,
+	       a.active_speed, a.active_width);
 	for (ssize_t i = 0; i < n; i++) {
 		char text[INET6_ADDRSTRLEN], name[IF_NAMESIZE] = "";
 		union ibv_gid again;

@@ -20,11 +20,7 @@
 #include "cm_end.h"
 
 enum { BYTES = 8192, AT = 4096, LENGTH = 1000, PART = 100, FILL = 0x5a, ADDED = 5 };
-enum {
-	READ = IBV_ACCESS_REMOTE_READ,
-	WRITE = IBV_ACCESS_REMOTE_WRITE,
-	ATOMIC = IBV_ACCESS_REMOTE_ATOMIC
-};
+enum { READ = IBV_ACCESS_REMOTE_READ, WRITE = IBV_ACCESS_REMOTE_WRITE, ATOMIC = IBV_ACCESS_REMOTE_ATOMIC };
 
 /* What the client is to do: one operation, and then a message where it succeeds. */
 struct offer {
@@ -95,8 +91,7 @@ static enum ibv_wc_status done(struct ibv_send_wr wr)
 
 static enum ibv_wc_status tell(uint32_t invalidated)
 {
-	struct ibv_sge sge = {
-		.addr = (uintptr_t)&g.offer, .length = sizeof(g.offer), .lkey = g.letters->lkey};
+	struct ibv_sge sge = {.addr = (uintptr_t)&g.offer, .length = sizeof(g.offer), .lkey = g.letters->lkey};
 
 	return done((struct ibv_send_wr){.sg_list = &sge,
 					 .num_sge = 1,
@@ -131,12 +126,10 @@ static void take_part(const struct offer *o)
 		wr.wr.rdma.rkey = o->rkey;
 	}
 	status = done(wr);
-	must(status == (o->fails ? IBV_WC_REM_ACCESS_ERR : IBV_WC_SUCCESS),
-	     ibv_wc_status_str(status));
+	must(status == (o->fails ? IBV_WC_REM_ACCESS_ERR : IBV_WC_SUCCESS), ibv_wc_status_str(status));
 	if (status != IBV_WC_SUCCESS)
 		return;
-	must(o->opcode != IBV_WR_RDMA_READ || g.memory[o->length - 1] == FILL,
-	     "something else was read");
+	must(o->opcode != IBV_WR_RDMA_READ || g.memory[o->length - 1] == FILL, "something else was read");
 	must(tell(o->invalidates ? o->rkey : 0) == IBV_WC_SUCCESS, "the message was not sent");
 }
 
@@ -171,16 +164,13 @@ static bool client(char **where, unsigned *nr)
 
 static struct ibv_mw_bind_info info(uint32_t length, unsigned access)
 {
-	return (struct ibv_mw_bind_info){.mr = g.mr,
-					 .addr = (uintptr_t)g.memory + AT,
-					 .length = length,
-					 .mw_access_flags = access};
+	return (struct ibv_mw_bind_info){
+		.mr = g.mr, .addr = (uintptr_t)g.memory + AT, .length = length, .mw_access_flags = access};
 }
 
 static void bind_1(struct ibv_mw *mw, uint32_t length, unsigned access)
 {
-	struct ibv_mw_bind bind = {.send_flags = IBV_SEND_SIGNALED,
-				   .bind_info = info(length, access)};
+	struct ibv_mw_bind bind = {.send_flags = IBV_SEND_SIGNALED, .bind_info = info(length, access)};
 	struct ibv_wc wc;
 
 	errno = ibv_bind_mw(g.id->qp, mw, &bind);
@@ -202,8 +192,7 @@ static void bind_2(struct ibv_mw *mw, unsigned access)
 
 static void invalidate(const struct ibv_mw *mw)
 {
-	must(done((struct ibv_send_wr){.opcode = IBV_WR_LOCAL_INV, .invalidate_rkey = mw->rkey}) ==
-		     IBV_WC_SUCCESS,
+	must(done((struct ibv_send_wr){.opcode = IBV_WR_LOCAL_INV, .invalidate_rkey = mw->rkey}) == IBV_WC_SUCCESS,
 	     "it was not invalidated");
 }
 
@@ -211,8 +200,7 @@ static struct offer offer(const struct ibv_mw *mw, enum ibv_wr_opcode opcode)
 {
 	return (struct offer){.addr = (uintptr_t)g.memory + AT,
 			      .rkey = mw->rkey,
-			      .length = opcode == IBV_WR_ATOMIC_FETCH_AND_ADD ? sizeof(uint64_t)
-									      : PART,
+			      .length = opcode == IBV_WR_ATOMIC_FETCH_AND_ADD ? sizeof(uint64_t) : PART,
 			      .opcode = (uint8_t)opcode};
 }
 

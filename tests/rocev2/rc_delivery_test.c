@@ -100,8 +100,7 @@ static void random_initial_psns_do(void **state)
 
 	prng_init(&r, 1);
 	for (int i = 0; i < 6; i++)
-		deliver_sizes(mtus[prng_below(&r, 5)], (uint32_t)prng_next(&r) & PSN_MASK,
-			      DUO_GID_IPV4);
+		deliver_sizes(mtus[prng_below(&r, 5)], (uint32_t)prng_next(&r) & PSN_MASK, DUO_GID_IPV4);
 }
 
 static void ipv6_carries_it_too(void **state)
@@ -131,12 +130,11 @@ static void an_ack_is_asked_for_every_16_packets(void **state)
 static void messages_are_cut_as_the_spec_says(void **state)
 {
 	struct sim s = sim_default();
-	static const uint8_t write_ops[] = {OP_RC_WRITE_FIRST, OP_RC_WRITE_MIDDLE,
-					    OP_RC_WRITE_MIDDLE, OP_RC_WRITE_LAST};
-	static const uint8_t send_ops[] = {OP_RC_SEND_FIRST, OP_RC_SEND_MIDDLE, OP_RC_SEND_MIDDLE,
-					   OP_RC_SEND_LAST};
-	struct duo_wr w[] = {duo_write_wr(1, s.abuf, 0, 3 * 1024 + 5, s.bbuf, 100),
-			     duo_send_wr(2, s.abuf, 0, 4096), duo_send_wr(3, s.abuf, 0, 7)};
+	static const uint8_t write_ops[] = {OP_RC_WRITE_FIRST, OP_RC_WRITE_MIDDLE, OP_RC_WRITE_MIDDLE,
+					    OP_RC_WRITE_LAST};
+	static const uint8_t send_ops[] = {OP_RC_SEND_FIRST, OP_RC_SEND_MIDDLE, OP_RC_SEND_MIDDLE, OP_RC_SEND_LAST};
+	struct duo_wr w[] = {duo_write_wr(1, s.abuf, 0, 3 * 1024 + 5, s.bbuf, 100), duo_send_wr(2, s.abuf, 0, 4096),
+			     duo_send_wr(3, s.abuf, 0, 7)};
 
 	assert_true(duo_recv(s.b, 10, s.bbuf, 8192, 8192));
 	assert_true(duo_recv(s.b, 11, s.bbuf, 16384, 8192));
@@ -181,8 +179,7 @@ static void msn_counts_messages(void **state)
 		assert_true(duo_post(s.a, &w));
 		duo_idle(s.duo);
 		duo_expect(s.duo, &s.a->sent, i, WC_SUCCESS);
-		const struct duo_packet *last =
-			duo_packet(s.duo, DUO_B, DUO_ANY, duo_count(s.duo, DUO_B, DUO_ANY) - 1);
+		const struct duo_packet *last = duo_packet(s.duo, DUO_B, DUO_ANY, duo_count(s.duo, DUO_B, DUO_ANY) - 1);
 
 		assert_int_equal(last->aeth.msn, i);
 		assert_int_equal(aeth_kind(last->aeth.syndrome), AETH_ACK);
@@ -194,8 +191,8 @@ static void gather_and_scatter_lists_meet(void **state)
 {
 	struct sim s = sim_default();
 	uint8_t want[3000];
-	struct sge into[4] = {duo_sge(s.bbuf, 5000, 1), duo_sge(s.bbuf, 0, 0),
-			      duo_sge(s.bbuf, 7000, 1500), duo_sge(s.bbuf, 100, 2000)};
+	struct sge into[4] = {duo_sge(s.bbuf, 5000, 1), duo_sge(s.bbuf, 0, 0), duo_sge(s.bbuf, 7000, 1500),
+			      duo_sge(s.bbuf, 100, 2000)};
 	struct duo_wr w = duo_send_wr(1, s.abuf, 0, 0);
 
 	w.num_sge = 4;
@@ -259,17 +256,14 @@ static void atomics_return_the_old_value_and_leave_the_new(void **state)
 		{false, 0x0123456789abcdef, 0, 0, 0x0123456789abcdef},
 		{true, 5, 5, 9, 9},
 		{true, 5, 6, 9, 5},
-		{true, 0x0123456789abcdef, 0x0123456789abcdef, 0xfedcba9876543210,
-		 0xfedcba9876543210},
+		{true, 0x0123456789abcdef, 0x0123456789abcdef, 0xfedcba9876543210, 0xfedcba9876543210},
 	};
 	struct sim s = sim_default();
 
 	for (size_t i = 0; i < COUNT(rows); i++) {
-		struct duo_wr w = rows[i].cas
-					  ? duo_cmp_swap_wr(i, s.abuf, 24, s.bbuf, 16,
-							    rows[i].compare_add, rows[i].swap)
-					  : duo_fetch_add_wr(i, s.abuf, 24, s.bbuf, 16,
-							     rows[i].compare_add);
+		struct duo_wr w =
+			rows[i].cas ? duo_cmp_swap_wr(i, s.abuf, 24, s.bbuf, 16, rows[i].compare_add, rows[i].swap)
+				    : duo_fetch_add_wr(i, s.abuf, 24, s.bbuf, 16, rows[i].compare_add);
 		uint64_t got;
 
 		memcpy(s.bbuf->p + 16, &rows[i].before, 8);
@@ -294,8 +288,7 @@ static void both_directions_at_once(void **state)
 	struct sim s = sim_default();
 	uint64_t posted_a = 0, posted_b = 0, recvs_a = 0, recvs_b = 0;
 
-	while (s.a->sent.n < ROUNDS || s.b->sent.n < ROUNDS || s.a->received.n < ROUNDS ||
-	       s.b->received.n < ROUNDS) {
+	while (s.a->sent.n < ROUNDS || s.b->sent.n < ROUNDS || s.a->received.n < ROUNDS || s.b->received.n < ROUNDS) {
 		struct duo_wr wa = duo_send_wr(posted_a, s.abuf, posted_a % 7, 2500);
 		struct duo_wr wb = duo_send_wr(posted_b, s.bbuf, posted_b % 5, 700);
 

@@ -21,12 +21,10 @@ static bool has_psn(const struct duo_packet *p, const void *arg)
 /* Loses the nth packet with that PSN sent by A. */
 static struct duo_rule *drop_psn(struct sim *s, const uint32_t *psn, int nth)
 {
-	return duo_rule(s->duo, (struct duo_rule){.from = DUO_A,
-						  .opcode = DUO_ANY,
-						  .nth = nth,
-						  .match = has_psn,
-						  .arg = psn,
-						  .fate = DUO_DROP});
+	return duo_rule(
+		s->duo,
+		(struct duo_rule){
+			.from = DUO_A, .opcode = DUO_ANY, .nth = nth, .match = has_psn, .arg = psn, .fate = DUO_DROP});
 }
 
 static size_t sent_with_psn(const struct sim *s, uint32_t psn)
@@ -294,8 +292,7 @@ static void nak_acknowledges_what_is_before_it(void **state)
 {
 	struct sim s = sim_default();
 	uint32_t lost = psn_of(&s, 1);
-	struct duo_wr w[] = {make(&s, WR_WRITE, 1, 10), make(&s, WR_WRITE, 2, 10),
-			     make(&s, WR_WRITE, 3, 10)};
+	struct duo_wr w[] = {make(&s, WR_WRITE, 1, 10), make(&s, WR_WRITE, 2, 10), make(&s, WR_WRITE, 3, 10)};
 
 	drop_psn(&s, &lost, 0);
 	duo_drop(s.duo, DUO_B, OP_RC_ACK, 1); /* the ACK after the repair */
@@ -403,10 +400,8 @@ static void ce_mark_does_not_break_a_packet(void **state)
 		struct sim s = sim_start(&o);
 		struct duo_wr w = make(&s, WR_WRITE, 1, 10 * 1024);
 
-		duo_rule(s.duo, (struct duo_rule){.from = DUO_ANY,
-						  .opcode = DUO_ANY,
-						  .nth = DUO_ANY,
-						  .fate = DUO_MARK_CE});
+		duo_rule(s.duo,
+			 (struct duo_rule){.from = DUO_ANY, .opcode = DUO_ANY, .nth = DUO_ANY, .fate = DUO_MARK_CE});
 		assert_true(duo_post(s.a, &w));
 		duo_idle(s.duo);
 		duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
@@ -424,8 +419,8 @@ static void ghost_acks_are_ignored(void **state)
 	struct sim s = sim_default();
 	struct duo_wr w = make(&s, WR_WRITE, 1, 10);
 	static const int32_t ghosts[] = {1, 2, 100, 0x7ffffe, -1, -100, -0x7fffff};
-	static const uint8_t syndromes[] = {AETH_ACK | AETH_CREDIT_INVALID, NAK_SEQUENCE,
-					    AETH_NAK | NAK_REMOTE_ACCESS, AETH_RNR_NAK | 1};
+	static const uint8_t syndromes[] = {AETH_ACK | AETH_CREDIT_INVALID, NAK_SEQUENCE, AETH_NAK | NAK_REMOTE_ACCESS,
+					    AETH_RNR_NAK | 1};
 
 	assert_true(duo_post(s.a, &w));
 	duo_drop(s.duo, DUO_A, DUO_ANY, 0);
@@ -439,9 +434,7 @@ static void ghost_acks_are_ignored(void **state)
 					  .psn = psn_of(&s, (uint32_t)ghosts[i])};
 
 			aeth_encode(ext, &(struct aeth){.syndrome = syndromes[k], .msn = 1});
-			assert_int_equal(duo_forge(s.duo, DUO_A, DUO_GID_IPV4, &bth, ext,
-						   sizeof(ext), NULL, 0),
-					 0);
+			assert_int_equal(duo_forge(s.duo, DUO_A, DUO_GID_IPV4, &bth, ext, sizeof(ext), NULL, 0), 0);
 			duo_run_for(s.duo, 10);
 			assert_int_equal(s.a->sent.n, 0);
 			assert_int_equal(qp_state(s.a->qp), QPS_RTS);

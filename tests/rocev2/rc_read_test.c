@@ -18,11 +18,9 @@ static bool is_response(const struct duo_packet *p, const void *arg)
 
 static struct duo_rule *drop_response(struct sim *s, int nth)
 {
-	return duo_rule(s->duo, (struct duo_rule){.from = DUO_B,
-						  .opcode = DUO_ANY,
-						  .nth = nth,
-						  .match = is_response,
-						  .fate = DUO_DROP});
+	return duo_rule(s->duo,
+			(struct duo_rule){
+				.from = DUO_B, .opcode = DUO_ANY, .nth = nth, .match = is_response, .fate = DUO_DROP});
 }
 
 static void responses_are_numbered_and_cut_right(void **state)
@@ -80,8 +78,7 @@ static void lose_response(int k, bool followed)
 	assert_int_equal(again->bth.psn, hole);
 	assert_true(again->reth.va == s.bbuf->iova + 77 + (uint64_t)k * MTU);
 	assert_int_equal(again->reth.len, READ_BYTES - (uint32_t)k * MTU);
-	assert_int_equal(nic_counters(s.a->host->nic)->timeouts,
-			 k == READ_PACKETS - 1 && !followed ? 1 : 0);
+	assert_int_equal(nic_counters(s.a->host->nic)->timeouts, k == READ_PACKETS - 1 && !followed ? 1 : 0);
 	if (k < READ_PACKETS - 1 || followed)
 		assert_true(again->sent_ns < DUO_START_NS + 5 * DUO_LATENCY_NS);
 	sim_end(&s);
@@ -139,8 +136,7 @@ static void lost_request_is_sent_again(void **state)
 			duo_expect(s.duo, &s.a->sent, 2, WC_SUCCESS);
 		assert_memory_equal(s.abuf->p, s.bbuf->p, READ_BYTES);
 		assert_int_equal(nic_counters(s.a->host->nic)->timeouts, !followed);
-		assert_int_equal(duo_count_syndrome(s.duo, DUO_B, AETH_NAK | NAK_PSN_SEQUENCE),
-				 followed);
+		assert_int_equal(duo_count_syndrome(s.duo, DUO_B, AETH_NAK | NAK_PSN_SEQUENCE), followed);
 		sim_end(&s);
 	}
 }
@@ -190,8 +186,8 @@ static bool is_response_at(const struct duo_packet *p, const void *psn)
 }
 
 /*
- * The same response is lost three times. Those behind it show the first loss, and say no more of the second one, which the timer
- * notices; from then on they count again.
+ * The same response is lost three times. Those behind it show the first loss, and say no more of the second one, which
+ * the timer notices; from then on they count again.
  */
 static void a_loss_is_seen_again_after_a_timeout(void **state)
 {
@@ -239,14 +235,10 @@ static void duplicate_read_may_not_ask_for_anything_else(void **state)
 		uint32_t psn, va, rkey, len;
 		bool answered;
 	} rows[] = {
-		{0, 0, 0, READ_BYTES, true},
-		{1, 1024, 0, READ_BYTES - 1024, true},
-		{0, 0, 0, 100, true},
-		{0, 0, 0, READ_BYTES + 1, false},
-		{0, 0, 0, 40000, false},
-		{0, 8, 0, READ_BYTES - 8, false},
-		{1, 0, 0, 100, false},
-		{1, 1024, 0, READ_BYTES, false},
+		{0, 0, 0, READ_BYTES, true},  {1, 1024, 0, READ_BYTES - 1024, true},
+		{0, 0, 0, 100, true},         {0, 0, 0, READ_BYTES + 1, false},
+		{0, 0, 0, 40000, false},      {0, 8, 0, READ_BYTES - 8, false},
+		{1, 0, 0, 100, false},        {1, 1024, 0, READ_BYTES, false},
 		{0, 0, 1, READ_BYTES, false},
 	};
 
@@ -256,9 +248,7 @@ static void duplicate_read_may_not_ask_for_anything_else(void **state)
 	for (size_t i = 0; i < COUNT(rows); i++) {
 		size_t before = duo_count(s.duo, DUO_B, DUO_ANY);
 		uint8_t ext[RETH_LEN];
-		struct reth reth = {.va = w.remote_va + rows[i].va,
-				    .rkey = w.rkey + rows[i].rkey,
-				    .len = rows[i].len};
+		struct reth reth = {.va = w.remote_va + rows[i].va, .rkey = w.rkey + rows[i].rkey, .len = rows[i].len};
 		struct bth bth = {.opcode = OP_RC_READ_REQUEST,
 				  .pkey = 0xffff,
 				  .dqpn = s.b->qpn,
@@ -350,10 +340,8 @@ static void atomics_are_executed_once_whatever_happens(void **state)
 		struct duo_buf *b = duo_buf(&d->host[DUO_B], 8192, ALL_ACCESS);
 
 		for (int side = 0; side < DUO_SIDES; side++)
-			d->faults[side] = (struct duo_faults){.drop_ppm = 40000,
-							      .duplicate_ppm = 40000,
-							      .delay_ppm = 40000,
-							      .delay_ns_max = 20000};
+			d->faults[side] = (struct duo_faults){
+				.drop_ppm = 40000, .duplicate_ppm = 40000, .delay_ppm = 40000, .delay_ns_max = 20000};
 		for (uint64_t i = 0; i < 60; i++) {
 			struct duo_wr add = duo_fetch_add_wr(i, a, 8 * i, b, 0, 1);
 			struct duo_wr read = duo_read_wr(i, a, 4096, 1000, b, 0);
@@ -448,8 +436,7 @@ static void a_higher_limit_forgets_nothing(void **state)
 	duo_run_for(s.duo, 20 * DUO_LATENCY_NS);
 	assert_int_equal(word(s.bbuf, 0), 7);
 	assert_int_equal(nic_qp_modify(s.b->host->nic, s.b->qp, &sqd, QPA_STATE, s.duo->now_ns), 0);
-	assert_int_equal(nic_qp_modify(s.b->host->nic, s.b->qp, &more, QPA_MAX_DEST_RD_ATOMIC,
-				       s.duo->now_ns), 0);
+	assert_int_equal(nic_qp_modify(s.b->host->nic, s.b->qp, &more, QPA_MAX_DEST_RD_ATOMIC, s.duo->now_ns), 0);
 	duo_idle(s.duo);
 	for (uint64_t i = 0; i < 7; i++) {
 		duo_expect(s.duo, &s.a->sent, i, WC_SUCCESS);
@@ -467,8 +454,7 @@ static void requests_keep_their_order_at_the_limit(void **state)
 	o.max_rd_atomic = 1;
 
 	struct sim s = sim_start(&o);
-	struct duo_wr w[] = {duo_read_wr(1, s.abuf, 0, 3000, s.bbuf, 0),
-			     duo_read_wr(2, s.abuf, 4000, 3000, s.bbuf, 0),
+	struct duo_wr w[] = {duo_read_wr(1, s.abuf, 0, 3000, s.bbuf, 0), duo_read_wr(2, s.abuf, 4000, 3000, s.bbuf, 0),
 			     duo_write_wr(3, s.abuf, 9000, 10, s.bbuf, 0)};
 
 	assert_true(duo_post_chain(s.a, w, 3));
@@ -519,9 +505,8 @@ static void ghost_responses_are_ignored(void **state)
 	struct sim s = sim_default();
 	struct duo_wr w = duo_write_wr(1, s.abuf, 0, 10, s.bbuf, 0);
 	uint8_t before[BUF_BYTES], payload[1024] = {0};
-	static const uint8_t ops[] = {OP_RC_READ_RESPONSE_FIRST, OP_RC_READ_RESPONSE_MIDDLE,
-				      OP_RC_READ_RESPONSE_LAST, OP_RC_READ_RESPONSE_ONLY,
-				      OP_RC_ATOMIC_ACK};
+	static const uint8_t ops[] = {OP_RC_READ_RESPONSE_FIRST, OP_RC_READ_RESPONSE_MIDDLE, OP_RC_READ_RESPONSE_LAST,
+				      OP_RC_READ_RESPONSE_ONLY, OP_RC_ATOMIC_ACK};
 
 	memcpy(before, s.abuf->p, BUF_BYTES);
 	duo_drop(s.duo, DUO_A, DUO_ANY, 0);

@@ -22,10 +22,8 @@ struct refusal {
 	enum event_type event;
 };
 
-static const struct refusal access_error = {"access", NAK_ACCESS, WC_REM_ACCESS_ERR,
-					    EVENT_QP_ACCESS_ERR};
-static const struct refusal invalid_request = {"invalid", NAK_INVALID, WC_REM_INV_REQ_ERR,
-					       EVENT_QP_REQ_ERR};
+static const struct refusal access_error = {"access", NAK_ACCESS, WC_REM_ACCESS_ERR, EVENT_QP_ACCESS_ERR};
+static const struct refusal invalid_request = {"invalid", NAK_INVALID, WC_REM_INV_REQ_ERR, EVENT_QP_REQ_ERR};
 
 /* Posts good, bad, good; the first is done, the second refused so, the third has no effect. */
 static void refuse(struct sim *s, const struct duo_wr *bad, const struct refusal *r)
@@ -33,8 +31,7 @@ static void refuse(struct sim *s, const struct duo_wr *bad, const struct refusal
 	uint8_t before[BUF_BYTES];
 	struct duo_wr first = duo_write_wr(1, s->abuf, 0, 3000, s->bbuf, BUF_BYTES - 3000);
 	struct duo_wr third = duo_write_wr(3, s->abuf, 0, 3000, s->bbuf, 0);
-	bool may_write = s->bbuf->mr->access & MR_REMOTE_WRITE &&
-			 s->b->opt.access & MR_REMOTE_WRITE;
+	bool may_write = s->bbuf->mr->access & MR_REMOTE_WRITE && s->b->opt.access & MR_REMOTE_WRITE;
 
 	if (!may_write) {
 		first.num_sge = 0; /* nothing: an empty WRITE needs no key, but the QP must allow it */
@@ -130,9 +127,7 @@ static void receive_of_an_immediate_without_its_region_fails_by_name(void **stat
 	uint8_t mem[1030];
 	struct mr *mr;
 
-	assert_int_equal(
-		nic_mr_reg(h->nic, h->pd, (struct mr_range){mem, sizeof(mem), 0}, ALL_ACCESS, &mr),
-		0);
+	assert_int_equal(nic_mr_reg(h->nic, h->pd, (struct mr_range){mem, sizeof(mem), 0}, ALL_ACCESS, &mr), 0);
 	w.opcode = WR_WRITE_IMM;
 	w.rkey = mr->key;
 	w.remote_va = 0;
@@ -234,9 +229,7 @@ static void region_of_another_pd_is_an_access_error(void **state)
 		struct mr *mr;
 
 		assert_int_equal(nic_pd_alloc(h->nic, &pd), 0);
-		assert_int_equal(nic_mr_reg(h->nic, pd,
-					    (struct mr_range){secret, sizeof(secret), 0},
-					    ALL_ACCESS, &mr),
+		assert_int_equal(nic_mr_reg(h->nic, pd, (struct mr_range){secret, sizeof(secret), 0}, ALL_ACCESS, &mr),
 				 0);
 		w.rkey = mr->key;
 		w.remote_va = 0;
@@ -258,10 +251,8 @@ static void region_that_is_gone_is_an_access_error(void **state)
 			uint8_t mem[64] = {0};
 			struct mr *mr;
 
-			assert_int_equal(nic_mr_reg(h->nic, h->pd,
-						    (struct mr_range){mem, sizeof(mem), 0},
-						    ALL_ACCESS, &mr),
-					 0);
+			assert_int_equal(
+				nic_mr_reg(h->nic, h->pd, (struct mr_range){mem, sizeof(mem), 0}, ALL_ACCESS, &mr), 0);
 			w.rkey = mr->key;
 			w.remote_va = 0;
 			if (rereg)
@@ -286,9 +277,7 @@ static void region_that_goes_away_midway_is_not_touched(void **state)
 		uint8_t *mem = calloc(1, 10000);
 		struct mr *mr;
 
-		assert_int_equal(nic_mr_reg(h->nic, h->pd, (struct mr_range){mem, 10000, 0},
-					    ALL_ACCESS, &mr),
-				 0);
+		assert_int_equal(nic_mr_reg(h->nic, h->pd, (struct mr_range){mem, 10000, 0}, ALL_ACCESS, &mr), 0);
 		w.rkey = mr->key;
 		w.remote_va = 0;
 		/*
@@ -309,8 +298,8 @@ static void region_that_goes_away_midway_is_not_touched(void **state)
 }
 
 /*
- * The peer's queue pair has ended with its NAK, and answers no READ again whose response was lost. The READ fails with what the NAK
- * says, at once: repeating it would only use up the retries.
+ * The peer's queue pair has ended with its NAK, and answers no READ again whose response was lost. The READ fails with
+ * what the NAK says, at once: repeating it would only use up the retries.
  */
 static void a_read_without_an_answer_fails_with_the_nak_behind_it(void **state)
 {
@@ -397,8 +386,7 @@ static void message_too_long_is_an_invalid_request(void **state)
 
 	for (size_t i = 0; i < COUNT(rows); i++) {
 		struct sim s = sim_default();
-		struct duo_wr w[] = {duo_send_wr(1, s.abuf, 0, rows[i].len),
-				     duo_send_wr(2, s.abuf, 0, 1)};
+		struct duo_wr w[] = {duo_send_wr(1, s.abuf, 0, rows[i].len), duo_send_wr(2, s.abuf, 0, 1)};
 		uint8_t before[BUF_BYTES];
 
 		memcpy(before, s.bbuf->p, BUF_BYTES);
@@ -465,11 +453,10 @@ static void hear(struct sim *s, const struct forged *f, size_t n)
 		const struct opcode_info *info = opcode_info(f[i].opcode);
 
 		if (info && info->headers & H_RETH)
-			reth_encode(ext, &(struct reth){.va = s->bbuf->iova,
-							.rkey = s->bbuf->mr->key,
-							.len = f[i].reth_len});
-		duo_forge(s->duo, DUO_B, DUO_GID_IPV4, &bth, ext,
-			  info ? info->header_len - BTH_LEN : 0, payload, f[i].payload);
+			reth_encode(ext, &(struct reth){
+						 .va = s->bbuf->iova, .rkey = s->bbuf->mr->key, .len = f[i].reth_len});
+		duo_forge(s->duo, DUO_B, DUO_GID_IPV4, &bth, ext, info ? info->header_len - BTH_LEN : 0, payload,
+			  f[i].payload);
 	}
 }
 
@@ -594,8 +581,7 @@ static void read_beyond_2_gib_is_an_invalid_request(void **state)
 
 	hear(&s, &f, 1);
 	duo_idle(s.duo);
-	assert_int_equal(duo_count_syndrome(s.duo, DUO_B, NAK_INVALID) +
-				 duo_count_syndrome(s.duo, DUO_B, NAK_ACCESS),
+	assert_int_equal(duo_count_syndrome(s.duo, DUO_B, NAK_INVALID) + duo_count_syndrome(s.duo, DUO_B, NAK_ACCESS),
 			 1);
 	sim_end(&s);
 }
@@ -609,9 +595,7 @@ static void atomic_on_unaligned_memory_is_an_access_error(void **state)
 	uint8_t before[16];
 	struct mr *mr;
 
-	assert_int_equal(nic_mr_reg(b->nic, b->pd, (struct mr_range){s.bbuf->p + 1, 64, 0x1000},
-				    ALL_ACCESS, &mr),
-			 0);
+	assert_int_equal(nic_mr_reg(b->nic, b->pd, (struct mr_range){s.bbuf->p + 1, 64, 0x1000}, ALL_ACCESS, &mr), 0);
 	memcpy(before, s.bbuf->p, sizeof(before));
 	w.remote_va = 0x1000;
 	w.rkey = mr->key;

@@ -56,8 +56,7 @@ static void everything_behind_is_flushed_in_order(void **state)
 	}
 	duo_idle(s.duo);
 	for (uint64_t i = 0; i < 40; i++) {
-		const struct cqe *e = duo_expect(s.duo, &s.a->sent, i,
-						 i ? WC_WR_FLUSH_ERR : WC_RETRY_EXC_ERR);
+		const struct cqe *e = duo_expect(s.duo, &s.a->sent, i, i ? WC_WR_FLUSH_ERR : WC_RETRY_EXC_ERR);
 
 		assert_int_equal(e->qpn, s.a->qpn);
 		duo_expect(s.duo, &s.a->received, 100 + i, WC_WR_FLUSH_ERR);
@@ -90,10 +89,7 @@ static void half_received_message_is_flushed(void **state)
 	struct sim s = sim_default();
 	struct duo_wr w = duo_send_wr(1, s.abuf, 0, 4096);
 
-	duo_rule(s.duo, (struct duo_rule){.from = DUO_A,
-					  .opcode = OP_RC_SEND_LAST,
-					  .nth = DUO_ANY,
-					  .fate = DUO_DROP});
+	duo_rule(s.duo, (struct duo_rule){.from = DUO_A, .opcode = OP_RC_SEND_LAST, .nth = DUO_ANY, .fate = DUO_DROP});
 	for (uint64_t i = 0; i < 3; i++)
 		assert_true(duo_recv(s.b, i, s.bbuf, 0, 5000));
 	assert_true(duo_post(s.a, &w));
@@ -133,8 +129,7 @@ static void timeout_0_waits_for_ever(void **state)
 	o.timeout = 0;
 
 	struct sim s = sim_start(&o);
-	struct duo_wr w[] = {duo_write_wr(1, s.abuf, 0, 100, s.bbuf, 0),
-			     duo_write_wr(2, s.abuf, 0, 100, s.bbuf, 0)};
+	struct duo_wr w[] = {duo_write_wr(1, s.abuf, 0, 100, s.bbuf, 0), duo_write_wr(2, s.abuf, 0, 100, s.bbuf, 0)};
 
 	duo_drop(s.duo, DUO_A, DUO_ANY, 0);
 	assert_true(duo_post(s.a, &w[0]));
@@ -177,8 +172,7 @@ static void progress_restores_the_counter(void **state)
 static void what_was_acknowledged_is_a_success(void **state)
 {
 	struct sim s = sim_default();
-	struct duo_wr w[] = {duo_write_wr(1, s.abuf, 0, 100, s.bbuf, 0),
-			     duo_write_wr(2, s.abuf, 0, 100, s.bbuf, 0),
+	struct duo_wr w[] = {duo_write_wr(1, s.abuf, 0, 100, s.bbuf, 0), duo_write_wr(2, s.abuf, 0, 100, s.bbuf, 0),
 			     duo_write_wr(3, s.abuf, 0, 100, s.bbuf, 0)};
 
 	duo_rule(s.duo, (struct duo_rule){.from = DUO_A, .opcode = DUO_ANY, .fate = DUO_PASS});
@@ -274,8 +268,7 @@ static void qp_may_be_destroyed_at_any_time(void **state)
 		struct duo_buf *a = duo_buf(&d->host[DUO_A], 20000, ALL_ACCESS);
 		struct duo_buf *b = duo_buf(&d->host[DUO_B], 20000, ALL_ACCESS);
 		struct duo_wr w[] = {duo_write_wr(1, a, 0, 9000, b, 0), duo_send_wr(2, a, 0, 5000),
-				     duo_read_wr(3, a, 0, 9000, b, 0),
-				     duo_fetch_add_wr(4, a, 0, b, 0, 1)};
+				     duo_read_wr(3, a, 0, 9000, b, 0), duo_fetch_add_wr(4, a, 0, b, 0, 1)};
 
 		d->burst = 3;
 		d->batch = 2;

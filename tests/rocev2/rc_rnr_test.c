@@ -5,7 +5,7 @@
 
 /* Table 45, in units of 10 us. */
 static const uint32_t table_10us[32] = {
-	65536, 1,   2,	 3,   4,   6,	 8,    12,   16,   24,	 32,   48,    64,    96,    128,   192,
+	65536, 1,   2,   3,   4,    6,    8,    12,   16,   24,   32,   48,    64,    96,    128,   192,
 	256,   384, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152,
 };
 
@@ -140,8 +140,7 @@ static void progress_restores_the_counter(void **state)
 static void order_is_kept_around_a_wait(void **state)
 {
 	struct sim s = sim_default();
-	struct duo_wr w[] = {duo_write_wr(1, s.abuf, 0, 5000, s.bbuf, 0),
-			     duo_send_wr(2, s.abuf, 0, 3000),
+	struct duo_wr w[] = {duo_write_wr(1, s.abuf, 0, 5000, s.bbuf, 0), duo_send_wr(2, s.abuf, 0, 3000),
 			     duo_write_wr(3, s.abuf, 5000, 100, s.bbuf, 30000),
 			     duo_read_wr(4, s.abuf, 40000, 100, s.bbuf, 30000)};
 	uint8_t before[100];
@@ -174,10 +173,9 @@ static void who_needs_a_receive_wqe(void **state)
 		uint32_t len;
 		bool needs;
 	} rows[] = {
-		{WR_SEND, 0, true},	  {WR_SEND, 100, true},	      {WR_SEND, 5000, true},
-		{WR_SEND_IMM, 0, true},	  {WR_SEND_IMM, 3000, true},  {WR_WRITE, 0, false},
-		{WR_WRITE, 5000, false},  {WR_WRITE_IMM, 0, true},    {WR_WRITE_IMM, 5000, true},
-		{WR_READ, 5000, false},	  {WR_FETCH_ADD, 8, false},   {WR_CMP_SWAP, 8, false},
+		{WR_SEND, 0, true},         {WR_SEND, 100, true},   {WR_SEND, 5000, true},    {WR_SEND_IMM, 0, true},
+		{WR_SEND_IMM, 3000, true},  {WR_WRITE, 0, false},   {WR_WRITE, 5000, false},  {WR_WRITE_IMM, 0, true},
+		{WR_WRITE_IMM, 5000, true}, {WR_READ, 5000, false}, {WR_FETCH_ADD, 8, false}, {WR_CMP_SWAP, 8, false},
 	};
 
 	for (size_t i = 0; i < COUNT(rows); i++) {
@@ -201,8 +199,7 @@ static void who_needs_a_receive_wqe(void **state)
 		duo_idle(s.duo);
 		duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
 		if (rows[i].needs)
-			assert_int_equal(duo_expect(s.duo, &s.b->received, 2, WC_SUCCESS)->byte_len,
-					 rows[i].len);
+			assert_int_equal(duo_expect(s.duo, &s.b->received, 2, WC_SUCCESS)->byte_len, rows[i].len);
 		sim_end(&s);
 	}
 }
@@ -257,10 +254,7 @@ static void late_nak_during_the_wait_is_harmless(void **state)
 	for (size_t i = 0; i < COUNT(syndromes); i++) {
 		struct sim s = sim_default();
 		struct duo_wr w = duo_send_wr(1, s.abuf, 0, 100);
-		struct bth bth = {.opcode = OP_RC_ACK,
-				  .pkey = 0xffff,
-				  .dqpn = s.a->qpn,
-				  .psn = s.a->opt.psn[DUO_A]};
+		struct bth bth = {.opcode = OP_RC_ACK, .pkey = 0xffff, .dqpn = s.a->qpn, .psn = s.a->opt.psn[DUO_A]};
 		uint64_t wait_ns = table_10us[s.a->opt.min_rnr_timer] * 10000ull;
 		uint8_t ext[AETH_LEN];
 

@@ -10,7 +10,7 @@ static void immediate_reaches_the_receiver(void **state)
 		uint32_t len;
 		uint8_t wire_op;
 	} rows[] = {
-		{WR_SEND_IMM, 0, OP_RC_SEND_ONLY_IMM},	   {WR_SEND_IMM, 100, OP_RC_SEND_ONLY_IMM},
+		{WR_SEND_IMM, 0, OP_RC_SEND_ONLY_IMM},     {WR_SEND_IMM, 100, OP_RC_SEND_ONLY_IMM},
 		{WR_SEND_IMM, 5000, OP_RC_SEND_LAST_IMM},  {WR_WRITE_IMM, 0, OP_RC_WRITE_ONLY_IMM},
 		{WR_WRITE_IMM, 100, OP_RC_WRITE_ONLY_IMM}, {WR_WRITE_IMM, 5000, OP_RC_WRITE_LAST_IMM},
 	};
@@ -29,8 +29,7 @@ static void immediate_reaches_the_receiver(void **state)
 			assert_true(duo_recv(s.b, 2, s.bbuf, 0, 8000));
 		assert_true(duo_post(s.a, &w));
 		duo_idle(s.duo);
-		assert_int_equal(duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS)->opcode,
-				 write ? WC_WRITE : WC_SEND);
+		assert_int_equal(duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS)->opcode, write ? WC_WRITE : WC_SEND);
 		const struct cqe *e = duo_expect(s.duo, &s.b->received, 2, WC_SUCCESS);
 
 		assert_int_equal(e->opcode, write ? WC_RECV_RDMA_WITH_IMM : WC_RECV);
@@ -74,15 +73,15 @@ static void send_with_invalidate_revokes_the_key(void **state)
 }
 
 /*
- * IBTA 9.9.3, class J: the receive and its QP fail, without a NAK. The message is acknowledged once, behind the answer to a READ
- * before it; what comes later gets no answer.
+ * IBTA 9.9.3, class J: the receive and its QP fail, without a NAK. The message is acknowledged once, behind the answer
+ * to a READ before it; what comes later gets no answer.
  */
 static void invalidating_an_unknown_key_fails_at_the_receiver(void **state)
 {
 	for (uint32_t len = 100; len <= 3000; len += 2900) {
 		struct sim s = sim_default();
-		struct duo_wr r = duo_read_wr(1, s.abuf, 32768, 3000, s.bbuf, 32768), w = duo_send_wr(2, s.abuf, 0, len),
-			      after = duo_send_wr(3, s.abuf, 0, 100);
+		struct duo_wr r = duo_read_wr(1, s.abuf, 32768, 3000, s.bbuf, 32768),
+			      w = duo_send_wr(2, s.abuf, 0, len), after = duo_send_wr(3, s.abuf, 0, 100);
 
 		w.opcode = WR_SEND_INV;
 		w.imm_or_key = 0x77777777;
@@ -116,9 +115,8 @@ static void solicited_event_wakes_who_asked_for_it(void **state)
 		enum wr_opcode op;
 		bool solicited, armed_solicited, event;
 	} rows[] = {
-		{WR_SEND, false, true, false},	  {WR_SEND, true, true, true},
-		{WR_SEND, false, false, true},	  {WR_SEND_IMM, true, true, true},
-		{WR_WRITE_IMM, true, true, true}, {WR_WRITE_IMM, false, true, false},
+		{WR_SEND, false, true, false},   {WR_SEND, true, true, true},      {WR_SEND, false, false, true},
+		{WR_SEND_IMM, true, true, true}, {WR_WRITE_IMM, true, true, true}, {WR_WRITE_IMM, false, true, false},
 	};
 
 	for (size_t i = 0; i < COUNT(rows); i++) {
@@ -272,10 +270,9 @@ static void completions_keep_the_order_of_posting(void **state)
 	prng_init(&r, 4);
 	for (uint64_t i = 0; i < 60; i++) {
 		uint32_t len = (uint32_t)prng_below(&r, 9000);
-		struct duo_wr w[] = {duo_write_wr(i, s.abuf, 0, len, s.bbuf, 0),
-				     duo_read_wr(i, s.abuf, 20000, len, s.bbuf, 0),
-				     duo_fetch_add_wr(i, s.abuf, 40000, s.bbuf, 40000, 1),
-				     duo_send_wr(i, s.abuf, 0, len)};
+		struct duo_wr w[] = {
+			duo_write_wr(i, s.abuf, 0, len, s.bbuf, 0), duo_read_wr(i, s.abuf, 20000, len, s.bbuf, 0),
+			duo_fetch_add_wr(i, s.abuf, 40000, s.bbuf, 40000, 1), duo_send_wr(i, s.abuf, 0, len)};
 
 		assert_true(duo_recv(s.b, i, s.bbuf, 0, 9000));
 		assert_true(duo_post(s.a, &w[prng_below(&r, 4)]));
@@ -299,8 +296,7 @@ static void write_before_send_is_there_when_the_send_is(void **state)
 {
 	for (int lost = 0; lost < 8; lost++) {
 		struct sim s = sim_default();
-		struct duo_wr w[] = {duo_write_wr(1, s.abuf, 0, 5000, s.bbuf, 0),
-				     duo_send_wr(2, s.abuf, 0, 10)};
+		struct duo_wr w[] = {duo_write_wr(1, s.abuf, 0, 5000, s.bbuf, 0), duo_send_wr(2, s.abuf, 0, 10)};
 
 		duo_drop(s.duo, DUO_A, DUO_ANY, lost);
 		assert_true(duo_recv(s.b, 3, s.bbuf, 40000, 10));

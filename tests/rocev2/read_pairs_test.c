@@ -46,10 +46,9 @@ static void each_request_is_for_two_packets(void **state)
 		assert_int_equal(p->reth.len, i < 2 ? 2 * MTU : 5);
 	}
 	for (uint32_t i = 0; i < 5; i++)
-		assert_int_equal(duo_packet(s.duo, DUO_B, DUO_ANY, i)->bth.opcode,
-				 i == 4	   ? OP_RC_READ_RESPONSE_ONLY
-				 : i & 1 ? OP_RC_READ_RESPONSE_LAST
-					 : OP_RC_READ_RESPONSE_FIRST);
+		assert_int_equal(duo_packet(s.duo, DUO_B, DUO_ANY, i)->bth.opcode, i == 4  ? OP_RC_READ_RESPONSE_ONLY
+										   : i & 1 ? OP_RC_READ_RESPONSE_LAST
+											   : OP_RC_READ_RESPONSE_FIRST);
 	sim_end(&s);
 }
 
@@ -69,7 +68,8 @@ static void responses_of_several_reads_share_a_train(void **state)
 	sim_end(&s);
 }
 
-/* Two packets are a pair anyway, many fill a train, and all would wait for round trips if few requests may be under way. */
+/* Two packets are a pair anyway, many fill a train, and all would wait for round trips if few requests may be under
+ * way. */
 static void other_reads_are_requested_whole(void **state)
 {
 	static const struct {
@@ -115,7 +115,8 @@ static void who_is_far_away_is_asked_for_whole_reads(void **state)
 	}
 }
 
-/* A way that was long for a while, or a processor that was busy, is judged again: each time after twice as many READs. */
+/* A way that was long for a while, or a processor that was busy, is judged again: each time after twice as many READs.
+ */
 static void a_long_way_is_tried_again_ever_more_seldom(void **state)
 {
 	enum { FIRST = 1024, TRIES = 3, ROUND_TRIPS = 16 };
@@ -145,7 +146,8 @@ static void a_lost_response_is_requested_again(void **state)
 {
 	for (int lost = 0; lost < 8; lost++) {
 		struct sim s = start(16, 0);
-		struct duo_wr w[] = {duo_read_wr(1, s.abuf, 0, 4 * MTU, s.bbuf, 0), duo_read_wr(2, s.abuf, 8 * MTU, 4 * MTU, s.bbuf, 8 * MTU)};
+		struct duo_wr w[] = {duo_read_wr(1, s.abuf, 0, 4 * MTU, s.bbuf, 0),
+				     duo_read_wr(2, s.abuf, 8 * MTU, 4 * MTU, s.bbuf, 8 * MTU)};
 
 		duo_drop(s.duo, DUO_B, lost & 1 ? OP_RC_READ_RESPONSE_LAST : OP_RC_READ_RESPONSE_FIRST, lost / 2);
 		assert_true(duo_post_chain(s.a, w, 2));

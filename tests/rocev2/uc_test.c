@@ -37,8 +37,7 @@ static void every_size_arrives(void **state)
 			duo_idle(s.duo);
 			for (uint64_t k = 1; k <= 3; k++)
 				duo_expect(s.duo, &s.a->sent, k, WC_SUCCESS);
-			assert_int_equal(duo_expect(s.duo, &s.b->received, 10, WC_SUCCESS)->byte_len,
-					 sizes[i]);
+			assert_int_equal(duo_expect(s.duo, &s.b->received, 10, WC_SUCCESS)->byte_len, sizes[i]);
 			const struct cqe *e = duo_expect(s.duo, &s.b->received, 11, WC_SUCCESS);
 
 			assert_int_equal(e->opcode, WC_RECV_RDMA_WITH_IMM);
@@ -62,8 +61,7 @@ static void message_with_a_hole_vanishes_alone(void **state)
 			struct duo_rule *r = duo_drop(s.duo, DUO_A, DUO_ANY, k);
 
 			for (uint64_t i = 0; i < 3; i++) {
-				struct duo_wr w = duo_write_wr(i, s.abuf, i * 4096, 4096, s.bbuf,
-							       i * 4096);
+				struct duo_wr w = duo_write_wr(i, s.abuf, i * 4096, 4096, s.bbuf, i * 4096);
 
 				w.opcode = ops[o];
 				assert_true(duo_recv(s.b, i, s.bbuf, 20000 + i * 4096, 4096));
@@ -112,11 +110,8 @@ static void tail_of_a_lost_message_takes_no_wqe(void **state)
 	struct sim s = start(1024, 5);
 	struct duo_wr w = duo_send_wr(1, s.abuf, 0, 5000);
 
-	duo_rule(s.duo, (struct duo_rule){.from = DUO_A,
-					  .opcode = OP_UC_SEND_LAST,
-					  .nth = 0,
-					  .fate = DUO_DELAY,
-					  .n = 5000});
+	duo_rule(s.duo,
+		 (struct duo_rule){.from = DUO_A, .opcode = OP_UC_SEND_LAST, .nth = 0, .fate = DUO_DELAY, .n = 5000});
 	assert_true(duo_post(s.a, &w));
 	duo_run_for(s.duo, 2 * DUO_LATENCY_NS);
 	assert_true(duo_recv(s.b, 2, s.bbuf, 0, 5000));
@@ -214,8 +209,7 @@ static void message_too_long_vanishes(void **state)
 		duo_expect(s.duo, &s.a->sent, i, WC_SUCCESS);
 		assert_int_equal(qp_state(s.b->qp), QPS_RTS);
 		if (fits)
-			assert_int_equal(duo_expect(s.duo, &s.b->received, i == 1 ? 10 : 11, WC_SUCCESS)
-						 ->byte_len,
+			assert_int_equal(duo_expect(s.duo, &s.b->received, i == 1 ? 10 : 11, WC_SUCCESS)->byte_len,
 					 lens[i]);
 		assert_int_equal(s.b->received.n, s.b->received.taken);
 		assert_memory_equal(before + 2500, s.bbuf->p + 2500, BUF_BYTES - 2500);

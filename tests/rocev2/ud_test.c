@@ -84,8 +84,7 @@ static void datagram_arrives_behind_its_grh(void **state)
 				assert_true(duo_recv(s->b, i, s->bbuf, 0, GRH_BYTES + sizes[i]));
 				assert_true(duo_post(s->a, &w));
 				duo_idle(s->duo);
-				assert_int_equal(duo_expect(s->duo, &s->a->sent, i, WC_SUCCESS)->opcode,
-						 WC_SEND);
+				assert_int_equal(duo_expect(s->duo, &s->a->sent, i, WC_SUCCESS)->opcode, WC_SEND);
 				const struct cqe *e = duo_expect(s->duo, &s->b->received, i, WC_SUCCESS);
 
 				assert_int_equal(e->byte_len, GRH_BYTES + sizes[i]);
@@ -163,10 +162,9 @@ static void datagram_longer_than_the_receive_is_dropped(void **state)
 		struct srq *srq;
 
 		if (shared) {
-			assert_int_equal(
-				nic_srq_create(b->host->nic, b->host->pd,
-					       &(struct srq_init){.max_wr = 4, .max_sge = 1}, &srq),
-				0);
+			assert_int_equal(nic_srq_create(b->host->nic, b->host->pd,
+							&(struct srq_init){.max_wr = 4, .max_sge = 1}, &srq),
+					 0);
 			o.type = QPT_UD;
 			o.srq[DUO_B] = srq;
 			b = duo_connect(u.s.duo, &o).b;
@@ -190,8 +188,7 @@ static void datagram_longer_than_the_receive_is_dropped(void **state)
 			assert_memory_equal(before, u.s.bbuf->p, BUF_BYTES);
 		}
 		/* The receive that they did not take serves the one that fits. */
-		assert_int_equal(duo_expect(u.s.duo, &b->received, 2, WC_SUCCESS)->byte_len,
-				 GRH_BYTES + 100);
+		assert_int_equal(duo_expect(u.s.duo, &b->received, 2, WC_SUCCESS)->byte_len, GRH_BYTES + 100);
 		assert_memory_equal(u.s.bbuf->p + GRH_BYTES, u.s.abuf->p, 100);
 		assert_int_equal(nic_counters(b->host->nic)->rx_dropped, 0);
 		sim_end(&u.s);
@@ -253,8 +250,7 @@ static void datagrams_to_many_qps_keep_their_order(void **state)
 	duo_idle(u.s.duo);
 	for (uint64_t i = 0; i < 60; i++) {
 		duo_expect(u.s.duo, &u.s.a->sent, i, WC_SUCCESS);
-		assert_int_equal(duo_expect(u.s.duo, &to[i % 4]->received, i, WC_SUCCESS)->byte_len,
-				 GRH_BYTES + i);
+		assert_int_equal(duo_expect(u.s.duo, &to[i % 4]->received, i, WC_SUCCESS)->byte_len, GRH_BYTES + i);
 	}
 	sim_end(&u.s);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* An XRC_RECV queue pair and what a peer may send it (IBTA A14.5): which SRQ a request is for, and other services' packets. */
+/* An XRC_RECV queue pair and what a peer may send it (IBTA A14.5): which SRQ a request is for, and other services'
+ * packets. */
 #include <errno.h>
 
 #include "duo/sim.h"
@@ -24,11 +25,21 @@ static void connect(struct room *r)
 	const struct duo_host *b = &r->duo->host[DUO_B];
 	struct qp_attr a = {.state = QPS_INIT, .port = 1, .access = ALL_ACCESS & ~(uint32_t)MR_LOCAL_WRITE};
 
-	assert_int_equal(nic_qp_modify(r->nic, r->qp, &a, QPA_STATE | QPA_PKEY_INDEX | QPA_PORT | QPA_ACCESS_FLAGS, r->duo->now_ns), 0);
-	a = (struct qp_attr){.state = QPS_RTR, .path_mtu_bytes = MTU, .max_dest_rd_atomic = 4, .min_rnr_timer = 1, .rq_psn = PSN,
-			     .dest_qpn = PEER_QPN, .av = duo_av(b, &r->duo->host[DUO_A], DUO_GID_IPV4)};
-	assert_int_equal(nic_qp_modify(r->nic, r->qp, &a, QPA_STATE | QPA_AV | QPA_PATH_MTU | QPA_DEST_QPN | QPA_RQ_PSN |
-						 QPA_MAX_DEST_RD_ATOMIC | QPA_MIN_RNR_TIMER, r->duo->now_ns), 0);
+	assert_int_equal(nic_qp_modify(r->nic, r->qp, &a, QPA_STATE | QPA_PKEY_INDEX | QPA_PORT | QPA_ACCESS_FLAGS,
+				       r->duo->now_ns),
+			 0);
+	a = (struct qp_attr){.state = QPS_RTR,
+			     .path_mtu_bytes = MTU,
+			     .max_dest_rd_atomic = 4,
+			     .min_rnr_timer = 1,
+			     .rq_psn = PSN,
+			     .dest_qpn = PEER_QPN,
+			     .av = duo_av(b, &r->duo->host[DUO_A], DUO_GID_IPV4)};
+	assert_int_equal(nic_qp_modify(r->nic, r->qp, &a,
+				       QPA_STATE | QPA_AV | QPA_PATH_MTU | QPA_DEST_QPN | QPA_RQ_PSN |
+					       QPA_MAX_DEST_RD_ATOMIC | QPA_MIN_RNR_TIMER,
+				       r->duo->now_ns),
+			 0);
 }
 
 static struct room *room_make(void)
@@ -76,7 +87,11 @@ static void arrive(struct room *r, uint8_t opcode, uint32_t srqn, uint32_t paylo
 {
 	static const uint8_t payload[MTU] = {0x5a};
 	uint8_t ext[XRCETH_LEN + RETH_LEN];
-	struct bth bth = {.opcode = opcode, .migreq = true, .pkey = NIC_PKEY_DEFAULT, .dqpn = qp_number(r->qp), .psn = r->psn++,
+	struct bth bth = {.opcode = opcode,
+			  .migreq = true,
+			  .pkey = NIC_PKEY_DEFAULT,
+			  .dqpn = qp_number(r->qp),
+			  .psn = r->psn++,
 			  .ackreq = true};
 	const struct opcode_info *info = opcode_info(opcode);
 	uint32_t len = info->header_len - BTH_LEN;
@@ -182,7 +197,8 @@ static void an_srq_may_be_destroyed_at_any_time(void **state)
 /* And the QP that receives gets no answers to requests that it never sends. */
 static void packets_of_another_service_are_dropped(void **state)
 {
-	static const uint8_t opcodes[] = {OP_RC_SEND_ONLY, OP_UC_SEND_ONLY, OP_XRC_ACK, OP_XRC_READ_RESPONSE_ONLY, OP_XRC_ATOMIC_ACK};
+	static const uint8_t opcodes[] = {OP_RC_SEND_ONLY, OP_UC_SEND_ONLY, OP_XRC_ACK, OP_XRC_READ_RESPONSE_ONLY,
+					  OP_XRC_ATOMIC_ACK};
 	struct room *r = room_make();
 
 	for (size_t i = 0; i < COUNT(opcodes); i++) {
@@ -198,7 +214,8 @@ static void packets_of_another_service_are_dropped(void **state)
 static void an_rc_qp_takes_no_xrc_requests(void **state)
 {
 	struct sim s = sim_default();
-	struct bth bth = {.opcode = OP_XRC_SEND_ONLY, .migreq = true, .pkey = NIC_PKEY_DEFAULT, .dqpn = s.b->qpn, .ackreq = true};
+	struct bth bth = {
+		.opcode = OP_XRC_SEND_ONLY, .migreq = true, .pkey = NIC_PKEY_DEFAULT, .dqpn = s.b->qpn, .ackreq = true};
 	uint8_t ext[XRCETH_LEN] = {0};
 
 	duo_forge(s.duo, DUO_B, DUO_GID_IPV4, &bth, ext, sizeof(ext), NULL, 0);
@@ -210,8 +227,12 @@ static void an_rc_qp_takes_no_xrc_requests(void **state)
 static void a_request_without_its_xrceth_is_malformed(void **state)
 {
 	struct room *r = room_make();
-	struct bth bth = {.opcode = OP_XRC_SEND_ONLY, .migreq = true, .pkey = NIC_PKEY_DEFAULT, .dqpn = qp_number(r->qp),
-			  .psn = r->psn, .ackreq = true};
+	struct bth bth = {.opcode = OP_XRC_SEND_ONLY,
+			  .migreq = true,
+			  .pkey = NIC_PKEY_DEFAULT,
+			  .dqpn = qp_number(r->qp),
+			  .psn = r->psn,
+			  .ackreq = true};
 
 	assert_int_equal(duo_forge(r->duo, DUO_B, DUO_GID_IPV4, &bth, NULL, 0, NULL, 0), -EBADMSG);
 	duo_idle(r->duo);

@@ -76,12 +76,10 @@ static inline void ends_memory(struct ends *e)
 	for (size_t i = 0; i < MESSAGE; i++)
 		e->source[i] = (uint8_t)(i * 31 + i / 256 + 1);
 	e->source_mr = verbena_sdr_mr_reg(e->ctx, e->source, MESSAGE, 0);
-	e->sink_mr = verbena_sdr_mr_reg(e->ctx, e->sink, (size_t)BUFFERS * MESSAGE,
-					VERBENA_SDR_REMOTE_WRITE);
+	e->sink_mr = verbena_sdr_mr_reg(e->ctx, e->sink, (size_t)BUFFERS * MESSAGE, VERBENA_SDR_REMOTE_WRITE);
 	assert_non_null(e->source_mr);
 	assert_non_null(e->sink_mr);
-	assert_int_equal(verbena_sdr_mr_lkey_get(e->source_mr, &e->source_key),
-			 VERBENA_SDR_SUCCESS);
+	assert_int_equal(verbena_sdr_mr_lkey_get(e->source_mr, &e->source_key), VERBENA_SDR_SUCCESS);
 	assert_int_equal(verbena_sdr_mr_lkey_get(e->sink_mr, &e->sink_key), VERBENA_SDR_SUCCESS);
 }
 
@@ -128,13 +126,13 @@ static inline int ends_teardown(void **state)
 }
 
 /* Lets things happen until the condition holds; a minute of waiting fails the test. */
-#define AWAIT(e, condition)                                                                        \
-	do {                                                                                       \
-		time_t end_ = time(NULL) + 60;                                                     \
-		while (!(condition)) {                                                             \
-			verbena_sdr_progress((e)->ctx);                                            \
-			assert_true(time(NULL) <= end_);                                           \
-		}                                                                                  \
+#define AWAIT(e, condition)                              \
+	do {                                             \
+		time_t end_ = time(NULL) + 60;           \
+		while (!(condition)) {                   \
+			verbena_sdr_progress((e)->ctx);  \
+			assert_true(time(NULL) <= end_); \
+		}                                        \
 	} while (0)
 
 /* Lets everything that is under way arrive: nothing has happened for a while. */
@@ -149,12 +147,10 @@ static inline void settle(struct ends *e)
 	}
 }
 
-static inline int recv_post(struct ends *e, uint32_t buffer, size_t bytes,
-			    struct verbena_sdr_recv *recv)
+static inline int recv_post(struct ends *e, uint32_t buffer, size_t bytes, struct verbena_sdr_recv *recv)
 {
-	struct verbena_sdr_recv_attr attr = {.address = e->sink + (size_t)buffer * MESSAGE,
-					     .max_length = bytes,
-					     .lkey = e->sink_key};
+	struct verbena_sdr_recv_attr attr = {
+		.address = e->sink + (size_t)buffer * MESSAGE, .max_length = bytes, .lkey = e->sink_key};
 
 	return verbena_sdr_recv_post(e->to, &attr, recv);
 }
@@ -168,8 +164,7 @@ static inline struct verbena_sdr_block block(const struct ends *e, uint32_t chun
 					  .remote_offset = chunk};
 }
 
-static inline bool chunks_arrived(const struct verbena_sdr_recv *recv, uint32_t first,
-				  uint32_t count)
+static inline bool chunks_arrived(const struct verbena_sdr_recv *recv, uint32_t first, uint32_t count)
 {
 	const uint8_t *bitmap;
 	size_t bytes;

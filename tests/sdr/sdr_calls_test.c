@@ -4,11 +4,11 @@
 #include "ends.h"
 
 /* The call fails, and with this errno. */
-#define FAILS(call, why)                                                                           \
-	do {                                                                                       \
-		errno = 0;                                                                         \
-		assert_int_equal(call, VERBENA_SDR_ERROR);                                         \
-		assert_int_equal(errno, why);                                                      \
+#define FAILS(call, why)                                   \
+	do {                                               \
+		errno = 0;                                 \
+		assert_int_equal(call, VERBENA_SDR_ERROR); \
+		assert_int_equal(errno, why);              \
 	} while (0)
 
 static void nothing_where_something_is_needed_is_refused(void **state)
@@ -58,9 +58,8 @@ static void contexts_are_of_devices_that_there_are(void **state)
 	assert_int_equal(errno, ENODEV);
 	for (int row = 0; row < 7; row++) {
 		verbena_sdr_context_attr_init(&attr);
-		uint32_t *const member[] = {&attr.num_channels, &attr.num_channels,
-					    &attr.log_max_qps,  &attr.num_workers,
-					    &attr.num_workers,  &attr.port,
+		uint32_t *const member[] = {&attr.num_channels, &attr.num_channels, &attr.log_max_qps,
+					    &attr.num_workers,  &attr.num_workers,  &attr.port,
 					    &attr.gid_index};
 		const uint32_t bad[] = {0, 129, 17, 0, 9, 0, 256};
 
@@ -101,8 +100,7 @@ static void queue_pairs_are_within_their_limits(void **state)
 				    &attr.imm_bits,
 				    &attr.send_batch,
 				    &attr.send_batch};
-	const uint32_t bad[] = {32, 100, 8192, 7, 15, 40, 11,  99, 0, 64,
-				99, 0,   17,   9, 19, 3,  100, 0,  65};
+	const uint32_t bad[] = {32, 100, 8192, 7, 15, 40, 11, 99, 0, 64, 99, 0, 17, 9, 19, 3, 100, 0, 65};
 
 	for (size_t row = 0; row < sizeof(bad) / sizeof(bad[0]); row++) {
 		attr = ends_attr(1);
@@ -163,8 +161,7 @@ static void ends_connect_with_what_fits_them_and_once(void **state)
 	struct verbena_sdr_send send;
 	struct verbena_sdr_recv recv;
 	struct verbena_sdr_block b = block(e, 0, CHUNK);
-	struct verbena_sdr_recv_attr r = {
-		.address = e->sink, .max_length = CHUNK, .lkey = e->sink_key};
+	struct verbena_sdr_recv_attr r = {.address = e->sink, .max_length = CHUNK, .lkey = e->sink_key};
 	struct verbena_sdr_qp *qp = verbena_sdr_qp_create(e->ctx, &attr);
 	uint8_t info[4096];
 	size_t size;
@@ -194,8 +191,7 @@ static void a_connection_that_fails_halfway_can_be_tried_again(void **state)
 	struct verbena_sdr_qp_attr attr = ends_attr(1);
 	struct verbena_sdr_qp *qp = verbena_sdr_qp_create(e->ctx, &attr);
 	struct verbena_sdr_block b = block(e, 0, CHUNK);
-	struct verbena_sdr_recv_attr r = {
-		.address = e->sink, .max_length = CHUNK, .lkey = e->sink_key};
+	struct verbena_sdr_recv_attr r = {.address = e->sink, .max_length = CHUNK, .lkey = e->sink_key};
 	struct verbena_sdr_recv recv;
 	struct verbena_sdr_send send;
 	size_t size;
@@ -216,8 +212,7 @@ static void a_connection_that_fails_halfway_can_be_tried_again(void **state)
 static void directions_are_kept_to(void **state)
 {
 	struct ends *e = *state;
-	struct verbena_sdr_recv_attr r = {
-		.address = e->sink, .max_length = CHUNK, .lkey = e->sink_key};
+	struct verbena_sdr_recv_attr r = {.address = e->sink, .max_length = CHUNK, .lkey = e->sink_key};
 	struct verbena_sdr_block b = block(e, 0, CHUNK);
 	struct verbena_sdr_recv recv;
 	struct verbena_sdr_send send;
@@ -230,13 +225,10 @@ static void receives_lie_in_memory_that_may_be_written(void **state)
 {
 	struct ends *e = *state;
 	const struct verbena_sdr_recv_attr row[] = {
-		{e->sink, 0, e->sink_key},
-		{e->sink, MESSAGE + 1, e->sink_key},
-		{e->sink, CHUNK, e->sink_key + 1},
-		{e->sink, CHUNK, 0},
+		{e->sink, 0, e->sink_key},         {e->sink, MESSAGE + 1, e->sink_key},
+		{e->sink, CHUNK, e->sink_key + 1}, {e->sink, CHUNK, 0},
 		{e->source, CHUNK, e->source_key}, /* may not be written */
-		{e->sink - 1, CHUNK, e->sink_key},
-		{e->sink + (BUFFERS - 1) * MESSAGE + 1, MESSAGE, e->sink_key},
+		{e->sink - 1, CHUNK, e->sink_key}, {e->sink + (BUFFERS - 1) * MESSAGE + 1, MESSAGE, e->sink_key},
 		{NULL, CHUNK, e->sink_key},
 	};
 	struct verbena_sdr_stats stats;
@@ -307,10 +299,8 @@ static void sends_fit_the_receive_and_its_memory(void **state)
 		{e->source, 0, e->source_key, 0},         /* nothing, and no immediate */
 		{e->source, CHUNK + 1, e->source_key, 0}, /* ends within a chunk */
 		{e->source, 3 * CHUNK, e->source_key, 0}, /* beyond the receive */
-		{e->source, CHUNK, e->source_key, 3},
-		{e->source, CHUNK, e->source_key, UINT32_MAX},
-		{e->source, CHUNK, e->source_key + 1, 0},
-		{e->source + MESSAGE - 1, CHUNK, e->source_key, 0},
+		{e->source, CHUNK, e->source_key, 3},     {e->source, CHUNK, e->source_key, UINT32_MAX},
+		{e->source, CHUNK, e->source_key + 1, 0}, {e->source + MESSAGE - 1, CHUNK, e->source_key, 0},
 		{e->source, SIZE_MAX, e->source_key, 0},
 	};
 	struct verbena_sdr_block good = {e->source, 2000, e->source_key, 0};

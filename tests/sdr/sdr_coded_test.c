@@ -32,9 +32,8 @@ static bool ec_whole(const struct verbena_sdr_recv *recv)
 
 static int ec_post(struct ends *e, uint32_t buffer, size_t bytes, struct verbena_sdr_recv *recv)
 {
-	struct verbena_sdr_recv_attr attr = {.address = e->sink + (size_t)buffer * MESSAGE,
-					     .max_length = bytes,
-					     .lkey = e->sink_key};
+	struct verbena_sdr_recv_attr attr = {
+		.address = e->sink + (size_t)buffer * MESSAGE, .max_length = bytes, .lkey = e->sink_key};
 
 	return verbena_sdr_ec_recv_post(e->to, &attr, recv);
 }
@@ -46,8 +45,7 @@ static void fill(struct ends *e, uint32_t n)
 	memset(e->sink + (size_t)(n % 4) * MESSAGE, 0xaa, MESSAGE);
 }
 
-static void exchange(struct ends *e, const struct verbena_sdr_ec_attr *attr, size_t bytes,
-		     uint32_t n)
+static void exchange(struct ends *e, const struct verbena_sdr_ec_attr *attr, size_t bytes, uint32_t n)
 {
 	struct verbena_sdr_block b = block(e, 0, bytes);
 	struct verbena_sdr_recv recv;
@@ -128,8 +126,7 @@ static void other_messages_may_come_between(void **state)
 		AWAIT(e, ec_whole(&recv[0]));
 		AWAIT(e, ({
 			      bool done;
-			      verbena_sdr_sr_recv_poll(&recv[1], &done) ==
-				      VERBENA_SDR_SUCCESS &&done;
+			      verbena_sdr_sr_recv_poll(&recv[1], &done) == VERBENA_SDR_SUCCESS &&done;
 		      }));
 		assert_memory_equal(e->sink, e->source, MESSAGE);
 		assert_memory_equal(e->sink + MESSAGE, e->source, MESSAGE);
@@ -219,8 +216,7 @@ static void what_makes_no_sense_is_refused(void **state)
 	bad[10].loss = -0.1;
 	bad[11].timeout_ns = UINT64_MAX;
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-		assert_int_equal(verbena_sdr_ec_send(e->from, &all, &bad[i], &send),
-				 VERBENA_SDR_ERROR);
+		assert_int_equal(verbena_sdr_ec_send(e->from, &all, &bad[i], &send), VERBENA_SDR_ERROR);
 		assert_int_equal(errno, EINVAL);
 	}
 	assert_int_equal(verbena_sdr_ec_send(e->to, &all, NULL, &send), VERBENA_SDR_ERROR);
@@ -258,17 +254,14 @@ static void a_choice_says_why(void **state)
 	struct ends *e = *state;
 	const char *why;
 
-	assert_int_equal(verbena_sdr_ec_choose(e->from, &link, MESSAGE, 0, &attr, &why),
-			 VERBENA_SDR_SUCCESS);
+	assert_int_equal(verbena_sdr_ec_choose(e->from, &link, MESSAGE, 0, &attr, &why), VERBENA_SDR_SUCCESS);
 	assert_true(attr.parity > 0 && strlen(why) > 0);
 	exchange(e, &attr, MESSAGE, 1);
-	assert_int_equal(verbena_sdr_ec_choose(e->from, &link, MESSAGE, 1 << 30, &attr, &why),
-			 VERBENA_SDR_SUCCESS);
+	assert_int_equal(verbena_sdr_ec_choose(e->from, &link, MESSAGE, 1 << 30, &attr, &why), VERBENA_SDR_SUCCESS);
 	assert_int_equal(attr.parity, 0);
 	exchange(e, &attr, MESSAGE, 2);
 	link.lost = 1;
-	assert_int_equal(verbena_sdr_ec_choose(e->from, &link, MESSAGE, 0, &attr, &why),
-			 VERBENA_SDR_ERROR);
+	assert_int_equal(verbena_sdr_ec_choose(e->from, &link, MESSAGE, 0, &attr, &why), VERBENA_SDR_ERROR);
 }
 
 int main(void)

@@ -29,8 +29,7 @@ static bool sr_whole(const struct verbena_sdr_recv *recv)
 	return done;
 }
 
-static void exchange(struct ends *e, const struct verbena_sdr_sr_attr *attr, size_t bytes,
-		     uint32_t n)
+static void exchange(struct ends *e, const struct verbena_sdr_sr_attr *attr, size_t bytes, uint32_t n)
 {
 	struct verbena_sdr_block b = block(e, 0, bytes);
 	struct verbena_sdr_recv recv;
@@ -128,13 +127,11 @@ static void what_makes_no_sense_is_refused(void **state)
 	assert_int_equal(recv_post(e, 0, 2 * CHUNK, &recv), VERBENA_SDR_SUCCESS);
 	settle(e);
 	settle(e);
-	assert_int_equal(verbena_sdr_sr_recv_poll(&recv, &done),
-			 VERBENA_SDR_ERROR); /* is not acknowledged */
+	assert_int_equal(verbena_sdr_sr_recv_poll(&recv, &done), VERBENA_SDR_ERROR); /* is not acknowledged */
 	assert_int_equal(verbena_sdr_sr_recv(&none, NULL), VERBENA_SDR_ERROR);
 	assert_int_equal(verbena_sdr_sr_recv(&recv, NULL), VERBENA_SDR_SUCCESS);
-	assert_int_equal(verbena_sdr_sr_recv(&recv, NULL), VERBENA_SDR_ERROR); /* once */
-	assert_int_equal(verbena_sdr_sr_send(e->from, &b, NULL, &send),
-			 VERBENA_SDR_ERROR); /* does not fill it */
+	assert_int_equal(verbena_sdr_sr_recv(&recv, NULL), VERBENA_SDR_ERROR);              /* once */
+	assert_int_equal(verbena_sdr_sr_send(e->from, &b, NULL, &send), VERBENA_SDR_ERROR); /* does not fill it */
 	assert_int_equal(errno, EINVAL);
 	attr.tries_max = 0;
 	assert_int_equal(verbena_sdr_sr_send(e->from, &all, &attr, &send), VERBENA_SDR_ERROR);

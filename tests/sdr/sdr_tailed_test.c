@@ -23,9 +23,8 @@ static bool tail_whole(const struct verbena_sdr_recv *recv)
 
 static int tail_post(struct ends *e, uint32_t buffer, size_t bytes, struct verbena_sdr_recv *recv)
 {
-	struct verbena_sdr_recv_attr attr = {.address = e->sink + (size_t)buffer * MESSAGE,
-					     .max_length = bytes,
-					     .lkey = e->sink_key};
+	struct verbena_sdr_recv_attr attr = {
+		.address = e->sink + (size_t)buffer * MESSAGE, .max_length = bytes, .lkey = e->sink_key};
 
 	return verbena_sdr_tail_recv_post(e->to, &attr, 0, recv);
 }
@@ -78,8 +77,8 @@ static uint64_t sent_of(const struct verbena_sdr_qp *qp)
 	return s.sent;
 }
 
-/* What follows the message takes 8 ms at 1000 Mbit/s, and a second at the limit: in the second, longer than a round trip,
- * every loss can be repaired, so there are no parities. */
+/* What follows the message takes 8 ms at 1000 Mbit/s, and a second at the limit: in the second, longer than a round
+ * trip, every loss can be repaired, so there are no parities. */
 static void the_limit_of_the_rate_is_reckoned_with(void **state)
 {
 	struct verbena_sdr_qp_attr attr = ends_attr(2);
@@ -114,8 +113,8 @@ static uint64_t fills_of(const struct verbena_sdr_qp *qp)
 	return s.fills;
 }
 
-/* Loss that is told too low. Both with workers and without, parities of messages that are over come late, and nothing of
- * a message is wrong. */
+/* Loss that is told too low. Both with workers and without, parities of messages that are over come late, and nothing
+ * of a message is wrong. */
 static void parities_go_on_where_idle_fill_is_wanted(void **state)
 {
 	(void)state;
@@ -175,7 +174,8 @@ static void parities_that_fill_are_taken(void **state)
 	assert_true(filled > 0);
 }
 
-/* Another queue pair of the context has a message that takes a third of a second: nothing fills before that has gone. */
+/* Another queue pair of the context has a message that takes a third of a second: nothing fills before that has gone.
+ */
 static void idle_fill_waits_for_other_queue_pairs(void **state)
 {
 	struct verbena_sdr_qp_attr qa = ends_attr(2), slow_attr = ends_attr(2);
@@ -199,8 +199,8 @@ static void idle_fill_waits_for_other_queue_pairs(void **state)
 									.max_length = MESSAGE,
 									.lkey = e.sink_key},
 					&recv) == VERBENA_SDR_SUCCESS);
-	AWAIT(&e, verbena_sdr_send_post(slow, &(struct verbena_sdr_block){e.source, MESSAGE, e.source_key, 0}, NULL, &send) ==
-			  VERBENA_SDR_SUCCESS);
+	AWAIT(&e, verbena_sdr_send_post(slow, &(struct verbena_sdr_block){e.source, MESSAGE, e.source_key, 0}, NULL,
+					&send) == VERBENA_SDR_SUCCESS);
 	verbena_sdr_tail_attr_init(&attr);
 	attr.loss = 0.001;
 	for (uint32_t n = 0; !done; n++) {

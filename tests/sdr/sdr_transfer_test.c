@@ -2,8 +2,8 @@
 /* Messages between two ends: what arrives, where, and what never does. */
 #include "ends.h"
 
-static void post_when_granted(struct ends *e, const struct verbena_sdr_block *b,
-			      const uint32_t *imm, struct verbena_sdr_send *send)
+static void post_when_granted(struct ends *e, const struct verbena_sdr_block *b, const uint32_t *imm,
+			      struct verbena_sdr_send *send)
 {
 	int r = VERBENA_SDR_RETRY;
 
@@ -29,8 +29,7 @@ static void a_message_arrives_whole_with_every_bit(void **state)
 	assert_int_equal(verbena_sdr_recv_bitmap_get(&recv, &bitmap, &bytes), VERBENA_SDR_SUCCESS);
 	assert_int_equal(bytes, 1);
 	assert_int_equal(bitmap[0], 7);
-	assert_int_equal(verbena_sdr_recv_bitmap_chunk_expand(&recv, 2, &mask),
-			 VERBENA_SDR_SUCCESS);
+	assert_int_equal(verbena_sdr_recv_bitmap_chunk_expand(&recv, 2, &mask), VERBENA_SDR_SUCCESS);
 	assert_int_equal(mask, 0xf);
 	AWAIT(e, send_done(&send));
 	assert_int_equal(verbena_sdr_recv_complete(&recv), VERBENA_SDR_SUCCESS);
@@ -66,8 +65,7 @@ static void messages_meet_receives_in_order(void **state)
 		struct verbena_sdr_block b;
 
 		for (; posted < n + 4; posted++)
-			assert_int_equal(recv_post(e, posted % 4, CHUNK, &recv[posted % 4]),
-					 VERBENA_SDR_SUCCESS);
+			assert_int_equal(recv_post(e, posted % 4, CHUNK, &recv[posted % 4]), VERBENA_SDR_SUCCESS);
 		for (; sent < n + 4; sent++) {
 			b = block(e, sent % 16, CHUNK);
 			b.remote_offset = 0;
@@ -92,8 +90,7 @@ static void an_immediate_arrives_with_messages_of_any_length(void **state)
 		struct verbena_sdr_recv recv;
 		struct verbena_sdr_send send;
 
-		assert_int_equal(recv_post(e, 0, lengths[i] ? lengths[i] : 1, &recv),
-				 VERBENA_SDR_SUCCESS);
+		assert_int_equal(recv_post(e, 0, lengths[i] ? lengths[i] : 1, &recv), VERBENA_SDR_SUCCESS);
 		assert_int_equal(verbena_sdr_recv_imm_get(&recv, &got), VERBENA_SDR_RETRY);
 		post_when_granted(e, &b, &imm, &send);
 		AWAIT(e, verbena_sdr_recv_imm_get(&recv, &got) == VERBENA_SDR_SUCCESS);
@@ -230,8 +227,7 @@ static void workers_do_it_all(void **state)
 
 		memset(e.source, (int)n + 1, MESSAGE);
 		AWAIT(&e, recv_post(&e, n % 8, MESSAGE, &recv) == VERBENA_SDR_SUCCESS);
-		assert_int_equal(verbena_sdr_recv_bitmap_get(&recv, &bitmap, &bytes),
-				 VERBENA_SDR_SUCCESS);
+		assert_int_equal(verbena_sdr_recv_bitmap_get(&recv, &bitmap, &bytes), VERBENA_SDR_SUCCESS);
 		AWAIT(&e, verbena_sdr_send_post(e.from, &b, NULL, &send) == VERBENA_SDR_SUCCESS);
 		AWAIT(&e, verbena_sdr_chunk_arrived(bitmap, 15) && chunks_arrived(&recv, 0, 16));
 		AWAIT(&e, send_done(&send));
@@ -261,8 +257,7 @@ static void a_rate_is_kept_to(void **state)
 	AWAIT(&e, send_done(&send));
 	clock_gettime(CLOCK_MONOTONIC, &end);
 	/* Never faster; how much slower is the machine's affair. */
-	assert_true((end.tv_sec - start.tv_sec) * 1000 + (end.tv_nsec - start.tv_nsec) / 1000000 >=
-		    105);
+	assert_true((end.tv_sec - start.tv_sec) * 1000 + (end.tv_nsec - start.tv_nsec) / 1000000 >= 105);
 	AWAIT(&e, chunks_arrived(&recv, 0, 16));
 	ends_destroy(&e);
 }

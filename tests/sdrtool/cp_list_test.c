@@ -53,9 +53,8 @@ static void folder_make(struct cp_list *l)
 
 static void entry_has_these_bytes(void **state)
 {
-	static const uint8_t golden[] = {2,   0, 0, 0, 0,    1, 0355, 0, 0, 0, 0, 0x49, 0x96, 2, 0xd2, 0,  0,
-					 0,   5, 0, 0, 0,    0, 0,    0, 0, 0, 0, 4,    0,    2, 'n',  'a', 'm',
-					 'e', '.', '/'};
+	static const uint8_t golden[] = {2, 0, 0, 0, 0, 1, 0355, 0, 0, 0, 0, 0x49, 0x96, 2,   0xd2, 0,   0,   0,  5,
+					 0, 0, 0, 0, 0, 0, 0,    0, 0, 4, 0, 2,    'n',  'a', 'm',  'e', '.', '/'};
 	struct cp_list l;
 	uint8_t out[64];
 
@@ -141,7 +140,8 @@ static void bytes_have_a_limit(void **state)
 
 	folder_make(&l);
 	assert_int_equal(add(&l, CP_FOLDER, 0, 1, "folder", 6, NULL), 0);
-	while (snprintf(name, sizeof(name), "%d", n), n < 2000 && add(&l, CP_FILE, 0, CP_FILE_MAX, name, strlen(name), NULL))
+	while (snprintf(name, sizeof(name), "%d", n),
+	       n < 2000 && add(&l, CP_FILE, 0, CP_FILE_MAX, name, strlen(name), NULL))
 		n++;
 	assert_int_equal(n, 1024);
 	assert_true(cp_bytes_left(&l) == CP_TOTAL_MAX);

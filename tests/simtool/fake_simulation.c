@@ -3,7 +3,8 @@
  * Replaces the simulator in tests of `verbena sim`: results of every kind, derived from the seed
  * and the scenario's text. It simulates nothing.
  *
- * cc.algorithm = "refused" is refused; "broken" fails half way, "stuck" cannot go on from there; "slow" takes 20 ms a slice.
+ * cc.algorithm = "refused" is refused; "broken" fails half way, "stuck" cannot go on from there; "slow" takes 20 ms a
+ * slice.
  */
 #include "sim/simulation.h"
 
@@ -34,16 +35,14 @@ static double draw(struct simulation *m)
 	return (double)(m->x >> 11) / 9007199254740992.0;
 }
 
-struct simulation *simulation_create(const struct scenario *s, struct results *r, char *why,
-				     size_t why_bytes)
+struct simulation *simulation_create(const struct scenario *s, struct results *r, char *why, size_t why_bytes)
 {
 	struct simulation *m;
 	bool one_size = s->workload[0].kind == SCENARIO_INCAST;
 	uint32_t flows = one_size ? 128 : FLOWS;
 
 	if (!strcmp(s->cc.algorithm, "refused")) {
-		snprintf(why, why_bytes,
-			 "cc.algorithm: 'refused': there are fake, broken, stuck and slow");
+		snprintf(why, why_bytes, "cc.algorithm: 'refused': there are fake, broken, stuck and slow");
 		return NULL;
 	}
 	m = calloc(1, sizeof(*m));
@@ -62,8 +61,8 @@ struct simulation *simulation_create(const struct scenario *s, struct results *r
 	snprintf(r->cc, sizeof(r->cc), "%s", s->cc.algorithm);
 	snprintf(r->transport, sizeof(r->transport), s->transport.protocol ? "RoCEv2" : "veRoCE");
 	if (s->output.goodput_window_ps != SCENARIO_NONE)
-		results_goodput_start(r, s->output.goodput_window_ps,
-				      (uint32_t)s->output.goodput_flows, s->workload_count);
+		results_goodput_start(r, s->output.goodput_window_ps, (uint32_t)s->output.goodput_flows,
+				      s->workload_count);
 	results_series_init(&r->pfc.frames, 10 * US, RESULTS_SUM);
 	for (uint32_t i = 0; i < flows; i++) {
 		uint64_t bytes = one_size ? 1000000 : (uint64_t)exp(6 + 11 * draw(m));
@@ -108,8 +107,7 @@ static void step(struct simulation *m)
 		if (f->fct_ps != RESULTS_NOT_DONE || f->start_ps > now)
 			continue;
 		bytes = (uint64_t)(length / 1e12 * (one_size ? 0.76e9 : 8e9) / 8 *
-				   (1 + 0.5 * (draw(m) - 0.5) * exp(-4 * t) +
-				    0.1 * ((i * 7) % 11 / 11.0)));
+				   (1 + 0.5 * (draw(m) - 0.5) * exp(-4 * t) + 0.1 * ((i * 7) % 11 / 11.0)));
 		if (f->received_bytes + bytes >= f->bytes)
 			bytes = f->bytes - f->received_bytes;
 		results_goodput_add(r, i, now + (uint64_t)(draw(m) * (double)length), bytes);
@@ -126,8 +124,7 @@ static void step(struct simulation *m)
 						     : 0.1) +
 				   8e3 * draw(m) - 3e3;
 
-			results_queue_change(&r->ports[i], now + k * length / 20,
-					     q > 0 ? (uint64_t)q : 0);
+			results_queue_change(&r->ports[i], now + k * length / 20, q > 0 ? (uint64_t)q : 0);
 		}
 	}
 	if (t < 0.3 && draw(m) < 0.5) {
@@ -135,13 +132,10 @@ static void step(struct simulation *m)
 		r->pfc.resume_frames += 3;
 		results_series_add(&r->pfc.frames, now, 3);
 	}
-	for (uint32_t i = 0; i < 4 && (m->s->output.cc_trace_all || m->s->output.cc_trace.count);
-	     i++)
-		results_trace_add(
-			r,
-			&(struct results_trace){
-				now, i, 0, (uint64_t)(1e9 * (0.5 + 99 * exp(-30 * t) + 0.2 * draw(m))),
-				100000, 1, 0});
+	for (uint32_t i = 0; i < 4 && (m->s->output.cc_trace_all || m->s->output.cc_trace.count); i++)
+		results_trace_add(r, &(struct results_trace){
+					     now, i, 0, (uint64_t)(1e9 * (0.5 + 99 * exp(-30 * t) + 0.2 * draw(m))),
+					     100000, 1, 0});
 	m->step++;
 	r->time_ps = now + length;
 	r->events += 5000;
@@ -159,16 +153,14 @@ enum simulation_state simulation_run(struct simulation *m, uint64_t events)
 		step(m);
 		if (m->s->run.until_ps != SCENARIO_NONE && m->r->time_ps >= m->s->run.until_ps) {
 			m->r->partial = m->r->flows_done < m->r->flow_count;
-			snprintf(m->r->partial_why, sizeof(m->r->partial_why),
-				 "time is up, %u flows are open",
+			snprintf(m->r->partial_why, sizeof(m->r->partial_why), "time is up, %u flows are open",
 				 m->r->flow_count - m->r->flows_done);
 			return SIMULATION_ENDED;
 		}
 	}
 	if (m->step >= STEPS / 2 && !strcmp(m->s->cc.algorithm, "broken")) {
 		m->r->partial = true;
-		snprintf(m->r->partial_why, sizeof(m->r->partial_why),
-			 "an invariant does not hold");
+		snprintf(m->r->partial_why, sizeof(m->r->partial_why), "an invariant does not hold");
 		return SIMULATION_FAILED;
 	}
 	if (m->step >= STEPS / 2 && !strcmp(m->s->cc.algorithm, "stuck")) {
@@ -179,8 +171,7 @@ enum simulation_state simulation_run(struct simulation *m, uint64_t events)
 	return m->step < STEPS ? SIMULATION_RUNS : SIMULATION_ENDED;
 }
 
-bool simulation_capture(struct simulation *m, simulation_frame frame, void *context, char *why,
-			size_t why_bytes)
+bool simulation_capture(struct simulation *m, simulation_frame frame, void *context, char *why, size_t why_bytes)
 {
 	return true;
 }
@@ -192,8 +183,8 @@ void simulation_log(struct simulation *m, simulation_line line, void *context)
 
 void simulation_progress(const struct simulation *m, struct simulation_progress *p)
 {
-	*p = (struct simulation_progress){m->r->time_ps, m->r->events, m->r->packet_hops,
-					  m->r->flows_done, m->r->flow_count};
+	*p = (struct simulation_progress){m->r->time_ps, m->r->events, m->r->packet_hops, m->r->flows_done,
+					  m->r->flow_count};
 }
 
 bool simulation_finish(struct simulation *m)
@@ -209,12 +200,10 @@ bool simulation_finish(struct simulation *m)
 		r->pfc.paused_ps = 900 * US;
 		r->ports[3].pause_tx = r->pfc.pause_frames;
 	}
-	results_drop_add(r, &(struct results_drop){RESULTS_AT_LINK, RESULTS_DROP_LOSS, 0, 128, 0, 3, 17,
-						   70000});
+	results_drop_add(r, &(struct results_drop){RESULTS_AT_LINK, RESULTS_DROP_LOSS, 0, 128, 0, 3, 17, 70000});
 	if (m->s->workload[0].kind == SCENARIO_RING_ALLREDUCE)
-		results_collective_add(r, &(struct results_collective){
-						  0, 0, 128, 128000000, 0, 11000 * US, 10500 * US,
-						  UINT64_C(93000000000), UINT64_C(184000000000)});
+		results_collective_add(r, &(struct results_collective){0, 0, 128, 128000000, 0, 11000 * US, 10500 * US,
+								       UINT64_C(93000000000), UINT64_C(184000000000)});
 	r->order_hash = m->x;
 	return true;
 }

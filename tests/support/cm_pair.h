@@ -112,7 +112,8 @@ static inline void world_init(struct world *w, wire_fn *wire, uint64_t seed)
 				      .gid_count = 1,
 				      .port_first = 32768,
 				      .port_last = 60999};
-		struct cm_addr a = {.ip = {[10] = 0xff, [11] = 0xff, [12] = 10, [15] = (uint8_t)(e + 1)}, .family = CM_IPV4};
+		struct cm_addr a = {.ip = {[10] = 0xff, [11] = 0xff, [12] = 10, [15] = (uint8_t)(e + 1)},
+				    .family = CM_IPV4};
 
 		for (size_t i = 0; i < sizeof(c.secret); i++)
 			c.secret[i] = (uint8_t)(seed * 31 + i + (uint64_t)e * 7);
@@ -227,8 +228,9 @@ static inline struct cm_id *listen_on(struct world *w, enum cm_space space, uint
 	struct cm_id *id;
 
 	a.port = port;
-	assert_int_equal(cm_id_create(w->ends[SERVER].channel, space, space == CM_SPACE_UDP ? QPT_UD : QPT_RC, SERVER_UID,
-				      &id), 0);
+	assert_int_equal(
+		cm_id_create(w->ends[SERVER].channel, space, space == CM_SPACE_UDP ? QPT_UD : QPT_RC, SERVER_UID, &id),
+		0);
 	assert_int_equal(cm_id_bind(id, &a), 0);
 	assert_int_equal(cm_id_listen(id, backlog), 0);
 	return id;
@@ -254,7 +256,8 @@ static inline struct cm_id *resolved(struct world *w, enum cm_space space, uint1
 	struct cm_id *id;
 
 	dst.port = port;
-	assert_int_equal(cm_id_create(w->ends[CLIENT].channel, space, space == CM_SPACE_UDP ? QPT_UD : QPT_RC, uid, &id), 0);
+	assert_int_equal(
+		cm_id_create(w->ends[CLIENT].channel, space, space == CM_SPACE_UDP ? QPT_UD : QPT_RC, uid, &id), 0);
 	assert_int_equal(cm_id_resolve_addr(id, &w->ends[CLIENT].addr, &dst), 0);
 	assert_int_equal(cm_id_resolve_route(id), 0);
 	take(w, CLIENT, CM_ADDR_RESOLVED);

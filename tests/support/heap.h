@@ -11,10 +11,10 @@
 #include "base/alloc.h"
 
 struct heap {
-	int64_t blocks; /* out now */
-	int64_t bytes; /* as asked for */
+	int64_t blocks;     /* out now */
+	int64_t bytes;      /* as asked for */
 	int64_t line_bytes; /* with what alignment adds */
-	int64_t gets_left; /* negative: no limit; 0: get() fails */
+	int64_t gets_left;  /* negative: no limit; 0: get() fails */
 };
 
 enum { HEAP_LINE_BYTES = 64 }; /* what struct alloc aligns to */
@@ -55,7 +55,10 @@ static inline void heap_put(void *ctx, void *p, size_t bytes)
 	free(p);
 }
 
-#define HEAP_INIT {.gets_left = -1}
+#define HEAP_INIT               \
+	{                       \
+		.gets_left = -1 \
+	}
 
 /* Borrows h for the life of the result. */
 static inline struct alloc heap_alloc(struct heap *h)

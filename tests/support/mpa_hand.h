@@ -46,17 +46,10 @@ static inline void went_out(const struct pkt *p)
 		memcpy(sent + sent_len, p->data, p->len);
 		sent_len += p->len;
 		break;
-	case PKT_LENT:
-		lent++;
-		break;
-	case PKT_OPEN:
-		opened = p->flow->flow_label;
-		break;
-	case PKT_FIN:
-		fins++;
-		break;
-	default:
-		resets++;
+	case PKT_LENT: lent++; break;
+	case PKT_OPEN: opened = p->flow->flow_label; break;
+	case PKT_FIN: fins++; break;
+	default: resets++;
 	}
 }
 
@@ -124,7 +117,8 @@ static inline int set_up(void **state)
 	init.pd = pd;
 	init.send_cq = init.recv_cq = cq;
 	assert_int_equal(nic_qp_create(nic, &init, &qp), 0);
-	assert_int_equal(nic_qp_modify(nic, qp, &(struct qp_attr){.state = QPS_INIT, .port = 1}, QPA_STATE | QPA_PORT, 0), 0);
+	assert_int_equal(
+		nic_qp_modify(nic, qp, &(struct qp_attr){.state = QPS_INIT, .port = 1}, QPA_STATE | QPA_PORT, 0), 0);
 	sent_len = 0;
 	opened = fins = resets = lent = 0;
 	return 0;
@@ -220,7 +214,10 @@ static inline struct cm_id *requested(struct mpa_frame f, struct cm_event *e)
 
 static inline void accept_it(struct cm_id *id, uint8_t ird, uint8_t ord)
 {
-	struct cm_param p = {.qpn = qp_number(qp), .responder_resources = ird, .initiator_depth = ord, .data_len = 4,
+	struct cm_param p = {.qpn = qp_number(qp),
+			     .responder_resources = ird,
+			     .initiator_depth = ord,
+			     .data_len = 4,
 			     .data = "pong"};
 
 	sent_len = 0;

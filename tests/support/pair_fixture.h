@@ -109,10 +109,7 @@ static inline bool send(struct fixture *f, uint32_t bytes)
 static inline void ack(struct fixture *f, uint32_t path, uint32_t packets, uint64_t tx_ns, uint64_t now_ns)
 {
 	struct tx_path_news n = {
-		.bytes = packets * PACKET,
-		.packets = packets,
-		.newest_tx_ns = tx_ns,
-		.sure = tx_ns ? packets : 0};
+		.bytes = packets * PACKET, .packets = packets, .newest_tx_ns = tx_ns, .sure = tx_ns ? packets : 0};
 	struct path_echo nothing = {.path = PATHS_MAX};
 
 	path_acked(&f->table, f->pair, path, &n, &nothing, now_ns);

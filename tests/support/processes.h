@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The processes of a host in one: each has a nic, a cm and a loop as in the product, and they share a registry. Around them
- * is a model of what the kernel and src/group do: the steering of packets to sockets, packets that are passed on, and a
- * connection to the registrar that breaks with either end. The group's functions are defined here, so a program with this
- * fixture has the model instead of src/group. Time is virtual. Process 0 is on another host, alone.
+ * The processes of a host in one: each has a nic, a cm and a loop as in the product, and they share a registry. Around
+ * them is a model of what the kernel and src/group do: the steering of packets to sockets, packets that are passed on,
+ * and a connection to the registrar that breaks with either end. The group's functions are defined here, so a program
+ * with this fixture has the model instead of src/group. Time is virtual. Process 0 is on another host, alone.
  */
 #ifndef SUPPORT_PROCESSES_H
 #define SUPPORT_PROCESSES_H
@@ -73,8 +73,8 @@ static struct process processes[PROCESSES];
 static struct registry_page *page;
 static struct heap heap;
 static uint64_t now_ns;
-static unsigned requests_slot; /* what the steering program says of packets that name nobody */
-static int misled_to;          /* the kernel gives every packet to this process; 0: to whom it belongs */
+static unsigned requests_slot;         /* what the steering program says of packets that name nobody */
+static int misled_to;                  /* the kernel gives every packet to this process; 0: to whom it belongs */
 static unsigned sent[PROCESSES][0x20]; /* messages, by attribute */
 
 static inline struct process *with_slot(unsigned slot)
@@ -100,7 +100,8 @@ static inline void box_put(struct box *b, const struct pkt *p, unsigned hops)
 	memcpy(l->bytes, p->data, p->len);
 }
 
-static inline size_t box_take(struct box *b, struct pkt *pkts, size_t max, uint8_t lent[][BYTES], struct flow *flows, unsigned *hops)
+static inline size_t box_take(struct box *b, struct pkt *pkts, size_t max, uint8_t lent[][BYTES], struct flow *flows,
+			      unsigned *hops)
 {
 	size_t n = 0;
 
@@ -294,7 +295,8 @@ static inline void process_start(int which)
 	struct process *p = &processes[which];
 	struct nic_config *nc = calloc(1, sizeof(*nc));
 	struct cm_config *cc = calloc(1, sizeof(*cc));
-	struct nic_gid gid = {.raw = {[10] = 0xff, 0xff, 10, 0, 0, which == CLIENT ? 1 : 2}, .ifindex = 1, .ip_mtu = 1500};
+	struct nic_gid gid = {
+		.raw = {[10] = 0xff, 0xff, 10, 0, 0, which == CLIENT ? 1 : 2}, .ifindex = 1, .ip_mtu = 1500};
 
 	*p = (struct process){.io.ops = &io_model, .group.watched = -1};
 	p->group.slot = which == CLIENT ? 0 : SLOT_OF_A + (unsigned)(which - A) * SLOT_STEP;
@@ -310,7 +312,10 @@ static inline void process_start(int which)
 	cc->port_last = 60999;
 	cc->registry = which == CLIENT ? NULL : page;
 	cc->lives = lives;
-	p->loop = (struct loop){.nic = nic_create(nc), .cm = cm_create(cc), .io = &p->io, .sink = &events_sink,
+	p->loop = (struct loop){.nic = nic_create(nc),
+				.cm = cm_create(cc),
+				.io = &p->io,
+				.sink = &events_sink,
 				.group = which == CLIENT ? NULL : &p->group};
 	assert_true(p->loop.nic && p->loop.cm);
 	assert_int_equal(loop_init(&p->loop), 0);
@@ -379,7 +384,8 @@ static inline void run_ms(unsigned ms)
 
 static inline struct cm_addr address(int which, uint16_t port)
 {
-	return (struct cm_addr){.ip = {[10] = 0xff, 0xff, 10, 0, 0, which == CLIENT ? 1 : 2}, .port = port, .family = CM_IPV4};
+	return (struct cm_addr){
+		.ip = {[10] = 0xff, 0xff, 10, 0, 0, which == CLIENT ? 1 : 2}, .port = port, .family = CM_IPV4};
 }
 
 /* Opens the device, and so takes part. */

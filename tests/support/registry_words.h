@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * src/cm/registry.c with each access to the shared memory as a call of touch(), which the test defines: it does the access and
- * returns what the word has (LOAD) or had (the others). `expected` is for SWAP alone, which writes only where the word has it.
+ * src/cm/registry.c with each access to the shared memory as a call of touch(), which the test defines: it does the
+ * access and returns what the word has (LOAD) or had (the others). `expected` is for SWAP alone, which writes only
+ * where the word has it.
  */
 #ifndef SUPPORT_REGISTRY_WORDS_H
 #define SUPPORT_REGISTRY_WORDS_H
@@ -33,10 +34,10 @@ static bool swap(volatile void *word, size_t bytes, void *expected, uint64_t val
 #undef atomic_fetch_or
 #undef atomic_fetch_and
 #undef atomic_compare_exchange_strong
-#define atomic_load(p) touch(WORD(p), LOAD, 0, 0)
-#define atomic_store(p, v) ((void)touch(WORD(p), STORE, v, 0))
-#define atomic_fetch_or(p, v) ((void)touch(WORD(p), OR, v, 0))
-#define atomic_fetch_and(p, v) ((void)touch(WORD(p), AND, v, 0))
+#define atomic_load(p)                                 touch(WORD(p), LOAD, 0, 0)
+#define atomic_store(p, v)                             ((void)touch(WORD(p), STORE, v, 0))
+#define atomic_fetch_or(p, v)                          ((void)touch(WORD(p), OR, v, 0))
+#define atomic_fetch_and(p, v)                         ((void)touch(WORD(p), AND, v, 0))
 #define atomic_compare_exchange_strong(p, expected, v) swap(WORD(p), expected, v)
 
 #include "cm/registry.c" /* the code under test, with the words above */

@@ -20,8 +20,7 @@ static inline uint64_t *results_queue_bin(struct results_port *p)
 	if (bin >= p->queue_bins) {
 		p->queue_time_ps = reallocarray(p->queue_time_ps, bin + 1, sizeof(uint64_t));
 		assert(p->queue_time_ps);
-		memset(p->queue_time_ps + p->queue_bins, 0,
-		       (bin + 1 - p->queue_bins) * sizeof(uint64_t));
+		memset(p->queue_time_ps + p->queue_bins, 0, (bin + 1 - p->queue_bins) * sizeof(uint64_t));
 		p->queue_bins = (uint32_t)bin + 1;
 	}
 	return &p->queue_time_ps[bin];

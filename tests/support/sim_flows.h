@@ -86,8 +86,7 @@ static inline void flow_arrive(void *host, struct packet *p, uint64_t now_ps)
 	struct flow_host *h = host;
 
 	assert(p->dst == h->index);
-	h->hash = (h->hash ^ now_ps ^ (uint64_t)p->src << 48 ^ (uint64_t)p->wire_bytes << 32 ^
-		   p->flags) *
+	h->hash = (h->hash ^ now_ps ^ (uint64_t)p->src << 48 ^ (uint64_t)p->wire_bytes << 32 ^ p->flags) *
 		  0x9e3779b97f4a7c15u;
 	h->hash ^= h->hash >> 29;
 	h->last_ps = now_ps;
@@ -130,8 +129,7 @@ static inline struct flow_host *flow_hosts(struct network *net, uint32_t count)
 	return hosts;
 }
 
-static inline void flow_start(struct flow_host *h, uint32_t dst, uint64_t packets,
-			      uint32_t wire_bytes)
+static inline void flow_start(struct flow_host *h, uint32_t dst, uint64_t packets, uint32_t wire_bytes)
 {
 	h->dst = dst;
 	h->to_send += packets;

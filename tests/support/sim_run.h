@@ -96,10 +96,9 @@ static inline void sim_mix(uint64_t *hash, uint64_t v)
 /* Those of all ports together, by reason. */
 static inline void sim_mix_drops(uint64_t *h, const struct results *r, uint8_t class)
 {
-	static const enum results_reason order[] = {RESULTS_DROP_BUFFER, RESULTS_DROP_CONTROL_FULL,
-						    RESULTS_DROP_HEADROOM, RESULTS_DROP_LOSS,
-						    RESULTS_DROP_CORRUPT, RESULTS_DROP_DOWN,
-						    RESULTS_DROP_NO_ROUTE, RESULTS_DROP_STALE};
+	static const enum results_reason order[] = {
+		RESULTS_DROP_BUFFER,  RESULTS_DROP_CONTROL_FULL, RESULTS_DROP_HEADROOM, RESULTS_DROP_LOSS,
+		RESULTS_DROP_CORRUPT, RESULTS_DROP_DOWN,         RESULTS_DROP_NO_ROUTE, RESULTS_DROP_STALE};
 
 	for (size_t k = 0; k < sizeof(order) / sizeof(order[0]); k++) {
 		uint64_t packets = 0, bytes = 0, place = 0;
@@ -154,7 +153,7 @@ static inline uint64_t sim_hash(const struct results *r)
 		for (uint32_t b = 0; b < p->sample_bins; b++)
 			sim_mix(&h, p->sample_count[b]);
 	}
-	for (uint8_t class = 0; class < RESULTS_CLASSES; class++)
+	for (uint8_t class = 0; class < RESULTS_CLASSES; class ++)
 		sim_mix_drops(&h, r, class);
 	sim_mix(&h, r->pfc.pause_frames);
 	sim_mix(&h, r->pfc.paused_ps);

@@ -20,11 +20,9 @@ static inline void tree_new(struct topology *t, uint32_t hosts, uint32_t nodes, 
 	}
 }
 
-static inline void tree_link(struct topology *t, uint32_t a, uint32_t b, uint64_t rate_bps,
-			     uint64_t delay_ps)
+static inline void tree_link(struct topology *t, uint32_t a, uint32_t b, uint64_t rate_bps, uint64_t delay_ps)
 {
-	t->links[t->link_count++] =
-		(struct topology_link){.a = a, .b = b, .rate_bps = rate_bps, .delay_ps = delay_ps};
+	t->links[t->link_count++] = (struct topology_link){.a = a, .b = b, .rate_bps = rate_bps, .delay_ps = delay_ps};
 }
 
 static inline void tree_free(struct topology *t)
@@ -33,8 +31,7 @@ static inline void tree_free(struct topology *t)
 	free(t->links);
 }
 
-static inline void tree_star(struct topology *t, uint32_t hosts, uint64_t rate_bps,
-			     uint64_t delay_ps)
+static inline void tree_star(struct topology *t, uint32_t hosts, uint64_t rate_bps, uint64_t delay_ps)
 {
 	tree_new(t, hosts, hosts + 1, hosts);
 	for (uint32_t i = 0; i < hosts; i++)
@@ -45,9 +42,8 @@ static inline void tree_star(struct topology *t, uint32_t hosts, uint64_t rate_b
  * Each leaf has `hosts` hosts and a link to each spine. Hosts of one leaf have neighbouring
  * numbers.
  */
-static inline void tree_leaf_spine(struct topology *t, uint32_t leaves, uint32_t hosts,
-				   uint32_t spines, uint64_t rate_bps, uint64_t up_rate_bps,
-				   uint64_t delay_ps)
+static inline void tree_leaf_spine(struct topology *t, uint32_t leaves, uint32_t hosts, uint32_t spines,
+				   uint64_t rate_bps, uint64_t up_rate_bps, uint64_t delay_ps)
 {
 	uint32_t n = leaves * hosts;
 
@@ -74,13 +70,11 @@ static inline void tree_fat(struct topology *t, uint32_t k, uint64_t rate_bps, u
 	for (uint32_t pod = 0; pod < k; pod++) {
 		for (uint32_t e = 0; e < half; e++) {
 			for (uint32_t a = 0; a < half; a++)
-				tree_link(t, edges + pod * half + e, aggs + pod * half + a,
-					  rate_bps, delay_ps);
+				tree_link(t, edges + pod * half + e, aggs + pod * half + a, rate_bps, delay_ps);
 		}
 		for (uint32_t a = 0; a < half; a++) {
 			for (uint32_t c = 0; c < half; c++)
-				tree_link(t, aggs + pod * half + a, cores + a * half + c, rate_bps,
-					  delay_ps);
+				tree_link(t, aggs + pod * half + a, cores + a * half + c, rate_bps, delay_ps);
 		}
 	}
 	for (uint32_t i = aggs; i < t->node_count; i++)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * One message by tail coding over a link in numbers alone: a queue of packets that each take packet_ns to leave, half a
- * round trip of way, losses of packets and of words, alike, in runs if asked for. Packets and words under way stand in two
- * queues in order of time, so a packet costs some tens of nanoseconds of a processor. For the tests of src/sdr and for bench.
+ * round trip of way, losses of packets and of words, alike, in runs if asked for. Packets and words under way stand in
+ * two queues in order of time, so a packet costs some tens of nanoseconds of a processor. For the tests of src/sdr and
+ * for bench.
  */
 #ifndef SUPPORT_TAIL_LINK_H
 #define SUPPORT_TAIL_LINK_H
@@ -25,11 +26,11 @@ enum {
 struct tail_link_wish {
 	uint32_t packets;
 	uint64_t rtt_ns, packet_ns;
-	double loss;        /* of packets and of words */
-	double burst;       /* lost in a row, on average; 0: single losses */
-	double word_loss;   /* instead of `loss` for words; negative: the same */
-	double assumed;     /* struct tail_config's loss */
-	bool fill;          /* likewise */
+	double loss;         /* of packets and of words */
+	double burst;        /* lost in a row, on average; 0: single losses */
+	double word_loss;    /* instead of `loss` for words; negative: the same */
+	double assumed;      /* struct tail_config's loss */
+	bool fill;           /* likewise */
 	uint64_t timeout_ns; /* 0: long */
 	uint64_t seed;
 };
@@ -123,8 +124,8 @@ static inline void tail_link_send(struct tail_link_run *t)
 		if (tail_link_lost(t))
 			continue;
 		assert(t->way_tail - t->way_head <= t->way_mask);
-		t->way[t->way_tail++ & t->way_mask] = (struct tail_link_packet){
-			t->free_ns + t->w.rtt_ns / 2, p.packet | (uint32_t)p.parity << 31};
+		t->way[t->way_tail++ & t->way_mask] =
+			(struct tail_link_packet){t->free_ns + t->w.rtt_ns / 2, p.packet | (uint32_t)p.parity << 31};
 	}
 }
 
@@ -159,8 +160,9 @@ static inline void tail_link_step(struct tail_link_run *t)
 	at[1] = tail_receiver_deadline(&t->r);
 	at[2] = t->way_head == t->way_tail ? UINT64_MAX : t->way[t->way_head & t->way_mask].at_ns;
 	for (int i = 0; i < 2; i++)
-		at[3 + i] = t->word_head[i] == t->word_tail[i] ? UINT64_MAX
-							       : t->words[i][t->word_head[i] & (TAIL_LINK_WORDS - 1)].at_ns;
+		at[3 + i] = t->word_head[i] == t->word_tail[i]
+				    ? UINT64_MAX
+				    : t->words[i][t->word_head[i] & (TAIL_LINK_WORDS - 1)].at_ns;
 	for (int i = 0; i < 5; i++)
 		next = at[i] < next ? at[i] : next;
 	if (t->free_ns > t->now_ns && t->free_ns < next)
@@ -193,8 +195,8 @@ static inline uint32_t tail_link_room(uint64_t n)
 }
 
 /*
- * The rings of the run before, if they are long enough: a sanitizer marks every byte of them at each malloc() and free(),
- * which took longer than the runs. So one run at a time.
+ * The rings of the run before, if they are long enough: a sanitizer marks every byte of them at each malloc() and
+ * free(), which took longer than the runs. So one run at a time.
  */
 static inline void tail_link_rings(struct tail_link_run *t, uint32_t room)
 {

@@ -16,9 +16,11 @@ static inline bool upper_halves_are_clear(void)
 	if (!__builtin_cpu_supports("avx"))
 		return true;
 #define STORE(n) "vmovups %%ymm" #n ", 32*" #n "(%0)\n"
-	__asm__ volatile(STORE(0) STORE(1) STORE(2) STORE(3) STORE(4) STORE(5) STORE(6) STORE(7)
-			 STORE(8) STORE(9) STORE(10) STORE(11) STORE(12) STORE(13) STORE(14) STORE(15)
-			 : : "r"(halves) : "memory");
+	__asm__ volatile(STORE(0) STORE(1) STORE(2) STORE(3) STORE(4) STORE(5) STORE(6) STORE(7) STORE(8) STORE(9)
+				 STORE(10) STORE(11) STORE(12) STORE(13) STORE(14) STORE(15)
+			 :
+			 : "r"(halves)
+			 : "memory");
 #undef STORE
 	for (int i = 0; i < 16; i++)
 		clear &= !halves[i][2] && !halves[i][3];

@@ -196,9 +196,8 @@ static inline uint64_t hash_of(const struct run *r)
 
 	for (size_t i = 0; i < r->message_count; i++) {
 		const struct message *m = &r->messages[i];
-		const uint64_t fields[] = {m->start_ps, m->bytes, m->number, m->connection,
-					   m->src,      m->dst,   m->tag,    m->part,
-					   m->class,    m->last};
+		const uint64_t fields[] = {m->start_ps, m->bytes, m->number, m->connection, m->src,
+					   m->dst,      m->tag,   m->part,   m->class,      m->last};
 
 		for (size_t f = 0; f < sizeof(fields) / sizeof(fields[0]); f++)
 			for (int b = 0; b < 64; b += 8)

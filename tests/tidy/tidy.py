@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """What must hold of the tree itself: who may know whom, a core without I/O, clocks or threads, and functions of a size.
 
-Usage: tidy.py CHECK ROOT [BUILD], CHECK one of: includes links core engines memory headers spdx citations pages sizes
+Usage: tidy.py CHECK ROOT [BUILD], CHECK one of: includes links core engines memory headers spdx citations pages sizes layout
+       tidy.py format ROOT
 
 `includes` reads the #include lines; a header whose opening comment says "Private to src/x." is for that folder alone. `links` looks at what was compiled into BUILD: a function or variable of another
 module is an arrow by whatever header it came in.
@@ -10,6 +11,7 @@ module is an arrow by whatever header it came in.
 `memory` holds what runs in a program's process to the memory of src/space.
 `citations` looks whether docs/veroce-wire.md has the sections and rules that comments name.
 `sizes` looks how long functions and files are, and how many parameters functions on a packet's path have.
+`layout` compares the C files with what clang-format makes of them; `format` lays them out so.
 `pages` follows the relative links in README.md, NEWS.md and docs/, headings included.
 """
 import json
@@ -361,10 +363,32 @@ def check_sizes(root):
             yield f"{what} of the functions are to have {most} lines at most, and have {longest}"
 
 
+def c_files(root):
+    return [p for folder in ("src", "tools", "tests", "bench", "include") for p in sorted((root / folder).rglob("*.[ch]"))]
+
+
+def clang_format(files, *options):
+    """Runs the one release that the tree is laid out by, because releases differ."""
+    try:
+        return subprocess.run(["clang-format-14", *options, *files], stderr=subprocess.PIPE, text=True).stderr
+    except FileNotFoundError:
+        sys.exit("clang-format-14 is missing: it is a package of Debian 12")
+
+
+def check_layout(root):
+    said = clang_format(c_files(root), "--dry-run")
+    yield from sorted({f"{f}: make format lays it out otherwise" for f in re.findall(r"^(\S+?):\d+:\d+: warning", said, re.M)})
+
+
+def format_tree(root):
+    clang_format(c_files(root), "-i")
+    return ()
+
+
 def main():
     checks = {"includes": check_includes, "links": check_links, "core": check_core, "engines": check_engines, "memory": check_memory,
               "headers": check_headers, "spdx": check_spdx, "citations": check_citations, "pages": check_pages,
-              "sizes": check_sizes}
+              "sizes": check_sizes, "layout": check_layout, "format": format_tree}
     builds = {"links": (4,), "headers": (3, 4)}
     if len(sys.argv) < 3 or sys.argv[1] not in checks or len(sys.argv) not in builds.get(sys.argv[1], (3,)):
         sys.exit(__doc__)

@@ -22,7 +22,7 @@ struct ibv_context *device_open(void)
 
 int gid_pick(struct ibv_context *ctx, union ibv_gid *gid)
 {
-	static const uint8_t loopback[16] = { [10] = 0xff, [11] = 0xff, [12] = 127, [15] = 1 };
+	static const uint8_t loopback[16] = {[10] = 0xff, [11] = 0xff, [12] = 127, [15] = 1};
 	struct ibv_port_attr port;
 
 	assert_int_equal(ibv_query_port(ctx, PORT, &port), 0);
@@ -38,7 +38,7 @@ int gid_pick(struct ibv_context *ctx, union ibv_gid *gid)
 struct ibv_ah_attr pair_ah_attr(const struct pair *p)
 {
 	return (struct ibv_ah_attr){
-		.grh = { .dgid = p->gid, .sgid_index = (uint8_t)p->gid_index, .hop_limit = 64 },
+		.grh = {.dgid = p->gid, .sgid_index = (uint8_t)p->gid_index, .hop_limit = 64},
 		.is_global = 1,
 		.port_num = PORT,
 	};
@@ -74,8 +74,8 @@ static uint64_t all_ops(enum ibv_qp_type type)
 	uint64_t ops = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM;
 
 	if (type != IBV_QPT_UD)
-		ops |= IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM |
-		       IBV_QP_EX_WITH_BIND_MW | IBV_QP_EX_WITH_LOCAL_INV;
+		ops |= IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM | IBV_QP_EX_WITH_BIND_MW |
+		       IBV_QP_EX_WITH_LOCAL_INV;
 	if (type == IBV_QPT_RC)
 		ops |= IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |
 		       IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD;
@@ -90,8 +90,11 @@ static void qp_make(struct pair *p, struct side *s)
 		.send_cq = s->cq,
 		.recv_cq = s->cq,
 		.srq = s->srq,
-		.cap = { .max_send_wr = max_wr, .max_recv_wr = max_wr, .max_send_sge = MAX_SGE,
-			 .max_recv_sge = MAX_SGE, .max_inline_data = MAX_INLINE },
+		.cap = {.max_send_wr = max_wr,
+			.max_recv_wr = max_wr,
+			.max_send_sge = MAX_SGE,
+			.max_recv_sge = MAX_SGE,
+			.max_inline_data = MAX_INLINE},
 		.qp_type = p->wish.type,
 		.sq_sig_all = p->wish.all_signaled,
 		.comp_mask = IBV_QP_INIT_ATTR_PD,
@@ -111,7 +114,7 @@ static void qp_make(struct pair *p, struct side *s)
 static void side_make(struct pair *p, int which)
 {
 	struct side *s = &p->side[which];
-	struct ibv_srq_init_attr srq = { .attr = { .max_wr = MAX_WR, .max_sge = MAX_SGE } };
+	struct ibv_srq_init_attr srq = {.attr = {.max_wr = MAX_WR, .max_sge = MAX_SGE}};
 	struct ibv_ah_attr ah = pair_ah_attr(p);
 
 	s->buf = aligned_alloc(4096, BUF_BYTES);
@@ -153,14 +156,14 @@ int step_init(struct pair *p, int side)
 		.qp_state = IBV_QPS_INIT,
 		.port_num = PORT,
 		.qkey = QKEY,
-		.qp_access_flags = side == B && p->wish.qp_access ? p->wish.qp_access :
-			IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC,
+		.qp_access_flags = side == B && p->wish.qp_access ? p->wish.qp_access
+								  : IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
+									    IBV_ACCESS_REMOTE_ATOMIC,
 	};
 
 	return ibv_modify_qp(p->side[side].qp, &attr,
 			     IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
-				     (p->wish.type == IBV_QPT_UD ? IBV_QP_QKEY :
-								    IBV_QP_ACCESS_FLAGS));
+				     (p->wish.type == IBV_QPT_UD ? IBV_QP_QKEY : IBV_QP_ACCESS_FLAGS));
 }
 
 int step_rtr(struct pair *p, int side)
@@ -196,14 +199,13 @@ int step_rts(struct pair *p, int side)
 	int mask = IBV_QP_STATE | IBV_QP_SQ_PSN;
 
 	if (p->wish.type == IBV_QPT_RC)
-		mask |= IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-			IBV_QP_MAX_QP_RD_ATOMIC;
+		mask |= IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC;
 	return ibv_modify_qp(p->side[side].qp, &attr, mask);
 }
 
 int state_set(struct ibv_qp *qp, enum ibv_qp_state state)
 {
-	struct ibv_qp_attr attr = { .qp_state = state };
+	struct ibv_qp_attr attr = {.qp_state = state};
 
 	return ibv_modify_qp(qp, &attr, IBV_QP_STATE);
 }
@@ -243,15 +245,14 @@ void pair_destroy(struct pair *p)
 
 struct ibv_sge sge_at(const struct pair *p, int side, size_t offset, uint32_t length)
 {
-	return (struct ibv_sge){ .addr = (uintptr_t)p->side[side].buf + offset,
-				 .length = length,
-				 .lkey = p->side[side].mr->lkey };
+	return (struct ibv_sge){
+		.addr = (uintptr_t)p->side[side].buf + offset, .length = length, .lkey = p->side[side].mr->lkey};
 }
 
 void recv_post(struct pair *p, int side, uint64_t wr_id, size_t offset, uint32_t length)
 {
 	struct ibv_sge sge = sge_at(p, side, offset, length);
-	struct ibv_recv_wr wr = { .wr_id = wr_id, .sg_list = &sge, .num_sge = length ? 1 : 0 }, *bad;
+	struct ibv_recv_wr wr = {.wr_id = wr_id, .sg_list = &sge, .num_sge = length ? 1 : 0}, *bad;
 
 	if (p->side[side].srq)
 		assert_int_equal(ibv_post_srq_recv(p->side[side].srq, &wr, &bad), 0);
@@ -270,7 +271,7 @@ static int64_t now_ms(void)
 struct ibv_wc wc_await(struct ibv_cq *cq)
 {
 	int64_t until = now_ms() + AWAIT_MS;
-	struct ibv_wc wc = { 0 };
+	struct ibv_wc wc = {0};
 	int n;
 
 	do {

@@ -21,20 +21,22 @@
 
 enum { A, B, SIDES, PORT = 1, QKEY = 0x11111111, GRH_BYTES = 40, BUF_BYTES = 1 << 20 };
 
-enum { ACCESS_ALL = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
-		    IBV_ACCESS_REMOTE_ATOMIC };
+enum {
+	ACCESS_ALL =
+		IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC
+};
 
 /* How a pair differs from the default: RC, 64 WRs, 4 SGEs, 256 inline bytes, MTU 1024. */
 struct wishes {
 	enum ibv_qp_type type;
 	bool all_signaled;
 	bool with_channel;
-	bool with_srq;       /* B receives from an SRQ */
-	bool extended;       /* CQs and QPs by the extended verbs */
-	bool unconnected;    /* leave the QPs in RESET */
+	bool with_srq;    /* B receives from an SRQ */
+	bool extended;    /* CQs and QPs by the extended verbs */
+	bool unconnected; /* leave the QPs in RESET */
 	uint32_t max_wr;
 	uint32_t cqe;
-	uint32_t qp_access;  /* of B; 0: everything */
+	uint32_t qp_access; /* of B; 0: everything */
 	uint32_t psn;
 	enum ibv_mtu mtu;
 	uint8_t retry_cnt_given, retry_cnt;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Threads that the program cancels in the middle of verbs (pthread_cancel(), deferred as by default). A verb for data is no
- * cancellation point, so no lock is left behind, and the program's other threads go on.
+ * Threads that the program cancels in the middle of verbs (pthread_cancel(), deferred as by default). A verb for data
+ * is no cancellation point, so no lock is left behind, and the program's other threads go on.
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -18,8 +18,12 @@ static atomic_bool polling;
 static void write_post(uint64_t wr_id)
 {
 	struct ibv_sge sge = sge_at(&pair, A, 0, BYTES);
-	struct ibv_send_wr wr = { .wr_id = wr_id, .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_RDMA_WRITE,
-				  .send_flags = IBV_SEND_SIGNALED }, *bad;
+	struct ibv_send_wr wr = {.wr_id = wr_id,
+				 .sg_list = &sge,
+				 .num_sge = 1,
+				 .opcode = IBV_WR_RDMA_WRITE,
+				 .send_flags = IBV_SEND_SIGNALED},
+			   *bad;
 
 	wr.wr.rdma.remote_addr = (uintptr_t)pair.side[B].buf;
 	wr.wr.rdma.rkey = pair.side[B].mr->rkey;
@@ -29,8 +33,12 @@ static void write_post(uint64_t wr_id)
 static void send_post(uint64_t wr_id)
 {
 	struct ibv_sge sge = sge_at(&pair, A, 0, BYTES);
-	struct ibv_send_wr wr = { .wr_id = wr_id, .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND,
-				  .send_flags = IBV_SEND_SIGNALED }, *bad;
+	struct ibv_send_wr wr = {.wr_id = wr_id,
+				 .sg_list = &sge,
+				 .num_sge = 1,
+				 .opcode = IBV_WR_SEND,
+				 .send_flags = IBV_SEND_SIGNALED},
+			   *bad;
 
 	recv_post(&pair, B, wr_id, 0, BYTES);
 	assert_int_equal(ibv_post_send(pair.side[A].qp, &wr, &bad), 0);
@@ -66,19 +74,20 @@ static void *messages_when_cancelled(void *arg)
 
 static void *objects_when_cancelled(void *arg)
 {
-	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT, .port_num = PORT };
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = PORT};
 
 	pthread_cancel(pthread_self());
 	for (int i = 0; i < ROUNDS; i++) {
 		struct ibv_cq *cq = ibv_create_cq(pair.ctx, 10, NULL, pair.side[A].channel, 0);
-		struct ibv_qp_init_attr init = { .send_cq = cq, .recv_cq = cq, .cap = { 4, 4, 1, 1, 0 },
-						 .qp_type = IBV_QPT_RC };
+		struct ibv_qp_init_attr init = {
+			.send_cq = cq, .recv_cq = cq, .cap = {4, 4, 1, 1, 0}, .qp_type = IBV_QPT_RC};
 		struct ibv_qp *qp = ibv_create_qp(pair.pd, &init);
 		struct ibv_mr *mr = ibv_reg_mr(pair.pd, pair.side[A].buf, BYTES, IBV_ACCESS_LOCAL_WRITE);
 
 		assert_true(cq && qp && mr);
-		assert_int_equal(ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
-							  IBV_QP_ACCESS_FLAGS), 0);
+		assert_int_equal(
+			ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS),
+			0);
 		assert_int_equal(ibv_dereg_mr(mr), 0);
 		assert_int_equal(ibv_destroy_qp(qp), 0);
 		assert_int_equal(ibv_destroy_cq(cq), 0);
@@ -111,7 +120,7 @@ static void run_cancelled(void *(*run)(void *), int passes)
 
 static void no_verb_for_data_is_a_cancellation_point(void **state)
 {
-	pair_make(&pair, (struct wishes){ .with_channel = true });
+	pair_make(&pair, (struct wishes){.with_channel = true});
 	run_cancelled(messages_when_cancelled, MESSAGES);
 	others_go_on();
 	pair_destroy(&pair);
@@ -119,7 +128,7 @@ static void no_verb_for_data_is_a_cancellation_point(void **state)
 
 static void objects_are_made_and_destroyed_whole(void **state)
 {
-	pair_make(&pair, (struct wishes){ .with_channel = true });
+	pair_make(&pair, (struct wishes){.with_channel = true});
 	run_cancelled(objects_when_cancelled, ROUNDS);
 	others_go_on();
 	pair_destroy(&pair);
@@ -139,7 +148,7 @@ static void *poll_for_ever(void *arg)
 
 static void *post_for_ever(void *arg)
 {
-	struct ibv_send_wr wr = { .opcode = IBV_WR_RDMA_WRITE }, *bad;
+	struct ibv_send_wr wr = {.opcode = IBV_WR_RDMA_WRITE}, *bad;
 
 	for (;;) {
 		polling = true;
@@ -151,7 +160,7 @@ static void *post_for_ever(void *arg)
 
 static void a_poster_or_poller_may_be_cancelled_at_any_time(void **state)
 {
-	pair_make(&pair, (struct wishes){ 0 });
+	pair_make(&pair, (struct wishes){0});
 	for (int i = 0; i < ROUNDS; i++) {
 		pthread_t thread[2];
 		void *how;
@@ -190,7 +199,7 @@ static void who_acknowledges_need_not_wait_for_the_cancelled(void **state)
 	pthread_t thread;
 	void *how;
 
-	pair_make(&pair, (struct wishes){ .with_srq = true });
+	pair_make(&pair, (struct wishes){.with_srq = true});
 	assert_int_equal(state_set(pair.side[B].qp, IBV_QPS_ERR), 0);
 	assert_int_equal(ibv_get_async_event(pair.ctx, &event), 0);
 	assert_int_equal(event.event_type, IBV_EVENT_QP_LAST_WQE_REACHED);

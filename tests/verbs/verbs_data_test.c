@@ -36,13 +36,12 @@ static void expect(struct ibv_cq *cq, uint64_t wr_id, enum ibv_wc_status status)
 
 	if (wc.wr_id != wr_id || wc.status != status)
 		fail_msg("completion of %lu is %s, not of %lu with %s", (unsigned long)wc.wr_id,
-			 ibv_wc_status_str(wc.status), (unsigned long)wr_id,
-			 ibv_wc_status_str(status));
+			 ibv_wc_status_str(wc.status), (unsigned long)wr_id, ibv_wc_status_str(status));
 }
 
 /* ---- sends ------------------------------------------------------------------------------------- */
 
-static const uint32_t sizes[] = { 0, 1, 3, 4, 63, 1023, 1024, 1025, 4096, 70001, 500000 };
+static const uint32_t sizes[] = {0, 1, 3, 4, 63, 1023, 1024, 1025, 4096, 70001, 500000};
 
 static void send_of(struct pair *p, uint32_t len, bool imm, bool is_inline)
 {
@@ -88,11 +87,11 @@ static void send_of(struct pair *p, uint32_t len, bool imm, bool is_inline)
 
 static void sends_of_every_size_arrive(void **state)
 {
-	static const enum ibv_qp_type types[] = { IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD };
+	static const enum ibv_qp_type types[] = {IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD};
 	struct pair p;
 
 	for (int t = 0; t < 3; t++) {
-		pair_make(&p, (struct wishes){ .type = types[t] });
+		pair_make(&p, (struct wishes){.type = types[t]});
 		for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
 			if (types[t] == IBV_QPT_UD && sizes[i] > 1024)
 				break;
@@ -110,7 +109,7 @@ static void the_path_mtu_does_not_show(void **state)
 	struct pair p;
 
 	for (enum ibv_mtu mtu = IBV_MTU_256; mtu <= IBV_MTU_4096; mtu++) {
-		pair_make(&p, (struct wishes){ .mtu = mtu });
+		pair_make(&p, (struct wishes){.mtu = mtu});
 		send_of(&p, 100000, true, false);
 		pair_destroy(&p);
 	}
@@ -119,16 +118,15 @@ static void the_path_mtu_does_not_show(void **state)
 static void pieces_are_gathered_and_scattered_in_order(void **state)
 {
 	struct pair p;
-	struct ibv_send_wr wr = { .opcode = IBV_WR_SEND, .num_sge = 4 };
-	struct ibv_recv_wr recv = { .num_sge = 3 }, *bad;
+	struct ibv_send_wr wr = {.opcode = IBV_WR_SEND, .num_sge = 4};
+	struct ibv_recv_wr recv = {.num_sge = 3}, *bad;
 
-	pair_make(&p, (struct wishes){ 0 });
+	pair_make(&p, (struct wishes){0});
 	{
 		/* One empty piece on each side. */
-		struct ibv_sge from[] = { sge_at(&p, A, 0, 1000), sge_at(&p, A, 50000, 0),
-					  sge_at(&p, A, 1000, 7), sge_at(&p, A, 1007, 3000) };
-		struct ibv_sge to[] = { sge_at(&p, B, 0, 2001), sge_at(&p, B, 2001, 0),
-					sge_at(&p, B, 10000, 5000) };
+		struct ibv_sge from[] = {sge_at(&p, A, 0, 1000), sge_at(&p, A, 50000, 0), sge_at(&p, A, 1000, 7),
+					 sge_at(&p, A, 1007, 3000)};
+		struct ibv_sge to[] = {sge_at(&p, B, 0, 2001), sge_at(&p, B, 2001, 0), sge_at(&p, B, 10000, 5000)};
 
 		wr.sg_list = from;
 		recv.sg_list = to;
@@ -146,16 +144,18 @@ static void pieces_are_gathered_and_scattered_in_order(void **state)
 
 static void writes_of_every_size_arrive(void **state)
 {
-	static const enum ibv_qp_type types[] = { IBV_QPT_RC, IBV_QPT_UC };
+	static const enum ibv_qp_type types[] = {IBV_QPT_RC, IBV_QPT_UC};
 	struct pair p;
 
 	for (int t = 0; t < 2; t++) {
-		pair_make(&p, (struct wishes){ .type = types[t] });
+		pair_make(&p, (struct wishes){.type = types[t]});
 		for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
 			struct ibv_sge sge = sge_at(&p, A, 0, sizes[i]);
-			struct ibv_send_wr wr = { .wr_id = i, .sg_list = &sge, .num_sge = 1,
-						  .opcode = IBV_WR_RDMA_WRITE_WITH_IMM,
-						  .imm_data = htobe32(sizes[i]) };
+			struct ibv_send_wr wr = {.wr_id = i,
+						 .sg_list = &sge,
+						 .num_sge = 1,
+						 .opcode = IBV_WR_RDMA_WRITE_WITH_IMM,
+						 .imm_data = htobe32(sizes[i])};
 			struct ibv_wc wc;
 
 			pattern_fill(p.side[A].buf, sizes[i], sizes[i]);
@@ -185,10 +185,10 @@ static void a_plain_write_takes_no_receive(void **state)
 {
 	struct pair p;
 	struct ibv_sge sge;
-	struct ibv_send_wr wr = { .num_sge = 1, .opcode = IBV_WR_RDMA_WRITE, .sg_list = &sge,
-				  .send_flags = IBV_SEND_INLINE };
+	struct ibv_send_wr wr = {
+		.num_sge = 1, .opcode = IBV_WR_RDMA_WRITE, .sg_list = &sge, .send_flags = IBV_SEND_INLINE};
 
-	pair_make(&p, (struct wishes){ 0 });
+	pair_make(&p, (struct wishes){0});
 	recv_post(&p, B, 1, 0, 100);
 	sge = sge_at(&p, A, 0, 200);
 	pattern_fill(p.side[A].buf, 200, 1);
@@ -204,12 +204,11 @@ static void reads_of_every_size_return(void **state)
 {
 	struct pair p;
 
-	pair_make(&p, (struct wishes){ 0 });
+	pair_make(&p, (struct wishes){0});
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
-		struct ibv_sge sge[2] = { sge_at(&p, A, 0, sizes[i] / 3),
-					  sge_at(&p, A, sizes[i] / 3, sizes[i] - sizes[i] / 3) };
-		struct ibv_send_wr wr = { .wr_id = i, .sg_list = sge, .num_sge = 2,
-					  .opcode = IBV_WR_RDMA_READ };
+		struct ibv_sge sge[2] = {sge_at(&p, A, 0, sizes[i] / 3),
+					 sge_at(&p, A, sizes[i] / 3, sizes[i] - sizes[i] / 3)};
+		struct ibv_send_wr wr = {.wr_id = i, .sg_list = sge, .num_sge = 2, .opcode = IBV_WR_RDMA_READ};
 		struct ibv_wc wc;
 
 		pattern_fill(p.side[B].buf + 5, sizes[i], sizes[i]);
@@ -230,11 +229,11 @@ static void atomics_return_what_was_there(void **state)
 {
 	struct pair p;
 	struct ibv_sge sge;
-	struct ibv_send_wr wr = { .sg_list = &sge, .num_sge = 1 };
+	struct ibv_send_wr wr = {.sg_list = &sge, .num_sge = 1};
 	uint64_t *mine, *theirs;
 	struct ibv_wc wc;
 
-	pair_make(&p, (struct wishes){ 0 });
+	pair_make(&p, (struct wishes){0});
 	sge = sge_at(&p, A, 0, 8);
 	mine = (uint64_t *)p.side[A].buf;
 	theirs = (uint64_t *)(p.side[B].buf + 64);
@@ -276,12 +275,11 @@ static void a_fence_waits_for_reads(void **state)
 {
 	struct pair p;
 	struct ibv_sge sge;
-	struct ibv_send_wr read = { .wr_id = 1, .sg_list = &sge, .num_sge = 1,
-				    .opcode = IBV_WR_RDMA_READ };
-	struct ibv_send_wr write = { .wr_id = 2, .sg_list = &sge, .num_sge = 1,
-				     .opcode = IBV_WR_RDMA_WRITE, .send_flags = IBV_SEND_FENCE };
+	struct ibv_send_wr read = {.wr_id = 1, .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_RDMA_READ};
+	struct ibv_send_wr write = {
+		.wr_id = 2, .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_RDMA_WRITE, .send_flags = IBV_SEND_FENCE};
 
-	pair_make(&p, (struct wishes){ 0 });
+	pair_make(&p, (struct wishes){0});
 	for (unsigned int round = 0; round < 20; round++) {
 		/* The write sends on what the read fetches into the same bytes. */
 		sge = sge_at(&p, A, 0, 20000);
@@ -302,16 +300,15 @@ static void a_zero_based_region_is_addressed_from_zero(void **state)
 {
 	struct pair p;
 	struct ibv_sge sge;
-	struct ibv_send_wr wr = { .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_RDMA_WRITE };
+	struct ibv_send_wr wr = {.sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_RDMA_WRITE};
 	struct ibv_mr *mr;
 
-	pair_make(&p, (struct wishes){ 0 });
+	pair_make(&p, (struct wishes){0});
 	sge = sge_at(&p, A, 0, 64);
 	pattern_fill(p.side[A].buf, 64, 1);
 	for (int way = 0; way < 2; way++) {
 		mr = way ? ibv_reg_mr_iova(p.pd, p.side[B].buf + 4096, 4096, 0x7000, ACCESS_ALL)
-			 : ibv_reg_mr(p.pd, p.side[B].buf + 4096, 4096,
-				      ACCESS_ALL | IBV_ACCESS_ZERO_BASED);
+			 : ibv_reg_mr(p.pd, p.side[B].buf + 4096, 4096, ACCESS_ALL | IBV_ACCESS_ZERO_BASED);
 		assert_non_null(mr);
 		memset(p.side[B].buf, 0, 8192);
 		wr.wr.rdma.remote_addr = (way ? 0x7000 : 0) + 100;
@@ -329,13 +326,14 @@ static void a_zero_based_region_is_addressed_from_zero(void **state)
 static void only_signaled_requests_complete(void **state)
 {
 	struct pair p;
-	struct ibv_send_wr wr[8] = { 0 }, *bad;
+	struct ibv_send_wr wr[8] = {0}, *bad;
 
-	pair_make(&p, (struct wishes){ 0 });
+	pair_make(&p, (struct wishes){0});
 	for (int i = 0; i < 8; i++)
-		wr[i] = (struct ibv_send_wr){ .wr_id = (uint64_t)i, .next = i < 7 ? &wr[i + 1] : NULL,
-					      .opcode = IBV_WR_RDMA_WRITE,
-					      .send_flags = i % 4 == 3 ? IBV_SEND_SIGNALED : 0 };
+		wr[i] = (struct ibv_send_wr){.wr_id = (uint64_t)i,
+					     .next = i < 7 ? &wr[i + 1] : NULL,
+					     .opcode = IBV_WR_RDMA_WRITE,
+					     .send_flags = i % 4 == 3 ? IBV_SEND_SIGNALED : 0};
 	for (int round = 0; round < 40; round++) {
 		assert_int_equal(ibv_post_send(p.side[A].qp, wr, &bad), 0);
 		expect(p.side[A].cq, 3, IBV_WC_SUCCESS);
@@ -348,13 +346,13 @@ static void only_signaled_requests_complete(void **state)
 static void a_full_queue_names_the_first_request_left_out(void **state)
 {
 	struct pair p;
-	struct ibv_send_wr wr[300] = { 0 }, *bad = NULL;
-	struct ibv_recv_wr recv[300] = { 0 }, *bad_recv = NULL;
+	struct ibv_send_wr wr[300] = {0}, *bad = NULL;
+	struct ibv_recv_wr recv[300] = {0}, *bad_recv = NULL;
 	struct ibv_qp_init_attr init;
 	struct ibv_qp_attr attr;
 	uint32_t sends, recvs;
 
-	pair_make(&p, (struct wishes){ .all_signaled = true, .max_wr = 8, .cqe = 1000 });
+	pair_make(&p, (struct wishes){.all_signaled = true, .max_wr = 8, .cqe = 1000});
 	assert_int_equal(ibv_query_qp(p.side[A].qp, &attr, IBV_QP_CAP, &init), 0);
 	sends = attr.cap.max_send_wr;
 	recvs = attr.cap.max_recv_wr;
@@ -388,31 +386,33 @@ struct refusal {
 static void impossible_requests_are_refused_at_once(void **state)
 {
 	static const struct refusal cases[] = {
-		{ "too many SGEs", IBV_QPT_RC, { .opcode = IBV_WR_SEND, .num_sge = 33 }, 1 },
-		{ "negative SGEs", IBV_QPT_RC, { .opcode = IBV_WR_SEND, .num_sge = -1 }, 1 },
-		{ "too much inline", IBV_QPT_RC,
-		  { .opcode = IBV_WR_SEND, .num_sge = 1, .send_flags = IBV_SEND_INLINE }, 100000 },
-		{ "an inline read", IBV_QPT_RC,
-		  { .opcode = IBV_WR_RDMA_READ, .num_sge = 1, .send_flags = IBV_SEND_INLINE }, 8 },
-		{ "a read on UC", IBV_QPT_UC, { .opcode = IBV_WR_RDMA_READ, .num_sge = 1 }, 8 },
-		{ "an atomic on UC", IBV_QPT_UC,
-		  { .opcode = IBV_WR_ATOMIC_FETCH_AND_ADD, .num_sge = 1 }, 8 },
-		{ "a write on UD", IBV_QPT_UD, { .opcode = IBV_WR_RDMA_WRITE, .num_sge = 1 }, 8 },
-		{ "no address on UD", IBV_QPT_UD, { .opcode = IBV_WR_SEND, .num_sge = 1 }, 8 },
-		{ "a window binding", IBV_QPT_RC, { .opcode = IBV_WR_BIND_MW }, 0 },
-		{ "no such operation", IBV_QPT_RC, { .opcode = 77 }, 0 },
-		{ "checksums", IBV_QPT_RC, { .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_IP_CSUM }, 0 },
+		{"too many SGEs", IBV_QPT_RC, {.opcode = IBV_WR_SEND, .num_sge = 33}, 1},
+		{"negative SGEs", IBV_QPT_RC, {.opcode = IBV_WR_SEND, .num_sge = -1}, 1},
+		{"too much inline",
+		 IBV_QPT_RC,
+		 {.opcode = IBV_WR_SEND, .num_sge = 1, .send_flags = IBV_SEND_INLINE},
+		 100000},
+		{"an inline read",
+		 IBV_QPT_RC,
+		 {.opcode = IBV_WR_RDMA_READ, .num_sge = 1, .send_flags = IBV_SEND_INLINE},
+		 8},
+		{"a read on UC", IBV_QPT_UC, {.opcode = IBV_WR_RDMA_READ, .num_sge = 1}, 8},
+		{"an atomic on UC", IBV_QPT_UC, {.opcode = IBV_WR_ATOMIC_FETCH_AND_ADD, .num_sge = 1}, 8},
+		{"a write on UD", IBV_QPT_UD, {.opcode = IBV_WR_RDMA_WRITE, .num_sge = 1}, 8},
+		{"no address on UD", IBV_QPT_UD, {.opcode = IBV_WR_SEND, .num_sge = 1}, 8},
+		{"a window binding", IBV_QPT_RC, {.opcode = IBV_WR_BIND_MW}, 0},
+		{"no such operation", IBV_QPT_RC, {.opcode = 77}, 0},
+		{"checksums", IBV_QPT_RC, {.opcode = IBV_WR_SEND, .send_flags = IBV_SEND_IP_CSUM}, 0},
 	};
 	struct ibv_sge sge[40];
 	struct pair p;
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		struct ibv_send_wr good = { .wr_id = 1, .opcode = IBV_WR_SEND,
-					    .send_flags = IBV_SEND_SIGNALED };
+		struct ibv_send_wr good = {.wr_id = 1, .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED};
 		struct ibv_send_wr wr = cases[i].wr, *bad = NULL;
 		int rc;
 
-		pair_make(&p, (struct wishes){ .type = cases[i].type });
+		pair_make(&p, (struct wishes){.type = cases[i].type});
 		if (cases[i].type == IBV_QPT_UD) {
 			good.wr.ud.ah = p.side[A].ah;
 			good.wr.ud.remote_qpn = p.side[B].qp->qp_num;
@@ -435,9 +435,9 @@ static void receives_are_judged_too(void **state)
 {
 	struct pair p;
 	struct ibv_sge sge[40];
-	struct ibv_recv_wr wr = { .sg_list = sge, .num_sge = 33 }, good = { .next = &wr }, *bad = NULL;
+	struct ibv_recv_wr wr = {.sg_list = sge, .num_sge = 33}, good = {.next = &wr}, *bad = NULL;
 
-	pair_make(&p, (struct wishes){ .with_srq = true });
+	pair_make(&p, (struct wishes){.with_srq = true});
 	for (int j = 0; j < 40; j++)
 		sge[j] = sge_at(&p, A, 0, 1);
 	assert_int_equal(ibv_post_recv(p.side[A].qp, &good, &bad), EINVAL);
@@ -457,7 +457,7 @@ static void expect_dead(struct pair *p, int side)
 {
 	struct ibv_qp_init_attr init;
 	struct ibv_qp_attr attr;
-	struct ibv_send_wr wr = { .wr_id = 70, .opcode = IBV_WR_SEND };
+	struct ibv_send_wr wr = {.wr_id = 70, .opcode = IBV_WR_SEND};
 
 	assert_int_equal(ibv_query_qp(p->side[side].qp, &attr, IBV_QP_STATE, &init), 0);
 	assert_int_equal(attr.qp_state, IBV_QPS_ERR);
@@ -479,34 +479,32 @@ struct denial {
 static void the_responder_denies_access(void **state)
 {
 	static const struct denial cases[] = {
-		{ "a wrong key", IBV_WR_RDMA_WRITE, 0, ACCESS_ALL, 0, 8, true, IBV_WC_REM_ACCESS_ERR },
-		{ "before the region", IBV_WR_RDMA_WRITE, 0, ACCESS_ALL, -1, 8, false,
-		  IBV_WC_REM_ACCESS_ERR },
-		{ "across its end", IBV_WR_RDMA_WRITE, 0, ACCESS_ALL, 4095, 2, false,
-		  IBV_WC_REM_ACCESS_ERR },
-		{ "a write into a read-only region", IBV_WR_RDMA_WRITE, 0,
-		  IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ, 0, 8, false, IBV_WC_REM_ACCESS_ERR },
-		{ "a read of a write-only region", IBV_WR_RDMA_READ, 0,
-		  IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE, 0, 8, false, IBV_WC_REM_ACCESS_ERR },
-		{ "an atomic on a region without them", IBV_WR_ATOMIC_FETCH_AND_ADD, 0,
-		  IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE, 0, 8, false, IBV_WC_REM_ACCESS_ERR },
-		{ "a write to a QP that takes none", IBV_WR_RDMA_WRITE, IBV_ACCESS_REMOTE_READ,
-		  ACCESS_ALL, 0, 8, false, IBV_WC_REM_INV_REQ_ERR },
-		{ "a read from a QP that takes none", IBV_WR_RDMA_READ, IBV_ACCESS_REMOTE_WRITE,
-		  ACCESS_ALL, 0, 8, false, IBV_WC_REM_INV_REQ_ERR },
-		{ "an atomic to a QP that takes none", IBV_WR_ATOMIC_CMP_AND_SWP,
-		  IBV_ACCESS_REMOTE_WRITE, ACCESS_ALL, 0, 8, false, IBV_WC_REM_INV_REQ_ERR },
+		{"a wrong key", IBV_WR_RDMA_WRITE, 0, ACCESS_ALL, 0, 8, true, IBV_WC_REM_ACCESS_ERR},
+		{"before the region", IBV_WR_RDMA_WRITE, 0, ACCESS_ALL, -1, 8, false, IBV_WC_REM_ACCESS_ERR},
+		{"across its end", IBV_WR_RDMA_WRITE, 0, ACCESS_ALL, 4095, 2, false, IBV_WC_REM_ACCESS_ERR},
+		{"a write into a read-only region", IBV_WR_RDMA_WRITE, 0,
+		 IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ, 0, 8, false, IBV_WC_REM_ACCESS_ERR},
+		{"a read of a write-only region", IBV_WR_RDMA_READ, 0, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE,
+		 0, 8, false, IBV_WC_REM_ACCESS_ERR},
+		{"an atomic on a region without them", IBV_WR_ATOMIC_FETCH_AND_ADD, 0,
+		 IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE, 0, 8, false, IBV_WC_REM_ACCESS_ERR},
+		{"a write to a QP that takes none", IBV_WR_RDMA_WRITE, IBV_ACCESS_REMOTE_READ, ACCESS_ALL, 0, 8, false,
+		 IBV_WC_REM_INV_REQ_ERR},
+		{"a read from a QP that takes none", IBV_WR_RDMA_READ, IBV_ACCESS_REMOTE_WRITE, ACCESS_ALL, 0, 8, false,
+		 IBV_WC_REM_INV_REQ_ERR},
+		{"an atomic to a QP that takes none", IBV_WR_ATOMIC_CMP_AND_SWP, IBV_ACCESS_REMOTE_WRITE, ACCESS_ALL, 0,
+		 8, false, IBV_WC_REM_INV_REQ_ERR},
 	};
 	struct pair p;
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		const struct denial *c = &cases[i];
-		struct ibv_send_wr wr = { .wr_id = i, .num_sge = 1, .opcode = c->opcode };
+		struct ibv_send_wr wr = {.wr_id = i, .num_sge = 1, .opcode = c->opcode};
 		struct ibv_sge sge;
 		struct ibv_wc wc;
 		struct ibv_mr *mr;
 
-		pair_make(&p, (struct wishes){ .qp_access = c->qp_access });
+		pair_make(&p, (struct wishes){.qp_access = c->qp_access});
 		sge = sge_at(&p, A, 0, c->length);
 		wr.sg_list = &sge;
 		mr = ibv_reg_mr(p.pd, p.side[B].buf + 4096, 4096, c->mr_access);
@@ -536,15 +534,15 @@ static void a_region_that_is_gone_is_not_reached(void **state)
 {
 	struct pair p;
 	struct ibv_sge sge;
-	struct ibv_send_wr wr = { .num_sge = 1, .sg_list = &sge, .opcode = IBV_WR_RDMA_READ };
+	struct ibv_send_wr wr = {.num_sge = 1, .sg_list = &sge, .opcode = IBV_WR_RDMA_READ};
 
 	for (int way = 0; way < 2; way++) {
-		pair_make(&p, (struct wishes){ 0 });
+		pair_make(&p, (struct wishes){0});
 		sge = sge_at(&p, A, 0, 8);
 		point_at(&p, &wr, B, 0);
 		if (way) {
-			assert_int_equal(ibv_rereg_mr(p.side[B].mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL,
-						      0, IBV_ACCESS_LOCAL_WRITE),
+			assert_int_equal(ibv_rereg_mr(p.side[B].mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0,
+						      IBV_ACCESS_LOCAL_WRITE),
 					 0);
 		} else {
 			assert_int_equal(ibv_dereg_mr(p.side[B].mr), 0);
@@ -560,10 +558,10 @@ static void local_keys_are_checked(void **state)
 {
 	struct pair p;
 	struct ibv_sge sge;
-	struct ibv_send_wr wr = { .wr_id = 1, .num_sge = 1, .sg_list = &sge };
+	struct ibv_send_wr wr = {.wr_id = 1, .num_sge = 1, .sg_list = &sge};
 
 	/* The bytes of a SEND ... */
-	pair_make(&p, (struct wishes){ 0 });
+	pair_make(&p, (struct wishes){0});
 	recv_post(&p, B, 5, 0, 100);
 	sge = sge_at(&p, A, BUF_BYTES - 4, 8);
 	wr.opcode = IBV_WR_SEND;
@@ -573,7 +571,7 @@ static void local_keys_are_checked(void **state)
 	pair_destroy(&p);
 
 	/* ... what a read brings ... */
-	pair_make(&p, (struct wishes){ 0 });
+	pair_make(&p, (struct wishes){0});
 	sge = sge_at(&p, A, 0, 8);
 	sge.lkey ^= 0x77777777;
 	wr.opcode = IBV_WR_RDMA_READ;
@@ -587,10 +585,10 @@ static void local_keys_are_checked(void **state)
 	 * ... and the target of a receive: the receiver learns the cause, the sender only that
 	 * there is one.
 	 */
-	pair_make(&p, (struct wishes){ 0 });
+	pair_make(&p, (struct wishes){0});
 	{
-		struct ibv_sge to = { .addr = (uintptr_t)p.side[B].buf, .length = 8, .lkey = 1 };
-		struct ibv_recv_wr recv = { .wr_id = 6, .sg_list = &to, .num_sge = 1 }, *bad;
+		struct ibv_sge to = {.addr = (uintptr_t)p.side[B].buf, .length = 8, .lkey = 1};
+		struct ibv_recv_wr recv = {.wr_id = 6, .sg_list = &to, .num_sge = 1}, *bad;
 
 		assert_int_equal(ibv_post_recv(p.side[B].qp, &recv, &bad), 0);
 	}
@@ -608,10 +606,10 @@ static void a_message_longer_than_the_receive_fails_both(void **state)
 {
 	struct pair p;
 	struct ibv_sge sge;
-	struct ibv_send_wr wr = { .wr_id = 1, .num_sge = 1, .sg_list = &sge, .opcode = IBV_WR_SEND };
+	struct ibv_send_wr wr = {.wr_id = 1, .num_sge = 1, .sg_list = &sge, .opcode = IBV_WR_SEND};
 
 	for (uint32_t len = 101; len < 3000; len += 2000) {
-		pair_make(&p, (struct wishes){ 0 });
+		pair_make(&p, (struct wishes){0});
 		recv_post(&p, B, 5, 0, 100);
 		sge = sge_at(&p, A, 0, len);
 		assert_int_equal(post(&p, A, &wr), 0);
@@ -625,15 +623,15 @@ static void a_message_longer_than_the_receive_fails_both(void **state)
 static void without_a_receive_the_sender_waits_or_gives_up(void **state)
 {
 	struct pair p;
-	struct ibv_send_wr wr = { .wr_id = 1, .opcode = IBV_WR_SEND };
+	struct ibv_send_wr wr = {.wr_id = 1, .opcode = IBV_WR_SEND};
 
-	pair_make(&p, (struct wishes){ .rnr_retry_given = 1, .rnr_retry = 2 });
+	pair_make(&p, (struct wishes){.rnr_retry_given = 1, .rnr_retry = 2});
 	assert_int_equal(post(&p, A, &wr), 0);
 	expect(p.side[A].cq, 1, IBV_WC_RNR_RETRY_EXC_ERR);
 	expect_dead(&p, A);
 	pair_destroy(&p);
 
-	pair_make(&p, (struct wishes){ 0 }); /* 7: without end */
+	pair_make(&p, (struct wishes){0}); /* 7: without end */
 	assert_int_equal(post(&p, A, &wr), 0);
 	wc_none(p.side[A].cq, 50);
 	recv_post(&p, B, 2, 0, 0);
@@ -645,9 +643,9 @@ static void without_a_receive_the_sender_waits_or_gives_up(void **state)
 static void a_silent_peer_exceeds_the_retries(void **state)
 {
 	struct pair p;
-	struct ibv_send_wr wr = { .wr_id = 1, .opcode = IBV_WR_SEND };
+	struct ibv_send_wr wr = {.wr_id = 1, .opcode = IBV_WR_SEND};
 
-	pair_make(&p, (struct wishes){ .timeout = 10, .retry_cnt_given = 1, .retry_cnt = 1 });
+	pair_make(&p, (struct wishes){.timeout = 10, .retry_cnt_given = 1, .retry_cnt = 1});
 	assert_int_equal(state_set(p.side[B].qp, IBV_QPS_RESET), 0);
 	for (uint64_t i = 1; i <= 3; i++) {
 		wr.wr_id = i;
@@ -665,9 +663,9 @@ static void a_silent_peer_exceeds_the_retries(void **state)
 static void the_error_state_flushes_in_order(void **state)
 {
 	struct pair p;
-	struct ibv_send_wr wr = { .opcode = IBV_WR_SEND };
+	struct ibv_send_wr wr = {.opcode = IBV_WR_SEND};
 
-	pair_make(&p, (struct wishes){ 0 });
+	pair_make(&p, (struct wishes){0});
 	for (uint64_t i = 0; i < 10; i++)
 		recv_post(&p, A, 100 + i, 0, 8);
 	assert_int_equal(state_set(p.side[A].qp, IBV_QPS_SQD), 0);
@@ -699,10 +697,10 @@ static void unreliable_services_lose_in_silence(void **state)
 {
 	struct pair p;
 	struct ibv_sge sge;
-	struct ibv_send_wr wr = { .wr_id = 1, .num_sge = 1, .sg_list = &sge, .opcode = IBV_WR_SEND };
+	struct ibv_send_wr wr = {.wr_id = 1, .num_sge = 1, .sg_list = &sge, .opcode = IBV_WR_SEND};
 
 	/* UC without a receive. */
-	pair_make(&p, (struct wishes){ .type = IBV_QPT_UC });
+	pair_make(&p, (struct wishes){.type = IBV_QPT_UC});
 	sge = sge_at(&p, A, 0, 100);
 	assert_int_equal(post(&p, A, &wr), 0);
 	expect(p.side[A].cq, 1, IBV_WC_SUCCESS);
@@ -714,7 +712,7 @@ static void unreliable_services_lose_in_silence(void **state)
 	pair_destroy(&p);
 
 	/* UD with the wrong Q_Key, then with the right one. */
-	pair_make(&p, (struct wishes){ .type = IBV_QPT_UD });
+	pair_make(&p, (struct wishes){.type = IBV_QPT_UD});
 	sge = sge_at(&p, A, 0, 100);
 	recv_post(&p, B, 3, 0, 140);
 	{
@@ -738,9 +736,9 @@ static void a_datagram_longer_than_the_mtu_is_an_error_of_length(void **state)
 	struct ibv_port_attr port;
 	struct pair p;
 	struct ibv_sge sge;
-	struct ibv_send_wr wr = { .wr_id = 1, .num_sge = 1, .sg_list = &sge, .opcode = IBV_WR_SEND };
+	struct ibv_send_wr wr = {.wr_id = 1, .num_sge = 1, .sg_list = &sge, .opcode = IBV_WR_SEND};
 
-	pair_make(&p, (struct wishes){ .type = IBV_QPT_UD });
+	pair_make(&p, (struct wishes){.type = IBV_QPT_UD});
 	assert_int_equal(ibv_query_port(p.ctx, PORT, &port), 0);
 	recv_post(&p, B, 2, 0, 8192);
 	sge = sge_at(&p, A, 0, (128u << port.active_mtu) + 1);
@@ -756,14 +754,14 @@ static void the_sender_of_a_datagram_can_be_answered(void **state)
 {
 	struct pair p;
 	struct ibv_sge sge;
-	struct ibv_send_wr wr = { .num_sge = 1, .sg_list = &sge, .opcode = IBV_WR_SEND,
-				  .send_flags = IBV_SEND_SIGNALED }, *bad;
+	struct ibv_send_wr wr = {.num_sge = 1, .sg_list = &sge, .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED},
+			   *bad;
 	struct ibv_grh *grh;
 	struct ibv_ah_attr attr;
 	struct ibv_ah *ah;
 	struct ibv_wc wc;
 
-	pair_make(&p, (struct wishes){ .type = IBV_QPT_UD });
+	pair_make(&p, (struct wishes){.type = IBV_QPT_UD});
 	sge = sge_at(&p, A, 0, 32);
 	pattern_fill(p.side[A].buf, 32, 8);
 	recv_post(&p, B, 1, 0, 1000);
@@ -807,7 +805,7 @@ static void qps_share_receives(void **state)
 {
 	struct pair p;
 
-	pair_make(&p, (struct wishes){ .with_srq = true });
+	pair_make(&p, (struct wishes){.with_srq = true});
 	for (int i = 0; i < 100; i++)
 		send_of(&p, 777, i % 2, false);
 	pair_destroy(&p);

@@ -47,7 +47,7 @@ static void the_list_names_one_device_that_outlives_it(void **state)
 
 static void opening_what_is_no_device_fails(void **state)
 {
-	struct ibv_device other = { .name = "verbena0" };
+	struct ibv_device other = {.name = "verbena0"};
 
 	assert_null(ibv_open_device(&other));
 	assert_int_equal(errno, ENODEV);
@@ -69,7 +69,7 @@ static void the_device_tells_its_limits(void **state)
 {
 	struct ibv_device_attr a;
 	struct ibv_device_attr_ex ex;
-	struct ibv_query_device_ex_input input = { .comp_mask = 1 };
+	struct ibv_query_device_ex_input input = {.comp_mask = 1};
 
 	assert_int_equal(ibv_query_device(ctx, &a), 0);
 	assert_true(a.max_qp > 0 && a.max_qp_wr > 0 && a.max_sge > 0 && a.max_cq > 0);
@@ -105,8 +105,7 @@ static void attribute_structs_are_filled_to_the_size_given(void **state)
 	assert_int_equal(v->query_device_ex(ctx, NULL, (struct ibv_device_attr_ex *)small, 240), 0);
 	assert_memory_equal(big, small, 240);
 	assert_int_equal(small[240], 0xaa);
-	assert_int_equal(v->query_device_ex(ctx, NULL, (struct ibv_device_attr_ex *)small, 100),
-			 EINVAL);
+	assert_int_equal(v->query_device_ex(ctx, NULL, (struct ibv_device_attr_ex *)small, 100), EINVAL);
 
 	for (size_t size = 48; size <= 56; size += 4) {
 		memset(big, 0xaa, sizeof(big));
@@ -140,7 +139,7 @@ static void the_port_is_an_active_ethernet_port(void **state)
 /* Of rdma-core 62 and later. NCCL looks for it in this way. */
 static void the_port_has_a_speed(void **state)
 {
-	int (*query_port_speed)(struct ibv_context *, uint32_t port, uint64_t *speed);
+	int (*query_port_speed)(struct ibv_context *, uint32_t port, uint64_t * speed);
 	struct ibv_port_attr p;
 	uint64_t speed = 0;
 
@@ -150,7 +149,7 @@ static void the_port_has_a_speed(void **state)
 	assert_int_equal(ibv_query_port(ctx, PORT, &p), 0);
 	assert_int_equal(p.active_speed, 32); /* 25 Gb/s a lane */
 	assert_int_equal(p.active_width, 2);  /* four */
-	assert_int_equal(speed, 1000);	      /* in 100 Mb/s */
+	assert_int_equal(speed, 1000);        /* in 100 Mb/s */
 	assert_int_equal(query_port_speed(ctx, 0, &speed), EINVAL);
 	assert_int_equal(query_port_speed(ctx, 257, &speed), EINVAL);
 }
@@ -212,7 +211,7 @@ static void there_is_one_pkey(void **state)
 
 static void the_clock_runs(void **state)
 {
-	struct ibv_values_ex before = { .comp_mask = IBV_VALUES_MASK_RAW_CLOCK }, after = before;
+	struct ibv_values_ex before = {.comp_mask = IBV_VALUES_MASK_RAW_CLOCK}, after = before;
 
 	assert_int_equal(ibv_query_rt_values_ex(ctx, &before), 0);
 	assert_int_equal(ibv_query_rt_values_ex(ctx, &after), 0);
@@ -237,19 +236,19 @@ static void sysfs_files_can_be_read_without_a_tree(void **state)
 
 static void what_we_lack_says_so(void **state)
 {
-	struct ibv_alloc_dm_attr dm = { .length = 64 };
-	struct ibv_td_init_attr td = { 0 };
-	struct ibv_wq_init_attr wq = { 0 };
+	struct ibv_alloc_dm_attr dm = {.length = 64};
+	struct ibv_td_init_attr td = {0};
+	struct ibv_wq_init_attr wq = {0};
 	struct ibv_pd *pd = ibv_alloc_pd(ctx);
-	struct ibv_parent_domain_init_attr parent = { .pd = pd };
-	struct ibv_sge sge = { 0 };
+	struct ibv_parent_domain_init_attr parent = {.pd = pd};
+	struct ibv_sge sge = {0};
 
 	assert_non_null(pd);
-#define LACKS_NULL(call)                                                                           \
-	do {                                                                                       \
-		errno = 0;                                                                         \
-		assert_null(call);                                                                 \
-		assert_int_equal(errno, EOPNOTSUPP);                                               \
+#define LACKS_NULL(call)                             \
+	do {                                         \
+		errno = 0;                           \
+		assert_null(call);                   \
+		assert_int_equal(errno, EOPNOTSUPP); \
 	} while (0)
 	LACKS_NULL(ibv_alloc_dm(ctx, &dm));
 	LACKS_NULL(ibv_alloc_td(ctx, &td));
@@ -275,7 +274,7 @@ static void closing_takes_what_was_left_behind(void **state)
 {
 	static struct pair p; /* the structs remain the program's, and are still there at the end */
 
-	pair_make(&p, (struct wishes){ .with_srq = true });
+	pair_make(&p, (struct wishes){.with_srq = true});
 	assert_int_equal(ibv_close_device(p.ctx), 0);
 	for (int i = 0; i < SIDES; i++)
 		free(p.side[i].buf);

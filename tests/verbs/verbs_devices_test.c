@@ -31,10 +31,9 @@ static struct ibv_device *device_at(int index)
 
 static void end_make(struct end *e, int device)
 {
-	struct ibv_qp_init_attr init = {.qp_type = IBV_QPT_RC, .cap = {.max_send_wr = 16,
-								       .max_recv_wr = 16,
-								       .max_send_sge = 1,
-								       .max_recv_sge = 1}};
+	struct ibv_qp_init_attr init = {
+		.qp_type = IBV_QPT_RC,
+		.cap = {.max_send_wr = 16, .max_recv_wr = 16, .max_send_sge = 1, .max_recv_sge = 1}};
 
 	e->ctx = ibv_open_device(device_at(device));
 	assert_non_null(e->ctx);
@@ -68,9 +67,8 @@ static void end_connect(struct end *e, const struct end *peer)
 				  .rnr_retry = 7,
 				  .max_rd_atomic = 1};
 
-	assert_int_equal(ibv_modify_qp(e->qp, &init,
-				       IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS),
-			 0);
+	assert_int_equal(
+		ibv_modify_qp(e->qp, &init, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS), 0);
 	assert_int_equal(ibv_modify_qp(e->qp, &rtr,
 				       IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
 					       IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER),
@@ -112,8 +110,8 @@ static void receive(struct end *e)
 static void message(struct end *from, struct end *to, unsigned seed)
 {
 	struct ibv_sge sge = {(uintptr_t)from->buf, BYTES, from->mr->lkey};
-	struct ibv_send_wr wr = {
-		.sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED}, *bad;
+	struct ibv_send_wr wr = {.sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED},
+			   *bad;
 
 	receive(to);
 	pattern_fill(from->buf, BYTES, seed);
@@ -173,8 +171,8 @@ static void objects_of_two_devices_do_not_mix(void **state)
 	struct end e[DEVICES];
 	struct ibv_qp_init_attr init = {.qp_type = IBV_QPT_RC, .cap = {.max_send_wr = 1, .max_send_sge = 1}};
 	struct ibv_sge sge;
-	struct ibv_send_wr wr = {
-		.sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED}, *bad;
+	struct ibv_send_wr wr = {.sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED},
+			   *bad;
 
 	ends_make(e);
 	init.send_cq = e[0].cq;

@@ -17,15 +17,15 @@ static void nonblocking(int fd)
 
 static int readable(int fd, int ms)
 {
-	struct pollfd p = { .fd = fd, .events = POLLIN };
+	struct pollfd p = {.fd = fd, .events = POLLIN};
 
 	return poll(&p, 1, ms);
 }
 
 static void send_one(struct pair *p, bool solicited)
 {
-	struct ibv_send_wr wr = { .opcode = IBV_WR_SEND,
-				  .send_flags = IBV_SEND_SIGNALED | (solicited ? IBV_SEND_SOLICITED : 0) };
+	struct ibv_send_wr wr = {.opcode = IBV_WR_SEND,
+				 .send_flags = IBV_SEND_SIGNALED | (solicited ? IBV_SEND_SOLICITED : 0)};
 	struct ibv_send_wr *bad;
 
 	recv_post(p, B, 1, 0, 0);
@@ -50,7 +50,7 @@ static void an_armed_cq_raises_one_event(void **state)
 	void *context;
 	struct pair p;
 
-	pair_make(&p, (struct wishes){ .with_channel = true });
+	pair_make(&p, (struct wishes){.with_channel = true});
 	nonblocking(p.side[B].channel->fd);
 	send_one(&p, false);
 	assert_int_equal(readable(p.side[B].channel->fd, 50), 0);
@@ -74,7 +74,7 @@ static void completions_that_wait_raise_an_event_when_the_cq_is_armed(void **sta
 {
 	struct pair p;
 
-	pair_make(&p, (struct wishes){ .with_channel = true });
+	pair_make(&p, (struct wishes){.with_channel = true});
 	send_one(&p, false);
 	send_one(&p, false);
 	assert_int_equal(readable(p.side[B].channel->fd, 20), 0);
@@ -93,14 +93,14 @@ static void completions_that_wait_raise_an_event_when_the_cq_is_armed(void **sta
 }
 
 /*
- * What perftest relies on: with -e -b it takes an event, asks for the next and polls only a part; ib_send_lat -e takes every
- * event for a message.
+ * What perftest relies on: with -e -b it takes an event, asks for the next and polls only a part; ib_send_lat -e takes
+ * every event for a message.
  */
 static void each_completion_can_be_polled_by_an_event(void **state)
 {
 	struct pair p;
 
-	pair_make(&p, (struct wishes){ .with_channel = true });
+	pair_make(&p, (struct wishes){.with_channel = true});
 	assert_int_equal(ibv_req_notify_cq(p.side[B].cq, 0), 0);
 	for (int i = 0; i < 3; i++) {
 		send_one(&p, false);
@@ -123,7 +123,7 @@ static void solicited_notification_waits_for_a_solicited_message(void **state)
 {
 	struct pair p;
 
-	pair_make(&p, (struct wishes){ .with_channel = true });
+	pair_make(&p, (struct wishes){.with_channel = true});
 	assert_int_equal(ibv_req_notify_cq(p.side[B].cq, 1), 0);
 	send_one(&p, false);
 	assert_int_equal(readable(p.side[B].channel->fd, 50), 0);
@@ -142,11 +142,11 @@ static void solicited_notification_waits_for_a_solicited_message(void **state)
 
 static void every_event_is_a_new_edge(void **state)
 {
-	struct epoll_event ev = { .events = EPOLLIN | EPOLLET };
+	struct epoll_event ev = {.events = EPOLLIN | EPOLLET};
 	int epfd = epoll_create1(EPOLL_CLOEXEC);
 	struct pair p;
 
-	pair_make(&p, (struct wishes){ .with_channel = true });
+	pair_make(&p, (struct wishes){.with_channel = true});
 	nonblocking(p.side[B].channel->fd);
 	assert_int_equal(epoll_ctl(epfd, EPOLL_CTL_ADD, p.side[B].channel->fd, &ev), 0);
 	for (int i = 0; i < 3; i++) {
@@ -169,9 +169,9 @@ static void a_blocked_reader_is_woken(void **state)
 {
 	struct pair p;
 	struct ibv_sge sge;
-	struct ibv_send_wr wr = { .num_sge = 1, .sg_list = &sge, .opcode = IBV_WR_SEND }, *bad;
+	struct ibv_send_wr wr = {.num_sge = 1, .sg_list = &sge, .opcode = IBV_WR_SEND}, *bad;
 
-	pair_make(&p, (struct wishes){ .with_channel = true });
+	pair_make(&p, (struct wishes){.with_channel = true});
 	for (uint32_t i = 0; i < 50; i++) {
 		sge = sge_at(&p, A, 0, 1000 * i);
 		recv_post(&p, B, i, 0, 1000 * i);
@@ -189,13 +189,13 @@ static void on_alarm(int signo)
 
 static void a_signal_interrupts_only_if_it_asks_to(void **state)
 {
-	struct sigaction interrupts = { .sa_handler = on_alarm };
-	struct itimerval soon = { .it_value = { .tv_usec = 30000 } };
+	struct sigaction interrupts = {.sa_handler = on_alarm};
+	struct itimerval soon = {.it_value = {.tv_usec = 30000}};
 	struct ibv_cq *cq;
 	void *context;
 	struct pair p;
 
-	pair_make(&p, (struct wishes){ .with_channel = true });
+	pair_make(&p, (struct wishes){.with_channel = true});
 	assert_int_equal(sigaction(SIGALRM, &interrupts, NULL), 0);
 	assert_int_equal(setitimer(ITIMER_REAL, &soon, NULL), 0);
 	assert_int_equal(ibv_get_cq_event(p.side[B].channel, &cq, &context), -1);
@@ -211,7 +211,7 @@ static void events_of_a_destroyed_cq_are_taken_back(void **state)
 	void *context;
 	struct pair p;
 
-	pair_make(&p, (struct wishes){ .with_channel = true });
+	pair_make(&p, (struct wishes){.with_channel = true});
 	channel = p.side[B].channel;
 	for (int i = 0; i < 3; i++) {
 		assert_int_equal(ibv_req_notify_cq(p.side[B].cq, 0), 0);
@@ -248,13 +248,13 @@ static void *ack_cq_later(void *arg)
 
 static void destroying_a_cq_waits_for_acknowledgements(void **state)
 {
-	struct later l = { 0 };
+	struct later l = {0};
 	pthread_t thread;
 	struct ibv_cq *cq;
 	void *context;
 	struct pair p;
 
-	pair_make(&p, (struct wishes){ .with_channel = true });
+	pair_make(&p, (struct wishes){.with_channel = true});
 	for (int i = 0; i < 2; i++) {
 		assert_int_equal(ibv_req_notify_cq(p.side[B].cq, 0), 0);
 		send_one(&p, false);
@@ -298,11 +298,11 @@ static void no_event_is_no_event(void **state)
 
 static void an_srq_below_its_limit_says_so_once(void **state)
 {
-	struct ibv_srq_attr attr = { .srq_limit = 5 };
+	struct ibv_srq_attr attr = {.srq_limit = 5};
 	struct ibv_async_event ev;
 	struct pair p;
 
-	pair_make(&p, (struct wishes){ .with_srq = true });
+	pair_make(&p, (struct wishes){.with_srq = true});
 	nonblocking(p.ctx->async_fd);
 	for (int i = 0; i < 6; i++)
 		recv_post(&p, B, 100, 0, 0);
@@ -310,7 +310,7 @@ static void an_srq_below_its_limit_says_so_once(void **state)
 	assert_int_equal(ibv_query_srq(p.side[B].srq, &attr), 0);
 	assert_int_equal(attr.srq_limit, 5);
 	for (int i = 0; i < 3; i++) {
-		struct ibv_send_wr wr = { .opcode = IBV_WR_SEND }, *bad;
+		struct ibv_send_wr wr = {.opcode = IBV_WR_SEND}, *bad;
 
 		assert_int_equal(readable(p.ctx->async_fd, 20), i < 2 ? 0 : 1);
 		assert_int_equal(ibv_post_send(p.side[A].qp, &wr, &bad), 0);
@@ -330,7 +330,7 @@ static void a_dying_qp_of_an_srq_reports_its_last_wqe(void **state)
 	struct ibv_async_event ev;
 	struct pair p;
 
-	pair_make(&p, (struct wishes){ .with_srq = true });
+	pair_make(&p, (struct wishes){.with_srq = true});
 	recv_post(&p, B, 1, 0, 0);
 	assert_int_equal(state_set(p.side[B].qp, IBV_QPS_ERR), 0);
 	ev = async_take(p.ctx, IBV_EVENT_QP_LAST_WQE_REACHED);
@@ -345,9 +345,9 @@ static void a_violation_is_reported_to_the_responder(void **state)
 	struct ibv_async_event ev;
 	struct pair p;
 	struct ibv_sge sge;
-	struct ibv_send_wr wr = { .num_sge = 1, .sg_list = &sge, .opcode = IBV_WR_RDMA_WRITE }, *bad;
+	struct ibv_send_wr wr = {.num_sge = 1, .sg_list = &sge, .opcode = IBV_WR_RDMA_WRITE}, *bad;
 
-	pair_make(&p, (struct wishes){ 0 });
+	pair_make(&p, (struct wishes){0});
 	sge = sge_at(&p, A, 0, 8);
 	wr.wr.rdma.rkey = p.side[B].mr->rkey ^ 0x12345678;
 	assert_int_equal(ibv_post_send(p.side[A].qp, &wr, &bad), 0);
@@ -360,14 +360,12 @@ static void a_violation_is_reported_to_the_responder(void **state)
 
 static void a_drained_queue_says_so_when_asked(void **state)
 {
-	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_SQD, .en_sqd_async_notify = 1 };
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_SQD, .en_sqd_async_notify = 1};
 	struct ibv_async_event ev;
 	struct pair p;
 
-	pair_make(&p, (struct wishes){ 0 });
-	assert_int_equal(ibv_modify_qp(p.side[A].qp, &attr,
-				       IBV_QP_STATE | IBV_QP_EN_SQD_ASYNC_NOTIFY),
-			 0);
+	pair_make(&p, (struct wishes){0});
+	assert_int_equal(ibv_modify_qp(p.side[A].qp, &attr, IBV_QP_STATE | IBV_QP_EN_SQD_ASYNC_NOTIFY), 0);
 	ev = async_take(p.ctx, IBV_EVENT_SQ_DRAINED);
 	assert_ptr_equal(ev.element.qp, p.side[A].qp);
 	ibv_ack_async_event(&ev);
@@ -381,9 +379,9 @@ static void an_overrun_cq_is_an_event_and_a_poll_error(void **state)
 	struct pair p;
 	int n, total = 0;
 
-	pair_make(&p, (struct wishes){ .cqe = 4, .all_signaled = true, .max_wr = 64 });
+	pair_make(&p, (struct wishes){.cqe = 4, .all_signaled = true, .max_wr = 64});
 	for (int i = 0; i < 40; i++) {
-		struct ibv_send_wr wr = { .opcode = IBV_WR_RDMA_WRITE }, *bad;
+		struct ibv_send_wr wr = {.opcode = IBV_WR_RDMA_WRITE}, *bad;
 
 		assert_int_equal(ibv_post_send(p.side[A].qp, &wr, &bad), 0);
 	}
@@ -410,11 +408,11 @@ static void *ack_async_later(void *arg)
 
 static void destroying_a_qp_waits_for_acknowledgements(void **state)
 {
-	struct later l = { 0 };
+	struct later l = {0};
 	pthread_t thread;
 	struct pair p;
 
-	pair_make(&p, (struct wishes){ .with_srq = true });
+	pair_make(&p, (struct wishes){.with_srq = true});
 	assert_int_equal(state_set(p.side[B].qp, IBV_QPS_ERR), 0);
 	l.event = async_take(p.ctx, IBV_EVENT_QP_LAST_WQE_REACHED);
 	assert_int_equal(pthread_create(&thread, NULL, ack_async_later, &l), 0);
@@ -430,7 +428,7 @@ static void undelivered_events_go_with_their_object(void **state)
 	struct ibv_async_event ev;
 	struct pair p;
 
-	pair_make(&p, (struct wishes){ .with_srq = true });
+	pair_make(&p, (struct wishes){.with_srq = true});
 	assert_int_equal(state_set(p.side[B].qp, IBV_QPS_ERR), 0);
 	assert_int_equal(readable(p.ctx->async_fd, 2000), 1);
 	assert_int_equal(ibv_destroy_qp(p.side[B].qp), 0);

@@ -22,8 +22,11 @@ static void start(struct ibv_cq_ex *cq)
 static void side_move(struct pair *p, int side, struct ibv_cq *cq)
 {
 	struct side *s = &p->side[side];
-	struct ibv_qp_init_attr init = { .send_cq = cq, .recv_cq = cq, .qp_type = IBV_QPT_RC,
-					 .cap = { .max_send_wr = 4, .max_recv_wr = 4, .max_send_sge = 1, .max_recv_sge = 1 } };
+	struct ibv_qp_init_attr init = {
+		.send_cq = cq,
+		.recv_cq = cq,
+		.qp_type = IBV_QPT_RC,
+		.cap = {.max_send_wr = 4, .max_recv_wr = 4, .max_send_sge = 1, .max_recv_sge = 1}};
 
 	assert_int_equal(ibv_destroy_qp(s->qp), 0);
 	assert_int_equal(ibv_destroy_cq(s->cq), 0);
@@ -39,13 +42,16 @@ static void readers_tell_what_a_completion_holds(void **state)
 	uint64_t ts;
 	struct timespec now;
 
-	pair_make(&p, (struct wishes){ .extended = true });
+	pair_make(&p, (struct wishes){.extended = true});
 	cq = p.side[B].cq_ex;
 	assert_int_equal(ibv_start_poll(cq, &no_attr), ENOENT);
 	for (uint64_t i = 0; i < 3; i++) {
 		struct ibv_sge sge = sge_at(&p, A, 0, 100);
-		struct ibv_send_wr wr = { .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND_WITH_IMM,
-					  .imm_data = htobe32(55), .send_flags = IBV_SEND_SIGNALED };
+		struct ibv_send_wr wr = {.sg_list = &sge,
+					 .num_sge = 1,
+					 .opcode = IBV_WR_SEND_WITH_IMM,
+					 .imm_data = htobe32(55),
+					 .send_flags = IBV_SEND_SIGNALED};
 		struct ibv_send_wr *bad;
 
 		recv_post(&p, B, 10 + i, 0, 100);
@@ -65,8 +71,8 @@ static void readers_tell_what_a_completion_holds(void **state)
 	assert_int_equal(ibv_wc_read_dlid_path_bits(cq), 0);
 	ts = ibv_wc_read_completion_ts(cq);
 	clock_gettime(CLOCK_REALTIME, &now);
-	assert_true(llabs((long long)ibv_wc_read_completion_wallclock_ns(cq) / 1000000000 -
-			  (long long)now.tv_sec) < 10);
+	assert_true(llabs((long long)ibv_wc_read_completion_wallclock_ns(cq) / 1000000000 - (long long)now.tv_sec) <
+		    10);
 	/* The plain receives may be posted while the completion is looked at. */
 	recv_post(&p, B, 20, 0, 100);
 	assert_int_equal(ibv_next_poll(cq), 0);
@@ -78,7 +84,7 @@ static void readers_tell_what_a_completion_holds(void **state)
 	ibv_end_poll(cq);
 	assert_int_equal(ibv_start_poll(cq, &no_attr), ENOENT);
 	{
-		struct ibv_poll_cq_attr wrong = { .comp_mask = 1 };
+		struct ibv_poll_cq_attr wrong = {.comp_mask = 1};
 
 		assert_int_equal(ibv_start_poll(cq, &wrong), EINVAL);
 	}
@@ -92,10 +98,10 @@ static void wallclock_times_are_fixed_and_never_go_back(void **state)
 	uint64_t last_ns = 0, offset_ns = 0;
 	struct pair p;
 
-	pair_make(&p, (struct wishes){ .extended = true });
+	pair_make(&p, (struct wishes){.extended = true});
 	for (uint64_t i = 0; i < COMPLETIONS; i++) {
-		struct ibv_send_wr wr = { .wr_id = i, .opcode = IBV_WR_RDMA_WRITE,
-					  .send_flags = IBV_SEND_SIGNALED }, *bad;
+		struct ibv_send_wr wr = {.wr_id = i, .opcode = IBV_WR_RDMA_WRITE, .send_flags = IBV_SEND_SIGNALED},
+				   *bad;
 		struct ibv_cq_ex *cq = p.side[A].cq_ex;
 		uint64_t wall_ns;
 
@@ -116,38 +122,38 @@ static void wallclock_times_are_fixed_and_never_go_back(void **state)
 
 static void an_extended_cq_can_be_polled_plainly(void **state)
 {
-	struct ibv_send_wr wr = { .wr_id = 4, .opcode = IBV_WR_RDMA_WRITE,
-				  .send_flags = IBV_SEND_SIGNALED }, *bad;
+	struct ibv_send_wr wr = {.wr_id = 4, .opcode = IBV_WR_RDMA_WRITE, .send_flags = IBV_SEND_SIGNALED}, *bad;
 	struct pair p;
 
-	pair_make(&p, (struct wishes){ .extended = true });
+	pair_make(&p, (struct wishes){.extended = true});
 	assert_int_equal(ibv_post_send(p.side[A].qp, &wr, &bad), 0);
 	assert_int_equal(wc_await(p.side[A].cq).wr_id, 4);
 	pair_destroy(&p);
 }
 
 /*
- * A program looks at a completion and destroys or resets the queue pair that it is of, or gives its CQ more room, before it ends the
- * poll. Completions of a queue pair that is gone do not come any more.
+ * A program looks at a completion and destroys or resets the queue pair that it is of, or gives its CQ more room,
+ * before it ends the poll. Completions of a queue pair that is gone do not come any more.
  */
 static void a_batch_holds_nobody_up_who_polls(void **state)
 {
 	enum { DESTROY, RESET, RESIZE, CALLS };
 
 	for (int call = 0; call < 2 * CALLS; call++) {
-		struct ibv_cq_init_attr_ex init = { .cqe = 16, .wc_flags = IBV_WC_STANDARD_FLAGS,
-						    .comp_mask = IBV_CQ_INIT_ATTR_MASK_FLAGS,
-						    .flags = call < CALLS ? 0 : IBV_CREATE_CQ_ATTR_SINGLE_THREADED };
+		struct ibv_cq_init_attr_ex init = {.cqe = 16,
+						   .wc_flags = IBV_WC_STANDARD_FLAGS,
+						   .comp_mask = IBV_CQ_INIT_ATTR_MASK_FLAGS,
+						   .flags = call < CALLS ? 0 : IBV_CREATE_CQ_ATTR_SINGLE_THREADED};
 		struct ibv_cq_ex *cq;
 		struct pair p;
 
-		pair_make(&p, (struct wishes){ .unconnected = true });
+		pair_make(&p, (struct wishes){.unconnected = true});
 		cq = ibv_create_cq_ex(p.ctx, &init);
 		assert_non_null(cq);
 		side_move(&p, B, ibv_cq_ex_to_cq(cq));
 		pair_connect(&p);
 		for (uint64_t i = 0; i < 3; i++) {
-			struct ibv_send_wr wr = { .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED }, *bad;
+			struct ibv_send_wr wr = {.opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED}, *bad;
 
 			recv_post(&p, B, i, 0, 0);
 			assert_int_equal(ibv_post_send(p.side[A].qp, &wr, &bad), 0);
@@ -180,9 +186,9 @@ static void a_slot_is_free_when_its_completion_is_seen(void **state)
 {
 	struct pair p;
 
-	pair_make(&p, (struct wishes){ .extended = true, .max_wr = 1, .all_signaled = true });
+	pair_make(&p, (struct wishes){.extended = true, .max_wr = 1, .all_signaled = true});
 	for (int i = 0; i < 10; i++) {
-		struct ibv_send_wr wr = { .opcode = IBV_WR_RDMA_WRITE }, *bad;
+		struct ibv_send_wr wr = {.opcode = IBV_WR_RDMA_WRITE}, *bad;
 
 		while (ibv_post_send(p.side[A].qp, &wr, &bad) == 0)
 			;
@@ -212,7 +218,7 @@ static void the_builder_does_every_operation(void **state)
 	uint64_t remote, *word;
 	uint32_t rkey;
 
-	pair_make(&p, (struct wishes){ .extended = true });
+	pair_make(&p, (struct wishes){.extended = true});
 	qp = p.side[A].qp_ex;
 	assert_ptr_equal(qp, p.side[A].qp);
 	remote = (uintptr_t)p.side[B].buf + 4096;
@@ -234,7 +240,7 @@ static void the_builder_does_every_operation(void **state)
 	qp->wr_id = 2;
 	ibv_wr_send_imm(qp, htobe32(9));
 	{
-		struct ibv_data_buf parts[] = { { p.side[A].buf, 100 }, { p.side[A].buf + 100, 50 } };
+		struct ibv_data_buf parts[] = {{p.side[A].buf, 100}, {p.side[A].buf + 100, 50}};
 
 		ibv_wr_set_inline_data_list(qp, 2, parts);
 	}
@@ -248,7 +254,7 @@ static void the_builder_does_every_operation(void **state)
 	qp->wr_id = 3;
 	ibv_wr_rdma_write(qp, rkey, remote);
 	{
-		struct ibv_sge parts[] = { sge_at(&p, A, 0, 300), sge_at(&p, A, 300, 700) };
+		struct ibv_sge parts[] = {sge_at(&p, A, 0, 300), sge_at(&p, A, 300, 700)};
 
 		ibv_wr_set_sge_list(qp, 2, parts);
 	}
@@ -296,7 +302,7 @@ static void the_builder_addresses_datagrams(void **state)
 	struct ibv_qp_ex *qp;
 	struct pair p;
 
-	pair_make(&p, (struct wishes){ .type = IBV_QPT_UD, .extended = true });
+	pair_make(&p, (struct wishes){.type = IBV_QPT_UD, .extended = true});
 	qp = p.side[A].qp_ex;
 	pattern_fill(p.side[A].buf, 64, 2);
 	recv_post(&p, B, 1, 0, 200);
@@ -331,7 +337,7 @@ static void an_error_sticks_and_nothing_is_posted(void **state)
 	struct ibv_qp_ex *qp;
 	struct pair p;
 
-	pair_make(&p, (struct wishes){ .extended = true });
+	pair_make(&p, (struct wishes){.extended = true});
 	qp = p.side[A].qp_ex;
 	qp->wr_flags = IBV_SEND_SIGNALED;
 

@@ -32,8 +32,7 @@ static struct area area_make(const struct pair *p, enum kind kind)
 		assert_int_equal(ftruncate(file, AREA_BYTES), 0);
 	}
 	a.p = mmap(NULL, AREA_BYTES, PROT_READ | PROT_WRITE,
-		   kind == TRUNCATED ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS,
-		   kind == TRUNCATED ? file : -1, 0);
+		   kind == TRUNCATED ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS, kind == TRUNCATED ? file : -1, 0);
 	assert_true(a.p != MAP_FAILED);
 	pattern_fill(a.p, AREA_BYTES, 3);
 	a.mr = ibv_reg_mr(p->pd, a.p, AREA_BYTES, ACCESS_ALL);
@@ -61,8 +60,7 @@ static void area_drop(struct area *a, enum kind kind)
 
 static struct ibv_sge area_sge(const struct area *a, size_t offset, uint32_t length)
 {
-	return (struct ibv_sge){ .addr = (uintptr_t)a->p + offset, .length = length,
-				 .lkey = a->mr->lkey };
+	return (struct ibv_sge){.addr = (uintptr_t)a->p + offset, .length = length, .lkey = a->mr->lkey};
 }
 
 static void post(struct pair *p, int side, struct ibv_send_wr wr)
@@ -92,11 +90,11 @@ static void others_work(void)
 	struct pair p;
 	struct ibv_sge sge;
 
-	pair_make(&p, (struct wishes){ 0 });
+	pair_make(&p, (struct wishes){0});
 	sge = sge_at(&p, A, 0, LONG);
 	pattern_fill(p.side[A].buf, LONG, 9);
 	recv_post(&p, B, 1, 0, LONG);
-	post(&p, A, (struct ibv_send_wr){ .opcode = IBV_WR_SEND, .sg_list = &sge, .num_sge = 1 });
+	post(&p, A, (struct ibv_send_wr){.opcode = IBV_WR_SEND, .sg_list = &sge, .num_sge = 1});
 	expect(&p, A, IBV_WC_SUCCESS);
 	expect(&p, B, IBV_WC_SUCCESS);
 	pattern_check(p.side[B].buf, LONG, 9);
@@ -106,9 +104,8 @@ static void others_work(void)
 /* The target's memory is gone, from the first packet on or from a later one. */
 static void target_is_told_and_lives(void **state)
 {
-	static const enum ibv_wr_opcode ops[] = { IBV_WR_RDMA_WRITE, IBV_WR_RDMA_WRITE_WITH_IMM,
-						  IBV_WR_RDMA_READ, IBV_WR_ATOMIC_FETCH_AND_ADD,
-						  IBV_WR_ATOMIC_CMP_AND_SWP };
+	static const enum ibv_wr_opcode ops[] = {IBV_WR_RDMA_WRITE, IBV_WR_RDMA_WRITE_WITH_IMM, IBV_WR_RDMA_READ,
+						 IBV_WR_ATOMIC_FETCH_AND_ADD, IBV_WR_ATOMIC_CMP_AND_SWP};
 
 	/* Within a host veRoCE's packets are large: the message is one, which takes the receive. */
 	bool large = !strcmp(getenv("VERBENA_PROTOCOL"), "veroce");
@@ -120,9 +117,9 @@ static void target_is_told_and_lives(void **state)
 		struct pair p;
 		struct area a;
 		struct ibv_sge sge;
-		struct ibv_send_wr wr = { .opcode = op, .sg_list = &sge, .num_sge = 1 };
+		struct ibv_send_wr wr = {.opcode = op, .sg_list = &sge, .num_sge = 1};
 
-		pair_make(&p, (struct wishes){ 0 });
+		pair_make(&p, (struct wishes){0});
 		a = area_make(&p, kind);
 		sge = sge_at(&p, A, 0, atomic ? 8 : LONG);
 		if (op == IBV_WR_RDMA_WRITE_WITH_IMM)
@@ -149,8 +146,8 @@ static void target_is_told_and_lives(void **state)
 /* The requester's memory is gone, for data or for a result; the list's first element exists. */
 static void requester_is_told_and_lives(void **state)
 {
-	static const enum ibv_wr_opcode ops[] = { IBV_WR_SEND, IBV_WR_RDMA_WRITE, IBV_WR_RDMA_READ,
-						  IBV_WR_ATOMIC_FETCH_AND_ADD };
+	static const enum ibv_wr_opcode ops[] = {IBV_WR_SEND, IBV_WR_RDMA_WRITE, IBV_WR_RDMA_READ,
+						 IBV_WR_ATOMIC_FETCH_AND_ADD};
 
 	for (int i = 0; i < 4 * 4; i++) {
 		enum ibv_wr_opcode op = ops[i / 4];
@@ -158,9 +155,9 @@ static void requester_is_told_and_lives(void **state)
 		struct pair p;
 		struct area a;
 		struct ibv_sge sge[2];
-		struct ibv_send_wr wr = { .opcode = op, .sg_list = sge, .num_sge = 2 };
+		struct ibv_send_wr wr = {.opcode = op, .sg_list = sge, .num_sge = 2};
 
-		pair_make(&p, (struct wishes){ 0 });
+		pair_make(&p, (struct wishes){0});
 		a = area_make(&p, kind);
 		sge[0] = sge_at(&p, A, 0, op == IBV_WR_ATOMIC_FETCH_AND_ADD ? 4 : i & 2 ? 5000 : 100);
 		sge[1] = area_sge(&a, PAGE, op == IBV_WR_ATOMIC_FETCH_AND_ADD ? 4 : 5000);
@@ -189,9 +186,9 @@ static void receiver_is_told_and_lives(void **state)
 		struct pair p;
 		struct area a;
 		struct ibv_sge sge, to;
-		struct ibv_recv_wr wr = { .sg_list = &to, .num_sge = 1 }, *bad;
+		struct ibv_recv_wr wr = {.sg_list = &to, .num_sge = 1}, *bad;
 
-		pair_make(&p, (struct wishes){ .with_srq = i & 2 });
+		pair_make(&p, (struct wishes){.with_srq = i & 2});
 		a = area_make(&p, kind);
 		to = area_sge(&a, 0, AREA_BYTES);
 		if (i & 2)
@@ -200,7 +197,7 @@ static void receiver_is_told_and_lives(void **state)
 			assert_int_equal(ibv_post_recv(p.side[B].qp, &wr, &bad), 0);
 		sge = sge_at(&p, A, 0, LONG);
 		area_cut(&a, kind);
-		post(&p, A, (struct ibv_send_wr){ .opcode = IBV_WR_SEND, .sg_list = &sge, .num_sge = 1 });
+		post(&p, A, (struct ibv_send_wr){.opcode = IBV_WR_SEND, .sg_list = &sge, .num_sge = 1});
 		expect(&p, A, IBV_WC_REM_OP_ERR);
 		expect(&p, B, IBV_WC_LOC_PROT_ERR);
 		area_drop(&a, kind);
@@ -212,18 +209,18 @@ static void receiver_is_told_and_lives(void **state)
 /* Unreliable services: a fault at one end affects that end only. */
 static void unreliable_ends_are_told_and_live(void **state)
 {
-	static const enum ibv_qp_type types[] = { IBV_QPT_UC, IBV_QPT_UD };
+	static const enum ibv_qp_type types[] = {IBV_QPT_UC, IBV_QPT_UD};
 
 	for (int i = 0; i < 4 * KINDS; i++) {
 		enum kind kind = i & 1;
 		struct pair p;
 		struct area a;
 		struct ibv_sge here, gone;
-		struct ibv_recv_wr recv = { .sg_list = &gone, .num_sge = 1 }, *bad;
-		struct ibv_send_wr send = { .opcode = IBV_WR_SEND, .sg_list = &here, .num_sge = 1 };
+		struct ibv_recv_wr recv = {.sg_list = &gone, .num_sge = 1}, *bad;
+		struct ibv_send_wr send = {.opcode = IBV_WR_SEND, .sg_list = &here, .num_sge = 1};
 		bool receives = i & 2;
 
-		pair_make(&p, (struct wishes){ .type = types[i / 4] });
+		pair_make(&p, (struct wishes){.type = types[i / 4]});
 		a = area_make(&p, kind);
 		here = sge_at(&p, A, 0, 1000);
 		gone = area_sge(&a, PAGE, 1040);
@@ -251,9 +248,9 @@ static void uc_write_is_dropped(void **state)
 	struct pair p;
 	struct area a;
 	struct ibv_sge sge;
-	struct ibv_send_wr wr = { .opcode = IBV_WR_RDMA_WRITE, .sg_list = &sge, .num_sge = 1 };
+	struct ibv_send_wr wr = {.opcode = IBV_WR_RDMA_WRITE, .sg_list = &sge, .num_sge = 1};
 
-	pair_make(&p, (struct wishes){ .type = IBV_QPT_UC });
+	pair_make(&p, (struct wishes){.type = IBV_QPT_UC});
 	a = area_make(&p, UNMAPPED);
 	sge = sge_at(&p, A, 0, LONG);
 	wr.wr.rdma.remote_addr = (uintptr_t)a.p;
@@ -279,9 +276,10 @@ struct objects {
 
 static struct objects objects_make(const struct pair *p, uint32_t entries)
 {
-	struct ibv_srq_init_attr srq = { .attr = { .max_wr = entries, .max_sge = 1 } };
-	struct ibv_qp_init_attr init = { .cap = { entries, entries, 1, 1, 0 }, .qp_type = IBV_QPT_RC };
-	struct objects o = { .cq = ibv_create_cq(p->ctx, (int)entries, NULL, NULL, 0), .srq = ibv_create_srq(p->pd, &srq) };
+	struct ibv_srq_init_attr srq = {.attr = {.max_wr = entries, .max_sge = 1}};
+	struct ibv_qp_init_attr init = {.cap = {entries, entries, 1, 1, 0}, .qp_type = IBV_QPT_RC};
+	struct objects o = {.cq = ibv_create_cq(p->ctx, (int)entries, NULL, NULL, 0),
+			    .srq = ibv_create_srq(p->pd, &srq)};
 
 	assert_true(o.cq && o.srq);
 	init.send_cq = init.recv_cq = o.cq;
@@ -296,8 +294,9 @@ static void objects_destroy(struct objects *o)
 }
 
 /*
- * A program that unmaps its memory and leaves the region registered lets peers write there. The addresses are the program's to use
- * again, and never the device's, whatever it makes afterwards: a WRITE finds what the program has there, which is nothing.
+ * A program that unmaps its memory and leaves the region registered lets peers write there. The addresses are the
+ * program's to use again, and never the device's, whatever it makes afterwards: a WRITE finds what the program has
+ * there, which is nothing.
  */
 static void unmapped_memory_never_becomes_the_device_s(void **state)
 {
@@ -309,7 +308,7 @@ static void unmapped_memory_never_becomes_the_device_s(void **state)
 	unsigned char pages[1];
 
 	for (int i = 0; i < AREAS; i++) {
-		pair_make(&p[i], (struct wishes){ 0 });
+		pair_make(&p[i], (struct wishes){0});
 		area[i] = mmap(NULL, BYTES_MIN << i, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 		assert_true(area[i] != MAP_FAILED);
 		mr[i] = ibv_reg_mr(p[i].pd, area[i], BYTES_MIN << i, ACCESS_ALL);
@@ -321,7 +320,7 @@ static void unmapped_memory_never_becomes_the_device_s(void **state)
 		o[i] = objects_make(&p[0], 64u << i % 8);
 	for (int i = 0; i < AREAS; i++) {
 		struct ibv_sge sge = sge_at(&p[i], A, 0, BYTES_MIN << i);
-		struct ibv_send_wr wr = { .opcode = IBV_WR_RDMA_WRITE, .sg_list = &sge, .num_sge = 1 };
+		struct ibv_send_wr wr = {.opcode = IBV_WR_RDMA_WRITE, .sg_list = &sge, .num_sge = 1};
 
 		for (int at = 0; at < BYTES_MIN << i; at += PAGE)
 			assert_true(mincore(area[i] + at, PAGE, pages) && errno == ENOMEM);
@@ -348,7 +347,7 @@ static void freed_memory_never_becomes_the_device_s(void **state)
 	uint8_t *area[AREAS], *between[AREAS];
 	struct ibv_mr *mr[AREAS];
 
-	pair_make(&p, (struct wishes){ 0 });
+	pair_make(&p, (struct wishes){0});
 	for (int i = 0; i < AREAS; i++) {
 		area[i] = malloc(BYTES);
 		between[i] = malloc(1);
@@ -360,11 +359,12 @@ static void freed_memory_never_becomes_the_device_s(void **state)
 		free(area[i]);
 	for (int i = 0; i < OBJECTS; i++)
 		o[i] = objects_make(&p, 4u << i % 4);
-	/* The heap's own notes are the first bytes of what is free. No call of the heap comes before the last assertion. */
+	/* The heap's own notes are the first bytes of what is free. No call of the heap comes before the last
+	 * assertion. */
 	memset(p.side[A].buf, 0xff, BYTES);
 	for (int i = 0; i < AREAS; i++) {
 		struct ibv_sge sge = sge_at(&p, A, 0, BYTES - 2 * FIRST);
-		struct ibv_send_wr wr = { .opcode = IBV_WR_RDMA_WRITE, .sg_list = &sge, .num_sge = 1 };
+		struct ibv_send_wr wr = {.opcode = IBV_WR_RDMA_WRITE, .sg_list = &sge, .num_sge = 1};
 
 		wr.wr.rdma.remote_addr = (uintptr_t)area[i] + FIRST;
 		wr.wr.rdma.rkey = mr[i]->rkey;
@@ -387,11 +387,12 @@ static void the_device_s_memory_is_not_registered(void **state)
 	struct pair p;
 	struct ibv_mr *mr;
 
-	pair_make(&p, (struct wishes){ 0 });
+	pair_make(&p, (struct wishes){0});
 	assert_null(ibv_reg_mr(p.pd, p.side[A].qp, sizeof(*p.side[A].qp), IBV_ACCESS_LOCAL_WRITE));
 	assert_int_equal(errno, EFAULT);
 	mr = p.side[A].mr;
-	assert_int_equal(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, p.side[A].cq, 1, 0), IBV_REREG_MR_ERR_INPUT);
+	assert_int_equal(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, p.side[A].cq, 1, 0),
+			 IBV_REREG_MR_ERR_INPUT);
 	assert_int_equal(errno, EFAULT);
 	pair_destroy(&p);
 }
@@ -402,10 +403,14 @@ static void inline_post_fails(void **state)
 	struct pair p;
 	struct area a;
 	struct ibv_sge sge;
-	struct ibv_send_wr wr = { .wr_id = 5, .opcode = IBV_WR_SEND, .sg_list = &sge, .num_sge = 1,
-				  .send_flags = IBV_SEND_INLINE | IBV_SEND_SIGNALED }, *bad = NULL;
+	struct ibv_send_wr wr = {.wr_id = 5,
+				 .opcode = IBV_WR_SEND,
+				 .sg_list = &sge,
+				 .num_sge = 1,
+				 .send_flags = IBV_SEND_INLINE | IBV_SEND_SIGNALED},
+			   *bad = NULL;
 
-	pair_make(&p, (struct wishes){ .extended = true });
+	pair_make(&p, (struct wishes){.extended = true});
 	a = area_make(&p, UNMAPPED);
 	sge = area_sge(&a, PAGE - 10, 100);
 	area_cut(&a, UNMAPPED);

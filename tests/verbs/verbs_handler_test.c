@@ -11,15 +11,16 @@
 
 #include "pair.h"
 
-/* A child that hangs ends; the time is longer than all that a child waits for (pair.c), so that what failed is what is told. */
+/* A child that hangs ends; the time is longer than all that a child waits for (pair.c), so that what failed is what is
+ * told. */
 enum { PAGE = 4096, CHILD_S = 300, FAILED = 99 };
 
-#define CHECK(x)                                                                                   \
-	do {                                                                                       \
-		if (!(x)) {                                                                        \
-			fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #x);                    \
-			_exit(FAILED);                                                             \
-		}                                                                                  \
+#define CHECK(x)                                                                \
+	do {                                                                    \
+		if (!(x)) {                                                     \
+			fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #x); \
+			_exit(FAILED);                                          \
+		}                                                               \
 	} while (0)
 
 static volatile sig_atomic_t calls;
@@ -48,7 +49,7 @@ static void on_sent(int sig)
 
 static void set(int sig, void (*handler)(int, siginfo_t *, void *), int flags)
 {
-	struct sigaction act = { .sa_sigaction = handler, .sa_flags = SA_SIGINFO | flags };
+	struct sigaction act = {.sa_sigaction = handler, .sa_flags = SA_SIGINFO | flags};
 
 	CHECK(!sigaction(sig, &act, NULL));
 }
@@ -76,12 +77,15 @@ static void nic_fault(void)
 	int before = calls;
 	struct pair p;
 	struct ibv_sge sge;
-	struct ibv_send_wr wr = { .opcode = IBV_WR_RDMA_WRITE, .sg_list = &sge, .num_sge = 1,
-				  .send_flags = IBV_SEND_SIGNALED }, *bad;
+	struct ibv_send_wr wr = {.opcode = IBV_WR_RDMA_WRITE,
+				 .sg_list = &sge,
+				 .num_sge = 1,
+				 .send_flags = IBV_SEND_SIGNALED},
+			   *bad;
 	struct ibv_mr *mr;
 	uint8_t *gone = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
-	pair_make(&p, (struct wishes){ 0 });
+	pair_make(&p, (struct wishes){0});
 	mr = ibv_reg_mr(p.pd, gone, PAGE, ACCESS_ALL);
 	CHECK(mr && !munmap(gone, PAGE));
 	sge = sge_at(&p, A, 0, PAGE);
@@ -143,7 +147,7 @@ static void handler_set_before_is_kept(void **state)
 
 static void after_body(void)
 {
-	struct sigaction old, mine = { .sa_handler = on_plain, .sa_flags = SA_NODEFER };
+	struct sigaction old, mine = {.sa_handler = on_plain, .sa_flags = SA_NODEFER};
 
 	nic_fault();
 	sigaddset(&mine.sa_mask, SIGUSR1);
@@ -200,7 +204,7 @@ static void on_chained(int sig, siginfo_t *info, void *context)
 
 static void chain_body(void)
 {
-	struct sigaction act = { .sa_sigaction = on_chained, .sa_flags = SA_SIGINFO };
+	struct sigaction act = {.sa_sigaction = on_chained, .sa_flags = SA_SIGINFO};
 
 	set(SIGSEGV, on_info, 0);
 	nic_fault();
@@ -291,7 +295,7 @@ static void on_overflow(int sig, siginfo_t *info, void *context)
 
 static void stack_body(void)
 {
-	stack_t s = { .ss_sp = malloc(64 << 10), .ss_size = 64 << 10 };
+	stack_t s = {.ss_sp = malloc(64 << 10), .ss_size = 64 << 10};
 
 	CHECK(!sigaltstack(&s, NULL));
 	set(SIGSEGV, on_overflow, SA_ONSTACK);
@@ -307,7 +311,8 @@ static void handler_has_the_stack_it_asked_for(void **state)
 	run(stack_body, 0, 0);
 }
 
-/* Threads of libraries often block everything. Then a signal that is sent waits, and a fault of the nic's does not kill. */
+/* Threads of libraries often block everything. Then a signal that is sent waits, and a fault of the nic's does not
+ * kill. */
 static void mask_body(void)
 {
 	sigset_t all, was, one;

@@ -14,9 +14,11 @@ static int open_once(void **state)
 static struct ibv_qp *rc_qp(struct ibv_pd *pd)
 {
 	struct ibv_cq *cq = ibv_create_cq(ctx, 16, NULL, NULL, 0);
-	struct ibv_qp_init_attr attr = {.send_cq = cq, .recv_cq = cq, .qp_type = IBV_QPT_RC,
-					.cap = {.max_send_wr = 4, .max_recv_wr = 4, .max_send_sge = 1,
-						.max_recv_sge = 1}};
+	struct ibv_qp_init_attr attr = {
+		.send_cq = cq,
+		.recv_cq = cq,
+		.qp_type = IBV_QPT_RC,
+		.cap = {.max_send_wr = 4, .max_recv_wr = 4, .max_send_sge = 1, .max_recv_sge = 1}};
 
 	assert_non_null(cq);
 	return ibv_create_qp(pd, &attr);
@@ -50,12 +52,13 @@ static void no_builder_of_what_is_not_there(void **state)
 					 IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP, IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD};
 	struct ibv_pd *pd = ibv_alloc_pd(ctx);
 	struct ibv_cq *cq = ibv_create_cq(ctx, 4, NULL, NULL, 0);
-	struct ibv_qp_init_attr_ex attr = {.send_cq = cq,
-					   .recv_cq = cq,
-					   .qp_type = IBV_QPT_RC,
-					   .cap = {.max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1},
-					   .comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
-					   .pd = pd};
+	struct ibv_qp_init_attr_ex attr = {
+		.send_cq = cq,
+		.recv_cq = cq,
+		.qp_type = IBV_QPT_RC,
+		.cap = {.max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1},
+		.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
+		.pd = pd};
 
 	for (size_t i = 0; i < sizeof(lacks) / sizeof(*lacks); i++) {
 		attr.send_ops_flags = IBV_QP_EX_WITH_SEND | lacks[i];
@@ -70,8 +73,11 @@ static void no_builder_of_what_is_not_there(void **state)
 static struct ibv_qp *qp_of_type(struct ibv_context *of, enum ibv_qp_type type)
 {
 	struct ibv_cq *cq = ibv_create_cq(of, 16, NULL, NULL, 0);
-	struct ibv_qp_init_attr attr = {.send_cq = cq, .recv_cq = cq, .qp_type = type,
-					.cap = {.max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1}};
+	struct ibv_qp_init_attr attr = {
+		.send_cq = cq,
+		.recv_cq = cq,
+		.qp_type = type,
+		.cap = {.max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1}};
 
 	return ibv_create_qp(ibv_alloc_pd(of), &attr);
 }

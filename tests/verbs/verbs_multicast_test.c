@@ -36,8 +36,12 @@ static void groups_destroy(struct groups *g)
 static void send_to_group(struct groups *g, uint32_t qkey, unsigned seed)
 {
 	struct ibv_sge sge = sge_at(&g->p, A, 0, BYTES);
-	struct ibv_send_wr wr = {.wr_id = 1, .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND,
-				 .send_flags = IBV_SEND_SIGNALED}, *bad;
+	struct ibv_send_wr wr = {.wr_id = 1,
+				 .sg_list = &sge,
+				 .num_sge = 1,
+				 .opcode = IBV_WR_SEND,
+				 .send_flags = IBV_SEND_SIGNALED},
+			   *bad;
 
 	wr.wr.ud.ah = g->ah;
 	wr.wr.ud.remote_qpn = GROUP_QPN;
@@ -104,7 +108,8 @@ static void every_attached_qp_gets_one_copy(void **state)
 /* A UD queue pair of the device, ready to send, whose datagrams to groups are for other hosts alone. */
 static struct ibv_qp *sender_to_others(struct groups *g)
 {
-	struct ibv_qp_init_attr_ex attr = {.qp_type = IBV_QPT_UD, .cap = {.max_send_wr = 4, .max_send_sge = 1},
+	struct ibv_qp_init_attr_ex attr = {.qp_type = IBV_QPT_UD,
+					   .cap = {.max_send_wr = 4, .max_send_sge = 1},
 					   .comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_CREATE_FLAGS,
 					   .create_flags = IBV_QP_CREATE_BLOCK_SELF_MCAST_LB};
 	struct ibv_qp_attr to = {.qp_state = IBV_QPS_INIT, .port_num = 1, .qkey = QKEY};
@@ -223,8 +228,11 @@ static void calls_refuse_what_is_no_group(void **state)
 	pair_make(&rc, (struct wishes){.unconnected = true});
 	assert_int_equal(ibv_attach_mcast(rc.side[A].qp, &g.mgid, 0), EINVAL);
 	assert_int_equal(step_init(&rc, A), 0);
-	attr = (struct ibv_qp_attr){.qp_state = IBV_QPS_RTR, .path_mtu = IBV_MTU_1024, .dest_qp_num = GROUP_QPN,
-				    .max_dest_rd_atomic = 1, .ah_attr = pair_ah_attr(&rc)};
+	attr = (struct ibv_qp_attr){.qp_state = IBV_QPS_RTR,
+				    .path_mtu = IBV_MTU_1024,
+				    .dest_qp_num = GROUP_QPN,
+				    .max_dest_rd_atomic = 1,
+				    .ah_attr = pair_ah_attr(&rc)};
 	attr.ah_attr.grh.dgid = g.mgid;
 	assert_int_equal(ibv_modify_qp(rc.side[A].qp, &attr,
 				       IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |

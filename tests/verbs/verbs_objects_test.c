@@ -25,9 +25,9 @@ static int close_once(void **state)
 static void a_pd_in_use_stays(void **state)
 {
 	struct ibv_pd *pd = ibv_alloc_pd(ctx);
-	struct ibv_srq_init_attr srq_init = { .attr = { .max_wr = 1, .max_sge = 1 } };
+	struct ibv_srq_init_attr srq_init = {.attr = {.max_wr = 1, .max_sge = 1}};
 	union ibv_gid gid;
-	struct ibv_ah_attr av = { .is_global = 1, .port_num = PORT };
+	struct ibv_ah_attr av = {.is_global = 1, .port_num = PORT};
 	char byte;
 	struct ibv_mr *mr;
 	struct ibv_srq *srq;
@@ -65,17 +65,17 @@ struct reg {
 static void registration_judges_access_bits(void **state)
 {
 	static const struct reg cases[] = {
-		{ "local read", 0, 0 },
-		{ "all", ACCESS_ALL, 0 },
-		{ "remote read alone", IBV_ACCESS_REMOTE_READ, 0 },
-		{ "remote write alone", IBV_ACCESS_REMOTE_WRITE, EINVAL },
-		{ "remote atomic alone", IBV_ACCESS_REMOTE_ATOMIC, EINVAL },
-		{ "window binding", IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND, 0 },
-		{ "relaxed ordering", IBV_ACCESS_RELAXED_ORDERING, 0 },
-		{ "every optional bit", IBV_ACCESS_OPTIONAL_RANGE | IBV_ACCESS_LOCAL_WRITE, 0 },
-		{ "huge pages, a hint", IBV_ACCESS_HUGETLB, 0 },
-		{ "on demand", IBV_ACCESS_ON_DEMAND, EOPNOTSUPP },
-		{ "an unknown bit", 1 << 15, EINVAL },
+		{"local read", 0, 0},
+		{"all", ACCESS_ALL, 0},
+		{"remote read alone", IBV_ACCESS_REMOTE_READ, 0},
+		{"remote write alone", IBV_ACCESS_REMOTE_WRITE, EINVAL},
+		{"remote atomic alone", IBV_ACCESS_REMOTE_ATOMIC, EINVAL},
+		{"window binding", IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND, 0},
+		{"relaxed ordering", IBV_ACCESS_RELAXED_ORDERING, 0},
+		{"every optional bit", IBV_ACCESS_OPTIONAL_RANGE | IBV_ACCESS_LOCAL_WRITE, 0},
+		{"huge pages, a hint", IBV_ACCESS_HUGETLB, 0},
+		{"on demand", IBV_ACCESS_ON_DEMAND, EOPNOTSUPP},
+		{"an unknown bit", 1 << 15, EINVAL},
 	};
 	struct ibv_pd *pd = ibv_alloc_pd(ctx);
 	static char buf[64];
@@ -121,7 +121,8 @@ static void registration_takes_what_the_mask_names(void **state)
 {
 	enum { IOVA = 1, ADDR = 2 };
 	static char buf[4096];
-	struct mr_init_attr attr = { .length = sizeof(buf), .access = ACCESS_ALL, .comp_mask = ADDR, .addr = buf, .iova = UINT64_MAX };
+	struct mr_init_attr attr = {
+		.length = sizeof(buf), .access = ACCESS_ALL, .comp_mask = ADDR, .addr = buf, .iova = UINT64_MAX};
 	struct ibv_mr *(*reg_mr_ex)(struct ibv_pd *, struct mr_init_attr *);
 	struct ibv_pd *pd = ibv_alloc_pd(ctx);
 	struct ibv_mr *mr;
@@ -155,8 +156,7 @@ static void registration_of_much_memory_uses_little(void **state)
 {
 	const size_t bytes = 1ul << 30, page = (size_t)sysconf(_SC_PAGESIZE);
 	struct ibv_pd *pd = ibv_alloc_pd(ctx);
-	char *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
-		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	char *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	size_t before = resident_bytes();
 	struct ibv_mr *mr;
 
@@ -246,15 +246,12 @@ static void reregistration_changes_what_it_is_told(void **state)
 	assert_int_equal(ibv_rereg_mr(mr, 0, NULL, NULL, 0, 0), IBV_REREG_MR_ERR_INPUT);
 	assert_int_equal(ibv_rereg_mr(mr, 8, NULL, NULL, 0, 0), IBV_REREG_MR_ERR_INPUT);
 	assert_int_equal(errno, EINVAL);
-	assert_int_equal(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_PD, NULL, NULL, 0, 0),
-			 IBV_REREG_MR_ERR_INPUT);
-	assert_int_equal(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, a, 0, 0),
-			 IBV_REREG_MR_ERR_INPUT);
+	assert_int_equal(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_PD, NULL, NULL, 0, 0), IBV_REREG_MR_ERR_INPUT);
+	assert_int_equal(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, a, 0, 0), IBV_REREG_MR_ERR_INPUT);
 	assert_int_equal(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, (void *)4096, 64, 0),
 			 IBV_REREG_MR_ERR_INPUT);
 	assert_int_equal(errno, EFAULT);
-	assert_int_equal(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0,
-				      IBV_ACCESS_REMOTE_WRITE),
+	assert_int_equal(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, IBV_ACCESS_REMOTE_WRITE),
 			 IBV_REREG_MR_ERR_INPUT);
 	assert_ptr_equal(mr->addr, b);
 	assert_int_equal(ibv_dereg_mr(mr), 0);
@@ -275,14 +272,13 @@ static void reregistration_keeps_the_key_of_the_same_bytes(void **state)
 	assert_true(mr->rkey == key && mr->lkey == key);
 	assert_int_equal(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_PD, other, NULL, 0, 0), 0);
 	assert_true(mr->rkey == key && mr->lkey == key);
-	assert_int_equal(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION | IBV_REREG_MR_CHANGE_PD |
-						  IBV_REREG_MR_CHANGE_ACCESS,
-				      pd, a, 64, IBV_ACCESS_LOCAL_WRITE),
-			 0);
+	assert_int_equal(
+		ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION | IBV_REREG_MR_CHANGE_PD | IBV_REREG_MR_CHANGE_ACCESS,
+			     pd, a, 64, IBV_ACCESS_LOCAL_WRITE),
+		0);
 	assert_true(mr->rkey == key && mr->lkey == key);
 	for (int longer = 0; longer < 2; longer++) {
-		assert_int_equal(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, a + 8,
-					      longer ? 72 : 64, 0),
+		assert_int_equal(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, a + 8, longer ? 72 : 64, 0),
 				 0);
 		assert_true(mr->rkey != key && mr->lkey == mr->rkey);
 		key = mr->rkey;
@@ -296,8 +292,8 @@ static void reregistration_keeps_the_key_of_the_same_bytes(void **state)
 
 static void a_cq_is_as_large_as_asked_or_refused(void **state)
 {
-	static const int good[] = { 1, 2, 3, 100, 4096 };
-	int bad[] = { 0, -1, limits.max_cqe + 1 };
+	static const int good[] = {1, 2, 3, 100, 4096};
+	int bad[] = {0, -1, limits.max_cqe + 1};
 	struct ibv_cq *cq;
 
 	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
@@ -320,7 +316,7 @@ static void a_cq_is_as_large_as_asked_or_refused(void **state)
 
 static void the_extended_cq_refuses_what_it_lacks(void **state)
 {
-	struct ibv_cq_init_attr_ex attr = { .cqe = 4 };
+	struct ibv_cq_init_attr_ex attr = {.cqe = 4};
 	struct ibv_cq_ex *cq;
 
 	attr.wc_flags = IBV_WC_EX_WITH_BYTE_LEN;
@@ -359,9 +355,9 @@ static void resizing_keeps_completions_and_refuses_to_lose_any(void **state)
 {
 	struct pair p;
 
-	pair_make(&p, (struct wishes){ .all_signaled = true });
+	pair_make(&p, (struct wishes){.all_signaled = true});
 	for (uint64_t i = 0; i < 20; i++) {
-		struct ibv_send_wr wr = { .wr_id = i, .opcode = IBV_WR_RDMA_WRITE }, *bad;
+		struct ibv_send_wr wr = {.wr_id = i, .opcode = IBV_WR_RDMA_WRITE}, *bad;
 
 		assert_int_equal(ibv_post_send(p.side[A].qp, &wr, &bad), 0);
 	}
@@ -382,7 +378,7 @@ static void a_cq_or_channel_in_use_stays(void **state)
 {
 	struct pair p;
 
-	pair_make(&p, (struct wishes){ .with_channel = true, .with_srq = true });
+	pair_make(&p, (struct wishes){.with_channel = true, .with_srq = true});
 	assert_int_equal(ibv_destroy_cq(p.side[A].cq), EBUSY);
 	assert_int_equal(ibv_destroy_comp_channel(p.side[A].channel), EBUSY);
 	assert_int_equal(ibv_destroy_srq(p.side[B].srq), EBUSY);
@@ -390,7 +386,7 @@ static void a_cq_or_channel_in_use_stays(void **state)
 	/* The refusals changed nothing. */
 	recv_post(&p, B, 7, 0, 16);
 	{
-		struct ibv_send_wr wr = { .opcode = IBV_WR_SEND }, *bad;
+		struct ibv_send_wr wr = {.opcode = IBV_WR_SEND}, *bad;
 
 		assert_int_equal(ibv_post_send(p.side[A].qp, &wr, &bad), 0);
 	}
@@ -403,10 +399,9 @@ static void a_cq_or_channel_in_use_stays(void **state)
 static void an_srq_grants_and_queries(void **state)
 {
 	struct ibv_pd *pd = ibv_alloc_pd(ctx);
-	struct ibv_srq_init_attr init = { .srq_context = &init, .attr = { .max_wr = 10, .max_sge = 3 } };
-	struct ibv_srq_init_attr bad = { .attr = { .max_wr = (uint32_t)limits.max_srq_wr + 1,
-						   .max_sge = 1 } };
-	struct ibv_srq_init_attr_ex ex = { .attr = { .max_wr = 4, .max_sge = 1 }, .pd = pd };
+	struct ibv_srq_init_attr init = {.srq_context = &init, .attr = {.max_wr = 10, .max_sge = 3}};
+	struct ibv_srq_init_attr bad = {.attr = {.max_wr = (uint32_t)limits.max_srq_wr + 1, .max_sge = 1}};
+	struct ibv_srq_init_attr_ex ex = {.attr = {.max_wr = 4, .max_sge = 1}, .pd = pd};
 	struct ibv_srq_attr attr;
 	struct ibv_srq *srq = ibv_create_srq(pd, &init);
 	uint32_t num;
@@ -427,10 +422,10 @@ static void an_srq_grants_and_queries(void **state)
 
 	assert_null(ibv_create_srq(pd, &bad));
 	assert_int_equal(errno, EINVAL);
-	bad.attr = (struct ibv_srq_attr){ .max_wr = 1, .max_sge = (uint32_t)limits.max_srq_sge + 1 };
+	bad.attr = (struct ibv_srq_attr){.max_wr = 1, .max_sge = (uint32_t)limits.max_srq_sge + 1};
 	assert_null(ibv_create_srq(pd, &bad));
 	assert_int_equal(errno, EINVAL);
-	bad.attr = (struct ibv_srq_attr){ .max_wr = 0, .max_sge = 1 };
+	bad.attr = (struct ibv_srq_attr){.max_wr = 0, .max_sge = 1};
 	assert_null(ibv_create_srq(pd, &bad));
 	assert_int_equal(errno, EINVAL);
 
@@ -460,67 +455,71 @@ static void a_qp_is_granted_what_it_asks_or_refused(void **state)
 {
 	const uint32_t pd_mask = IBV_QP_INIT_ATTR_PD;
 	const uint32_t ops_mask = pd_mask | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
-	const struct ibv_qp_cap plain = { 10, 11, 2, 3, 100 };
+	const struct ibv_qp_cap plain = {10, 11, 2, 3, 100};
 	const struct qp_case cases[] = {
-		{ "RC", { .qp_type = IBV_QPT_RC, .cap = plain, .comp_mask = pd_mask }, 0 },
-		{ "UC", { .qp_type = IBV_QPT_UC, .cap = plain, .comp_mask = pd_mask }, 0 },
-		{ "UD", { .qp_type = IBV_QPT_UD, .cap = plain, .comp_mask = pd_mask }, 0 },
-		{ "no queue at all", { .qp_type = IBV_QPT_RC, .comp_mask = pd_mask }, 0 },
-		{ "raw packets", { .qp_type = IBV_QPT_RAW_PACKET, .comp_mask = pd_mask }, EOPNOTSUPP },
-		{ "XRC without a domain", { .qp_type = IBV_QPT_XRC_RECV, .comp_mask = pd_mask }, EINVAL },
-		{ "no such type", { .qp_type = 77, .comp_mask = pd_mask }, EINVAL },
-		{ "too many sends",
-		  { .qp_type = IBV_QPT_RC, .comp_mask = pd_mask,
-		    .cap = { .max_send_wr = (uint32_t)limits.max_qp_wr + 1, .max_send_sge = 1 } },
-		  EINVAL },
-		{ "too many receives",
-		  { .qp_type = IBV_QPT_RC, .comp_mask = pd_mask,
-		    .cap = { .max_recv_wr = (uint32_t)limits.max_qp_wr + 1, .max_recv_sge = 1 } },
-		  EINVAL },
-		{ "too many SGEs",
-		  { .qp_type = IBV_QPT_RC, .comp_mask = pd_mask,
-		    .cap = { .max_send_wr = 1, .max_send_sge = (uint32_t)limits.max_sge + 1 } },
-		  EINVAL },
-		{ "too much inline",
-		  { .qp_type = IBV_QPT_RC, .comp_mask = pd_mask,
-		    .cap = { .max_send_wr = 1, .max_inline_data = 1 << 20 } },
-		  EINVAL },
-		{ "RC builder, every operation",
-		  { .qp_type = IBV_QPT_RC, .comp_mask = ops_mask, .cap = plain,
-		    .send_ops_flags = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM |
-				      IBV_QP_EX_WITH_SEND_WITH_INV | IBV_QP_EX_WITH_RDMA_WRITE |
-				      IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM | IBV_QP_EX_WITH_RDMA_READ |
-				      IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |
-				      IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD |
-				      IBV_QP_EX_WITH_BIND_MW | IBV_QP_EX_WITH_LOCAL_INV },
-		  0 },
-		{ "UD builder with windows",
-		  { .qp_type = IBV_QPT_UD, .comp_mask = ops_mask, .cap = plain,
-		    .send_ops_flags = IBV_QP_EX_WITH_BIND_MW },
-		  EOPNOTSUPP },
-		{ "builder that segments",
-		  { .qp_type = IBV_QPT_RC, .comp_mask = ops_mask, .cap = plain,
-		    .send_ops_flags = IBV_QP_EX_WITH_TSO },
-		  EOPNOTSUPP },
-		{ "UC builder that reads",
-		  { .qp_type = IBV_QPT_UC, .comp_mask = ops_mask, .cap = plain,
-		    .send_ops_flags = IBV_QP_EX_WITH_RDMA_READ },
-		  EOPNOTSUPP },
-		{ "UD builder that writes",
-		  { .qp_type = IBV_QPT_UD, .comp_mask = ops_mask, .cap = plain,
-		    .send_ops_flags = IBV_QP_EX_WITH_RDMA_WRITE },
-		  EOPNOTSUPP },
-		{ "creation flags",
-		  { .qp_type = IBV_QPT_UD, .comp_mask = pd_mask | IBV_QP_INIT_ATTR_CREATE_FLAGS,
-		    .create_flags = IBV_QP_CREATE_BLOCK_SELF_MCAST_LB | IBV_QP_CREATE_SCATTER_FCS },
-		  EOPNOTSUPP },
-		{ "an XRC domain",
-		  { .qp_type = IBV_QPT_RC, .comp_mask = pd_mask | IBV_QP_INIT_ATTR_XRCD },
-		  EOPNOTSUPP },
+		{"RC", {.qp_type = IBV_QPT_RC, .cap = plain, .comp_mask = pd_mask}, 0},
+		{"UC", {.qp_type = IBV_QPT_UC, .cap = plain, .comp_mask = pd_mask}, 0},
+		{"UD", {.qp_type = IBV_QPT_UD, .cap = plain, .comp_mask = pd_mask}, 0},
+		{"no queue at all", {.qp_type = IBV_QPT_RC, .comp_mask = pd_mask}, 0},
+		{"raw packets", {.qp_type = IBV_QPT_RAW_PACKET, .comp_mask = pd_mask}, EOPNOTSUPP},
+		{"XRC without a domain", {.qp_type = IBV_QPT_XRC_RECV, .comp_mask = pd_mask}, EINVAL},
+		{"no such type", {.qp_type = 77, .comp_mask = pd_mask}, EINVAL},
+		{"too many sends",
+		 {.qp_type = IBV_QPT_RC,
+		  .comp_mask = pd_mask,
+		  .cap = {.max_send_wr = (uint32_t)limits.max_qp_wr + 1, .max_send_sge = 1}},
+		 EINVAL},
+		{"too many receives",
+		 {.qp_type = IBV_QPT_RC,
+		  .comp_mask = pd_mask,
+		  .cap = {.max_recv_wr = (uint32_t)limits.max_qp_wr + 1, .max_recv_sge = 1}},
+		 EINVAL},
+		{"too many SGEs",
+		 {.qp_type = IBV_QPT_RC,
+		  .comp_mask = pd_mask,
+		  .cap = {.max_send_wr = 1, .max_send_sge = (uint32_t)limits.max_sge + 1}},
+		 EINVAL},
+		{"too much inline",
+		 {.qp_type = IBV_QPT_RC, .comp_mask = pd_mask, .cap = {.max_send_wr = 1, .max_inline_data = 1 << 20}},
+		 EINVAL},
+		{"RC builder, every operation",
+		 {.qp_type = IBV_QPT_RC,
+		  .comp_mask = ops_mask,
+		  .cap = plain,
+		  .send_ops_flags = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM | IBV_QP_EX_WITH_SEND_WITH_INV |
+				    IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM |
+				    IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |
+				    IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD | IBV_QP_EX_WITH_BIND_MW |
+				    IBV_QP_EX_WITH_LOCAL_INV},
+		 0},
+		{"UD builder with windows",
+		 {.qp_type = IBV_QPT_UD, .comp_mask = ops_mask, .cap = plain, .send_ops_flags = IBV_QP_EX_WITH_BIND_MW},
+		 EOPNOTSUPP},
+		{"builder that segments",
+		 {.qp_type = IBV_QPT_RC, .comp_mask = ops_mask, .cap = plain, .send_ops_flags = IBV_QP_EX_WITH_TSO},
+		 EOPNOTSUPP},
+		{"UC builder that reads",
+		 {.qp_type = IBV_QPT_UC,
+		  .comp_mask = ops_mask,
+		  .cap = plain,
+		  .send_ops_flags = IBV_QP_EX_WITH_RDMA_READ},
+		 EOPNOTSUPP},
+		{"UD builder that writes",
+		 {.qp_type = IBV_QPT_UD,
+		  .comp_mask = ops_mask,
+		  .cap = plain,
+		  .send_ops_flags = IBV_QP_EX_WITH_RDMA_WRITE},
+		 EOPNOTSUPP},
+		{"creation flags",
+		 {.qp_type = IBV_QPT_UD,
+		  .comp_mask = pd_mask | IBV_QP_INIT_ATTR_CREATE_FLAGS,
+		  .create_flags = IBV_QP_CREATE_BLOCK_SELF_MCAST_LB | IBV_QP_CREATE_SCATTER_FCS},
+		 EOPNOTSUPP},
+		{"an XRC domain", {.qp_type = IBV_QPT_RC, .comp_mask = pd_mask | IBV_QP_INIT_ATTR_XRCD}, EOPNOTSUPP},
 	};
 	struct ibv_pd *pd = ibv_alloc_pd(ctx);
 	struct ibv_cq *cq = ibv_create_cq(ctx, 10, NULL, NULL, 0);
-	struct ibv_qp_init_attr no_cq = { .qp_type = IBV_QPT_RC };
+	struct ibv_qp_init_attr no_cq = {.qp_type = IBV_QPT_RC};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct ibv_qp_init_attr_ex attr = cases[i].attr;
@@ -557,10 +556,13 @@ static void an_address_handle_needs_a_usable_vector(void **state)
 	struct ibv_pd *pd = ibv_alloc_pd(ctx);
 	union ibv_gid gid;
 	const uint8_t index = (uint8_t)gid_pick(ctx, &gid);
-	struct ibv_ah_attr good = { .grh = { .dgid = gid, .sgid_index = index, .hop_limit = 1,
-					     .flow_label = 0xabcde, .traffic_class = 0x20 },
-				    .is_global = 1, .port_num = PORT, .static_rate = 5, .sl = 3 };
-	struct ibv_ah_attr bad[3] = { good, good, good };
+	struct ibv_ah_attr good = {
+		.grh = {.dgid = gid, .sgid_index = index, .hop_limit = 1, .flow_label = 0xabcde, .traffic_class = 0x20},
+		.is_global = 1,
+		.port_num = PORT,
+		.static_rate = 5,
+		.sl = 3};
+	struct ibv_ah_attr bad[3] = {good, good, good};
 	struct ibv_ah *ah = ibv_create_ah(pd, &good);
 
 	assert_non_null(ah);

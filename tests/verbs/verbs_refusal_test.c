@@ -38,9 +38,8 @@ static int to_rtr(struct pair *p, struct ibv_ah_attr to)
 				   .ah_attr = to};
 
 	return ibv_modify_qp(p->side[A].qp, &attr,
-			     IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
-				     IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
-				     IBV_QP_MIN_RNR_TIMER);
+			     IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+				     IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
 }
 
 static int rtr_without_grh(struct pair *p)
@@ -82,15 +81,13 @@ static int raw_qp(struct pair *p)
 
 static int huge_qp(struct pair *p)
 {
-	return make_qp(p, (struct ibv_qp_init_attr){.qp_type = IBV_QPT_RC,
-						    .cap = {.max_send_wr = 1 << 20}});
+	return make_qp(p, (struct ibv_qp_init_attr){.qp_type = IBV_QPT_RC, .cap = {.max_send_wr = 1 << 20}});
 }
 
 /* Programs look for the largest value that works. */
 static int much_inline(struct pair *p)
 {
-	return make_qp(p, (struct ibv_qp_init_attr){.qp_type = IBV_QPT_RC,
-						    .cap = {.max_inline_data = 1 << 20}});
+	return make_qp(p, (struct ibv_qp_init_attr){.qp_type = IBV_QPT_RC, .cap = {.max_inline_data = 1 << 20}});
 }
 
 static int address_without_grh(struct pair *p)

@@ -4,7 +4,7 @@
 
 static void make_unconnected(struct pair *p, enum ibv_qp_type type)
 {
-	pair_make(p, (struct wishes){ .type = type, .unconnected = true });
+	pair_make(p, (struct wishes){.type = type, .unconnected = true});
 }
 
 /* ---- moves ------------------------------------------------------------------------------------- */
@@ -33,18 +33,18 @@ static void bring_to(struct pair *p, enum ibv_qp_state state)
 /* The moves that need no attribute, from each state that a program can bring a QP to. */
 static void moves_are_those_of_the_table(void **state)
 {
-	static const enum ibv_qp_state from[] = { IBV_QPS_RESET, IBV_QPS_INIT, IBV_QPS_RTR, IBV_QPS_RTS,
-						  IBV_QPS_SQD, IBV_QPS_ERR };
+	static const enum ibv_qp_state from[] = {IBV_QPS_RESET, IBV_QPS_INIT, IBV_QPS_RTR,
+						 IBV_QPS_RTS,   IBV_QPS_SQD,  IBV_QPS_ERR};
 	static const bool legal[6][IBV_QPS_ERR + 1] = {
 		/*           RESET INIT   RTR    RTS    SQD    SQE    ERR */
-		[0 /* RESET */] = { true, false, false, false, false, false, true },
-		[1 /* INIT */] = { true, true, false, false, false, false, true },
-		[2 /* RTR */] = { true, false, false, false, false, false, true },
-		[3 /* RTS */] = { true, false, false, true, true, false, true },
-		[4 /* SQD */] = { true, false, false, true, true, false, true },
-		[5 /* ERR */] = { true, false, false, false, false, false, true },
+		[0 /* RESET */] = {true, false, false, false, false, false, true},
+		[1 /* INIT */] = {true, true, false, false, false, false, true},
+		[2 /* RTR */] = {true, false, false, false, false, false, true},
+		[3 /* RTS */] = {true, false, false, true, true, false, true},
+		[4 /* SQD */] = {true, false, false, true, true, false, true},
+		[5 /* ERR */] = {true, false, false, false, false, false, true},
 	};
-	static const enum ibv_qp_type types[] = { IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD };
+	static const enum ibv_qp_type types[] = {IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD};
 	struct pair p;
 
 	for (int t = 0; t < 3; t++) {
@@ -52,9 +52,8 @@ static void moves_are_those_of_the_table(void **state)
 		for (int f = 0; f < 6; f++) {
 			for (int to = 0; to <= IBV_QPS_ERR; to++) {
 				/* A datagram service needs no attribute to receive. */
-				bool may = legal[f][to] || (types[t] == IBV_QPT_UD &&
-							    from[f] == IBV_QPS_INIT &&
-							    to == IBV_QPS_RTR);
+				bool may = legal[f][to] ||
+					   (types[t] == IBV_QPT_UD && from[f] == IBV_QPS_INIT && to == IBV_QPS_RTR);
 				int rc;
 
 				bring_to(&p, from[f]);
@@ -77,17 +76,18 @@ struct modification {
 static void attributes_out_of_range_or_place_are_refused(void **state)
 {
 	static const struct modification in_init[] = {
-		{ "port 0", IBV_QP_PORT, { .port_num = 0 } },
-		{ "port 2", IBV_QP_PORT, { .port_num = 2 } },
-		{ "P_Key index 1", IBV_QP_PKEY_INDEX, { .pkey_index = 1 } },
-		{ "a Q_Key on RC", IBV_QP_QKEY, { .qkey = 1 } },
-		{ "a path MTU too early", IBV_QP_PATH_MTU, { .path_mtu = IBV_MTU_1024 } },
-		{ "capacities", IBV_QP_CAP, { .cap = { .max_send_wr = 1 } } },
-		{ "a rate limit", IBV_QP_RATE_LIMIT, { .rate_limit = 1 } },
-		{ "a bit nobody knows", 1 << 30, { 0 } },
-		{ "the wrong current state", IBV_QP_STATE | IBV_QP_CUR_STATE,
-		  { .qp_state = IBV_QPS_ERR, .cur_qp_state = IBV_QPS_RTS } },
-		{ "no such state", IBV_QP_STATE, { .qp_state = 99 } },
+		{"port 0", IBV_QP_PORT, {.port_num = 0}},
+		{"port 2", IBV_QP_PORT, {.port_num = 2}},
+		{"P_Key index 1", IBV_QP_PKEY_INDEX, {.pkey_index = 1}},
+		{"a Q_Key on RC", IBV_QP_QKEY, {.qkey = 1}},
+		{"a path MTU too early", IBV_QP_PATH_MTU, {.path_mtu = IBV_MTU_1024}},
+		{"capacities", IBV_QP_CAP, {.cap = {.max_send_wr = 1}}},
+		{"a rate limit", IBV_QP_RATE_LIMIT, {.rate_limit = 1}},
+		{"a bit nobody knows", 1 << 30, {0}},
+		{"the wrong current state",
+		 IBV_QP_STATE | IBV_QP_CUR_STATE,
+		 {.qp_state = IBV_QPS_ERR, .cur_qp_state = IBV_QPS_RTS}},
+		{"no such state", IBV_QP_STATE, {.qp_state = 99}},
 	};
 	struct pair p;
 
@@ -107,7 +107,7 @@ static void attributes_out_of_range_or_place_are_refused(void **state)
 /* Programs request flush, atomic write and later features where the device may have them. */
 static void unknown_access_bits_are_left_out(void **state)
 {
-	struct ibv_qp_attr attr = { .qp_access_flags = UINT32_MAX };
+	struct ibv_qp_attr attr = {.qp_access_flags = UINT32_MAX};
 	struct ibv_qp_init_attr init;
 	struct pair p;
 
@@ -125,12 +125,15 @@ static void unknown_access_bits_are_left_out(void **state)
 
 static void becoming_ready_to_receive_needs_every_attribute(void **state)
 {
-	static const int masks[] = { IBV_QP_AV, IBV_QP_PATH_MTU, IBV_QP_DEST_QPN, IBV_QP_RQ_PSN,
-				     IBV_QP_MAX_DEST_RD_ATOMIC, IBV_QP_MIN_RNR_TIMER };
+	static const int masks[] = {IBV_QP_AV,     IBV_QP_PATH_MTU,           IBV_QP_DEST_QPN,
+				    IBV_QP_RQ_PSN, IBV_QP_MAX_DEST_RD_ATOMIC, IBV_QP_MIN_RNR_TIMER};
 	const int all = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
 			IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
-	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RTR, .path_mtu = IBV_MTU_1024,
-				    .dest_qp_num = 5, .max_dest_rd_atomic = 1, .min_rnr_timer = 1 };
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RTR,
+				   .path_mtu = IBV_MTU_1024,
+				   .dest_qp_num = 5,
+				   .max_dest_rd_atomic = 1,
+				   .min_rnr_timer = 1};
 	struct ibv_qp_attr bad;
 	struct pair p;
 
@@ -171,9 +174,13 @@ static void a_query_tells_what_was_set(void **state)
 	struct ibv_qp_attr a;
 	struct pair p;
 
-	pair_make(&p, (struct wishes){ .mtu = IBV_MTU_2048, .psn = 0x123456, .timeout = 17,
-				       .retry_cnt_given = 1, .retry_cnt = 3,
-				       .rnr_retry_given = 1, .rnr_retry = 5 });
+	pair_make(&p, (struct wishes){.mtu = IBV_MTU_2048,
+				      .psn = 0x123456,
+				      .timeout = 17,
+				      .retry_cnt_given = 1,
+				      .retry_cnt = 3,
+				      .rnr_retry_given = 1,
+				      .rnr_retry = 5});
 	assert_int_equal(ibv_query_qp(p.side[A].qp, &a, IBV_QP_STATE | IBV_QP_CAP, &init), 0);
 	assert_int_equal(a.qp_state, IBV_QPS_RTS);
 	assert_int_equal(a.cur_qp_state, IBV_QPS_RTS);
@@ -182,8 +189,8 @@ static void a_query_tells_what_was_set(void **state)
 	assert_int_equal(a.rq_psn, 0x123456);
 	assert_int_equal(a.sq_psn, 0x123456);
 	assert_int_equal(a.dest_qp_num, p.side[B].qp->qp_num);
-	assert_int_equal(a.qp_access_flags, IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
-						   IBV_ACCESS_REMOTE_ATOMIC);
+	assert_int_equal(a.qp_access_flags,
+			 IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC);
 	assert_int_equal(a.max_rd_atomic, 4);
 	assert_int_equal(a.max_dest_rd_atomic, 4);
 	assert_int_equal(a.min_rnr_timer, 1);
@@ -215,7 +222,7 @@ static void a_query_after_reset_tells_of_reset(void **state)
 	struct ibv_qp_attr a;
 	struct pair p;
 
-	pair_make(&p, (struct wishes){ .type = IBV_QPT_UD });
+	pair_make(&p, (struct wishes){.type = IBV_QPT_UD});
 	assert_int_equal(ibv_query_qp(p.side[A].qp, &a, IBV_QP_QKEY, &init), 0);
 	assert_int_equal(a.qkey, QKEY);
 	assert_int_equal(state_set(p.side[A].qp, IBV_QPS_RESET), 0);
@@ -228,8 +235,8 @@ static void a_query_after_reset_tells_of_reset(void **state)
 
 static void posting_depends_on_the_state(void **state)
 {
-	struct ibv_send_wr send = { .opcode = IBV_WR_SEND }, *bad_send;
-	struct ibv_recv_wr recv = { .wr_id = 1 }, *bad_recv;
+	struct ibv_send_wr send = {.opcode = IBV_WR_SEND}, *bad_send;
+	struct ibv_recv_wr recv = {.wr_id = 1}, *bad_recv;
 	struct ibv_qp *qp;
 	struct pair p;
 
@@ -260,10 +267,10 @@ static void a_qp_can_be_used_again_after_reset(void **state)
 {
 	struct pair p;
 
-	pair_make(&p, (struct wishes){ .all_signaled = true });
+	pair_make(&p, (struct wishes){.all_signaled = true});
 	for (int round = 0; round < 3; round++) {
 		struct ibv_sge sge = sge_at(&p, A, 0, 100);
-		struct ibv_send_wr wr = { .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND }, *bad;
+		struct ibv_send_wr wr = {.sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND}, *bad;
 
 		pattern_fill(p.side[A].buf, 100, (unsigned int)round);
 		recv_post(&p, B, 1, 0, 100);
@@ -282,11 +289,11 @@ static void a_qp_can_be_used_again_after_reset(void **state)
 
 static void sqd_holds_sends_back_until_rts(void **state)
 {
-	struct ibv_send_wr wr = { .opcode = IBV_WR_SEND, .wr_id = 9, .send_flags = IBV_SEND_SIGNALED };
+	struct ibv_send_wr wr = {.opcode = IBV_WR_SEND, .wr_id = 9, .send_flags = IBV_SEND_SIGNALED};
 	struct ibv_send_wr *bad;
 	struct pair p;
 
-	pair_make(&p, (struct wishes){ 0 });
+	pair_make(&p, (struct wishes){0});
 	recv_post(&p, B, 1, 0, 0);
 	assert_int_equal(state_set(p.side[A].qp, IBV_QPS_SQD), 0);
 	assert_int_equal(ibv_post_send(p.side[A].qp, &wr, &bad), 0);

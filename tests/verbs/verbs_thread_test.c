@@ -22,7 +22,7 @@ static atomic_bool stop;
 static void *write_many(void *arg)
 {
 	for (uint64_t i = 0; i < EACH; i++) {
-		struct ibv_send_wr wr = { .wr_id = i, .opcode = IBV_WR_RDMA_WRITE }, *bad;
+		struct ibv_send_wr wr = {.wr_id = i, .opcode = IBV_WR_RDMA_WRITE}, *bad;
 
 		while (ibv_post_send(shared.side[A].qp, &wr, &bad) == ENOMEM)
 			sched_yield();
@@ -53,10 +53,10 @@ static void *poll_many(void *arg)
 static void *create_many(void *arg)
 {
 	while (!stop) {
-		struct ibv_qp_init_attr init = { .send_cq = shared.side[A].cq,
-						 .recv_cq = shared.side[A].cq,
-						 .cap = { 4, 4, 1, 1, 0 },
-						 .qp_type = IBV_QPT_RC };
+		struct ibv_qp_init_attr init = {.send_cq = shared.side[A].cq,
+						.recv_cq = shared.side[A].cq,
+						.cap = {4, 4, 1, 1, 0},
+						.qp_type = IBV_QPT_RC};
 		struct ibv_qp *qp = ibv_create_qp(shared.pd, &init);
 
 		if (!qp || ibv_destroy_qp(qp))
@@ -70,7 +70,7 @@ static void threads_may_post_poll_and_create_at_once(void **state)
 {
 	pthread_t thread[POSTERS + 3];
 
-	pair_make(&shared, (struct wishes){ .all_signaled = true });
+	pair_make(&shared, (struct wishes){.all_signaled = true});
 	for (int i = 0; i < POSTERS; i++)
 		assert_int_equal(pthread_create(&thread[i], NULL, write_many, NULL), 0);
 	for (int i = POSTERS; i < POSTERS + 2; i++)
@@ -97,16 +97,16 @@ static void *destroy_doomed(void *arg)
 /* A thread that reads a completion may call any verb, even if other threads wait for the CQ. */
 static void a_held_cq_does_not_lock_the_device(void **state)
 {
-	struct ibv_qp_init_attr init = { .cap = { 4, 4, 1, 1, 0 }, .qp_type = IBV_QPT_RC };
-	struct ibv_send_wr wr = { .opcode = IBV_WR_RDMA_WRITE }, *bad;
-	struct ibv_poll_cq_attr attr = { 0 };
+	struct ibv_qp_init_attr init = {.cap = {4, 4, 1, 1, 0}, .qp_type = IBV_QPT_RC};
+	struct ibv_send_wr wr = {.opcode = IBV_WR_RDMA_WRITE}, *bad;
+	struct ibv_poll_cq_attr attr = {0};
 	struct ibv_ah_attr av;
 	atomic_bool started = false;
 	pthread_t thread;
 	struct ibv_ah *ah;
 	void *rc;
 
-	pair_make(&shared, (struct wishes){ .extended = true, .all_signaled = true });
+	pair_make(&shared, (struct wishes){.extended = true, .all_signaled = true});
 	held = shared.side[A].cq_ex;
 	init.send_cq = init.recv_cq = shared.side[A].cq;
 	doomed = ibv_create_qp(shared.pd, &init);
@@ -133,7 +133,7 @@ static atomic_int holding;
 /* Holds a completion until the test says stop. */
 static void *hold_cq(void *arg)
 {
-	struct ibv_poll_cq_attr attr = { 0 };
+	struct ibv_poll_cq_attr attr = {0};
 
 	while (ibv_start_poll(held, &attr) == ENOENT)
 		;
@@ -160,12 +160,12 @@ static int child_status(pid_t pid)
 /* The thread that would release the CQ is not in the child: the call fails and does not wait. */
 static void a_child_does_not_wait_for_its_parents_threads(void **state)
 {
-	struct ibv_send_wr wr = { .opcode = IBV_WR_RDMA_WRITE }, *bad;
+	struct ibv_send_wr wr = {.opcode = IBV_WR_RDMA_WRITE}, *bad;
 	pthread_t thread;
 	int status;
 	pid_t pid;
 
-	pair_make(&shared, (struct wishes){ .extended = true, .all_signaled = true });
+	pair_make(&shared, (struct wishes){.extended = true, .all_signaled = true});
 	held = shared.side[A].cq_ex;
 	assert_int_equal(ibv_post_send(shared.side[A].qp, &wr, &bad), 0);
 	assert_int_equal(pthread_create(&thread, NULL, hold_cq, NULL), 0);
@@ -174,8 +174,7 @@ static void a_child_does_not_wait_for_its_parents_threads(void **state)
 	pid = fork();
 	assert_true(pid >= 0);
 	if (!pid) {
-		bool told = ibv_destroy_qp(shared.side[A].qp) == EIO &&
-			    ibv_resize_cq(shared.side[A].cq, 100) == EIO &&
+		bool told = ibv_destroy_qp(shared.side[A].qp) == EIO && ibv_resize_cq(shared.side[A].cq, 100) == EIO &&
 			    ibv_destroy_cq(shared.side[A].cq) == EIO &&
 			    state_set(shared.side[A].qp, IBV_QPS_RESET) == EIO;
 
@@ -202,8 +201,8 @@ static void *hold_cq_and_sq(void *arg)
 
 static bool lost_calls_fail(void)
 {
-	struct ibv_send_wr wr = { .opcode = IBV_WR_RDMA_WRITE }, *bad = NULL;
-	struct ibv_poll_cq_attr attr = { 0 };
+	struct ibv_send_wr wr = {.opcode = IBV_WR_RDMA_WRITE}, *bad = NULL;
+	struct ibv_poll_cq_attr attr = {0};
 	struct ibv_wc wc;
 
 	if (ibv_poll_cq(shared.side[A].cq, 1, &wc) != -EIO || ibv_start_poll(held, &attr) != EIO ||
@@ -223,12 +222,12 @@ static bool lost_calls_fail(void)
 
 static void a_child_does_not_spin_where_its_parents_threads_were(void **state)
 {
-	struct ibv_send_wr wr = { .opcode = IBV_WR_RDMA_WRITE }, *bad;
+	struct ibv_send_wr wr = {.opcode = IBV_WR_RDMA_WRITE}, *bad;
 	pthread_t thread;
 	int status;
 	pid_t pid;
 
-	pair_make(&shared, (struct wishes){ .extended = true, .all_signaled = true });
+	pair_make(&shared, (struct wishes){.extended = true, .all_signaled = true});
 	held = shared.side[A].cq_ex;
 	started = ibv_qp_to_qp_ex(shared.side[A].qp);
 	holding = 0;
@@ -257,11 +256,10 @@ static void a_child_can_open_the_device_for_itself(void **state)
 	assert_true(pid >= 0);
 	if (!pid) {
 		struct pair p;
-		struct ibv_send_wr wr = { .wr_id = 3, .opcode = IBV_WR_SEND,
-					  .send_flags = IBV_SEND_SIGNALED }, *bad;
+		struct ibv_send_wr wr = {.wr_id = 3, .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED}, *bad;
 
 		alarm(20);
-		pair_make(&p, (struct wishes){ 0 });
+		pair_make(&p, (struct wishes){0});
 		recv_post(&p, B, 1, 0, 0);
 		if (ibv_post_send(p.side[A].qp, &wr, &bad))
 			_exit(2);
@@ -275,10 +273,10 @@ static void a_child_can_open_the_device_for_itself(void **state)
 	assert_int_equal(ibv_close_device(ctx), 0);
 
 	/* The parent's own device works on. */
-	pair_make(&shared, (struct wishes){ 0 });
+	pair_make(&shared, (struct wishes){0});
 	recv_post(&shared, B, 1, 0, 0);
 	{
-		struct ibv_send_wr wr = { .opcode = IBV_WR_SEND }, *bad;
+		struct ibv_send_wr wr = {.opcode = IBV_WR_SEND}, *bad;
 
 		assert_int_equal(ibv_post_send(shared.side[A].qp, &wr, &bad), 0);
 	}

@@ -30,10 +30,8 @@ static void windows_destroy(struct windows *w)
 
 static struct ibv_mw_bind_info info_of(const struct windows *w)
 {
-	return (struct ibv_mw_bind_info){.mr = w->mr,
-					 .addr = (uintptr_t)w->buf + WINDOW_AT,
-					 .length = WINDOW_BYTES,
-					 .mw_access_flags = REMOTE};
+	return (struct ibv_mw_bind_info){
+		.mr = w->mr, .addr = (uintptr_t)w->buf + WINDOW_AT, .length = WINDOW_BYTES, .mw_access_flags = REMOTE};
 }
 
 static int post(struct pair *p, int side, struct ibv_send_wr wr)
@@ -206,7 +204,10 @@ static void type_2_keeps_its_index(void **state)
 		assert_int_equal(mw->rkey, index | (asked[i] & 0xff));
 		expect(&w.p, B, 5, IBV_WC_SUCCESS, IBV_WC_BIND_MW);
 		write_by(&w, mw->rkey, info.addr, IBV_WC_SUCCESS);
-		assert_int_equal(post(&w.p, B, (struct ibv_send_wr){.wr_id = 6, .opcode = IBV_WR_LOCAL_INV, .invalidate_rkey = mw->rkey}), 0);
+		assert_int_equal(
+			post(&w.p, B,
+			     (struct ibv_send_wr){.wr_id = 6, .opcode = IBV_WR_LOCAL_INV, .invalidate_rkey = mw->rkey}),
+			0);
 		expect(&w.p, B, 6, IBV_WC_SUCCESS, IBV_WC_LOCAL_INV);
 	}
 	assert_int_equal(ibv_dealloc_mw(mw), 0);
@@ -231,9 +232,13 @@ static void send_with_invalidate_frees_the_window(void **state)
 	expect(&w.p, B, 5, IBV_WC_SUCCESS, IBV_WC_BIND_MW);
 	recv_post(&w.p, B, 50, 0, 100);
 	sge = sge_at(&w.p, A, 0, 100);
-	assert_int_equal(post(&w.p, A, (struct ibv_send_wr){.wr_id = 8, .sg_list = &sge, .num_sge = 1,
-							    .opcode = IBV_WR_SEND_WITH_INV,
-							    .invalidate_rkey = mw->rkey}), 0);
+	assert_int_equal(post(&w.p, A,
+			      (struct ibv_send_wr){.wr_id = 8,
+						   .sg_list = &sge,
+						   .num_sge = 1,
+						   .opcode = IBV_WR_SEND_WITH_INV,
+						   .invalidate_rkey = mw->rkey}),
+			 0);
 	expect(&w.p, A, 8, IBV_WC_SUCCESS, IBV_WC_SEND);
 	wc = wc_await(w.p.side[B].cq);
 	assert_int_equal(wc.status, IBV_WC_SUCCESS);

@@ -36,7 +36,8 @@ static struct ibv_xrcd *domain(struct ibv_context *ctx, int fd, int oflags)
 
 static struct ibv_qp *recv_qp(struct ibv_context *ctx, struct ibv_xrcd *xrcd)
 {
-	struct ibv_qp_init_attr_ex attr = {.qp_type = IBV_QPT_XRC_RECV, .comp_mask = IBV_QP_INIT_ATTR_XRCD, .xrcd = xrcd};
+	struct ibv_qp_init_attr_ex attr = {
+		.qp_type = IBV_QPT_XRC_RECV, .comp_mask = IBV_QP_INIT_ATTR_XRCD, .xrcd = xrcd};
 
 	return ibv_create_qp_ex(ctx, &attr);
 }
@@ -52,8 +53,9 @@ static void owner_make(struct xrc *x, struct owner *o)
 	o->pd = ibv_alloc_pd(x->p.ctx);
 	o->cq = ibv_create_cq(x->p.ctx, 10, NULL, NULL, 0);
 	o->buf = calloc(1, BYTES);
-	o->mr = ibv_reg_mr(o->pd, o->buf, BYTES, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
-							 IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC);
+	o->mr = ibv_reg_mr(o->pd, o->buf, BYTES,
+			   IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
+				   IBV_ACCESS_REMOTE_ATOMIC);
 	attr.pd = o->pd;
 	attr.cq = o->cq;
 	o->srq = ibv_create_srq_ex(x->p.ctx, &attr);
@@ -74,25 +76,39 @@ static void owner_destroy(struct owner *o)
 
 static void to_rts(struct xrc *x, struct ibv_qp *qp, uint32_t dest)
 {
-	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = 1,
-				   .qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
-						      IBV_ACCESS_REMOTE_ATOMIC};
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT,
+				   .port_num = 1,
+				   .qp_access_flags =
+					   IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC};
 	bool sends = qp == x->send;
 
-	assert_int_equal(ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS), 0);
-	attr = (struct ibv_qp_attr){.qp_state = IBV_QPS_RTR, .path_mtu = IBV_MTU_1024, .dest_qp_num = dest,
-				    .max_dest_rd_atomic = 4, .min_rnr_timer = 1, .ah_attr = pair_ah_attr(&x->p)};
-	assert_int_equal(ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-					      (sends ? 0 : IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER)), 0);
-	attr = (struct ibv_qp_attr){.qp_state = IBV_QPS_RTS, .timeout = 14, .retry_cnt = 7, .rnr_retry = 7, .max_rd_atomic = 4};
-	assert_int_equal(ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_SQ_PSN |
-					      (sends ? IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC : 0)), 0);
+	assert_int_equal(ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS),
+			 0);
+	attr = (struct ibv_qp_attr){.qp_state = IBV_QPS_RTR,
+				    .path_mtu = IBV_MTU_1024,
+				    .dest_qp_num = dest,
+				    .max_dest_rd_atomic = 4,
+				    .min_rnr_timer = 1,
+				    .ah_attr = pair_ah_attr(&x->p)};
+	assert_int_equal(ibv_modify_qp(qp, &attr,
+				       IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+					       (sends ? 0 : IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER)),
+			 0);
+	attr = (struct ibv_qp_attr){
+		.qp_state = IBV_QPS_RTS, .timeout = 14, .retry_cnt = 7, .rnr_retry = 7, .max_rd_atomic = 4};
+	assert_int_equal(
+		ibv_modify_qp(qp, &attr,
+			      IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_SQ_PSN |
+				      (sends ? IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC : 0)),
+		0);
 }
 
 static void xrc_make(struct xrc *x)
 {
-	struct ibv_qp_init_attr_ex attr = {.qp_type = IBV_QPT_XRC_SEND, .comp_mask = IBV_QP_INIT_ATTR_PD,
-					   .cap = {.max_send_wr = 10, .max_send_sge = 1}, .sq_sig_all = 1};
+	struct ibv_qp_init_attr_ex attr = {.qp_type = IBV_QPT_XRC_SEND,
+					   .comp_mask = IBV_QP_INIT_ATTR_PD,
+					   .cap = {.max_send_wr = 10, .max_send_sge = 1},
+					   .sq_sig_all = 1};
 
 	pair_make(&x->p, (struct wishes){.unconnected = true});
 	x->xrcd = domain(x->p.ctx, -1, O_CREAT);
@@ -203,8 +219,11 @@ static void responses_are_of_the_srq_that_was_asked(void **state)
 		for (int i = 0; i < 2; i++) {
 			struct owner *o = &x.owner[i];
 
-			sge[i] = (struct ibv_sge){(uintptr_t)x.p.side[A].buf + (uintptr_t)(i * MESSAGE), MESSAGE, x.p.side[A].mr->lkey};
-			wr[i] = (struct ibv_send_wr){.wr_id = (uint64_t)i, .sg_list = &sge[i], .num_sge = 1,
+			sge[i] = (struct ibv_sge){(uintptr_t)x.p.side[A].buf + (uintptr_t)(i * MESSAGE), MESSAGE,
+						  x.p.side[A].mr->lkey};
+			wr[i] = (struct ibv_send_wr){.wr_id = (uint64_t)i,
+						     .sg_list = &sge[i],
+						     .num_sge = 1,
 						     .opcode = i ? IBV_WR_SEND : IBV_WR_RDMA_READ};
 			wr[i].wr.rdma.remote_addr = (uintptr_t)o->buf;
 			wr[i].wr.rdma.rkey = o->mr->rkey;
@@ -224,8 +243,8 @@ static void responses_are_of_the_srq_that_was_asked(void **state)
 	xrc_destroy(&x);
 }
 
-static void expect_refused(struct xrc *x, enum ibv_wr_opcode op, const struct owner *o, uint32_t srqn, enum ibv_wc_status status,
-			   enum ibv_event_type type)
+static void expect_refused(struct xrc *x, enum ibv_wr_opcode op, const struct owner *o, uint32_t srqn,
+			   enum ibv_wc_status status, enum ibv_event_type type)
 {
 	struct ibv_async_event event;
 	struct ibv_qp_attr attr;
@@ -256,7 +275,8 @@ static void the_end_of_a_shared_domain_is_told(void **state)
 		xrc_make(&x);
 		unsetenv("VERBENA_QUIET");
 		dup2(file, STDERR_FILENO);
-		expect_refused(&x, IBV_WR_SEND, &x.owner[0], x.owner[0].srqn ^ 1, IBV_WC_REM_INV_REQ_ERR, IBV_EVENT_QP_ACCESS_ERR);
+		expect_refused(&x, IBV_WR_SEND, &x.owner[0], x.owner[0].srqn ^ 1, IBV_WC_REM_INV_REQ_ERR,
+			       IBV_EVENT_QP_ACCESS_ERR);
 		dup2(mine, STDERR_FILENO);
 		assert_true(pread(file, text, sizeof(text) - 1, 0) >= 0);
 		assert_int_equal(strstr(text, "an XRC domain is not shared between processes") != NULL, !quiet);
@@ -288,8 +308,8 @@ static void an_srq_that_is_not_there_ends_the_connection(void **state)
 			assert_int_equal(ibv_destroy_srq(x.owner[0].srq), 0);
 			x.owner[0].srq = NULL;
 		}
-		expect_refused(&x, kind == DESTROYED ? IBV_WR_RDMA_READ : IBV_WR_SEND, &x.owner[0], srqn, IBV_WC_REM_INV_REQ_ERR,
-			       IBV_EVENT_QP_ACCESS_ERR);
+		expect_refused(&x, kind == DESTROYED ? IBV_WR_RDMA_READ : IBV_WR_SEND, &x.owner[0], srqn,
+			       IBV_WC_REM_INV_REQ_ERR, IBV_EVENT_QP_ACCESS_ERR);
 		if (kind == ANOTHER_DOMAINS)
 			xrc_destroy(&other);
 		xrc_destroy(&x);
@@ -302,7 +322,8 @@ static void memory_of_another_srqs_pd_stays_closed(void **state)
 	struct xrc x;
 
 	xrc_make(&x);
-	expect_refused(&x, IBV_WR_RDMA_WRITE, &x.owner[1], x.owner[0].srqn, IBV_WC_REM_ACCESS_ERR, IBV_EVENT_QP_ACCESS_ERR);
+	expect_refused(&x, IBV_WR_RDMA_WRITE, &x.owner[1], x.owner[0].srqn, IBV_WC_REM_ACCESS_ERR,
+		       IBV_EVENT_QP_ACCESS_ERR);
 	xrc_destroy(&x);
 }
 
@@ -313,7 +334,8 @@ static void a_domain_is_the_files(void **state)
 	int fd = mkstemp(name);
 	struct ibv_xrcd *first, *second, *own;
 	struct ibv_qp *qp, *again;
-	struct ibv_qp_open_attr open = {.comp_mask = IBV_QP_OPEN_ATTR_NUM | IBV_QP_OPEN_ATTR_XRCD | IBV_QP_OPEN_ATTR_TYPE,
+	struct ibv_qp_open_attr open = {.comp_mask =
+						IBV_QP_OPEN_ATTR_NUM | IBV_QP_OPEN_ATTR_XRCD | IBV_QP_OPEN_ATTR_TYPE,
 					.qp_type = IBV_QPT_XRC_RECV};
 	struct ibv_xrcd_init_attr bad = {.comp_mask = IBV_XRCD_INIT_ATTR_FD, .fd = -1};
 
@@ -378,12 +400,13 @@ static void halves_do_not_do_the_others_work(void **state)
 }
 
 /*
- * An XRC_RECV queue pair shows the PD that it was created with: librdmacm gives one and makes the SRQ with what it finds there.
- * All the same it does nothing with it.
+ * An XRC_RECV queue pair shows the PD that it was created with: librdmacm gives one and makes the SRQ with what it
+ * finds there. All the same it does nothing with it.
  */
 static void an_unused_pd_is_shown(void **state)
 {
-	struct ibv_qp_init_attr_ex attr = {.qp_type = IBV_QPT_XRC_RECV, .comp_mask = IBV_QP_INIT_ATTR_XRCD | IBV_QP_INIT_ATTR_PD};
+	struct ibv_qp_init_attr_ex attr = {.qp_type = IBV_QPT_XRC_RECV,
+					   .comp_mask = IBV_QP_INIT_ATTR_XRCD | IBV_QP_INIT_ATTR_PD};
 	struct ibv_mw_bind unbind = {.wr_id = 1};
 	struct ibv_qp *plain, *qp;
 	struct ibv_mw *mw;

@@ -39,11 +39,9 @@ static void take_dups(void *ctx, const struct duo_packet *p, const uint8_t *data
 
 static struct duo_rule *copy(struct sim *s, int opcode)
 {
-	return duo_rule(s->duo, (struct duo_rule){.from = DUO_ANY,
-						  .opcode = opcode,
-						  .nth = DUO_ANY,
-						  .fate = DUO_DUPLICATE,
-						  .n = 100});
+	return duo_rule(
+		s->duo,
+		(struct duo_rule){.from = DUO_ANY, .opcode = opcode, .nth = DUO_ANY, .fate = DUO_DUPLICATE, .n = 100});
 }
 
 static void copies_are_counted(void **state)
@@ -103,8 +101,7 @@ static void slow_packets_are_told_of_now_and_then(void **state)
 
 	uint8_t rank[PACKETS] = {1, 2, 3, 8};
 	struct sim s = start(1);
-	struct veroce_order order = {
-		.psn = s.a->opt.psn[DUO_A], .count = PACKETS, .rank = rank, .step_ns = STEP_NS};
+	struct veroce_order order = {.psn = s.a->opt.psn[DUO_A], .count = PACKETS, .rank = rank, .step_ns = STEP_NS};
 	/* So that they are not sent again. */
 	struct duo_rule *lost = duo_drop(s.duo, DUO_B, OP_RC_SACK, DUO_ANY);
 	struct duo_wr w = duo_write_wr(1, s.abuf, 0, PACKETS * MTU, s.bbuf, 0);

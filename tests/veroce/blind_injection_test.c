@@ -2,7 +2,8 @@
 /*
  * Blind injection (docs/veroce.md, "What a stranger can do"): someone who knows addresses, ports and QPNs, and
  * even keys, but has seen no packet, sends arbitrary packets with random PSNs. Between ends that have agreed to
- * seal they have no effect: no byte lands, no connection is lost, and nothing is delayed. With the argument "many": a million.
+ * seal they have no effect: no byte lands, no connection is lost, and nothing is delayed. With the argument "many": a
+ * million.
  */
 #include "nic/state.h"
 #include "veroce/veroce.h"
@@ -81,7 +82,8 @@ static void forge(struct blind *b)
 	struct veroce_packet p;
 	uint32_t guess;
 
-	sacketh_encode(sacks, &(struct sacketh){.valid_len = 128, .start_psn = random_bits(b, 24), .bits = {~0ull, ~0ull}});
+	sacketh_encode(sacks,
+		       &(struct sacketh){.valid_len = 128, .start_psn = random_bits(b, 24), .bits = {~0ull, ~0ull}});
 	p = any_packet(b, sacks);
 	guess = random_bits(b, 1) ? (uint32_t)prng_next(&b->prng) : 0;
 	flow.dport = VEROCE_UDP_PORT;

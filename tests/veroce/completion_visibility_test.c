@@ -143,8 +143,7 @@ static struct sim start(struct program p[DUO_SIDES])
 	s.duo->path_ns[1] = 3000;
 	s.duo->steps_left = UINT64_MAX;
 	for (int side = 0; side < DUO_SIDES; side++) {
-		s.duo->faults[side] = (struct duo_faults){
-			.drop_ppm = 10000, .delay_ppm = 200000, .delay_ns_max = 5000};
+		s.duo->faults[side] = (struct duo_faults){.drop_ppm = 10000, .delay_ppm = 200000, .delay_ns_max = 5000};
 		p[side].q = side == DUO_A ? s.a : s.b;
 		p[side].q->manual = true;
 		p[side].buf = duo_buf(p[side].q->host, ROUNDS * SLOT_BYTES, ALL_ACCESS);

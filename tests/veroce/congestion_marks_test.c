@@ -38,8 +38,7 @@ static int forge(struct sim *s, enum duo_side to, struct veroce_packet *p, uint3
 /* Nothing is acknowledged by a packet that is beyond the window. */
 static void mark_beyond_the_window(struct sim *s)
 {
-	struct veroce_packet p = {.bth = {.opcode = OP_RC_SEND_ONLY,
-					  .psn = psn_add(s->a->opt.psn[DUO_A], 1000)},
+	struct veroce_packet p = {.bth = {.opcode = OP_RC_SEND_ONLY, .psn = psn_add(s->a->opt.psn[DUO_A], 1000)},
 				  .msn = 1};
 
 	forge(s, DUO_B, &p, PATH, CE);
@@ -119,8 +118,7 @@ static void mark_within_the_interval_is_told_at_its_end(void **state)
 	assert_int_equal(duo_count(s.duo, DUO_B, OP_CNP), 1);
 	duo_idle(s.duo);
 	assert_int_equal(duo_count(s.duo, DUO_B, OP_CNP), 2);
-	assert_int_equal(duo_packet(s.duo, DUO_B, OP_CNP, 1)->sent_ns -
-				 duo_packet(s.duo, DUO_B, OP_CNP, 0)->sent_ns,
+	assert_int_equal(duo_packet(s.duo, DUO_B, OP_CNP, 1)->sent_ns - duo_packet(s.duo, DUO_B, OP_CNP, 0)->sent_ns,
 			 CNP_NS);
 	sim_end(&s);
 }
@@ -129,8 +127,7 @@ static void mark_within_the_interval_is_told_at_its_end(void **state)
 static void cut_packet_that_is_marked_too_gets_its_nak_only(void **state)
 {
 	struct sim s = start(VEROCE_CC_NONE);
-	struct veroce_packet p = {
-		.bth = {.opcode = OP_RC_WRITE_ONLY, .psn = s.a->opt.psn[DUO_A]}, .msn = 1};
+	struct veroce_packet p = {.bth = {.opcode = OP_RC_WRITE_ONLY, .psn = s.a->opt.psn[DUO_A]}, .msn = 1};
 
 	forge(&s, DUO_B, &p, PATH, 9 << 2 | CE);
 	duo_idle(s.duo);
@@ -161,8 +158,7 @@ static void cnp_slows_the_path_that_its_port_names(void **state)
 			before[i] = path[i].cc.cwnd_bytes;
 		assert_int_equal(forge(&s, DUO_A, &cnp, port, 0), 0);
 		for (uint32_t i = 0; i < PATHS; i++)
-			assert_int_equal(path[i].cc.cwnd_bytes < before[i],
-					 i == port || port == PATHS);
+			assert_int_equal(path[i].cc.cwnd_bytes < before[i], i == port || port == PATHS);
 		duo_idle(s.duo);
 		sim_end(&s);
 	}
@@ -222,11 +218,9 @@ static void marked_packet_is_acknowledged_at_once(void **state)
 						  .opcode = OP_RC_WRITE_FIRST,
 						  .nth = DUO_ANY,
 						  .fate = marked ? DUO_MARK_CE : DUO_PASS});
-		duo_rule(s.duo, (struct duo_rule){.from = DUO_A,
-						  .opcode = OP_RC_WRITE_LAST,
-						  .nth = 0,
-						  .fate = DUO_DELAY,
-						  .n = 100000});
+		duo_rule(s.duo,
+			 (struct duo_rule){
+				 .from = DUO_A, .opcode = OP_RC_WRITE_LAST, .nth = 0, .fate = DUO_DELAY, .n = 100000});
 		assert_true(duo_post(s.a, &w));
 		duo_run_for(s.duo, DUO_LATENCY_NS + 1000);
 		ack = duo_packet(s.duo, DUO_B, OP_RC_ACK, 0);

@@ -19,11 +19,8 @@ static bool is_response(const struct duo_packet *p, const void *arg)
 
 static struct duo_rule *lose(struct duo *d, enum duo_side from, duo_match *match, int nth)
 {
-	return duo_rule(d, (struct duo_rule){.from = from,
-					     .opcode = DUO_ANY,
-					     .nth = nth,
-					     .match = match,
-					     .fate = DUO_DROP});
+	return duo_rule(
+		d, (struct duo_rule){.from = from, .opcode = DUO_ANY, .nth = nth, .match = match, .fate = DUO_DROP});
 }
 
 /* Payload bytes of the responses that were sent from the packet of that index on. */
@@ -171,8 +168,7 @@ static void an_older_acknowledgement_is_no_answer(void **state)
 					.dqpn = s.b->qpn,
 					.psn = (o.psn[DUO_A] - 1) & PSN_MASK,
 					.ts = !base},
-				.aeth = {.syndrome = AETH_ACK | AETH_CREDIT_INVALID,
-					 .msn = v.sent.reads},
+				.aeth = {.syndrome = AETH_ACK | AETH_CREDIT_INVALID, .msn = v.sent.reads},
 				.tse = {.tx1 = (uint32_t)s.duo->now_ns - 5},
 			};
 			size_t then;
@@ -183,8 +179,7 @@ static void an_older_acknowledgement_is_no_answer(void **state)
 			duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
 			duo_buf_free(gone);
 			then = s.duo->wire_count;
-			while (s.duo->wire_count == then ||
-			       s.duo->wire[s.duo->wire_count - 1].from != DUO_B)
+			while (s.duo->wire_count == then || s.duo->wire[s.duo->wire_count - 1].from != DUO_B)
 				duo_run_for(s.duo, 100);
 			veroce_forge(s.duo, DUO_B, &old, NULL);
 			duo_run_for(s.duo, 100000);

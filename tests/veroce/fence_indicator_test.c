@@ -20,8 +20,7 @@ static bool delay(void *ctx, const struct duo_packet *p, enum duo_fate *fate, ui
 	const struct late *l = ctx;
 	uint32_t i = (p->bth.psn - l->psn) & PSN_MASK;
 
-	if (!veroce_is_data(p) || p->bth.retrans || i >= l->count ||
-	    !(p->info->flags & F_RESPONSE) == l->responses)
+	if (!veroce_is_data(p) || p->bth.retrans || i >= l->count || !(p->info->flags & F_RESPONSE) == l->responses)
 		return false;
 	*fate = l->lost >> i & 1 ? DUO_DROP : DUO_DELAY;
 	*n = l->ns - 100 * i; /* last to first */
@@ -106,8 +105,7 @@ static bool send_sends_what_the_read_brought(struct sim *s, const struct duo_opt
 {
 	uint32_t len = PACKETS * o->mtu;
 	struct late l = {.responses = true, .psn = o->psn[DUO_A], .count = PACKETS, .ns = 5000};
-	struct duo_wr w[] = {duo_read_wr(1, s->abuf, 100, len, s->bbuf, 0),
-			     duo_send_wr(2, s->abuf, len + 99, 1)};
+	struct duo_wr w[] = {duo_read_wr(1, s->abuf, 100, len, s->bbuf, 0), duo_send_wr(2, s->abuf, len + 99, 1)};
 
 	s->abuf->p[len + 99] = (uint8_t)~s->bbuf->p[len - 1];
 	assert_true(duo_recv(s->b, 7, s->bbuf, 3 * len, 1));
@@ -274,12 +272,10 @@ static void it_waits_for_what_it_meets_and_for_no_more(void **state)
 	struct duo_options o = duo_options();
 	struct sim s = start(true, &v, &o);
 	struct duo_rule *answer = duo_drop(s.duo, DUO_B, OP_RC_READ_RESPONSE_ONLY, DUO_ANY);
-	struct duo_wr w[] = {duo_write_wr(1, s.abuf, 0, 100, s.bbuf, 0),
-			     duo_read_wr(2, s.abuf, 1000, 100, s.bbuf, 1000),
-			     duo_write_wr(3, s.abuf, 2000, 100, s.bbuf, 99),
-			     duo_write_wr(4, s.abuf, 3000, 100, s.bbuf, 3000),
-			     duo_write_wr(5, s.abuf, 3000, 100, s.bbuf, 1099),
-			     duo_write_wr(6, s.abuf, 3000, 100, s.bbuf, 5000)};
+	struct duo_wr w[] = {
+		duo_write_wr(1, s.abuf, 0, 100, s.bbuf, 0),       duo_read_wr(2, s.abuf, 1000, 100, s.bbuf, 1000),
+		duo_write_wr(3, s.abuf, 2000, 100, s.bbuf, 99),   duo_write_wr(4, s.abuf, 3000, 100, s.bbuf, 3000),
+		duo_write_wr(5, s.abuf, 3000, 100, s.bbuf, 1099), duo_write_wr(6, s.abuf, 3000, 100, s.bbuf, 5000)};
 
 	assert_true(duo_post_chain(s.a, w, COUNT(w)));
 	duo_run_for(s.duo, 20000);

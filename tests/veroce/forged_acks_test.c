@@ -15,8 +15,7 @@ static void acknowledgements_of_what_was_not_sent_are_dropped(void **state)
 	uint64_t dropped = count_a(&s)->rx_dropped;
 
 	for (size_t i = 0; i < COUNT(psns) * COUNT(opcodes); i++) {
-		struct veroce_packet p =
-			answer(&s, opcodes[i % 2], psn_add(psns[i / 2], 0), 0x1f, 2);
+		struct veroce_packet p = answer(&s, opcodes[i % 2], psn_add(psns[i / 2], 0), 0x1f, 2);
 		uint8_t block[SACKETH_LEN];
 
 		sacketh_encode(block, &(struct sacketh){.valid_len = 128,
@@ -39,8 +38,7 @@ static void old_acknowledgements_confirm_nothing(void **state)
 	struct duo_rule *lost = post_two(&s);
 
 	for (uint32_t back = 1; back < 1u << 23; back *= 3) {
-		struct veroce_packet p =
-			answer(&s, OP_RC_ACK, psn_add(A_PSN, -back), 0x1f, back == 1 ? 0 : 2);
+		struct veroce_packet p = answer(&s, OP_RC_ACK, psn_add(A_PSN, -back), 0x1f, back == 1 ? 0 : 2);
 
 		veroce_forge(s.duo, DUO_A, &p, NULL);
 	}
@@ -59,8 +57,7 @@ static void message_numbers_alone_complete_nothing(void **state)
 	struct duo_rule *lost = post_two(&s);
 
 	for (size_t i = 0; i < COUNT(msns); i++) {
-		struct veroce_packet p =
-			answer(&s, OP_RC_ACK, psn_add(A_PSN, -1), 0x1f, msns[i]);
+		struct veroce_packet p = answer(&s, OP_RC_ACK, psn_add(A_PSN, -1), 0x1f, msns[i]);
 
 		veroce_forge(s.duo, DUO_A, &p, NULL);
 		assert_int_equal(s.a->sent.n, 0);
@@ -119,8 +116,7 @@ static void a_lying_bitmap_completes_nothing(void **state)
 	s = veroce_start_sim(&v, &o, 1);
 	lost = post_two(&s);
 	p = answer(&s, OP_RC_SACK, psn_add(A_PSN, -1), 0x1f, 0);
-	sacketh_encode(block,
-		       &(struct sacketh){.valid_len = 5, .start_psn = A_PSN, .bits = {0x1f}});
+	sacketh_encode(block, &(struct sacketh){.valid_len = 5, .start_psn = A_PSN, .bits = {0x1f}});
 	p.sacks = block;
 	p.sack_count = 1;
 	veroce_forge(s.duo, DUO_A, &p, NULL);
@@ -153,9 +149,7 @@ static void naks_end_the_wqe_that_they_name(void **state)
 		{0xe2, A_PSN, {WC_REM_ACCESS_ERR, WC_WR_FLUSH_ERR}}, /* bit 7 is ignored */
 		{0x64, A_PSN, {WC_BAD_RESP_ERR, WC_WR_FLUSH_ERR}},
 		{0x7f, A_PSN, {WC_BAD_RESP_ERR, WC_WR_FLUSH_ERR}},
-		{0x61,
-		 A_PSN + 4,
-		 {WC_SUCCESS, WC_REM_INV_REQ_ERR}}, /* and acknowledges the first */
+		{0x61, A_PSN + 4, {WC_SUCCESS, WC_REM_INV_REQ_ERR}}, /* and acknowledges the first */
 	};
 
 	for (size_t i = 0; i < COUNT(rows); i++) {
@@ -179,8 +173,7 @@ static void a_packet_drop_nak_costs_one_copy(void **state)
 {
 	struct sim s = veroce_default();
 	struct duo_rule *lost = post_two(&s);
-	static const uint32_t psns[] = {A_PSN + 2, A_PSN + 5, A_PSN + 1000, A_PSN - 1,
-					A_PSN + 0x800000};
+	static const uint32_t psns[] = {A_PSN + 2, A_PSN + 5, A_PSN + 1000, A_PSN - 1, A_PSN + 0x800000};
 
 	for (size_t i = 0; i < COUNT(psns); i++) {
 		struct veroce_packet p = answer(&s, OP_RC_ACK, psn_add(psns[i], 0), 0x60, 2);

@@ -9,8 +9,8 @@
 
 static void what_a_stranger_sends_is_dropped(void **state)
 {
-	static const uint8_t opcodes[] = {OP_RC_WRITE_ONLY, OP_RC_READ_REQUEST, OP_RC_ACK,
-					  OP_CAPS_REQUEST,  OP_RTT_REQUEST,	OP_CNP,
+	static const uint8_t opcodes[] = {OP_RC_WRITE_ONLY, OP_RC_READ_REQUEST,      OP_RC_ACK,
+					  OP_CAPS_REQUEST,  OP_RTT_REQUEST,          OP_CNP,
 					  OP_SLOW_PACKET,   OP_RC_READ_RESPONSE_ONLY};
 	struct sim s = veroce_default();
 	uint64_t sent = count_b(&s)->tx_packets;
@@ -22,10 +22,8 @@ static void what_a_stranger_sends_is_dropped(void **state)
 		struct pkt pkt = {.data = buf, .flow = &flow, .train = 1};
 
 		p.bth.pkey = 0xffff;
-		p.caps = (struct capseth){.magic = CAPS_MAGIC,
-					  .version = CAPS_VERSION,
-					  .profile = 3,
-					  .source_qpn = s.a->qpn};
+		p.caps = (struct capseth){
+			.magic = CAPS_MAGIC, .version = CAPS_VERSION, .profile = 3, .source_qpn = s.a->qpn};
 		p.bth.psn = opcodes[i] == OP_CAPS_REQUEST ? B_PSN : A_PSN;
 		flow.dport = VEROCE_UDP_PORT;
 		flow.src[15] ^= 0x80;
@@ -66,10 +64,8 @@ static void headers_that_are_not_for_the_qp_are_dropped(void **state)
 		buf[pkt.len - 1] ^= wrong == ICRC;
 		duo_inject(s.duo, DUO_B, &flow, buf, pkt.len);
 		assert_int_equal(count_b(&s)->rx_no_qp - before.rx_no_qp, wrong == QPN);
-		assert_int_equal(count_b(&s)->rx_wrong_source - before.rx_wrong_source,
-				 wrong == PKEY);
-		assert_int_equal(count_b(&s)->rx_icrc_errors - before.rx_icrc_errors,
-				 wrong == ICRC);
+		assert_int_equal(count_b(&s)->rx_wrong_source - before.rx_wrong_source, wrong == PKEY);
+		assert_int_equal(count_b(&s)->rx_icrc_errors - before.rx_icrc_errors, wrong == ICRC);
 		assert_int_equal(count_b(&s)->rx_malformed - before.rx_malformed,
 				 wrong == TVER || wrong == OPCODE || wrong == LENGTH);
 	}
@@ -100,8 +96,7 @@ static void capabilities_of_others_are_not_believed(void **state)
 	size_t answers = duo_count(s.duo, DUO_A, OP_CAPS_RESPONSE);
 
 	for (enum wrong wrong = 0; wrong < WRONGS; wrong++) {
-		struct veroce_packet p =
-			caps(&s, wrong == NONCE ? OP_CAPS_RESPONSE : OP_CAPS_REQUEST);
+		struct veroce_packet p = caps(&s, wrong == NONCE ? OP_CAPS_RESPONSE : OP_CAPS_REQUEST);
 		uint64_t dropped = count_a(&s)->rx_dropped;
 
 		p.caps.magic ^= wrong == MAGIC;
@@ -213,9 +208,7 @@ static void control_packets_change_no_state(void **state)
 
 	for (uint32_t i = 0; i < 400; i++) {
 		struct veroce_packet p = {
-			.bth = {.opcode = opcodes[i / 100],
-				.dqpn = s.a->qpn,
-				.psn = A_PSN + i % 100 - 10},
+			.bth = {.opcode = opcodes[i / 100], .dqpn = s.a->qpn, .psn = A_PSN + i % 100 - 10},
 			.rtt = {.context = i, .tx1 = 7 * i},
 			.payload_len = i % 2 && opcodes[i / 100] == OP_CNP ? CNP_RESV_LEN : 0,
 		};

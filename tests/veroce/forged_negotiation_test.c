@@ -27,11 +27,9 @@ static struct sim with_a_card(const struct duo_options *o)
 	veroce_opt.protocol[DUO_A] = PROTOCOL_AUTO;
 	veroce_opt.protocol[DUO_B] = PROTOCOL_ROCEV2;
 	s = (struct sim){.duo = duo_create(1, veroce_tweak)};
-	duo_rule(s.duo, (struct duo_rule){.from = DUO_ANY,
-					  .opcode = DUO_ANY,
-					  .nth = DUO_ANY,
-					  .match = is_veroce,
-					  .fate = DUO_DROP});
+	duo_rule(s.duo,
+		 (struct duo_rule){
+			 .from = DUO_ANY, .opcode = DUO_ANY, .nth = DUO_ANY, .match = is_veroce, .fate = DUO_DROP});
 	p = duo_connect(s.duo, o);
 	s.a = p.a;
 	s.b = p.b;
@@ -178,14 +176,17 @@ static void packets_of_strangers_deny_nothing(void **state)
 		s.b = p.b;
 		fallbacks = (uint32_t)nic_counters(s.a->host->nic)->fallbacks;
 		for (uint32_t k = 0; k < 1000; k++) {
-			struct bth bth = {.opcode = opcode,
-					  .pkey = 0xffff,
-					  .dqpn = s.a->qpn,
-					  .psn = psn_add(s.a->opt.psn[DUO_B], opcode == OP_RC_SEND_ONLY ? 1 + k * 7919 : k)};
+			struct bth bth = {
+				.opcode = opcode,
+				.pkey = 0xffff,
+				.dqpn = s.a->qpn,
+				.psn = psn_add(s.a->opt.psn[DUO_B], opcode == OP_RC_SEND_ONLY ? 1 + k * 7919 : k)};
 			bool acks = opcode == OP_RC_ACK || opcode == OP_RC_READ_RESPONSE_ONLY;
 
 			duo_forge(s.duo, DUO_A, DUO_GID_IPV4, &bth, aeth, acks ? 4 : 0, junk,
-				  opcode == OP_RC_ACK ? 0 : opcode == OP_RC_SEND_MIDDLE ? MTU : 8);
+				  opcode == OP_RC_ACK           ? 0
+				  : opcode == OP_RC_SEND_MIDDLE ? MTU
+								: 8);
 			if (opcode == OP_RC_SEND_MIDDLE && !k)
 				break;
 		}

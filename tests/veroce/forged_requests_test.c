@@ -47,52 +47,44 @@ static void psns_beyond_the_window_leave_no_trace(void **state)
 /* An early packet with any mistake is dropped and not recorded (out-of-order R11). */
 static void early_mistakes_are_dropped_and_harm_nothing(void **state)
 {
-	enum mistake { BEFORE, BEHIND, OTHER_KEY, NO_KEY, SEND_WITHOUT_RECEIVE, SEND_TOO_FAR,
-		       SEND_OF_THE_PAST, TOO_LONG, FIRST_NOT_FULL, LAST_EMPTY, MISTAKES };
+	enum mistake {
+		BEFORE,
+		BEHIND,
+		OTHER_KEY,
+		NO_KEY,
+		SEND_WITHOUT_RECEIVE,
+		SEND_TOO_FAR,
+		SEND_OF_THE_PAST,
+		TOO_LONG,
+		FIRST_NOT_FULL,
+		LAST_EMPTY,
+		MISTAKES
+	};
 	struct sim s = veroce_default();
 	struct duo_buf *secret = duo_buf(&s.duo->host[DUO_B], 100, MR_LOCAL_WRITE);
 
 	assert_true(duo_recv(s.b, 11, s.bbuf, 0, 2000));
 	for (enum mistake m = 0; m < MISTAKES; m++) {
 		bool send = m == SEND_WITHOUT_RECEIVE || m == SEND_TOO_FAR || m == SEND_OF_THE_PAST;
-		struct veroce_packet p =
-			request(&s, send ? OP_RC_SEND_MIDDLE : OP_RC_WRITE_ONLY, send ? MTU : 8);
+		struct veroce_packet p = request(&s, send ? OP_RC_SEND_MIDDLE : OP_RC_WRITE_ONLY, send ? MTU : 8);
 
 		p.bth.psn = A_PSN + 3;
 		p.msn = 2;
 		p.po = send;
 		switch (m) {
-		case BEFORE:
-			p.reth.va -= 1;
-			break;
-		case BEHIND:
-			p.reth.va += s.bbuf->len - 7;
-			break;
+		case BEFORE: p.reth.va -= 1; break;
+		case BEHIND: p.reth.va += s.bbuf->len - 7; break;
 		case OTHER_KEY:
 			p.reth.rkey = secret->mr->key;
 			p.reth.va = secret->iova;
 			break;
-		case NO_KEY:
-			p.reth.rkey ^= 1;
-			break;
-		case SEND_WITHOUT_RECEIVE:
-			p.rqmsn = 1;
-			break;
-		case SEND_TOO_FAR:
-			p.po = 2;
-			break;
-		case SEND_OF_THE_PAST:
-			p.rqmsn = 0xffffff;
-			break;
-		case TOO_LONG:
-			p.payload_len = MTU + 4;
-			break;
-		case FIRST_NOT_FULL:
-			p.bth.opcode = OP_RC_WRITE_FIRST;
-			break;
-		default:
-			p.bth.opcode = OP_RC_WRITE_LAST;
-			p.payload_len = 0;
+		case NO_KEY: p.reth.rkey ^= 1; break;
+		case SEND_WITHOUT_RECEIVE: p.rqmsn = 1; break;
+		case SEND_TOO_FAR: p.po = 2; break;
+		case SEND_OF_THE_PAST: p.rqmsn = 0xffffff; break;
+		case TOO_LONG: p.payload_len = MTU + 4; break;
+		case FIRST_NOT_FULL: p.bth.opcode = OP_RC_WRITE_FIRST; break;
+		default: p.bth.opcode = OP_RC_WRITE_LAST; p.payload_len = 0;
 		}
 
 		uint8_t payload[MTU + 4] = {0};
@@ -155,23 +147,23 @@ static void mistakes_in_their_turn_are_answered(void **state)
 		{OP_RC_WRITE_ONLY, 8, 1, 0, 0, -1, 0, 0x62},
 		{OP_RC_WRITE_ONLY, 8, 1, 0, 0, BUF_BYTES - 7, 0, 0x62},
 		{OP_RC_WRITE_ONLY, 8, 1, 0, 0, 0, 1, 0x62},
-		{OP_RC_WRITE_ONLY, 8, 2, 0, 0, 0, 0, 0x61},	    /* an MSN too far */
-		{OP_RC_WRITE_ONLY, 8, 0, 0, 0, 0, 0, 0x61},	    /* one of the past */
+		{OP_RC_WRITE_ONLY, 8, 2, 0, 0, 0, 0, 0x61}, /* an MSN too far */
+		{OP_RC_WRITE_ONLY, 8, 0, 0, 0, 0, 0, 0x61}, /* one of the past */
 		{OP_RC_WRITE_ONLY, 8, 0x800001, 0, 0, 0, 0, 0x61},
-		{OP_RC_WRITE_MIDDLE, MTU, 1, 0, 1, 0, 0, 0x61},	    /* without its first */
+		{OP_RC_WRITE_MIDDLE, MTU, 1, 0, 1, 0, 0, 0x61}, /* without its first */
 		{OP_RC_WRITE_LAST, 8, 1, 0, 5, 0, 0, 0x61},
-		{OP_RC_WRITE_FIRST, 0, 1, 0, 0, 0, 0, 0x61},	    /* the payload was cut off */
+		{OP_RC_WRITE_FIRST, 0, 1, 0, 0, 0, 0, 0x61}, /* the payload was cut off */
 		{OP_RC_WRITE_ONLY, MTU + 4, 1, 0, 0, 0, 0, 0x61},
-		{OP_RC_SEND_ONLY, 8, 1, 1, 0, 0, 0, 0x61},	    /* an RQMSN too far */
+		{OP_RC_SEND_ONLY, 8, 1, 1, 0, 0, 0, 0x61}, /* an RQMSN too far */
 		{OP_RC_SEND_ONLY, 8, 1, 0xffffff, 0, 0, 0, 0x61},
 		{OP_RC_SEND_MIDDLE, MTU, 1, 0, 1, 0, 0, 0x61},
-		{OP_RC_SEND_FIRST, MTU, 1, 0, 0, 0, 0, 0x61},	    /* longer than the receive */
+		{OP_RC_SEND_FIRST, MTU, 1, 0, 0, 0, 0, 0x61}, /* longer than the receive */
 		{OP_RC_WRITE_ONLY_IMM, 8, 1, 1, 0, 0, 0, 0x61},
 		{OP_RC_SEND_ONLY_INV, 8, 1, 0, 0, 0, 0, 0x1f}, /* key 0 is none; the message is acknowledged */
 		{OP_RC_READ_REQUEST, 0, 1, 0, 0, -1, 0, 0x62},
 		{OP_RC_READ_REQUEST, 0, 1, 0, 0, 0, 1, 0x62},
 		{OP_RC_READ_REQUEST, 0, 2, 0, 0, 0, 0, 0x61},
-		{OP_RC_FETCH_ADD, 0, 1, 0, 0, 4, 0, 0x61},	    /* not aligned */
+		{OP_RC_FETCH_ADD, 0, 1, 0, 0, 4, 0, 0x61}, /* not aligned */
 		{OP_RC_FETCH_ADD, 0, 1, 0, 0, -8, 0, 0x62},
 		{OP_RC_CMP_SWAP, 0, 1, 0, 0, BUF_BYTES, 0, 0x62},
 	};
@@ -190,8 +182,7 @@ static void mistakes_in_their_turn_are_answered(void **state)
 		p.reth.va += (uint64_t)row->va_off;
 		p.reth.rkey ^= row->rkey_xor;
 		p.reth.len = 64;
-		p.atomic = (struct atomiceth){
-			.va = p.reth.va, .rkey = p.reth.rkey, .swap_add = 1, .compare = 0};
+		p.atomic = (struct atomiceth){.va = p.reth.va, .rkey = p.reth.rkey, .swap_add = 1, .compare = 0};
 		veroce_forge(s.duo, DUO_B, &p, payload);
 		veroce_forge(s.duo, DUO_B, &p, payload);
 		duo_idle(s.duo);
@@ -224,8 +215,7 @@ static void early_ends_with_wrong_numbers_are_found_in_their_turn(void **state)
 	for (size_t i = 0; i < COUNT(rows); i++) {
 		struct sim s = veroce_default();
 		struct veroce_packet first = request(&s, OP_RC_WRITE_ONLY, 8);
-		struct veroce_packet p =
-			request(&s, rows[i].po ? OP_RC_WRITE_LAST : OP_RC_WRITE_ONLY, 8);
+		struct veroce_packet p = request(&s, rows[i].po ? OP_RC_WRITE_LAST : OP_RC_WRITE_ONLY, 8);
 
 		p.bth.psn = A_PSN + 1;
 		p.msn = rows[i].msn;
@@ -250,16 +240,11 @@ static void messages_that_do_not_go_on_are_refused(void **state)
 		uint8_t first, next;
 		uint32_t msn, rqmsn, po;
 	} rows[] = {
-		{OP_RC_WRITE_FIRST, OP_RC_WRITE_MIDDLE, 1, 0, 0},
-		{OP_RC_WRITE_FIRST, OP_RC_WRITE_MIDDLE, 1, 0, 2},
-		{OP_RC_WRITE_FIRST, OP_RC_WRITE_MIDDLE, 2, 0, 1},
-		{OP_RC_WRITE_FIRST, OP_RC_WRITE_FIRST, 1, 0, 0},
-		{OP_RC_WRITE_FIRST, OP_RC_WRITE_FIRST, 2, 0, 0},
-		{OP_RC_WRITE_FIRST, OP_RC_SEND_MIDDLE, 1, 0, 1},
-		{OP_RC_SEND_FIRST, OP_RC_WRITE_MIDDLE, 1, 0, 1},
-		{OP_RC_SEND_FIRST, OP_RC_SEND_MIDDLE, 1, 1, 1},
-		{OP_RC_SEND_FIRST, OP_RC_SEND_MIDDLE, 1, 0, 2},
-		{OP_RC_SEND_FIRST, OP_RC_SEND_MIDDLE, 2, 0, 1},
+		{OP_RC_WRITE_FIRST, OP_RC_WRITE_MIDDLE, 1, 0, 0}, {OP_RC_WRITE_FIRST, OP_RC_WRITE_MIDDLE, 1, 0, 2},
+		{OP_RC_WRITE_FIRST, OP_RC_WRITE_MIDDLE, 2, 0, 1}, {OP_RC_WRITE_FIRST, OP_RC_WRITE_FIRST, 1, 0, 0},
+		{OP_RC_WRITE_FIRST, OP_RC_WRITE_FIRST, 2, 0, 0},  {OP_RC_WRITE_FIRST, OP_RC_SEND_MIDDLE, 1, 0, 1},
+		{OP_RC_SEND_FIRST, OP_RC_WRITE_MIDDLE, 1, 0, 1},  {OP_RC_SEND_FIRST, OP_RC_SEND_MIDDLE, 1, 1, 1},
+		{OP_RC_SEND_FIRST, OP_RC_SEND_MIDDLE, 1, 0, 2},   {OP_RC_SEND_FIRST, OP_RC_SEND_MIDDLE, 2, 0, 1},
 		{OP_RC_SEND_FIRST, OP_RC_SEND_FIRST, 2, 1, 0},
 	};
 

@@ -7,8 +7,8 @@
 
 static void results_that_nobody_asked_for_are_dropped(void **state)
 {
-	static const uint8_t opcodes[] = {OP_RC_READ_RESPONSE_ONLY, OP_RC_READ_RESPONSE_FIRST,
-					  OP_RC_READ_RESPONSE_LAST, OP_RC_ATOMIC_ACK};
+	static const uint8_t opcodes[] = {OP_RC_READ_RESPONSE_ONLY, OP_RC_READ_RESPONSE_FIRST, OP_RC_READ_RESPONSE_LAST,
+					  OP_RC_ATOMIC_ACK};
 	struct sim s = veroce_default();
 	struct duo_rule *lost = mute(&s);
 	struct duo_wr w = duo_write_wr(1, s.abuf, 0, 100, s.bbuf, 0);
@@ -96,14 +96,14 @@ static void results_that_do_not_fit_are_not_placed(void **state)
 		uint32_t payload_len, msn, request_msn, po, len; /* of the READ; 0: 2500 */
 	} rows[] = {
 		{OP_RC_READ_RESPONSE_FIRST, MTU, 2, 1, 0, 0},
-		{OP_RC_READ_RESPONSE_MIDDLE, MTU, 1, 2, 1, 0}, /* of another request */
+		{OP_RC_READ_RESPONSE_MIDDLE, MTU, 1, 2, 1, 0},   /* of another request */
 		{OP_RC_READ_RESPONSE_MIDDLE, MTU, 1, 1, 0, 452}, /* starts nothing: there is one packet */
-		{OP_RC_READ_RESPONSE_LAST, 452, 1, 1, 0, 0}, /* the place of the first */
-		{OP_RC_READ_RESPONSE_MIDDLE, MTU, 1, 1, 3, 0}, /* behind the end */
+		{OP_RC_READ_RESPONSE_LAST, 452, 1, 1, 0, 0},     /* the place of the first */
+		{OP_RC_READ_RESPONSE_MIDDLE, MTU, 1, 1, 3, 0},   /* behind the end */
 		{OP_RC_READ_RESPONSE_MIDDLE, MTU, 1, 1, 0xffffff, 0},
 		{OP_RC_READ_RESPONSE_MIDDLE, MTU - 4, 1, 1, 1, 0},
 		{OP_RC_READ_RESPONSE_MIDDLE, 0, 1, 1, 1, 0},
-		{OP_RC_READ_RESPONSE_LAST, MTU, 1, 1, 2, 0}, /* more than is left */
+		{OP_RC_READ_RESPONSE_LAST, MTU, 1, 1, 2, 0},     /* more than is left */
 		{OP_RC_READ_RESPONSE_LAST, 0, 1, 1, 2, 2 * MTU}, /* nothing is left */
 		{OP_RC_READ_RESPONSE_LAST, 8, 1, 1, 1, 0},
 		{OP_RC_READ_RESPONSE_ONLY, 452, 1, 1, 0, 0},
@@ -165,10 +165,8 @@ static void results_out_of_place_end_the_connection(void **state)
 		bool early; /* the right first packet follows */
 		uint32_t msn, po, payload_len;
 	} rows[] = {
-		{OP_RC_READ_RESPONSE_MIDDLE, false, 1, 1, MTU},
-		{OP_RC_READ_RESPONSE_LAST, false, 1, 2, 2500 - 2 * MTU},
-		{OP_RC_READ_RESPONSE_ONLY, false, 2, 0, 100},
-		{OP_RC_READ_RESPONSE_LAST, true, 1, 2, 2500 - 2 * MTU},
+		{OP_RC_READ_RESPONSE_MIDDLE, false, 1, 1, MTU}, {OP_RC_READ_RESPONSE_LAST, false, 1, 2, 2500 - 2 * MTU},
+		{OP_RC_READ_RESPONSE_ONLY, false, 2, 0, 100},   {OP_RC_READ_RESPONSE_LAST, true, 1, 2, 2500 - 2 * MTU},
 		{OP_RC_READ_RESPONSE_ONLY, true, 2, 0, 100},
 	};
 

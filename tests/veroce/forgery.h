@@ -33,8 +33,8 @@ static inline struct veroce_packet request(const struct sim *s, uint8_t opcode, 
 }
 
 /* An acknowledgement of A's requests. */
-static inline struct veroce_packet answer(const struct sim *s, uint8_t opcode, uint32_t psn,
-				   uint8_t syndrome, uint32_t msn)
+static inline struct veroce_packet answer(const struct sim *s, uint8_t opcode, uint32_t psn, uint8_t syndrome,
+					  uint32_t msn)
 {
 	return (struct veroce_packet){
 		.bth = {.opcode = opcode, .dqpn = s->a->qpn, .psn = psn},

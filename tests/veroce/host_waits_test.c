@@ -25,7 +25,8 @@ static void a_wait_at_a_host_is_no_queue_in_the_network(void **state)
 		duo_idle(t.duo);
 		transfer_check(&t);
 		pair = (t.read ? t.s.b : t.s.a)->qp->veroce->pair;
-		assert_in_range(pair->srtt_ns, 2 * (NETWORK_NS + WAIT_NS) * 9ull / 10, 2 * (NETWORK_NS + WAIT_NS) * 11ull / 10);
+		assert_in_range(pair->srtt_ns, 2 * (NETWORK_NS + WAIT_NS) * 9ull / 10,
+				2 * (NETWORK_NS + WAIT_NS) * 11ull / 10);
 		assert_in_range(pair->min_rtt_ns[0], 2 * (NETWORK_NS + (i & 4 ? 0 : WAIT_NS)) - 1,
 				2 * (NETWORK_NS + (i & 4 ? 0 : WAIT_NS)));
 		transfer_end(&t);
@@ -64,8 +65,8 @@ static void a_wait_for_a_processor_does_not_cut_the_window(void **state)
 }
 
 /*
- * A message leaves at once, and each of its packets takes a microsecond of the link. Its acknowledgement comes for all of them, and tells
- * of the first one where they were read together.
+ * A message leaves at once, and each of its packets takes a microsecond of the link. Its acknowledgement comes for all
+ * of them, and tells of the first one where they were read together.
  */
 static void a_burst_that_waited_is_no_queue(void **state)
 {

@@ -7,13 +7,7 @@
 #include "veroce/caps.h"
 #include "transport/veroce/veroce.h"
 
-enum {
-	MS = 1000000,
-	LEN = 5 * CAPS_LARGE_BYTES + 77,
-	LARGE_PACKETS = 6,
-	OFF = 13,
-	BYTES = 3 * LEN
-};
+enum { MS = 1000000, LEN = 5 * CAPS_LARGE_BYTES + 77, LARGE_PACKETS = 6, OFF = 13, BYTES = 3 * LEN };
 
 static bool places; /* struct duo's */
 
@@ -193,9 +187,7 @@ static void lost_ones_come_again(void **state)
 		e.s.duo->placed_lost = nth % 3 ? 0 : 7;
 		connect(&e);
 		duo_idle(e.s.duo);
-		duo_rule(e.s.duo,
-			 (struct duo_rule){
-				 .from = DUO_ANY, .opcode = DUO_ANY, .nth = nth, .fate = DUO_DROP});
+		duo_rule(e.s.duo, (struct duo_rule){.from = DUO_ANY, .opcode = DUO_ANY, .nth = nth, .fate = DUO_DROP});
 		post_all(&e);
 		duo_idle(e.s.duo);
 		expect_all(&e);
@@ -210,11 +202,9 @@ static void a_silent_peer_gets_none(void **state)
 	struct ends e = start_unconnected(&v);
 	uint64_t began = e.s.duo->now_ns;
 
-	duo_rule(e.s.duo, (struct duo_rule){.from = DUO_ANY,
-					    .opcode = DUO_ANY,
-					    .nth = DUO_ANY,
-					    .match = is_caps,
-					    .fate = DUO_DROP});
+	duo_rule(e.s.duo,
+		 (struct duo_rule){
+			 .from = DUO_ANY, .opcode = DUO_ANY, .nth = DUO_ANY, .match = is_caps, .fate = DUO_DROP});
 	connect(&e);
 	post_all(&e);
 	duo_idle(e.s.duo);
@@ -233,11 +223,10 @@ static void two_silent_ends_agree_later(void **state)
 	struct duo_rule *lose;
 	struct duo_wr w;
 
-	lose = duo_rule(e.s.duo, (struct duo_rule){.from = DUO_ANY,
-						   .opcode = DUO_ANY,
-						   .nth = DUO_ANY,
-						   .match = is_caps,
-						   .fate = DUO_DROP});
+	lose = duo_rule(
+		e.s.duo,
+		(struct duo_rule){
+			.from = DUO_ANY, .opcode = DUO_ANY, .nth = DUO_ANY, .match = is_caps, .fate = DUO_DROP});
 	connect(&e);
 	post_all(&e);
 	duo_idle(e.s.duo);
@@ -299,14 +288,10 @@ static void a_short_read_is_copied(void **state)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(both_offer_them_or_none_are_sent),
-		cmocka_unit_test(all_but_last_packets_have_places),
-		cmocka_unit_test(hosts_that_differ_send_none),
-		cmocka_unit_test(a_short_read_is_copied),
-		cmocka_unit_test(a_message_waits_until_both_know),
-		cmocka_unit_test(lost_ones_come_again),
-		cmocka_unit_test(a_silent_peer_gets_none),
-		cmocka_unit_test(two_silent_ends_agree_later),
+		cmocka_unit_test(both_offer_them_or_none_are_sent), cmocka_unit_test(all_but_last_packets_have_places),
+		cmocka_unit_test(hosts_that_differ_send_none),      cmocka_unit_test(a_short_read_is_copied),
+		cmocka_unit_test(a_message_waits_until_both_know),  cmocka_unit_test(lost_ones_come_again),
+		cmocka_unit_test(a_silent_peer_gets_none),          cmocka_unit_test(two_silent_ends_agree_later),
 	};
 	const struct CMUnitTest many[] = {
 		cmocka_unit_test(a_message_waits_whichever_caps_are_lost),

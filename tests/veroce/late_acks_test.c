@@ -29,9 +29,7 @@ static struct veroce_packet answer(const struct sim *s, uint32_t n, uint8_t synd
 	bool ack = aeth_kind(syndrome) == AETH_ACK;
 
 	return (struct veroce_packet){
-		.bth = {.opcode = OP_RC_ACK,
-			.dqpn = s->a->qpn,
-			.psn = psn_add(s->a->opt.psn[DUO_A], n)},
+		.bth = {.opcode = OP_RC_ACK, .dqpn = s->a->qpn, .psn = psn_add(s->a->opt.psn[DUO_A], n)},
 		.aeth = {.syndrome = syndrome, .msn = ack ? n + 1 : n},
 		.po = POETH_NO_INFO,
 	};

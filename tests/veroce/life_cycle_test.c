@@ -88,8 +88,8 @@ static void go_back_to_init(struct qp *qp)
 
 static void quiet_connection_is_what_its_state_says(void **state)
 {
-	static void (*const faults[])(struct qp *) = {wake_early, forget_seal, change_ops, begin_what_is_not_posted,
-						      go_back_to_rocev2, go_back_to_init};
+	static void (*const faults[])(struct qp *) = {
+		wake_early, forget_seal, change_ops, begin_what_is_not_posted, go_back_to_rocev2, go_back_to_init};
 	struct sim s = veroce_default();
 
 	assert_int_equal(s.a->qp->veroce->state, VEROCE_SEALED);

@@ -62,9 +62,9 @@ static bool lose_first_twice(void *ctx, const struct duo_packet *p, enum duo_fat
 }
 
 /*
- * If only one third copy were sent and lost, the window would close: each round takes as many packets of it as the sender's own
- * window has, and the answer to a fourth copy would come two rounds later. Each of the two counts. Where the window has room for these
- * rounds one copy goes.
+ * If only one third copy were sent and lost, the window would close: each round takes as many packets of it as the
+ * sender's own window has, and the answer to a fourth copy would come two rounds later. Each of the two counts. Where
+ * the window has room for these rounds one copy goes.
  */
 static void third_copy_goes_twice_and_counts_twice(void **state)
 {
@@ -88,7 +88,8 @@ static void third_copy_goes_twice_and_counts_twice(void **state)
 		DUO_CHECK(t.duo, transfer_copies(&t, 0) == (size_t)(2 + twice));
 		if (twice)
 			DUO_CHECK(t.duo, transfer_copy(&t, 0, 2)->sent_ns == transfer_copy(&t, 0, 3)->sent_ns);
-		DUO_CHECK(t.duo, t.sender->retransmits == (uint64_t)(2 + twice) && t.receiver->rx_duplicates == (uint64_t)twice);
+		DUO_CHECK(t.duo, t.sender->retransmits == (uint64_t)(2 + twice) &&
+					 t.receiver->rx_duplicates == (uint64_t)twice);
 		DUO_CHECK(t.duo, !t.sender->timeouts);
 		transfer_end(&t);
 	}

@@ -221,8 +221,7 @@ static void fast_sends_second_copies_a_round_trip_later(void **state)
 		DUO_CHECK(t.duo, !t.sender->timeouts && !t.sender->tail_probes);
 		DUO_CHECK(t.duo, !t.receiver->rx_duplicates);
 		for (uint32_t k = 4; k <= 5; k++) {
-			uint64_t wait_ns =
-				transfer_copy(&t, k, 2)->sent_ns - transfer_copy(&t, k, 1)->sent_ns;
+			uint64_t wait_ns = transfer_copy(&t, k, 2)->sent_ns - transfer_copy(&t, k, 1)->sent_ns;
 
 			DUO_CHECK(t.duo, wait_ns <= rtt_ns + rtt_ns / 8);
 		}

@@ -16,11 +16,8 @@ static bool is_veroce(const struct duo_packet *p, const void *arg)
 
 static struct duo_rule *lose(struct duo *d, int from, duo_match *match)
 {
-	return duo_rule(d, (struct duo_rule){.from = from,
-					     .opcode = DUO_ANY,
-					     .nth = DUO_ANY,
-					     .match = match,
-					     .fate = DUO_DROP});
+	return duo_rule(d, (struct duo_rule){
+				   .from = from, .opcode = DUO_ANY, .nth = DUO_ANY, .match = match, .fate = DUO_DROP});
 }
 
 /* Packets of `from` that belong to messages or acknowledge them, of one protocol. */
@@ -255,9 +252,7 @@ static const struct forgery forgeries[] = {
 static void forge(struct sim *s, const struct forgery *f, uint32_t nonce)
 {
 	struct veroce_packet p = {
-		.bth = {.opcode = f->opcode,
-			.dqpn = s->a->qpn,
-			.psn = psn_add(s->a->opt.psn[DUO_A], f->psn_add)},
+		.bth = {.opcode = f->opcode, .dqpn = s->a->qpn, .psn = psn_add(s->a->opt.psn[DUO_A], f->psn_add)},
 		.caps = {.magic = CAPS_MAGIC ^ f->magic_xor,
 			 .version = CAPS_VERSION ^ f->version_xor,
 			 .profile = f->profile,
@@ -318,8 +313,7 @@ static void forged_answers_change_nothing(void **state)
 static void true_answers_are_believed(void **state)
 {
 	for (int i = 0; i < 4; i++) {
-		struct forgery truth = {.opcode = i & 1 ? OP_CAPS_RESPONSE : OP_CAPS_REQUEST,
-					.profile = i & 2 ? 3 : 0};
+		struct forgery truth = {.opcode = i & 1 ? OP_CAPS_RESPONSE : OP_CAPS_REQUEST, .profile = i & 2 ? 3 : 0};
 		struct sim s = start(PROTOCOL_AUTO, PROTOCOL_AUTO, 1);
 		uint32_t nonce = 0;
 		struct duo_rule *wall;
@@ -370,8 +364,7 @@ struct chance {
 	uint64_t until_ns;
 };
 
-static bool lose_caps_by_chance(void *ctx, const struct duo_packet *p, enum duo_fate *fate,
-				uint64_t *n)
+static bool lose_caps_by_chance(void *ctx, const struct duo_packet *p, enum duo_fate *fate, uint64_t *n)
 {
 	struct chance *c = ctx;
 
@@ -388,8 +381,7 @@ static bool lose_caps_by_chance(void *ctx, const struct duo_packet *p, enum duo_
  */
 static void negotiate(uint64_t seed)
 {
-	static const enum protocol choice[] = {PROTOCOL_AUTO, PROTOCOL_AUTO,
-						   PROTOCOL_AUTO, PROTOCOL_ROCEV2};
+	static const enum protocol choice[] = {PROTOCOL_AUTO, PROTOCOL_AUTO, PROTOCOL_AUTO, PROTOCOL_ROCEV2};
 	struct chance c = {.until_ns = UINT64_MAX};
 	struct duo_options o = duo_options();
 
@@ -453,8 +445,7 @@ static void negotiate(uint64_t seed)
 		duo_idle(s.duo);
 		post_pair(&s, DUO_B, 2 * posted[1]++);
 		duo_idle(s.duo);
-		DUO_CHECK(s.duo, !spoken(s.duo, DUO_ANY, false, since) !=
-					 !spoken(s.duo, DUO_ANY, true, since));
+		DUO_CHECK(s.duo, !spoken(s.duo, DUO_ANY, false, since) != !spoken(s.duo, DUO_ANY, true, since));
 		s.a->sent.taken = s.a->sent.n;
 		s.b->sent.taken = s.b->sent.n;
 		s.a->received.taken = s.a->received.n;

@@ -110,8 +110,7 @@ static void every_path_of_either_ip_version_is_used(void **state)
 		s = veroce_start_sim(&v, &o, 1);
 		for (uint64_t k = 0; k < 8; k++) {
 			struct duo_wr w = duo_write_wr(2 * k, s.abuf, 0, 30000, s.bbuf, 0);
-			struct duo_wr r =
-				duo_read_wr(2 * k + 1, s.abuf, 30000, 30000, s.bbuf, 30000);
+			struct duo_wr r = duo_read_wr(2 * k + 1, s.abuf, 30000, 30000, s.bbuf, 30000);
 
 			assert_true(duo_post(s.a, &w));
 			assert_true(duo_post(s.a, &r));

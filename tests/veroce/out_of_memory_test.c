@@ -8,12 +8,9 @@ enum { BYTES = 5000, GETS_MAX = 6 };
 static struct duo_wr wr_of(const struct sim *s, int kind)
 {
 	switch (kind) {
-	case 0:
-		return duo_write_wr(1, s->abuf, 0, BYTES, s->bbuf, 0);
-	case 1:
-		return duo_read_wr(1, s->abuf, 0, BYTES, s->bbuf, 0);
-	default:
-		return duo_send_wr(1, s->abuf, 0, BYTES);
+	case 0: return duo_write_wr(1, s->abuf, 0, BYTES, s->bbuf, 0);
+	case 1: return duo_read_wr(1, s->abuf, 0, BYTES, s->bbuf, 0);
+	default: return duo_send_wr(1, s->abuf, 0, BYTES);
 	}
 }
 

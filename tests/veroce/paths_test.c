@@ -120,9 +120,9 @@ static void dead_path_is_left_and_used_again(void **state)
 {
 	static const uint64_t dead_ns[] = {3000000, 25000000};
 	/*
-	 * A round trip is 0.4 ms, with what waits for the channel. After three of them nothing leaves on the path that died. If all
-	 * that is in flight was sent there, a tail probe finds it out, 2 ms after the last acknowledgement, and the copies leave
-	 * in the round trip after that.
+	 * A round trip is 0.4 ms, with what waits for the channel. After three of them nothing leaves on the path that
+	 * died. If all that is in flight was sent there, a tail probe finds it out, 2 ms after the last
+	 * acknowledgement, and the copies leave in the round trip after that.
 	 */
 	static const uint64_t left_ns_max = 1200000, found_ns_max = 2900000;
 
@@ -208,8 +208,7 @@ static void path_that_is_dead_from_the_start_is_done_without(void **state)
 		post_bulk(&t);
 		duo_idle(t.duo);
 		transfer_check(&t);
-		took_ns =
-			t.s.a->sent.e[t.posted - 1].timestamp_ns - transfer_copy(&t, 0, 0)->sent_ns;
+		took_ns = t.s.a->sent.e[t.posted - 1].timestamp_ns - transfer_copy(&t, 0, 0)->sent_ns;
 		/* 2 ms on the wire. */
 		DUO_CHECK(t.duo, took_ns < 10000000);
 		transfer_end(&t);

@@ -1,14 +1,21 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Acknowledgements between hosts whose packets leave in trains (veRoCE 5.3, 12.2): half of the window for one of them, unless the
- * peer is a base peer, the sender's window is small or something is missing.
+ * Acknowledgements between hosts whose packets leave in trains (veRoCE 5.3, 12.2): half of the window for one of them,
+ * unless the peer is a base peer, the sender's window is small or something is missing.
  */
 #include "veroce/transfer.h"
 
 #include "nic/state.h"
 #include "transport/veroce/work.h"
 
-enum { MIB = 1 << 20, WINDOW = MIB / 4, MTU = 1024, CALM = VEROCE_CALM_PACKETS * MTU / MIB, LATENCY_NS = 2000, PACKET_NS = 100 };
+enum {
+	MIB = 1 << 20,
+	WINDOW = MIB / 4,
+	MTU = 1024,
+	CALM = VEROCE_CALM_PACKETS * MTU / MIB,
+	LATENCY_NS = 2000,
+	PACKET_NS = 100
+};
 
 static void start_far(struct transfer *t, const struct veroce_options *v, uint64_t seed, bool read, uint64_t mibs,
 		      uint64_t latency_ns)
@@ -66,9 +73,11 @@ static void half_of_the_window_is_acknowledged_at_once(void **state)
 
 		start(&t, &v, 1, read, CALM + 4);
 		finish(&t);
-		/* Not before enough packets have arrived without a loss; the first of a window's are acknowledged when all are sent. */
+		/* Not before enough packets have arrived without a loss; the first of a window's are acknowledged when
+		 * all are sent. */
 		for (size_t i = 1; i < CALM; i++)
-			assert_in_range(acks_of(&t, i), MIB / MTU / VEROCE_ACKREQ_PACKETS - 1, MIB / MTU / VEROCE_ACK_PACKETS + 1);
+			assert_in_range(acks_of(&t, i), MIB / MTU / VEROCE_ACKREQ_PACKETS - 1,
+					MIB / MTU / VEROCE_ACK_PACKETS + 1);
 		assert_in_range(acks_of(&t, CALM + 2), 8, 10);
 		/* A queue pair that has rested goes on like that. */
 		transfer_post(&t, 0, MIB);
@@ -102,8 +111,8 @@ static void a_long_path_is_never_idle(void **state)
 }
 
 /*
- * The last packet of a message asks for an acknowledgement unless as many packets are posted behind it as one of which asks
- * anyway, and the next message does not wait for this one.
+ * The last packet of a message asks for an acknowledgement unless as many packets are posted behind it as one of which
+ * asks anyway, and the next message does not wait for this one.
  */
 static void messages_with_enough_behind_them_do_not_ask(void **state)
 {
@@ -217,7 +226,8 @@ static void a_small_window_is_asked_for_twice(void **state)
 	transfer_end(&t);
 }
 
-/* Each acknowledgement tells of many packets, and may be lost as well. So they are frequent again, and rare when all is calm. */
+/* Each acknowledgement tells of many packets, and may be lost as well. So they are frequent again, and rare when all is
+ * calm. */
 static void what_is_lost_makes_them_frequent(void **state)
 {
 	enum { DATA, ACKS, LOSSES, AT = CALM + 3 };
@@ -231,7 +241,8 @@ static void what_is_lost_makes_them_frequent(void **state)
 		start(&t, &v, 1, read, AT + CALM + 5);
 		duo_wait(t.duo, &t.s.a->sent, AT);
 		*(i / 2 == DATA ? &t.drop_ppm : &t.duo->faults[taker(&t)].drop_ppm) = 1000000;
-		for (uint64_t n = t.sender->tx_packets; i / 2 == DATA ? t.sender->tx_packets == n : !t.sender->tail_probes;)
+		for (uint64_t n = t.sender->tx_packets;
+		     i / 2 == DATA ? t.sender->tx_packets == n : !t.sender->tail_probes;)
 			duo_run_for(t.duo, PACKET_NS);
 		t.drop_ppm = t.duo->faults[taker(&t)].drop_ppm = 0;
 		finish(&t);
@@ -270,8 +281,8 @@ static void seldom_losses_cost_little(void **state)
 }
 
 /*
- * The Last packet, which asks, is lost. What is missing before it is told with the sixteenth packet or after 20 us, and if
- * nothing is, all is acknowledged after 25.
+ * The Last packet, which asks, is lost. What is missing before it is told with the sixteenth packet or after 20 us, and
+ * if nothing is, all is acknowledged after 25.
  */
 static void a_hole_is_reported_soon(void **state)
 {
@@ -304,8 +315,9 @@ static void a_hole_is_reported_soon(void **state)
 		finish(&t);
 		while (!transfer_is_data(&t, &t.duo->wire[last]) || !(t.duo->wire[last].info->flags & F_LAST))
 			last++;
-		while (told < last || t.duo->wire[told].bth.opcode !=
-					      (read ? hole ? OP_RC_SACK_RSP : OP_RC_ACK_RSP : hole ? OP_RC_SACK : OP_RC_ACK))
+		while (told < last || t.duo->wire[told].bth.opcode != (read   ? hole ? OP_RC_SACK_RSP : OP_RC_ACK_RSP
+								       : hole ? OP_RC_SACK
+									      : OP_RC_ACK))
 			told++;
 		told_ns = t.duo->wire[told].sent_ns - t.duo->wire[last].sent_ns - LATENCY_NS;
 		assert_in_range(told_ns, rows[i / 2].wait_ns, rows[i / 2].wait_ns + 2 * DUO_LATENCY_NS);

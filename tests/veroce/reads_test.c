@@ -24,11 +24,8 @@ static bool is_ack_of_responses(const struct duo_packet *p, const void *arg)
 
 static struct duo_rule *lose(struct duo *d, enum duo_side from, duo_match *match)
 {
-	return duo_rule(d, (struct duo_rule){.from = from,
-					     .opcode = DUO_ANY,
-					     .nth = DUO_ANY,
-					     .match = match,
-					     .fate = DUO_DROP});
+	return duo_rule(d, (struct duo_rule){
+				   .from = from, .opcode = DUO_ANY, .nth = DUO_ANY, .match = match, .fate = DUO_DROP});
 }
 
 /* out-of-order O10 */
@@ -112,11 +109,8 @@ static void lost_response_is_repaired_by_the_responder(void **state)
 		v.base[DUO_A] = base;
 		for (unsigned i = 0; veroce_variant(&v, &o, i); i++) {
 			struct sim s = veroce_start_sim(&v, &o, 1);
-			struct veroce_order order = {.from = DUO_B,
-						     .responses = true,
-						     .psn = o.psn[DUO_A],
-						     .count = 8,
-						     .lost = 1 << 3};
+			struct veroce_order order = {
+				.from = DUO_B, .responses = true, .psn = o.psn[DUO_A], .count = 8, .lost = 1 << 3};
 			struct duo_wr r = duo_read_wr(1, s.abuf, 0, 8 * o.mtu - 3, s.bbuf, 0);
 
 			veroce_set_order(s.duo, &order);
@@ -294,8 +288,7 @@ static void atomic_waits_for_the_write_before_it(void **state)
 
 	for (unsigned i = 0; veroce_variant(&v, &o, i); i++) {
 		struct sim s = veroce_start_sim(&v, &o, 1);
-		uint64_t *word = (uint64_t *)(s.bbuf->p + o.mtu),
-			 *mine = (uint64_t *)(s.abuf->p + o.mtu);
+		uint64_t *word = (uint64_t *)(s.bbuf->p + o.mtu), *mine = (uint64_t *)(s.abuf->p + o.mtu);
 		uint32_t hole = psn_add(o.psn[DUO_A], 1);
 		struct duo_rule *block = veroce_block(s.duo, &hole);
 		struct duo_wr w = duo_write_wr(1, s.abuf, 0, 3 * o.mtu, s.bbuf, 0);
@@ -344,8 +337,7 @@ static void atomics_count_exactly_whatever_happens(void **state)
 			s.duo->faults[side].delay_ns_max = 50000;
 		}
 		while (posted < ADDS) {
-			struct duo_wr w =
-				duo_fetch_add_wr(posted, s.abuf, 8 * posted, s.bbuf, 0, 1);
+			struct duo_wr w = duo_fetch_add_wr(posted, s.abuf, 8 * posted, s.bbuf, 0, 1);
 
 			if (duo_post(s.a, &w))
 				posted++;
@@ -421,12 +413,10 @@ static void a_slow_responder_is_waited_for_as_long_as_the_program_says(void **st
 		bool done;
 	} cases[] = {
 		{14, 0, 40000000, true}, /* 67 ms of patience */
-		{14, 1, 100000000, true},
-		{13, 3, 90000000, true},
-		{0, 1, 2000000000, true}, /* no end of it */
-		{10, 1, 2000000000, false}, /* 8 ms */
-		{10, 0, 2000000000, false},
-		{13, 7, 5000000000, false}, /* 268 ms; it is asked more often than ever later */
+		{14, 1, 100000000, true},   {13, 3, 90000000, true},    {0, 1, 2000000000, true}, /* no end of it */
+		{10, 1, 2000000000, false},                                                       /* 8 ms */
+		{10, 0, 2000000000, false}, {13, 7, 5000000000, false}, /* 268 ms; it is asked more often than ever
+									   later */
 	};
 
 	for (size_t i = 0; i < COUNT(cases); i++) {
@@ -534,8 +524,7 @@ static void a_higher_limit_forgets_nothing(void **state)
 	duo_run_for(s.duo, 20 * DUO_LATENCY_NS);
 	assert_int_equal(*(uint64_t *)s.bbuf->p, 101);
 	assert_int_equal(nic_qp_modify(s.b->host->nic, s.b->qp, &sqd, QPA_STATE, s.duo->now_ns), 0);
-	assert_int_equal(nic_qp_modify(s.b->host->nic, s.b->qp, &more, QPA_MAX_DEST_RD_ATOMIC,
-				       s.duo->now_ns), 0);
+	assert_int_equal(nic_qp_modify(s.b->host->nic, s.b->qp, &more, QPA_MAX_DEST_RD_ATOMIC, s.duo->now_ns), 0);
 	w = duo_fetch_add_wr(2, s.abuf, 8, s.bbuf, 0, 1);
 	assert_true(duo_post(s.a, &w));
 	duo_run_for(s.duo, 20 * DUO_LATENCY_NS);

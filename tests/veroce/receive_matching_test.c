@@ -15,8 +15,7 @@ static void post_a_and_b(struct sim *s, struct veroce_order *order)
 	struct duo_wr a = duo_send_wr(1, s->abuf, 0, 3 * mtu - 1);
 	struct duo_wr b = duo_send_wr(2, s->abuf, 3 * mtu, mtu + 1);
 
-	*order = (struct veroce_order){
-		.psn = s->a->opt.psn[DUO_A], .count = 5, .rank = b_before_a, .step_ns = 100};
+	*order = (struct veroce_order){.psn = s->a->opt.psn[DUO_A], .count = 5, .rank = b_before_a, .step_ns = 100};
 	veroce_set_order(s->duo, order);
 	assert_true(duo_post(s->a, &a));
 	assert_true(duo_post(s->a, &b));
@@ -28,8 +27,7 @@ static void expect_a_and_b(struct sim *s)
 
 	duo_expect(s->duo, &s->a->sent, 1, WC_SUCCESS);
 	duo_expect(s->duo, &s->a->sent, 2, WC_SUCCESS);
-	assert_int_equal(duo_expect(s->duo, &s->b->received, 10, WC_SUCCESS)->byte_len,
-			 3 * mtu - 1);
+	assert_int_equal(duo_expect(s->duo, &s->b->received, 10, WC_SUCCESS)->byte_len, 3 * mtu - 1);
 	assert_int_equal(duo_expect(s->duo, &s->b->received, 11, WC_SUCCESS)->byte_len, mtu + 1);
 	assert_memory_equal(s->bbuf->p, s->abuf->p, 3 * mtu - 1);
 	assert_memory_equal(s->bbuf->p + 20000, s->abuf->p + 3 * mtu, mtu + 1);
@@ -97,8 +95,8 @@ static void receive_that_is_missing_is_told_in_turn(void **state)
  * out-of-order O9: the data has landed, but there is no completion. `early`: the packet before it
  * is also missing; `soon`: the receive comes while the requester still waits.
  */
-static void immediate_without_receive(const struct veroce_options *v, const struct duo_options *o,
-				      bool early, bool soon)
+static void immediate_without_receive(const struct veroce_options *v, const struct duo_options *o, bool early,
+				      bool soon)
 {
 	struct sim s = veroce_start_sim(v, o, 1);
 	uint32_t mtu = o->mtu, first = o->psn[DUO_A];
@@ -279,9 +277,9 @@ static void refused_run_is_taken_soon(void **state)
 
 /*
  * After an RNR NAK the named packet goes alone, and what was refused behind it waits for its acknowledgement. That one
- * is lost, before any round trip was measured and with a local ACK timeout of a fraction of the RTO: a timeout sends the
- * named packet again although others count as lost. `told`: meanwhile a SACK names it as arrived, which acknowledges
- * it selectively and no more; it is sent again all the same.
+ * is lost, before any round trip was measured and with a local ACK timeout of a fraction of the RTO: a timeout sends
+ * the named packet again although others count as lost. `told`: meanwhile a SACK names it as arrived, which
+ * acknowledges it selectively and no more; it is sent again all the same.
  */
 static void rnr_nak_and_a_lost_ack(bool told)
 {
@@ -413,11 +411,9 @@ static void shared_queue(uint64_t seed)
 	x->s = veroce_start_sim(&v, &o, seed);
 	x->slot_bytes = 3 * o.mtu;
 	x->inbox = duo_buf(x->s.b->host, QPS * MESSAGES * x->slot_bytes, ALL_ACCESS);
-	assert_int_equal(
-		nic_srq_create(x->s.b->host->nic, x->s.b->host->pd,
-			       &(struct srq_init){.max_wr = SLOTS, .max_sge = 1, .owner = x},
-			       &x->srq),
-		0);
+	assert_int_equal(nic_srq_create(x->s.b->host->nic, x->s.b->host->pd,
+					&(struct srq_init){.max_wr = SLOTS, .max_sge = 1, .owner = x}, &x->srq),
+			 0);
 	o.srq[DUO_B] = x->srq;
 	for (int q = 0; q < QPS; q++)
 		x->pair[q] = duo_connect(x->s.duo, &o);
@@ -438,8 +434,7 @@ static void shared_queue(uint64_t seed)
 		duo_run_for(x->s.duo, prng_below(&x->s.duo->prng, 20000));
 		check_messages(x);
 		/* It runs dry now and then. */
-		while (x->given < done + SLOTS && x->given < QPS * MESSAGES &&
-		       prng_below(&x->s.duo->prng, 3))
+		while (x->given < done + SLOTS && x->given < QPS * MESSAGES && prng_below(&x->s.duo->prng, 3))
 			give(x);
 		assert_true(x->s.duo->now_ns < 20000000000u);
 	}
@@ -472,8 +467,7 @@ static void invalidation_waits_for_its_turn(void **state)
 		struct sim s = veroce_start_sim(&v, &o, 1);
 		struct duo_buf *key = duo_buf(s.b->host, 3 * o.mtu, ALL_ACCESS);
 		uint32_t hole = psn_add(o.psn[DUO_A], 1);
-		struct veroce_order order = {
-			.psn = o.psn[DUO_A], .count = 4, .rank = rank, .lost = 2};
+		struct veroce_order order = {.psn = o.psn[DUO_A], .count = 4, .rank = rank, .lost = 2};
 		struct duo_rule *block = veroce_block(s.duo, &hole);
 		struct duo_wr w = duo_write_wr(1, s.abuf, 0, 3 * o.mtu, key, 0);
 		struct duo_wr inv = duo_send_wr(2, s.abuf, 0, 30);

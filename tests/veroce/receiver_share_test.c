@@ -52,8 +52,8 @@ static struct sim start(bool a, bool b)
 static void be_busy(struct sim *s, bool reads, uint64_t ns)
 {
 	uint64_t end_ns = s->duo->now_ns + ns;
-	struct duo_wr w = reads ? duo_read_wr(0, s->abuf, 0, BYTES, s->bbuf, 0)
-				: duo_write_wr(0, s->abuf, 0, BYTES, s->bbuf, 0);
+	struct duo_wr w =
+		reads ? duo_read_wr(0, s->abuf, 0, BYTES, s->bbuf, 0) : duo_write_wr(0, s->abuf, 0, BYTES, s->bbuf, 0);
 
 	while (s->duo->now_ns < end_ns) {
 		for (struct duo_qp *q = s->duo->qps; q; q = q->next) {

@@ -23,9 +23,9 @@ static void open_window(struct sim *s)
 }
 
 /*
- * The peer has taken what is behind the SEND, and says so once. If that is lost, it is acknowledged with the SEND alone: a window
- * that waits for that would keep other queue pairs from sending until the program posts a receive, which it may do only when it
- * has heard from one of them.
+ * The peer has taken what is behind the SEND, and says so once. If that is lost, it is acknowledged with the SEND
+ * alone: a window that waits for that would keep other queue pairs from sending until the program posts a receive,
+ * which it may do only when it has heard from one of them.
  */
 static void the_window_is_free_for_other_queue_pairs(void **state)
 {

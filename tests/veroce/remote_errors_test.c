@@ -15,8 +15,7 @@ static uint32_t naks(const struct duo *d, uint8_t syndrome, uint32_t *psn)
 	for (size_t i = 0; i < d->wire_count; i++) {
 		const struct duo_packet *p = &d->wire[i];
 
-		if (p->from == DUO_B && p->bth.opcode == OP_RC_ACK &&
-		    p->aeth.syndrome == syndrome) {
+		if (p->from == DUO_B && p->bth.opcode == OP_RC_ACK && p->aeth.syndrome == syndrome) {
 			n++;
 			*psn = p->bth.psn;
 		}
@@ -69,17 +68,7 @@ struct mistake {
 	enum wc_status recv_status; /* of the second receive */
 };
 
-enum {
-	BAD_KEY,
-	NOT_WRITABLE,
-	BAD_READ,
-	ODD_ATOMIC,
-	BAD_ATOMIC,
-	TOO_LONG,
-	BAD_INVALIDATE,
-	BAD_IMMEDIATE,
-	MISTAKES
-};
+enum { BAD_KEY, NOT_WRITABLE, BAD_READ, ODD_ATOMIC, BAD_ATOMIC, TOO_LONG, BAD_INVALIDATE, BAD_IMMEDIATE, MISTAKES };
 
 static const struct mistake mistakes[MISTAKES] = {
 	[BAD_KEY] = {"WRITE to an unknown key", NAK_ACCESS, WC_REM_ACCESS_ERR, WC_WR_FLUSH_ERR},
@@ -87,11 +76,9 @@ static const struct mistake mistakes[MISTAKES] = {
 	[BAD_READ] = {"READ past the end", NAK_ACCESS, WC_REM_ACCESS_ERR, WC_WR_FLUSH_ERR},
 	[ODD_ATOMIC] = {"odd atomic", NAK_INVALID, WC_REM_INV_REQ_ERR, WC_WR_FLUSH_ERR},
 	[BAD_ATOMIC] = {"atomic past the end", NAK_ACCESS, WC_REM_ACCESS_ERR, WC_WR_FLUSH_ERR},
-	[TOO_LONG] = {"SEND longer than the receive", NAK_INVALID, WC_REM_INV_REQ_ERR,
-		      WC_LOC_LEN_ERR},
+	[TOO_LONG] = {"SEND longer than the receive", NAK_INVALID, WC_REM_INV_REQ_ERR, WC_LOC_LEN_ERR},
 	[BAD_INVALIDATE] = {"invalidation of an unknown key", 0, WC_SUCCESS, WC_REM_INV_REQ_ERR}, /* class J */
-	[BAD_IMMEDIATE] = {"WRITE with immediate to an unknown key", NAK_ACCESS, WC_REM_ACCESS_ERR,
-			   WC_LOC_ACCESS_ERR},
+	[BAD_IMMEDIATE] = {"WRITE with immediate to an unknown key", NAK_ACCESS, WC_REM_ACCESS_ERR, WC_LOC_ACCESS_ERR},
 };
 
 static struct duo_wr make(const struct sim *s, int which)
@@ -100,29 +87,17 @@ static struct duo_wr make(const struct sim *s, int which)
 	struct duo_wr w = duo_write_wr(2, s->abuf, 0, 2 * mtu, s->bbuf, 0);
 
 	switch (which) {
-	case BAD_KEY:
-		w.rkey ^= 1;
-		break;
-	case NOT_WRITABLE:
-		w.remote_va = s->bbuf->iova + BUF_BYTES - 1;
-		break;
-	case BAD_READ:
-		w = duo_read_wr(2, s->abuf, 0, 100, s->bbuf, BUF_BYTES - 99);
-		break;
-	case ODD_ATOMIC:
-		w = duo_fetch_add_wr(2, s->abuf, 0, s->bbuf, 4, 1);
-		break;
-	case BAD_ATOMIC:
-		w = duo_fetch_add_wr(2, s->abuf, 0, s->bbuf, BUF_BYTES, 1);
-		break;
+	case BAD_KEY: w.rkey ^= 1; break;
+	case NOT_WRITABLE: w.remote_va = s->bbuf->iova + BUF_BYTES - 1; break;
+	case BAD_READ: w = duo_read_wr(2, s->abuf, 0, 100, s->bbuf, BUF_BYTES - 99); break;
+	case ODD_ATOMIC: w = duo_fetch_add_wr(2, s->abuf, 0, s->bbuf, 4, 1); break;
+	case BAD_ATOMIC: w = duo_fetch_add_wr(2, s->abuf, 0, s->bbuf, BUF_BYTES, 1); break;
 	case BAD_IMMEDIATE:
 		w = duo_write_wr(2, s->abuf, 0, 1, s->bbuf, 0);
 		w.opcode = WR_WRITE_IMM;
 		w.rkey ^= 1;
 		break;
-	case TOO_LONG:
-		w = duo_send_wr(2, s->abuf, 0, 2 * mtu);
-		break;
+	case TOO_LONG: w = duo_send_wr(2, s->abuf, 0, 2 * mtu); break;
 	default:
 		w = duo_send_wr(2, s->abuf, 0, 1);
 		w.opcode = WR_SEND_INV;
@@ -194,8 +169,7 @@ static void receives_of_later_messages_are_flushed(void **state)
 	for (int imm = 0; imm < 2; imm++) {
 		struct sim s = veroce_start_sim(&v, &o, 1);
 		struct veroce_order order = {.psn = o.psn[DUO_A], .count = 2, .rank = rank};
-		struct duo_wr w[] = {duo_write_wr(1, s.abuf, 0, 4, s.bbuf, 0),
-				     duo_send_wr(2, s.abuf, 0, 100)};
+		struct duo_wr w[] = {duo_write_wr(1, s.abuf, 0, 4, s.bbuf, 0), duo_send_wr(2, s.abuf, 0, 100)};
 
 		w[0].rkey ^= 1;
 		w[0].opcode = imm ? WR_WRITE_IMM : WR_WRITE;
@@ -295,8 +269,7 @@ static void muted_qp_acknowledges_and_sends_nothing(void **state)
 	struct duo_wr back = duo_write_wr(3, s.bbuf, 200, 100, s.abuf, 200);
 	size_t then;
 
-	duo_rule(s.duo, (struct duo_rule){.from = DUO_A, .opcode = OP_RC_WRITE_ONLY, .nth = 0,
-					  .fate = DUO_DROP});
+	duo_rule(s.duo, (struct duo_rule){.from = DUO_A, .opcode = OP_RC_WRITE_ONLY, .nth = 0, .fate = DUO_DROP});
 	assert_true(duo_post(s.a, &lost));
 	duo_run_for(s.duo, 10000);
 	nic_qp_mute(s.a->host->nic, s.a->qp, true);
@@ -321,7 +294,7 @@ int main(void)
 		cmocka_unit_test(error_of_a_late_first_packet_is_told_in_turn),
 		cmocka_unit_test(mistake_behind_a_hole_waits_for_its_turn),
 		cmocka_unit_test(receives_of_later_messages_are_flushed),
-	cmocka_unit_test(first_of_two_mistakes_is_told),
+		cmocka_unit_test(first_of_two_mistakes_is_told),
 		cmocka_unit_test(lost_nak_ends_in_an_error_too),
 		cmocka_unit_test(access_that_the_qp_does_not_give_is_refused),
 	};

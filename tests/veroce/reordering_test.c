@@ -166,11 +166,8 @@ static void late_copy_does_not_overwrite_what_came_after(void **state)
 		struct sim s = veroce_start_sim(&v, &o, 1);
 		struct duo_wr w1 = duo_write_wr(1, s.abuf, 0, 3 * o.mtu, s.bbuf, 0);
 		struct duo_wr w2 = duo_write_wr(2, s.abuf, 4 * o.mtu, 3 * o.mtu, s.bbuf, 0);
-		struct duo_rule twice = {.from = DUO_A,
-					 .opcode = DUO_ANY,
-					 .nth = DUO_ANY,
-					 .fate = DUO_DUPLICATE,
-					 .n = 1000000};
+		struct duo_rule twice = {
+			.from = DUO_A, .opcode = DUO_ANY, .nth = DUO_ANY, .fate = DUO_DUPLICATE, .n = 1000000};
 		struct duo_rule *r = duo_rule(s.duo, twice);
 
 		assert_true(duo_post(s.a, &w1));
@@ -219,8 +216,7 @@ static void unfenced_overlap_ends_with_either(void **state)
 		for (uint32_t p = 0; p < 3; p++) {
 			const uint8_t *got = s.bbuf->p + p * o.mtu, *sent = s.abuf->p + p * o.mtu;
 
-			assert_true(!memcmp(got, sent, o.mtu) ||
-				    !memcmp(got, sent + 4 * o.mtu, o.mtu));
+			assert_true(!memcmp(got, sent, o.mtu) || !memcmp(got, sent + 4 * o.mtu, o.mtu));
 		}
 		sim_end(&s);
 	}
@@ -278,8 +274,7 @@ static void fence_waits_for_all_before_it(void **state)
 		for (size_t k = 0; k < s.duo->wire_count; k++) {
 			const struct duo_packet *p = &s.duo->wire[k];
 
-			if (p->from != DUO_A || !veroce_is_data(p) || p->bth.retrans ||
-			    p->info->flags & F_RESPONSE)
+			if (p->from != DUO_A || !veroce_is_data(p) || p->bth.retrans || p->info->flags & F_RESPONSE)
 				continue;
 			nth = (p->msn - v.sent.messages) & PSN_MASK;
 			if (nth == 5 || nth == 8) {
@@ -300,8 +295,8 @@ enum { WATCHED = 4096 };
 /* One direction and space, as an ideal receiver would see it. Arrivals are known when it is sent.
  */
 struct watched {
-	uint32_t psn; /* of the first packet */
-	uint32_t msn; /* of the last message before it; others are counted from it */
+	uint32_t psn;                 /* of the first packet */
+	uint32_t msn;                 /* of the last message before it; others are counted from it */
 	uint64_t arrival_ns[WATCHED]; /* 0: not yet on its way */
 	uint32_t end_msn[WATCHED];    /* of the message that ends there; 0: none does */
 	uint32_t apsn, amsn;          /* as last acknowledged */
@@ -392,24 +387,18 @@ static void acknowledgements_cover_no_hole(void **state)
 		s.duo->tap_ctx = w;
 		for (uint64_t i = 0; i < 120; i++) {
 			struct duo_qp *q = i & 1 ? s.a : s.b;
-			struct duo_buf *from = i & 1 ? s.abuf : s.bbuf,
-				       *to = i & 1 ? s.bbuf : s.abuf;
+			struct duo_buf *from = i & 1 ? s.abuf : s.bbuf, *to = i & 1 ? s.bbuf : s.abuf;
 			uint32_t len = (uint32_t)prng_below(&s.duo->prng, 5 * o.mtu);
 			struct duo_wr x = duo_write_wr(i, from, 0, len, to, 32768);
 
 			switch (prng_below(&s.duo->prng, 4)) {
-			case 0:
-				x = duo_read_wr(i, from, 0, len, to, 32768);
-				break;
-			case 1:
-				x = duo_fetch_add_wr(i, from, 32760, to, 32760, 1);
-				break;
+			case 0: x = duo_read_wr(i, from, 0, len, to, 32768); break;
+			case 1: x = duo_fetch_add_wr(i, from, 32760, to, 32760, 1); break;
 			case 2:
 				assert_true(duo_recv(q->peer, i, to, 32768, 5 * o.mtu));
 				x = duo_send_wr(i, from, 0, len);
 				break;
-			default:
-				break;
+			default: break;
 			}
 			assert_true(duo_post(q, &x));
 			duo_run_for(s.duo, prng_below(&s.duo->prng, 30000));

@@ -22,8 +22,8 @@ static struct veroce_options options(enum veroce_reth_base a, enum veroce_reth_b
 }
 
 /* Every WRITE's packets of that side since then: what their RETHs say, of messages of `len` bytes at va. */
-static uint32_t expect_reths(const struct sim *s, enum duo_side from, size_t since,
-			     enum veroce_reth_base base, uint64_t va, uint32_t len)
+static uint32_t expect_reths(const struct sim *s, enum duo_side from, size_t since, enum veroce_reth_base base,
+			     uint64_t va, uint32_t len)
 {
 	uint32_t mtu = s->a->opt.mtu, n = 0;
 
@@ -41,8 +41,8 @@ static uint32_t expect_reths(const struct sim *s, enum duo_side from, size_t sin
 }
 
 /* Only [off, off + len) of `to` is what is in `from`; all else is as duo_fill() left it. */
-static void expect_written(struct duo *d, const struct duo_buf *to, uint64_t fill,
-			   const struct duo_buf *from, uint64_t off, uint32_t len)
+static void expect_written(struct duo *d, const struct duo_buf *to, uint64_t fill, const struct duo_buf *from,
+			   uint64_t off, uint32_t len)
 {
 	for (uint64_t i = 0; i < to->len; i++) {
 		bool written = i >= off && i < off + len;
@@ -67,10 +67,8 @@ static void packets_that_come_in_any_order_get_to_their_places(void **state)
 			uint32_t len = PACKETS * o.mtu - 5;
 			struct duo_buf *from = duo_buf(s.a->host, len, ALL_ACCESS);
 			struct duo_buf *to = duo_buf(s.b->host, len + 3 * PACKETS * o.mtu, ALL_ACCESS);
-			struct veroce_order order = {.psn = o.psn[DUO_A],
-						     .count = PACKETS,
-						     .step_ns = 100,
-						     .lost = 0x8420100421};
+			struct veroce_order order = {
+				.psn = o.psn[DUO_A], .count = PACKETS, .step_ns = 100, .lost = 0x8420100421};
 			struct duo_wr w = duo_write_wr(1, from, 0, len, to, BEFORE);
 
 			duo_fill(from, 5);
@@ -85,8 +83,7 @@ static void packets_that_come_in_any_order_get_to_their_places(void **state)
 			duo_idle(s.duo);
 			duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
 			if (i & 1)
-				assert_int_equal(duo_expect(s.duo, &s.b->received, 7, WC_SUCCESS)->byte_len,
-						 len);
+				assert_int_equal(duo_expect(s.duo, &s.b->received, 7, WC_SUCCESS)->byte_len, len);
 			expect_written(s.duo, to, 6, from, BEFORE, len);
 			assert_true(expect_reths(&s, DUO_A, 0, both[k], to->iova + BEFORE, len) > PACKETS);
 			sim_end(&s);
@@ -127,8 +124,7 @@ static void a_write_that_leaves_its_region_is_refused(void **state)
 
 		for (unsigned i = 0; veroce_variant(&v, &o, i); i++) {
 			struct sim s = veroce_start_sim(&v, &o, 1);
-			struct duo_wr w = duo_write_wr(1, s.abuf, 0, 3 * o.mtu, s.bbuf,
-						       BUF_BYTES - 3 * o.mtu + 1);
+			struct duo_wr w = duo_write_wr(1, s.abuf, 0, 3 * o.mtu, s.bbuf, BUF_BYTES - 3 * o.mtu + 1);
 
 			assert_true(duo_post(s.a, &w));
 			duo_idle(s.duo);
@@ -191,8 +187,7 @@ static void the_sum_is_checked_and_does_not_wrap(void **state)
 			o.mtu = mtu;
 			s = veroce_start_sim(&v, &o, 1);
 			assert_int_equal(nic_mr_reg(s.b->host->nic, s.b->host->pd,
-						    (struct mr_range){s.bbuf->p, BUF_BYTES, 0},
-						    ALL_ACCESS, &mr),
+						    (struct mr_range){s.bbuf->p, BUF_BYTES, 0}, ALL_ACCESS, &mr),
 					 0);
 			memset(s.bbuf->p, 0, BUF_BYTES);
 			forge_write(&s, mr->key, 0, rows[i].va);
@@ -274,11 +269,9 @@ static void what_both_want_is_agreed_on_before_it_matters(void **state)
 
 static struct duo_rule *lose_caps(struct duo *d)
 {
-	return duo_rule(d, (struct duo_rule){.from = DUO_ANY,
-					     .opcode = DUO_ANY,
-					     .nth = DUO_ANY,
-					     .match = is_caps,
-					     .fate = DUO_DROP});
+	return duo_rule(
+		d, (struct duo_rule){
+			   .from = DUO_ANY, .opcode = DUO_ANY, .nth = DUO_ANY, .match = is_caps, .fate = DUO_DROP});
 }
 
 /* The setting is made for such a peer; but a peer that is silent for a moment may still answer. */

@@ -40,12 +40,10 @@ static void compare(void *ctx, const struct duo_packet *p, const uint8_t *data)
 	DUO_CHECK(w->duo, v.bth.opcode == k->p.bth.opcode && v.bth.psn == k->p.bth.psn);
 	DUO_CHECK(w->duo, v.bth.se == k->p.bth.se && v.bth.pad == k->p.bth.pad);
 	DUO_CHECK(w->duo, v.msn == k->p.msn && v.rqmsn == k->p.rqmsn && v.po == k->p.po);
-	DUO_CHECK(w->duo, p->reth.va == k->reth.va && p->reth.rkey == k->reth.rkey &&
-				  p->reth.len == k->reth.len);
+	DUO_CHECK(w->duo, p->reth.va == k->reth.va && p->reth.rkey == k->reth.rkey && p->reth.len == k->reth.len);
 	if (v.bth.opcode == OP_RC_ATOMIC_ACK)
 		DUO_CHECK(w->duo, v.orig == k->p.orig);
-	DUO_CHECK(w->duo, v.payload_len == k->p.payload_len &&
-				  !memcmp(v.payload, k->payload, v.payload_len));
+	DUO_CHECK(w->duo, v.payload_len == k->p.payload_len && !memcmp(v.payload, k->payload, v.payload_len));
 }
 
 static void copies_are_what_was_sent(void **state)

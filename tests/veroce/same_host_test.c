@@ -17,8 +17,7 @@ static struct sim start(bool same_host, uint32_t window_bytes)
 
 static void send_short(struct sim *s, struct duo_qp *from, uint64_t i)
 {
-	struct duo_buf *src = from == s->a ? s->abuf : s->bbuf,
-		       *dst = from == s->a ? s->bbuf : s->abuf;
+	struct duo_buf *src = from == s->a ? s->abuf : s->bbuf, *dst = from == s->a ? s->bbuf : s->abuf;
 	struct duo_wr w = duo_send_wr(i, src, 0, 8);
 
 	assert_true(duo_recv(from->peer, i, dst, 0, 8));
@@ -63,8 +62,7 @@ static size_t stamped(const struct duo *d)
 static struct sim transfer(bool same_host, bool read, uint32_t drop_ppm)
 {
 	struct sim s = start(same_host, MIB / 4);
-	struct duo_buf *a = duo_buf(s.a->host, MIB, ALL_ACCESS),
-		       *b = duo_buf(s.b->host, MIB, ALL_ACCESS);
+	struct duo_buf *a = duo_buf(s.a->host, MIB, ALL_ACCESS), *b = duo_buf(s.b->host, MIB, ALL_ACCESS);
 	struct duo_wr w = read ? duo_read_wr(1, a, 0, MIB, b, 0) : duo_write_wr(1, a, 0, MIB, b, 0);
 
 	duo_fill(a, 3);
@@ -96,8 +94,7 @@ static void half_of_the_window_is_acknowledged_at_once(void **state)
 		size_t acks;
 
 		duo_idle(s.duo);
-		acks = read ? duo_count(s.duo, DUO_A, OP_RC_ACK_RSP)
-			    : duo_count(s.duo, DUO_B, OP_RC_ACK);
+		acks = read ? duo_count(s.duo, DUO_A, OP_RC_ACK_RSP) : duo_count(s.duo, DUO_B, OP_RC_ACK);
 		assert_in_range(acks, 8, 10);
 		assert_int_equal(nic_counters(s.a->host->nic)->tail_probes, 0);
 		assert_int_equal(nic_counters(s.b->host->nic)->tail_probes, 0);
@@ -115,8 +112,8 @@ static void what_did_not_ask_is_acknowledged_after_a_while(void **state)
 
 	for (int read = 0; read < 2; read++) {
 		struct sim s = start(true, MIB / 4);
-		struct duo_wr w = read ? duo_read_wr(1, s.abuf, 0, 4096, s.bbuf, 0)
-				       : duo_write_wr(1, s.abuf, 0, 4096, s.bbuf, 0);
+		struct duo_wr w =
+			read ? duo_read_wr(1, s.abuf, 0, 4096, s.bbuf, 0) : duo_write_wr(1, s.abuf, 0, 4096, s.bbuf, 0);
 		enum duo_side to = read ? DUO_A : DUO_B;
 		int data = read ? OP_RC_READ_RESPONSE_FIRST : OP_RC_WRITE_FIRST;
 		const struct duo_packet *ack;
@@ -126,8 +123,7 @@ static void what_did_not_ask_is_acknowledged_after_a_while(void **state)
 		duo_run_for(s.duo, WAIT_NS + 10000);
 		ack = duo_packet(s.duo, to, read ? OP_RC_ACK_RSP : OP_RC_ACK, 0);
 		assert_non_null(ack);
-		assert_int_equal(ack->sent_ns, duo_packet(s.duo, !to, data, 0)->sent_ns +
-						       DUO_LATENCY_NS + WAIT_NS);
+		assert_int_equal(ack->sent_ns, duo_packet(s.duo, !to, data, 0)->sent_ns + DUO_LATENCY_NS + WAIT_NS);
 		duo_idle(s.duo);
 		duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
 		sim_end(&s);
@@ -219,8 +215,8 @@ static uint64_t put_out(struct sim *s)
 }
 
 /*
- * What goes through memory fills no receive buffer: it has a window of its own, and what goes to the same address by sockets
- * has all of its window meanwhile and afterwards.
+ * What goes through memory fills no receive buffer: it has a window of its own, and what goes to the same address by
+ * sockets has all of its window meanwhile and afterwards.
  */
 static void what_goes_through_memory_takes_nothing_of_the_window(void **state)
 {
@@ -263,8 +259,8 @@ static void judge_passing(void *ctx, const struct duo_packet *p, const uint8_t *
 	struct passed *n = ctx;
 	const struct flow flow = {.dport = VEROCE_UDP_PORT};
 	const struct pkt pkt = {.data = (uint8_t *)data, .flow = &flow, .len = p->len};
-	bool acknowledges = p->bth.opcode == OP_RC_ACK || p->bth.opcode == OP_RC_SACK || p->bth.opcode == OP_RC_ACK_RSP ||
-			    p->bth.opcode == OP_RC_SACK_RSP;
+	bool acknowledges = p->bth.opcode == OP_RC_ACK || p->bth.opcode == OP_RC_SACK ||
+			    p->bth.opcode == OP_RC_ACK_RSP || p->bth.opcode == OP_RC_SACK_RSP;
 
 	acknowledges &= aeth_kind(p->aeth.syndrome) == AETH_ACK;
 	n->pass += acknowledges;
@@ -272,7 +268,8 @@ static void judge_passing(void *ctx, const struct duo_packet *p, const uint8_t *
 	assert_int_equal(nic_passes(n->d->host[!p->from].nic, &pkt), acknowledges);
 }
 
-/* Payload is asked for behind acknowledgements only: a NAK ends the queue pair or makes it wait, and other packets have effects. */
+/* Payload is asked for behind acknowledgements only: a NAK ends the queue pair or makes it wait, and other packets have
+ * effects. */
 static void only_acknowledgements_pass(void **state)
 {
 	struct sim s = start(true, MIB / 4);

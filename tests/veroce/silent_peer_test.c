@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A peer that answers nothing any more. It is an error of requests alone: a responder has no timer in the standard (IBTA 9.9.2.1
- * is about the requester), so it keeps its responses until something is heard (veRoCE 7.4).
+ * A peer that answers nothing any more. It is an error of requests alone: a responder has no timer in the standard
+ * (IBTA 9.9.2.1 is about the requester), so it keeps its responses until something is heard (veRoCE 7.4).
  */
 #include "veroce/veroce.h"
 #include "transport/veroce/work.h"
@@ -13,7 +13,8 @@ static void post_reads(struct sim *s, struct duo_qp *qp)
 	bool is_a = qp == s->a;
 
 	for (uint64_t i = 0; i < READS; i++) {
-		struct duo_wr r = duo_read_wr(i, is_a ? s->abuf : s->bbuf, 32768 + i * READ_BYTES, READ_BYTES, is_a ? s->bbuf : s->abuf, 0);
+		struct duo_wr r = duo_read_wr(i, is_a ? s->abuf : s->bbuf, 32768 + i * READ_BYTES, READ_BYTES,
+					      is_a ? s->bbuf : s->abuf, 0);
 
 		assert_true(duo_post(qp, &r));
 	}
@@ -26,7 +27,9 @@ static bool is_response(const struct duo_packet *p, const void *arg)
 
 static struct duo_rule *lose_responses(struct duo *d, enum duo_side from)
 {
-	return duo_rule(d, (struct duo_rule){.from = from, .opcode = DUO_ANY, .nth = DUO_ANY, .match = is_response, .fate = DUO_DROP});
+	return duo_rule(
+		d, (struct duo_rule){
+			   .from = from, .opcode = DUO_ANY, .nth = DUO_ANY, .match = is_response, .fate = DUO_DROP});
 }
 
 /* READs go both ways when one end goes to ERR. */
@@ -58,7 +61,8 @@ static void a_peer_in_error_fails_the_oldest_request(void **state)
 	}
 }
 
-/* Nothing comes from the peer after its READs were executed. Later it is back, with a request that it repeats or a new one. */
+/* Nothing comes from the peer after its READs were executed. Later it is back, with a request that it repeats or a new
+ * one. */
 static void a_mere_responder_waits(void **state)
 {
 	static const struct {
@@ -90,7 +94,8 @@ static void a_mere_responder_waits(void **state)
 			duo_run_for(s.duo, 1000000000);
 			for (; sent < s.duo->wire_count; sent++)
 				DUO_CHECK(s.duo, s.duo->wire[sent].from == DUO_A);
-			DUO_CHECK(s.duo, qp_state(s.b->qp) == QPS_RTS && !duo_had_event(s.b->host, EVENT_QP_FATAL, s.b));
+			DUO_CHECK(s.duo,
+				  qp_state(s.b->qp) == QPS_RTS && !duo_had_event(s.b->host, EVENT_QP_FATAL, s.b));
 			away->off = on_the_way->off = true;
 			if (!lost)
 				post_reads(&s, s.a);
@@ -99,13 +104,15 @@ static void a_mere_responder_waits(void **state)
 				duo_expect(s.duo, &s.a->sent, k % READS, WC_SUCCESS);
 				assert_memory_equal(s.abuf->p + 32768 + k % READS * READ_BYTES, s.bbuf->p, READ_BYTES);
 			}
-			DUO_CHECK(s.duo, qp_state(s.b->qp) == QPS_RTS && !s.b->qp->veroce->w); /* nothing is left to do */
+			DUO_CHECK(s.duo,
+				  qp_state(s.b->qp) == QPS_RTS && !s.b->qp->veroce->w); /* nothing is left to do */
 			sim_end(&s);
 		}
 	}
 }
 
-/* The responder's own error is reported when the responses before it were acknowledged; the QP fails without that as well. */
+/* The responder's own error is reported when the responses before it were acknowledged; the QP fails without that as
+ * well. */
 static void an_error_does_not_wait_for_ever(void **state)
 {
 	struct veroce_options v = veroce_options();

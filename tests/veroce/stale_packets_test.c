@@ -36,8 +36,7 @@ static void packets_outside_the_window_change_nothing(void **state)
 		uint32_t apsn = psn_add(o.psn[DUO_A], 1);
 		uint32_t old[] = {apsn, psn_add(apsn, 0xffffff), psn_add(apsn, 1 + (1 << 23)),
 				  psn_add(apsn, 2 + (1 << 23))};
-		uint32_t beyond[] = {psn_add(apsn, WINDOW + 1), psn_add(apsn, 100000),
-				     psn_add(apsn, 1 << 23)};
+		uint32_t beyond[] = {psn_add(apsn, WINDOW + 1), psn_add(apsn, 100000), psn_add(apsn, 1 << 23)};
 
 		assert_true(duo_post(s.a, &w));
 		duo_idle(s.duo);
@@ -103,8 +102,7 @@ static void keep(void *ctx, const struct duo_packet *p, const uint8_t *data)
 static void play(const struct kept *k)
 {
 	for (uint32_t i = 0; i < k->count; i++)
-		duo_inject(k->duo, k->packet[i].to, &k->packet[i].flow, k->packet[i].data,
-			   k->packet[i].len);
+		duo_inject(k->duo, k->packet[i].to, &k->packet[i].flow, k->packet[i].data, k->packet[i].len);
 }
 
 /* All kinds of messages both ways, with losses, so that there are SACKs too. */
@@ -267,8 +265,7 @@ static void measure(void *ctx, const struct duo_packet *p, const uint8_t *data)
 		const struct duo_packet *ack = &d->wire[s->read];
 		uint32_t una = (ack->bth.psn + 1 - s->psn) & PSN_MASK;
 
-		if (ack->from == DUO_B && ack->bth.opcode == OP_RC_ACK && una < 1 << 23 &&
-		    una > s->una)
+		if (ack->from == DUO_B && ack->bth.opcode == OP_RC_ACK && una < 1 << 23 && una > s->una)
 			s->una = una;
 	}
 	if (p->from == DUO_A && veroce_is_data(p) && !p->bth.retrans) {

@@ -12,14 +12,13 @@ struct tail {
 	struct transfer t;
 	uint32_t from;
 	uint32_t copies;
-	bool acks; /* instead: the first `copies` acknowledgements of them */
+	bool acks;  /* instead: the first `copies` acknowledgements of them */
 	bool first; /* nothing was sent before, so no round trip was measured */
 };
 
 static bool is_ack(const struct transfer *t, const struct duo_packet *p)
 {
-	return p->from != t->from && p->veroce && p->info->flags & F_ACK &&
-	       !(p->info->flags & F_PAYLOAD);
+	return p->from != t->from && p->veroce && p->info->flags & F_ACK && !(p->info->flags & F_PAYLOAD);
 }
 
 static bool lose_tail(void *ctx, const struct duo_packet *p, enum duo_fate *fate, uint64_t *n)
@@ -30,8 +29,7 @@ static bool lose_tail(void *ctx, const struct duo_packet *p, enum duo_fate *fate
 	*fate = DUO_DROP;
 	if (l->acks)
 		return is_ack(&l->t, p) && l->copies && l->copies--;
-	return transfer_is_data(&l->t, p) && i >= l->from && i < PACKETS &&
-	       !transfer_copy(&l->t, i, l->copies - 1);
+	return transfer_is_data(&l->t, p) && i >= l->from && i < PACKETS && !transfer_copy(&l->t, i, l->copies - 1);
 }
 
 static void run(struct tail *l, bool read, bool base, uint32_t count)
@@ -132,7 +130,8 @@ static void lost_last_acknowledgement_is_repaired_by_a_probe(void **state)
 	}
 }
 
-/* The answer to the CAPS request tells how long a round trip takes at least; without it the probe waits for eight RTO_min (6.3). */
+/* The answer to the CAPS request tells how long a round trip takes at least; without it the probe waits for eight
+ * RTO_min (6.3). */
 static void lost_acknowledgement_of_the_first_packets_is_repaired_after_one_timeout(void **state)
 {
 	for (uint32_t count = 1; count <= PACKETS; count += PACKETS - 1) {

@@ -64,9 +64,9 @@ static void oldest_packet_is_the_one_that_leaves_without_room(void **state)
 }
 
 /*
- * 6.3, 4: a program's timeout that is shorter than the round trips of the slowest path counts packets as lost later than it fires.
- * The oldest one goes with each timeout all the same: others, which are known to be lost, end no stall, and are dropped by a peer
- * that keeps packets until their turn and has no room for more.
+ * 6.3, 4: a program's timeout that is shorter than the round trips of the slowest path counts packets as lost later
+ * than it fires. The oldest one goes with each timeout all the same: others, which are known to be lost, end no stall,
+ * and are dropped by a peer that keeps packets until their turn and has no room for more.
  */
 static void oldest_packet_goes_again_however_long_the_round_trip(void **state)
 {

@@ -155,7 +155,8 @@ static void a_ping_pong_is_one_train_a_message(void **state)
 		}
 		for (size_t i = 0; i < s.duo->wire_count; i++)
 			trains += s.duo->wire[i].train == 2;
-		/* The first message has nothing to acknowledge; a flowlet of 64 may begin on a path that nobody knows. */
+		/* The first message has nothing to acknowledge; a flowlet of 64 may begin on a path that nobody knows.
+		 */
 		DUO_CHECK(s.duo, trains == 199 || (v.paths > 1 && trains >= 196));
 		duo_idle(s.duo);
 		for (uint64_t i = 0; i < 100; i++) {
@@ -180,7 +181,8 @@ static uint32_t paths_of_turn(struct duo_host *h)
 	return used;
 }
 
-/* 9, 2: each path is a socket, and a call that sends. Several QPs and messages share it; turns spread over all paths. */
+/* 9, 2: each path is a socket, and a call that sends. Several QPs and messages share it; turns spread over all paths.
+ */
 static void a_turn_takes_one_path(void **state)
 {
 	static const uint32_t lens[] = {64, 1000, 16 * 1024, 64 * 1024};
@@ -245,8 +247,8 @@ static void an_acknowledgement_goes_along_with_data(void **state)
 }
 
 /*
- * One message a QP from b to a, and what a sends when all acknowledgements are due: `burst` has room for 64 packets. Returns
- * their number; *came: the paths that the messages took, a bit each.
+ * One message a QP from b to a, and what a sends when all acknowledgements are due: `burst` has room for 64 packets.
+ * Returns their number; *came: the paths that the messages took, a bit each.
  */
 static size_t acknowledge(struct sim *s, struct duo_qp *const *qps, size_t count, struct pkt *burst, uint32_t *came)
 {

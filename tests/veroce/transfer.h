@@ -27,13 +27,11 @@ struct transfer {
 
 static inline bool transfer_is_data(const struct transfer *t, const struct duo_packet *p)
 {
-	return p->from == t->from && veroce_is_data(p) &&
-	       !(p->info->flags & F_RESPONSE) == !t->read;
+	return p->from == t->from && veroce_is_data(p) && !(p->info->flags & F_RESPONSE) == !t->read;
 }
 
 /* A duo_script. Packets of data follow each other at a rate, on any path. */
-static inline bool transfer_channel(void *ctx, const struct duo_packet *p, enum duo_fate *fate,
-				    uint64_t *n)
+static inline bool transfer_channel(void *ctx, const struct duo_packet *p, enum duo_fate *fate, uint64_t *n)
 {
 	struct transfer *t = ctx;
 
@@ -51,8 +49,7 @@ static inline void transfer_post(struct transfer *t, uint64_t off, uint32_t len)
 {
 	struct duo_buf *a = t->read ? t->dst : t->src, *b = t->read ? t->src : t->dst;
 	uint64_t id = t->posted++;
-	struct duo_wr w = t->read ? duo_read_wr(id, a, off, len, b, off)
-				  : duo_write_wr(id, a, off, len, b, off);
+	struct duo_wr w = t->read ? duo_read_wr(id, a, off, len, b, off) : duo_write_wr(id, a, off, len, b, off);
 
 	assert_true(duo_post(t->s.a, &w));
 }
@@ -70,9 +67,8 @@ static inline void transfer_check(struct transfer *t)
  * A pair that knows its round trip, which is twice latency_ns: `warm` packets have been there. src
  * and dst have `len` bytes. t stays where it is.
  */
-static inline void transfer_start(struct transfer *t, const struct veroce_options *v,
-				  const struct duo_options *o, uint64_t seed, bool read,
-				  uint64_t len, uint64_t latency_ns, uint32_t warm)
+static inline void transfer_start(struct transfer *t, const struct veroce_options *v, const struct duo_options *o,
+				  uint64_t seed, bool read, uint64_t len, uint64_t latency_ns, uint32_t warm)
 {
 	*t = (struct transfer){.s = veroce_start_sim(v, o, seed), .read = read};
 	t->duo = t->s.duo;
@@ -101,8 +97,7 @@ static inline void transfer_end(struct transfer *t)
 }
 
 /* The n-th time that data packet psn + i was sent, the first is the 0th; NULL: it was not. */
-static inline const struct duo_packet *transfer_copy(const struct transfer *t, uint32_t i,
-						     uint32_t n)
+static inline const struct duo_packet *transfer_copy(const struct transfer *t, uint32_t i, uint32_t n)
 {
 	for (size_t k = 0; k < t->duo->wire_count; k++) {
 		const struct duo_packet *p = &t->duo->wire[k];
@@ -130,8 +125,8 @@ static inline uint32_t transfer_index(const struct transfer *t, const struct duo
 }
 
 /* An acknowledgement of the test's own making to the sender of the data: a SACK if valid_len. */
-static inline void transfer_answer(struct transfer *t, uint32_t apsn, uint32_t amsn, uint32_t start,
-				   uint8_t valid_len, uint64_t bits)
+static inline void transfer_answer(struct transfer *t, uint32_t apsn, uint32_t amsn, uint32_t start, uint8_t valid_len,
+				   uint64_t bits)
 {
 	struct sacketh h = {.start_psn = start & PSN_MASK, .valid_len = valid_len, .bits = {bits}};
 	uint8_t bytes[SACKETH_LEN];

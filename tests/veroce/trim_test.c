@@ -33,9 +33,8 @@ static bool choose(void *ctx, const struct duo_packet *p, enum duo_fate *fate, u
 	struct trimming *m = ctx;
 	bool data = transfer_is_data(&m->t, p) && p->payload_len;
 
-	m->cut_this = data &&
-		      ((!p->bth.retrans && transfer_index(&m->t, p) < m->all_below) ||
-		       prng_below(&m->t.prng, 1000000) < (p->bth.retrans ? m->copies_ppm : m->ppm));
+	m->cut_this = data && ((!p->bth.retrans && transfer_index(&m->t, p) < m->all_below) ||
+			       prng_below(&m->t.prng, 1000000) < (p->bth.retrans ? m->copies_ppm : m->ppm));
 	*fate = DUO_DROP;
 	return m->cut_this;
 }
@@ -137,8 +136,8 @@ static void lone_trimmed_packet_is_sent_again_at_once(void **state)
 		DUO_CHECK(t->duo, drop_naks(t) == 1 && t->receiver->naks_sent == 1);
 		DUO_CHECK(t->duo, transfer_copies(t, 0) == 1);
 		/* A round trip later: nothing waited. */
-		DUO_CHECK(t->duo, transfer_copy(t, 0, 1)->sent_ns <=
-					  transfer_copy(t, 0, 0)->sent_ns + 2 * LATENCY_NS + 2000);
+		DUO_CHECK(t->duo,
+			  transfer_copy(t, 0, 1)->sent_ns <= transfer_copy(t, 0, 0)->sent_ns + 2 * LATENCY_NS + 2000);
 		nak = duo_packet(t->duo, !t->from, t->read ? OP_RC_ACK_RSP : OP_RC_ACK, WARM);
 		DUO_CHECK(t->duo, nak->aeth.syndrome == (AETH_NAK | NAK_PSN_SEQUENCE));
 		DUO_CHECK(t->duo, nak->bth.psn == t->psn && nak->aeth.msn == WARM);
@@ -218,9 +217,8 @@ static void whole_message_may_be_trimmed(void **state)
 		DUO_CHECK(t->duo, !t->sender->timeouts && !t->sender->tail_probes);
 		/* A round trip later: nothing waited. */
 		for (uint32_t k = 0; k < n; k++)
-			DUO_CHECK(t->duo,
-				  transfer_copy(t, k, 1)->sent_ns <=
-					  transfer_copy(t, k, 0)->sent_ns + 2 * LATENCY_NS + 2000);
+			DUO_CHECK(t->duo, transfer_copy(t, k, 1)->sent_ns <=
+						  transfer_copy(t, k, 0)->sent_ns + 2 * LATENCY_NS + 2000);
 		transfer_end(t);
 		free(m);
 	}
@@ -296,8 +294,7 @@ static void cut_packet_without_the_mark_is_lost(void **state)
 		transfer_post(t, 0, 1021);
 		duo_run_for(t->duo, (read ? 2 : 1) * LATENCY_NS);
 		DUO_CHECK(t->duo, m->count == 1);
-		assert_int_equal(duo_inject(t->duo, !t->from, &m->cuts[0].flow, m->cuts[0].data,
-					    m->cuts[0].len),
+		assert_int_equal(duo_inject(t->duo, !t->from, &m->cuts[0].flow, m->cuts[0].data, m->cuts[0].len),
 				 -EBADMSG);
 		duo_idle(t->duo);
 		transfer_check(t);

@@ -62,8 +62,7 @@ static inline void veroce_tweak(struct nic_config *c, enum duo_side side)
 		duo_same_host(c);
 }
 
-static inline struct sim veroce_start_sim(const struct veroce_options *v,
-					  const struct duo_options *o, uint64_t seed)
+static inline struct sim veroce_start_sim(const struct veroce_options *v, const struct duo_options *o, uint64_t seed)
 {
 	veroce_opt = *v;
 
@@ -130,12 +129,10 @@ struct veroce_order {
 
 static inline bool veroce_is_data(const struct duo_packet *p)
 {
-	return p->veroce && p->info && p->info->flags & (F_REQUEST | F_RESPONSE) &&
-	       !(p->info->flags & F_ACK);
+	return p->veroce && p->info && p->info->flags & (F_REQUEST | F_RESPONSE) && !(p->info->flags & F_ACK);
 }
 
-static inline bool veroce_reorder(void *ctx, const struct duo_packet *p, enum duo_fate *fate,
-				  uint64_t *n)
+static inline bool veroce_reorder(void *ctx, const struct duo_packet *p, enum duo_fate *fate, uint64_t *n)
 {
 	const struct veroce_order *o = ctx;
 	uint32_t i = (p->bth.psn - o->psn) & PSN_MASK;
@@ -157,8 +154,8 @@ static inline void veroce_set_order(struct duo *d, struct veroce_order *o)
 enum { VEROCE_REVERSED = 64 };
 
 /* A WRITE of A of so many packets, from that PSN on, which arrive last to first. */
-static inline void veroce_write_reversed(struct sim *s, const struct duo_buf *from,
-					 const struct duo_buf *to, uint32_t psn)
+static inline void veroce_write_reversed(struct sim *s, const struct duo_buf *from, const struct duo_buf *to,
+					 uint32_t psn)
 {
 	uint32_t len = VEROCE_REVERSED * s->a->opt.mtu;
 	struct veroce_order order = {.psn = psn, .count = VEROCE_REVERSED};
@@ -176,8 +173,7 @@ static inline void veroce_write_reversed(struct sim *s, const struct duo_buf *fr
 /* For rules: any copy of the request with the PSN at arg. */
 static inline bool veroce_has_psn(const struct duo_packet *p, const void *arg)
 {
-	return veroce_is_data(p) && p->info->flags & F_REQUEST &&
-	       p->bth.psn == *(const uint32_t *)arg;
+	return veroce_is_data(p) && p->info->flags & F_REQUEST && p->bth.psn == *(const uint32_t *)arg;
 }
 
 /* Those are lost until the rule is set `off`. */
@@ -195,13 +191,11 @@ static inline struct duo_rule *veroce_block(struct duo *d, const uint32_t *psn)
 
 static inline uint64_t veroce_retransmits(const struct duo *d)
 {
-	return nic_counters(d->host[DUO_A].nic)->retransmits +
-	       nic_counters(d->host[DUO_B].nic)->retransmits;
+	return nic_counters(d->host[DUO_A].nic)->retransmits + nic_counters(d->host[DUO_B].nic)->retransmits;
 }
 
 /* The last packet of that side and opcode. */
-static inline const struct duo_packet *veroce_last(const struct duo *d, enum duo_side from,
-						   int opcode)
+static inline const struct duo_packet *veroce_last(const struct duo *d, enum duo_side from, int opcode)
 {
 	size_t n = duo_count(d, from, opcode);
 
@@ -211,8 +205,7 @@ static inline const struct duo_packet *veroce_last(const struct duo *d, enum duo
 /* ---- packets of the test's own making -------------------------------------------------------- */
 
 /* As the other host would send it to `to`, handed over at once; p->payload_len bytes of payload. */
-static inline void veroce_forge(struct duo *d, enum duo_side to, struct veroce_packet *p,
-				const void *payload)
+static inline void veroce_forge(struct duo *d, enum duo_side to, struct veroce_packet *p, const void *payload)
 {
 	uint8_t buf[DUO_PACKET_MAX];
 	struct flow flow = duo_flow(d, to, DUO_GID_IPV4);

@@ -45,17 +45,19 @@ struct row {
 	uint8_t bytes[STEPS_MAX];
 };
 
-#define STEPS(...) sizeof((uint8_t[]){__VA_ARGS__}), {__VA_ARGS__}
+#define STEPS(...)                        \
+	sizeof((uint8_t[]){__VA_ARGS__}), \
+	{                                 \
+		__VA_ARGS__               \
+	}
 
 /* Flags 0, path 0, ECT(0): how a forged packet ends. */
-#define SENT 0, 0x20
+#define SENT    0, 0x20
 #define TRIMMED 0, 0x60
 
 static const struct row rows[] = {
 	{"nothing", {0}, STEPS(RUN, 1)},
-	{"replays",
-	 {1},
-	 STEPS(REPLAY | AT_B, 9, 0, REPLAY, 12, 0, REPLAY | AT_B | OWN, 10, BACK_3, 0)},
+	{"replays", {1}, STEPS(REPLAY | AT_B, 9, 0, REPLAY, 12, 0, REPLAY | AT_B | OWN, 10, BACK_3, 0)},
 	{"replay_changed", {1}, STEPS(REPLAY | AT_B | OWN, 9, 0, 2, 12, 1, 30, 0xff)},
 	{"replay_of_a_stranger", {1}, STEPS(REPLAY | AT_B | STRANGER, 9, 0)},
 	{"ack_unsent", {1}, STEPS(ACK, 0, AHEAD_128, 0, 0, SENT)},
@@ -71,9 +73,7 @@ static const struct row rows[] = {
 	{"nak_reserved", {1}, STEPS(ACK, 9, 1, 0, 0, SENT)},
 	{"nak_responses", {1}, STEPS(ACK | AT_B | OWN, 2, 0, 0, 0, SENT)},
 	{"sack_some", {1}, STEPS(SACK, 0, 0, 0x1f, 0, 0, 20, 0x55, 0, SENT)},
-	{"sack_beyond",
-	 {1},
-	 STEPS(SACK, 0, 1, 0x1f, 0, AHEAD_65536, 128, 255, 255, AHEAD_HALF, 200, 255, 255, SENT)},
+	{"sack_beyond", {1}, STEPS(SACK, 0, 1, 0x1f, 0, AHEAD_65536, 128, 255, 255, AHEAD_HALF, 200, 255, 255, SENT)},
 	{"sack_base", {0x35}, STEPS(SACK, 0, 0, 0x1f, 0, 2, 128, 0x10, 0x10, SENT)},
 	{"sack_irn", {0x09}, STEPS(SACK, 0, 0, 0x1f, 0, 4, 1, 1, 0, SENT)},
 	{"sack_responses", {1}, STEPS(SACK | AT_B | OWN, 0, 0, 0x1f, 0, 1, 20, 0x55, 0, SENT)},
@@ -96,9 +96,7 @@ static const struct row rows[] = {
 	{"write_message_va_far", {1, 0, 0xc0}, STEPS(MESSAGE | AT_B, 9, 0, 0, 0, AHEAD_HALF, 20, 0, SENT)},
 	{"write_message_va_unsettled", {1, 0, 0x40}, STEPS(MESSAGE | AT_B, 8, 0, 0, 0, 1, 20, 0x80, SENT)},
 	{"write_msn_jump", {1}, STEPS(MESSAGE | AT_B, 10, 0, 5, 0, 0, 20, 0x80, SENT)},
-	{"write_beyond_window",
-	 {1, 4},
-	 STEPS(MESSAGE | AT_B, 10, AHEAD_128, 5, 0, 0, 20, 0x80, SENT)},
+	{"write_beyond_window", {1, 4}, STEPS(MESSAGE | AT_B, 10, AHEAD_128, 5, 0, 0, 20, 0x80, SENT)},
 	{"write_old_half", {1}, STEPS(MESSAGE | AT_B, 10, AHEAD_HALF, 5, 0, 0, 20, 0x80, SENT)},
 	{"write_imm_early", {0x41}, STEPS(MESSAGE | AT_B, 9, 4, 1, 0, 2, 20, 0x80, SENT)},
 	{"write_trimmed", {1, 0x60}, STEPS(MESSAGE | AT_B | OWN, 7, 2, 0, 0, 1, 0, 0x80, TRIMMED)},
@@ -118,15 +116,10 @@ static const struct row rows[] = {
 	{"slow_packets", {1}, STEPS(CONTROL, 3, 0, 0, 0, SENT, CONTROL, 3, 0, 1, 0, SENT)},
 	{"rocev2",
 	 {1, 3},
-	 STEPS(RAW | AT_B | OWN, 20, 4, 0x40, 0, 0, 0, 0, 0, 0, 0x80, 0, 0, 0, 1, 2, 3, 4, 0, 0, 0,
-	       0)},
+	 STEPS(RAW | AT_B | OWN, 20, 4, 0x40, 0, 0, 0, 0, 0, 0, 0x80, 0, 0, 0, 1, 2, 3, 4, 0, 0, 0, 0)},
 	{"keys_change", {1}, STEPS(KEYS | AT_B, 0x10, KEYS, 1, KEYS, 8)},
-	{"memory_ends",
-	 {1},
-	 STEPS(MEMORY | AT_B, 0, POST, WRITE_IMM, 40, RUN, 200, MEMORY, 0, POST, READ, 60)},
-	{"states",
-	 {1},
-	 STEPS(STATE, 0x41, STATE | AT_B, 1, RUN, 200, STATE, 0x40, STATE | AT_B, 0xff)},
+	{"memory_ends", {1}, STEPS(MEMORY | AT_B, 0, POST, WRITE_IMM, 40, RUN, 200, MEMORY, 0, POST, READ, 60)},
+	{"states", {1}, STEPS(STATE, 0x41, STATE | AT_B, 1, RUN, 200, STATE, 0x40, STATE | AT_B, 0xff)},
 };
 
 static void put(FILE *f, uint8_t b)
@@ -136,12 +129,11 @@ static void put(FILE *f, uint8_t b)
 
 static void save(const char *dir, const struct row *row)
 {
-	static const uint8_t before[] = {POST, SEND, 40,	POST, WRITE, 90, POST, READ, 60,
-					 POST, FETCH_ADD, 0,	POST, WRITE_IMM, 30,
-					 POST, SEND_IMM, 10,	POST | AT_B, READ, 40};
+	static const uint8_t before[] = {POST, SEND, 40,       POST,      WRITE,       90,   POST,
+					 READ, 60,   POST,     FETCH_ADD, 0,           POST, WRITE_IMM,
+					 30,   POST, SEND_IMM, 10,        POST | AT_B, READ, 40};
 	static const uint8_t losses[] = {FAULTS, 1, RUN | 6 << 4, 20};
-	static const uint8_t after[] = {RUN | 7 << 4, 40, FAULTS,       0,  POST,
-					WRITE,        7,  RUN | 7 << 4, 255};
+	static const uint8_t after[] = {RUN | 7 << 4, 40, FAULTS, 0, POST, WRITE, 7, RUN | 7 << 4, 255};
 	char path[4096];
 	FILE *f;
 

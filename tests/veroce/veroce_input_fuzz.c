@@ -26,15 +26,15 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 enum kind {
-	REPLAY,   /* a packet of the real traffic, changed; bit 7: with a PSN that is near */
-	ACK,      /* bit 7: of responses, as in SACK */
+	REPLAY, /* a packet of the real traffic, changed; bit 7: with a PSN that is near */
+	ACK,    /* bit 7: of responses, as in SACK */
 	SACK,
-	CAPS,     /* bit 7: a response */
-	MESSAGE,  /* SEND or WRITE; bit 7: its payload is cut off */
-	REQUEST,  /* READ or atomic */
-	RESULT,   /* of one; bit 7: its payload is cut off */
+	CAPS,    /* bit 7: a response */
+	MESSAGE, /* SEND or WRITE; bit 7: its payload is cut off */
+	REQUEST, /* READ or atomic */
+	RESULT,  /* of one; bit 7: its payload is cut off */
 	CONTROL,
-	RAW,      /* bit 7: to RoCEv2's port */
+	RAW, /* bit 7: to RoCEv2's port */
 	POST,
 	RECV,
 	RUN,
@@ -44,8 +44,18 @@ enum kind {
 	MEMORY
 };
 
-enum { PAIRS = 2, REGION = 4096, SECRET = 512, SINK = 8192, SINK_GUARD = 512, RECORDS_MAX = 64,
-       STEPS = 60000, MTU = 256, TAKEN = 64, TAKEN_BYTES = 512 };
+enum {
+	PAIRS = 2,
+	REGION = 4096,
+	SECRET = 512,
+	SINK = 8192,
+	SINK_GUARD = 512,
+	RECORDS_MAX = 64,
+	STEPS = 60000,
+	MTU = 256,
+	TAKEN = 64,
+	TAKEN_BYTES = 512
+};
 
 struct taken {
 	uint8_t data[TAKEN_BYTES];
@@ -60,7 +70,7 @@ struct world {
 	struct duo_buf *region[DUO_SIDES]; /* granted */
 	struct duo_buf *secret[DUO_SIDES]; /* registered for local reading only */
 	struct duo_buf *source[DUO_SIDES]; /* likewise; what is sent */
-	struct duo_buf *sink[DUO_SIDES]; /* local writing only; its last bytes are in no request */
+	struct duo_buf *sink[DUO_SIDES];   /* local writing only; its last bytes are in no request */
 	uint64_t posted[DUO_SIDES][PAIRS];
 	uint64_t recvs[DUO_SIDES][PAIRS];
 	struct taken taken[TAKEN];
@@ -84,9 +94,8 @@ static uint8_t take(struct input *in)
 /* Mostly small, otherwise where sequence numbers wrap. */
 static uint32_t offset(struct input *in)
 {
-	static const int32_t far[] = {64,    127,     128,     129,	 1000,	    4095,
-				      4096,  65535,   65536,   70000,	 0x7ffffe,  0x7fffff,
-				      0x800000, 0x800001, 0x400000, 0xffff00};
+	static const int32_t far[] = {64,    127,   128,      129,      1000,     4095,     4096,     65535,
+				      65536, 70000, 0x7ffffe, 0x7fffff, 0x800000, 0x800001, 0x400000, 0xffff00};
 	uint8_t b = take(in);
 
 	if (b < 0xc0)
@@ -98,20 +107,20 @@ static uint32_t offset(struct input *in)
 
 /* The mode bytes, bit by bit. */
 struct mode {
-	uint8_t paths;        /* 1:0 of the first: 1, 2, 5 or 16 */
-	enum veroce_loss loss;   /* 3:2 */
-	bool base[DUO_SIDES]; /* 5:4 */
-	enum rx_order order; /* 6, and 3 of the third: message, strong, weak, strong */
-	enum veroce_cc cc;       /* 7 */
+	uint8_t paths;                     /* 1:0 of the first: 1, 2, 5 or 16 */
+	enum veroce_loss loss;             /* 3:2 */
+	bool base[DUO_SIDES];              /* 5:4 */
+	enum rx_order order;               /* 6, and 3 of the third: message, strong, weak, strong */
+	enum veroce_cc cc;                 /* 7 */
 	enum protocol protocol[DUO_SIDES]; /* 1:0 of the second: AUTO where set */
-	bool small_rx;        /* 2 */
-	bool small_window;    /* 3 */
-	bool ipv6;            /* 4 */
-	bool trim[DUO_SIDES]; /* 6:5 */
-	bool patient;         /* 7: with a peer that has no receive */
-	uint8_t psn;          /* the third: where the PSNs start */
-	bool reth_message[DUO_SIDES]; /* 7:6 of it as well */
-	bool fence_indicator; /* and 5 */
+	bool small_rx;                     /* 2 */
+	bool small_window;                 /* 3 */
+	bool ipv6;                         /* 4 */
+	bool trim[DUO_SIDES];              /* 6:5 */
+	bool patient;                      /* 7: with a peer that has no receive */
+	uint8_t psn;                       /* the third: where the PSNs start */
+	bool reth_message[DUO_SIDES];      /* 7:6 of it as well */
+	bool fence_indicator;              /* and 5 */
 };
 
 static struct mode mode;
@@ -119,10 +128,8 @@ static struct mode mode;
 static void read_mode(struct input *in)
 {
 	static const uint8_t paths[] = {1, 2, 5, 16};
-	static const enum veroce_loss losses[] = {LOSS_FAST, LOSS_BASE, LOSS_IRN,
-					       LOSS_FAST};
-	static const enum rx_order orders[] = {ORDER_MESSAGE, ORDER_STRONG, ORDER_WEAK,
-						ORDER_STRONG};
+	static const enum veroce_loss losses[] = {LOSS_FAST, LOSS_BASE, LOSS_IRN, LOSS_FAST};
+	static const enum rx_order orders[] = {ORDER_MESSAGE, ORDER_STRONG, ORDER_WEAK, ORDER_STRONG};
 	uint8_t a = take(in), b = take(in), c = take(in);
 
 	mode = (struct mode){
@@ -131,8 +138,7 @@ static void read_mode(struct input *in)
 		.base = {a >> 4 & 1, a >> 5 & 1},
 		.order = orders[(a >> 6 & 1) | (c >> 3 & 1) << 1],
 		.cc = a >> 7 ? VEROCE_CC_SWIFT : VEROCE_CC_NONE,
-		.protocol = {b & 1 ? PROTOCOL_AUTO : PROTOCOL_VEROCE,
-			     b & 2 ? PROTOCOL_AUTO : PROTOCOL_VEROCE},
+		.protocol = {b & 1 ? PROTOCOL_AUTO : PROTOCOL_VEROCE, b & 2 ? PROTOCOL_AUTO : PROTOCOL_VEROCE},
 		.small_rx = b >> 2 & 1,
 		.small_window = b >> 3 & 1,
 		.ipv6 = b >> 4 & 1,
@@ -226,8 +232,7 @@ static void post_recv(struct world *w, int side, int pair, uint32_t len)
 {
 	uint64_t *n = &w->recvs[side][pair];
 
-	if (duo_recv(w->qp[side][pair], *n, w->sink[side], *n * 640 % (SINK - SINK_GUARD - 4096),
-		     len))
+	if (duo_recv(w->qp[side][pair], *n, w->sink[side], *n * 640 % (SINK - SINK_GUARD - 4096), len))
 		++*n;
 }
 
@@ -264,11 +269,8 @@ static void start(struct world *w)
 		o.rnr_retry = mode.patient ? 6 : 2; /* 7 would be for ever */
 		o.min_rnr_timer = 1;
 		o.max_rd_atomic = o.max_dest_rd_atomic = 3;
-		o.cap = (struct qp_cap){.max_send_wr = 16,
-					.max_recv_wr = 16,
-					.max_send_sge = 2,
-					.max_recv_sge = 2,
-					.max_inline = 64};
+		o.cap = (struct qp_cap){
+			.max_send_wr = 16, .max_recv_wr = 16, .max_send_sge = 2, .max_recv_sge = 2, .max_inline = 64};
 		o.cqe = 64;
 		struct duo_pair p = duo_connect(w->d, &o);
 
@@ -278,9 +280,7 @@ static void start(struct world *w)
 	for (int s = 0; s < DUO_SIDES; s++) {
 		struct duo_host *h = &w->d->host[s];
 
-		w->region[s] = duo_buf(h, REGION,
-				       MR_LOCAL_WRITE | MR_REMOTE_WRITE | MR_REMOTE_READ |
-					       MR_REMOTE_ATOMIC);
+		w->region[s] = duo_buf(h, REGION, MR_LOCAL_WRITE | MR_REMOTE_WRITE | MR_REMOTE_READ | MR_REMOTE_ATOMIC);
 		w->secret[s] = duo_buf(h, SECRET, 0);
 		w->source[s] = duo_buf(h, SINK, 0);
 		w->sink[s] = duo_buf(h, SINK, MR_LOCAL_WRITE);
@@ -340,12 +340,11 @@ struct target {
 	struct veroce *vr;
 	struct expected x;
 	bool stranger;
-	bool own; /* bit 7 */
+	bool own;    /* bit 7 */
 	uint8_t way; /* 3:0 path, 5:4 ECN, 6: trimmed by a switch */
 };
 
-static void inject(struct world *w, const struct target *t, uint8_t *buf, uint32_t len,
-		   uint16_t dport)
+static void inject(struct world *w, const struct target *t, uint8_t *buf, uint32_t len, uint16_t dport)
 {
 	struct flow flow = duo_flow(w->d, t->side, w->gid);
 	struct pkt pkt = {.data = buf, .flow = &flow, .len = len, .train = 1};
@@ -360,8 +359,7 @@ static void inject(struct world *w, const struct target *t, uint8_t *buf, uint32
 	duo_inject(w->d, t->side, &flow, buf, len);
 }
 
-static void forge(struct world *w, struct input *in, struct target *t, struct veroce_packet *p,
-		  bool cut)
+static void forge(struct world *w, struct input *in, struct target *t, struct veroce_packet *p, bool cut)
 {
 	uint8_t buf[DUO_PACKET_MAX], flags = take(in);
 	uint32_t len;
@@ -409,9 +407,7 @@ static void replay(struct world *w, struct input *in, struct target *t)
 	t->way = (uint8_t)(2 << 4 | (k->path & 15));
 	info = veroce_opcode_info(buf[0]);
 	if (t->own && info && info->flags & (F_REQUEST | F_RESPONSE)) {
-		uint32_t near = info->flags & F_ACK        ? t->x.q_una
-				: info->flags & F_RESPONSE ? t->x.r_epsn
-							   : t->x.q_epsn;
+		uint32_t near = info->flags & F_ACK ? t->x.q_una : info->flags & F_RESPONSE ? t->x.r_epsn : t->x.q_epsn;
 
 		put_be24(buf + 5, t->q->qpn);
 		put_be24(buf + 9, psn_add(near, offset(in)));
@@ -431,8 +427,7 @@ static void forge_ack(struct world *w, struct input *in, struct target *t)
 	uint32_t una = t->own ? t->x.r_una : t->x.q_una;
 	uint8_t which = take(in);
 	struct veroce_packet p = {
-		.bth = {.opcode = t->own ? OP_RC_ACK_RSP : OP_RC_ACK,
-			.psn = psn_add(una, offset(in))},
+		.bth = {.opcode = t->own ? OP_RC_ACK_RSP : OP_RC_ACK, .psn = psn_add(una, offset(in))},
 		.aeth = {.syndrome = which < 16 ? syndromes[which] : which},
 	};
 
@@ -446,8 +441,7 @@ static void forge_sack(struct world *w, struct input *in, struct target *t)
 	uint32_t una = t->own ? t->x.r_una : t->x.q_una;
 	uint8_t blocks[VEROCE_SACKS_MAX * SACKETH_LEN];
 	struct veroce_packet p = {
-		.bth = {.opcode = t->own ? OP_RC_SACK_RSP : OP_RC_SACK,
-			.psn = psn_add(una - 1, offset(in))},
+		.bth = {.opcode = t->own ? OP_RC_SACK_RSP : OP_RC_SACK, .psn = psn_add(una - 1, offset(in))},
 		.sacks = blocks,
 		.sack_count = 1 + take(in) % VEROCE_SACKS_MAX,
 	};
@@ -468,8 +462,7 @@ static void forge_caps(struct world *w, struct input *in, struct target *t)
 {
 	uint8_t wrong = take(in);
 	struct veroce_packet p = {
-		.bth = {.opcode = t->own ? OP_CAPS_RESPONSE : OP_CAPS_REQUEST,
-			.psn = t->q->opt.psn[t->side]},
+		.bth = {.opcode = t->own ? OP_CAPS_RESPONSE : OP_CAPS_REQUEST, .psn = t->q->opt.psn[t->side]},
 		.caps = {.magic = CAPS_MAGIC,
 			 .version = CAPS_VERSION,
 			 .profile = take(in) & 3,
@@ -492,8 +485,7 @@ static void forge_caps(struct world *w, struct input *in, struct target *t)
 
 /* The region's key, or one that grants nothing, and an address from before its start to behind its
  * end. */
-static void forge_address(struct world *w, struct input *in, const struct target *t, uint64_t *va,
-			  uint32_t *rkey)
+static void forge_address(struct world *w, struct input *in, const struct target *t, uint64_t *va, uint32_t *rkey)
 {
 	uint8_t which = take(in);
 	const struct duo_buf *b = which & 1 ? w->secret[t->side] : w->region[t->side];
@@ -505,10 +497,10 @@ static void forge_address(struct world *w, struct input *in, const struct target
 static void forge_message(struct world *w, struct input *in, struct target *t)
 {
 	static const uint8_t opcodes[] = {
-		OP_RC_SEND_FIRST,    OP_RC_SEND_MIDDLE,	  OP_RC_SEND_LAST,    OP_RC_SEND_LAST_IMM,
-		OP_RC_SEND_ONLY,     OP_RC_SEND_ONLY_IMM, OP_RC_WRITE_FIRST,  OP_RC_WRITE_MIDDLE,
+		OP_RC_SEND_FIRST,    OP_RC_SEND_MIDDLE,    OP_RC_SEND_LAST,   OP_RC_SEND_LAST_IMM,
+		OP_RC_SEND_ONLY,     OP_RC_SEND_ONLY_IMM,  OP_RC_WRITE_FIRST, OP_RC_WRITE_MIDDLE,
 		OP_RC_WRITE_LAST,    OP_RC_WRITE_LAST_IMM, OP_RC_WRITE_ONLY,  OP_RC_WRITE_ONLY_IMM,
-		OP_RC_SEND_LAST_INV, OP_RC_SEND_ONLY_INV, OP_RC_WRITE_FIRST, OP_RC_WRITE_MIDDLE};
+		OP_RC_SEND_LAST_INV, OP_RC_SEND_ONLY_INV,  OP_RC_WRITE_FIRST, OP_RC_WRITE_MIDDLE};
 	uint8_t opcode = opcodes[take(in) & 15], len;
 	const struct opcode_info *info = veroce_opcode_info(opcode);
 	struct veroce_packet p = {.bth = {.opcode = opcode}};
@@ -527,8 +519,7 @@ static void forge_message(struct world *w, struct input *in, struct target *t)
 
 static void forge_request(struct world *w, struct input *in, struct target *t)
 {
-	static const uint8_t opcodes[] = {OP_RC_READ_REQUEST, OP_RC_READ_REQUEST, OP_RC_FETCH_ADD,
-					  OP_RC_CMP_SWAP};
+	static const uint8_t opcodes[] = {OP_RC_READ_REQUEST, OP_RC_READ_REQUEST, OP_RC_FETCH_ADD, OP_RC_CMP_SWAP};
 	struct veroce_packet p = {.bth = {.opcode = opcodes[take(in) & 3]}};
 
 	p.bth.psn = psn_add(t->x.q_epsn, offset(in));
@@ -537,8 +528,7 @@ static void forge_request(struct world *w, struct input *in, struct target *t)
 	p.reth.len = take(in) * 16u;
 	if (p.reth.len == 255 * 16)
 		p.reth.len = UINT32_MAX;
-	p.atomic = (struct atomiceth){
-		.va = p.reth.va & ~UINT64_C(7), .rkey = p.reth.rkey, .swap_add = 1, .compare = 0};
+	p.atomic = (struct atomiceth){.va = p.reth.va & ~UINT64_C(7), .rkey = p.reth.rkey, .swap_add = 1, .compare = 0};
 	forge(w, in, t, &p, false);
 }
 
@@ -546,8 +536,7 @@ static void forge_request(struct world *w, struct input *in, struct target *t)
 static void forge_result(struct world *w, struct input *in, struct target *t)
 {
 	static const uint8_t opcodes[] = {OP_RC_READ_RESPONSE_FIRST, OP_RC_READ_RESPONSE_MIDDLE,
-					  OP_RC_READ_RESPONSE_LAST, OP_RC_READ_RESPONSE_ONLY,
-					  OP_RC_ATOMIC_ACK};
+					  OP_RC_READ_RESPONSE_LAST, OP_RC_READ_RESPONSE_ONLY, OP_RC_ATOMIC_ACK};
 	struct veroce_packet p = {.bth = {.opcode = opcodes[take(in) % 5]}};
 	const struct send_wqe *wqe = NULL;
 	uint32_t left = 0;
@@ -606,16 +595,16 @@ static void raw(struct world *w, struct input *in, struct target *t)
 
 static void post(struct world *w, struct input *in, const struct target *t)
 {
-	static const enum wr_opcode ops[] = {WR_SEND,	    WR_WRITE,	  WR_READ,     WR_FETCH_ADD,
-					     WR_SEND_INV,  WR_WRITE_IMM, WR_CMP_SWAP, WR_SEND_IMM};
+	static const enum wr_opcode ops[] = {WR_SEND,     WR_WRITE,     WR_READ,     WR_FETCH_ADD,
+					     WR_SEND_INV, WR_WRITE_IMM, WR_CMP_SWAP, WR_SEND_IMM};
 	static const uint8_t inline_data[64] = "what is inline";
 	uint8_t which = take(in);
 	uint32_t len = take(in) * 16u % 3300;
 	uint64_t *n = &w->posted[t->side][t->pair], off = *n * 512 % (SINK - SINK_GUARD - 4096);
 	enum wr_opcode op = ops[which & 7];
 	bool response = op == WR_READ || op == WR_FETCH_ADD || op == WR_CMP_SWAP;
-	struct duo_wr wr = duo_write_wr(*n, response ? w->sink[t->side] : w->source[t->side], off,
-					len, w->region[!t->side], (which >> 5) * 64u);
+	struct duo_wr wr = duo_write_wr(*n, response ? w->sink[t->side] : w->source[t->side], off, len,
+					w->region[!t->side], (which >> 5) * 64u);
 
 	wr.opcode = op;
 	wr.imm_or_key = w->region[!t->side]->mr->key;
@@ -661,8 +650,7 @@ static void set_state(struct world *w, struct input *in, const struct target *t)
 /* Regions get other keys, or lose and get access, while they are in use. */
 static void change_keys(struct world *w, struct input *in, const struct target *t)
 {
-	struct duo_buf *b[] = {w->region[t->side], w->source[t->side], w->sink[t->side],
-			       w->region[t->side]};
+	struct duo_buf *b[] = {w->region[t->side], w->source[t->side], w->sink[t->side], w->region[t->side]};
 	uint8_t which = take(in);
 	int64_t access = which & 4 ? MR_LOCAL_WRITE : which & 8 ? 0 : -1;
 
@@ -682,8 +670,8 @@ static void record(struct world *w, struct input *in)
 		.own = control >> 7,
 	};
 	static void (*const forgers[])(struct world *, struct input *, struct target *) = {
-		[REPLAY] = replay,	   [ACK] = forge_ack,	      [SACK] = forge_sack,
-		[CAPS] = forge_caps,	   [MESSAGE] = forge_message, [REQUEST] = forge_request,
+		[REPLAY] = replay,       [ACK] = forge_ack,         [SACK] = forge_sack,
+		[CAPS] = forge_caps,     [MESSAGE] = forge_message, [REQUEST] = forge_request,
 		[RESULT] = forge_result, [CONTROL] = forge_control, [RAW] = raw,
 	};
 
@@ -696,26 +684,13 @@ static void record(struct world *w, struct input *in)
 		return;
 	}
 	switch (kind) {
-	case POST:
-		post(w, in, &t);
-		break;
-	case RECV:
-		post_recv(w, t.side, t.pair, take(in) * 16u);
-		break;
-	case RUN:
-		duo_run_for(w->d, (uint64_t)take(in) << (control >> 4));
-		break;
-	case FAULTS:
-		set_faults(w, in, &t);
-		break;
-	case STATE:
-		set_state(w, in, &t);
-		break;
-	case KEYS:
-		change_keys(w, in, &t);
-		break;
-	default:
-		w->d->host[t.side].heap.gets_left = t.own ? -1 : take(in) & 3;
+	case POST: post(w, in, &t); break;
+	case RECV: post_recv(w, t.side, t.pair, take(in) * 16u); break;
+	case RUN: duo_run_for(w->d, (uint64_t)take(in) << (control >> 4)); break;
+	case FAULTS: set_faults(w, in, &t); break;
+	case STATE: set_state(w, in, &t); break;
+	case KEYS: change_keys(w, in, &t); break;
+	default: w->d->host[t.side].heap.gets_left = t.own ? -1 : take(in) & 3;
 	}
 }
 

@@ -77,50 +77,20 @@ static void option_take(int letter)
 {
 	switch (letter) {
 	case 's':
-		g.plan[PLAN_SIZE] = number_read("size", optarg,
-						(struct number_range){4, UINT64_C(1) << 30, false});
+		g.plan[PLAN_SIZE] = number_read("size", optarg, (struct number_range){4, UINT64_C(1) << 30, false});
 		break;
-	case 'n':
-		g.plan[PLAN_ITERS] =
-			number_read("iters", optarg, (struct number_range){1, 1000000, false});
-		break;
-	case 'S':
-		g.plan[PLAN_SCHEME] = scheme_named(optarg);
-		break;
-	case 'k':
-		g.plan[PLAN_CHUNK] =
-			number_read("chunk", optarg, (struct number_range){64, 262144, true});
-		break;
-	case 'r':
-		g.plan[PLAN_RATE] =
-			number_read("rate", optarg, (struct number_range){1, 10000000, false});
-		break;
-	case 't':
-		g.rtt_us = number_read("rtt", optarg, (struct number_range){1, 100000000, false});
-		break;
-	case 'g':
-		g.plan[PLAN_GATED] = 1;
-		break;
-	case 'F':
-		g.plan[PLAN_FILL] = 1;
-		break;
-	case 'p':
-		g.port = number_read("port", optarg,
-				     (struct number_range){1, 65535 - RANKS_MAX, false});
-		break;
-	case 'd':
-		g.device = optarg;
-		break;
-	case 'x':
-		g.gid_index =
-			number_read("gid-index", optarg, (struct number_range){0, 255, false});
-		break;
-	case 'h':
-		usage();
-		exit(0);
-	default:
-		fprintf(stderr, "sdr_allreduce --help lists the options\n");
-		exit(1);
+	case 'n': g.plan[PLAN_ITERS] = number_read("iters", optarg, (struct number_range){1, 1000000, false}); break;
+	case 'S': g.plan[PLAN_SCHEME] = scheme_named(optarg); break;
+	case 'k': g.plan[PLAN_CHUNK] = number_read("chunk", optarg, (struct number_range){64, 262144, true}); break;
+	case 'r': g.plan[PLAN_RATE] = number_read("rate", optarg, (struct number_range){1, 10000000, false}); break;
+	case 't': g.rtt_us = number_read("rtt", optarg, (struct number_range){1, 100000000, false}); break;
+	case 'g': g.plan[PLAN_GATED] = 1; break;
+	case 'F': g.plan[PLAN_FILL] = 1; break;
+	case 'p': g.port = number_read("port", optarg, (struct number_range){1, 65535 - RANKS_MAX, false}); break;
+	case 'd': g.device = optarg; break;
+	case 'x': g.gid_index = number_read("gid-index", optarg, (struct number_range){0, 255, false}); break;
+	case 'h': usage(); exit(0);
+	default: fprintf(stderr, "sdr_allreduce --help lists the options\n"); exit(1);
 	}
 }
 
@@ -337,15 +307,13 @@ static bool adds(uint64_t round)
 
 static void post(struct sum *s, uint64_t round)
 {
-	struct verbena_sdr_recv_attr attr = {.address = adds(round)
-								? g.parts + round * (g.segment / 4)
-								: segment(received_in(round)),
+	struct verbena_sdr_recv_attr attr = {.address = adds(round) ? g.parts + round * (g.segment / 4)
+								    : segment(received_in(round)),
 					     .max_length = g.segment,
 					     .lkey = adds(round) ? g.part_lkey : g.lkey};
 	int r;
 
-	while ((r = scheme_recv_post(g.prev.qp, &g.prev.way, &attr, &s->recv[round])) ==
-	       VERBENA_SDR_RETRY)
+	while ((r = scheme_recv_post(g.prev.qp, &g.prev.way, &attr, &s->recv[round])) == VERBENA_SDR_RETRY)
 		verbena_sdr_progress(g.ctx);
 	if (r)
 		die("posting a receive: %s", strerror(errno));
@@ -361,12 +329,10 @@ static void peers_alive(void)
 
 static void send(struct sum *s, uint64_t round)
 {
-	struct verbena_sdr_block b = {
-		.address = segment(sent_in(round)), .length = g.segment, .lkey = g.lkey};
+	struct verbena_sdr_block b = {.address = segment(sent_in(round)), .length = g.segment, .lkey = g.lkey};
 	int r;
 
-	while ((r = scheme_send(g.next.qp, &g.next.way, &b, 0, NULL, NULL, &s->send[round])) ==
-	       VERBENA_SDR_RETRY) {
+	while ((r = scheme_send(g.next.qp, &g.next.way, &b, 0, NULL, NULL, &s->send[round])) == VERBENA_SDR_RETRY) {
 		if (!verbena_sdr_progress(g.ctx))
 			peers_alive();
 	}
@@ -447,13 +413,12 @@ static void report(uint64_t *ns, uint64_t count)
 	qsort(ns, count, sizeof(*ns), by_value);
 	for (uint64_t i = 0; i < count; i++)
 		sum += (double)ns[i] / 1e3;
-	printf("rank %llu of %llu, %llu bytes, scheme %s, a round trip of %.1f us\n",
-	       (unsigned long long)g.rank, (unsigned long long)ranks(),
-	       (unsigned long long)(g.segment * ranks()), scheme_name(g.next.way.scheme),
+	printf("rank %llu of %llu, %llu bytes, scheme %s, a round trip of %.1f us\n", (unsigned long long)g.rank,
+	       (unsigned long long)ranks(), (unsigned long long)(g.segment * ranks()), scheme_name(g.next.way.scheme),
 	       (double)g.next.way.rtt_ns / 1e3);
-	printf("us for a sum: mean %.1f, least %.1f, median %.1f, 99 %% %.1f, most %.1f\n",
-	       sum / (double)count, (double)ns[0] / 1e3, (double)ns[count / 2] / 1e3,
-	       (double)ns[(count - 1) * 99 / 100] / 1e3, (double)ns[count - 1] / 1e3);
+	printf("us for a sum: mean %.1f, least %.1f, median %.1f, 99 %% %.1f, most %.1f\n", sum / (double)count,
+	       (double)ns[0] / 1e3, (double)ns[count / 2] / 1e3, (double)ns[(count - 1) * 99 / 100] / 1e3,
+	       (double)ns[count - 1] / 1e3);
 }
 
 static void close_all(void)

@@ -16,9 +16,7 @@
 #include "sdr/number.h"
 
 static struct cp cp = {.port = 18517,
-		       .plan = {[PLAN_MAGIC] = CP_MAGIC,
-				[PLAN_CHUNK] = 65536,
-				[PLAN_SCHEME] = SCHEME_AUTO}};
+		       .plan = {[PLAN_MAGIC] = CP_MAGIC, [PLAN_CHUNK] = 65536, [PLAN_SCHEME] = SCHEME_AUTO}};
 
 /* ---- the command line */
 
@@ -46,45 +44,19 @@ static void usage(void)
 static void option_take(int letter)
 {
 	switch (letter) {
-	case 'p':
-		cp.port = number_read("port", optarg, (struct number_range){1, 65535, false});
-		break;
-	case 'd':
-		cp.device = optarg;
-		break;
-	case 'x':
-		cp.gid_index = number_read("gid-index", optarg, (struct number_range){0, 255, false});
-		break;
-	case 'q':
-		cp.quiet = true;
-		break;
-	case 'y':
-		cp.sync = true;
-		break;
-	case 'r':
-		cp.plan[PLAN_RATE] = number_read("rate", optarg, (struct number_range){1, 10000000, false});
-		break;
-	case 'k':
-		cp.plan[PLAN_CHUNK] = number_read("chunk", optarg, (struct number_range){64, 262144, true});
-		break;
-	case 'm':
-		cp.plan[PLAN_MTU] = number_read("mtu", optarg, (struct number_range){0, 4096, true});
-		break;
-	case 't':
-		cp.plan[PLAN_RTT_US] = number_read("rtt", optarg, (struct number_range){1, 100000000, false});
-		break;
-	case 'S':
-		cp.plan[PLAN_SCHEME] = scheme_named(optarg);
-		break;
-	case 'F':
-		cp.plan[PLAN_FILL] = 1;
-		break;
-	case 'h':
-		usage();
-		exit(0);
-	default:
-		fprintf(stderr, "sdr_cp --help lists the options\n");
-		exit(1);
+	case 'p': cp.port = number_read("port", optarg, (struct number_range){1, 65535, false}); break;
+	case 'd': cp.device = optarg; break;
+	case 'x': cp.gid_index = number_read("gid-index", optarg, (struct number_range){0, 255, false}); break;
+	case 'q': cp.quiet = true; break;
+	case 'y': cp.sync = true; break;
+	case 'r': cp.plan[PLAN_RATE] = number_read("rate", optarg, (struct number_range){1, 10000000, false}); break;
+	case 'k': cp.plan[PLAN_CHUNK] = number_read("chunk", optarg, (struct number_range){64, 262144, true}); break;
+	case 'm': cp.plan[PLAN_MTU] = number_read("mtu", optarg, (struct number_range){0, 4096, true}); break;
+	case 't': cp.plan[PLAN_RTT_US] = number_read("rtt", optarg, (struct number_range){1, 100000000, false}); break;
+	case 'S': cp.plan[PLAN_SCHEME] = scheme_named(optarg); break;
+	case 'F': cp.plan[PLAN_FILL] = 1; break;
+	case 'h': usage(); exit(0);
+	default: fprintf(stderr, "sdr_cp --help lists the options\n"); exit(1);
 	}
 }
 
@@ -153,7 +125,8 @@ static void memory_register(struct cp *c)
 	enum { HUGE_PAGE = 2 << 20 };
 	const size_t bytes = (size_t)CP_DEPTH * CP_MESSAGE;
 
-	/* What a small file does not need is not touched, and the rest in few large pages, where the system has them. */
+	/* What a small file does not need is not touched, and the rest in few large pages, where the system has them.
+	 */
 	c->memory = aligned_alloc(HUGE_PAGE, bytes);
 	if (!c->memory)
 		die("no memory");

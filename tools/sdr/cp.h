@@ -24,16 +24,7 @@ enum {
 static_assert((int)CP_MESSAGE == (int)CP_BLOCK, "a block is a message");
 
 /* Settings that the sender sends and both use, in the order of the wire. */
-enum plan_number {
-	PLAN_MAGIC,
-	PLAN_MTU,
-	PLAN_CHUNK,
-	PLAN_RTT_US,
-	PLAN_SCHEME,
-	PLAN_RATE,
-	PLAN_FILL,
-	PLAN_NUMBERS
-};
+enum plan_number { PLAN_MAGIC, PLAN_MTU, PLAN_CHUNK, PLAN_RTT_US, PLAN_SCHEME, PLAN_RATE, PLAN_FILL, PLAN_NUMBERS };
 
 #define CP_MAGIC UINT64_C(0x7364725f63703034) /* "sdr_cp04" */
 

@@ -106,8 +106,7 @@ static bool place_valid(const struct cp_list *l, const uint8_t *p, size_t name, 
 	bool named = name_valid(p + FIXED_LEN, name);
 
 	if (p[0] > CP_LINK || get_be32(p + 15) > 999999999 || get_be64(p + 19) > CP_FILE_MAX ||
-	    get_be64(p + 19) > CP_TOTAL_MAX - l->bytes ||
-	    (p[0] != CP_FILE && get_be64(p + 19)))
+	    get_be64(p + 19) > CP_TOTAL_MAX - l->bytes || (p[0] != CP_FILE && get_be64(p + 19)))
 		return false;
 	if ((p[0] == CP_LINK) != (link > 0) || link > CP_LINK_MAX || memchr(p + FIXED_LEN + name, 0, link))
 		return false;

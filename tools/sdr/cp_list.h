@@ -4,7 +4,8 @@
  *
  * On the wire, integers big-endian:
  *
- *     kind 8 | parent 32 | mode 16 | seconds 64 | nanoseconds 32 | bytes 64 | name length 16 | link length 16 | name | link
+ *     kind 8 | parent 32 | mode 16 | seconds 64 | nanoseconds 32 | bytes 64 | name length 16 | link length 16 | name |
+ * link
  *
  * Private to tools/sdr.
  */
@@ -24,7 +25,7 @@ enum {
 	CP_LINK_MAX = 4095,
 	CP_MODES = 01777,
 };
-#define CP_FILE_MAX (UINT64_C(1) << 50)  /* bytes */
+#define CP_FILE_MAX  (UINT64_C(1) << 50) /* bytes */
 #define CP_TOTAL_MAX (UINT64_C(1) << 60) /* bytes of all files of a list */
 
 /* The name of a file that is not whole yet begins so. */
@@ -42,7 +43,8 @@ struct cp_entry {
 	uint64_t bytes; /* of a file */
 	char *name;     /* without a slash; entry 0: of a file, or "" */
 	char *link;     /* of a link: where it points; else NULL */
-	/* Of a file: of its blocks the hashes, as far as they are known, and those that need not be sent, a bit each. */
+	/* Of a file: of its blocks the hashes, as far as they are known, and those that need not be sent, a bit each.
+	 */
 	XXH128_hash_t *hash;
 	uint8_t *kept;       /* NULL: none */
 	uint64_t kept_bytes; /* of these */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The receiving end. Messages are taken in their order, so a file is written from its beginning; it is finished when its
- * last block is written and the sender's digest of it is here.
+ * The receiving end. Messages are taken in their order, so a file is written from its beginning; it is finished when
+ * its last block is written and the sender's digest of it is here.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -19,13 +19,13 @@ enum { HASH_BYTES = sizeof(XXH128_canonical_t), QUESTIONS = 4 };
 struct receiving {
 	struct cp *cp;
 	struct cp_target target;
-	struct cp_cursor at;         /* what is written next */
-	struct cp_cursor post;       /* what the next receive is for */
-	uint32_t finished;           /* entries before are */
-	uint32_t digested;           /* entries before have their digests here */
-	XXH128_hash_t *digest;       /* of every entry */
-	uint64_t posted, there;      /* messages */
-	uint64_t bytes[CP_DEPTH];    /* of messages */
+	struct cp_cursor at;      /* what is written next */
+	struct cp_cursor post;    /* what the next receive is for */
+	uint32_t finished;        /* entries before are */
+	uint32_t digested;        /* entries before have their digests here */
+	XXH128_hash_t *digest;    /* of every entry */
+	uint64_t posted, there;   /* messages */
+	uint64_t bytes[CP_DEPTH]; /* of messages */
 	struct verbena_sdr_recv recv[CP_DEPTH];
 	uint32_t wrong; /* files that are not what was sent */
 };

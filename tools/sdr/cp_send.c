@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The sending end. A file is read once, block by block, into the memory that messages are sent from, and must not become
- * shorter or change meanwhile.
+ * The sending end. A file is read once, block by block, into the memory that messages are sent from, and must not
+ * become shorter or change meanwhile.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -25,12 +25,12 @@ struct sending {
 	struct cp *cp;
 	uint32_t file; /* that is open; NONE */
 	int fd;
-	char path[PATH_MAX]; /* its */
-	struct cp_cursor at; /* what is read next */
-	uint32_t digested;   /* entries before have had their digests sent */
-	uint64_t read, there;           /* messages */
+	char path[PATH_MAX];  /* its */
+	struct cp_cursor at;  /* what is read next */
+	uint32_t digested;    /* entries before have had their digests sent */
+	uint64_t read, there; /* messages */
 	uint64_t read_bytes;
-	uint64_t bytes[CP_DEPTH];       /* of messages */
+	uint64_t bytes[CP_DEPTH]; /* of messages */
 	bool started[CP_DEPTH];
 	struct verbena_sdr_send send[CP_DEPTH];
 	uint64_t start_ns;
@@ -259,7 +259,8 @@ static void say_choice(struct sending *s, const struct verbena_sdr_ec_attr *a, c
 
 static bool message_send(struct sending *s, uint64_t n)
 {
-	struct verbena_sdr_block b = {.address = cp_memory(s->cp, n), .length = s->bytes[n % CP_DEPTH], .lkey = s->cp->lkey};
+	struct verbena_sdr_block b = {
+		.address = cp_memory(s->cp, n), .length = s->bytes[n % CP_DEPTH], .lkey = s->cp->lkey};
 	uint64_t behind = s->cp->bytes - s->read_bytes;
 	struct verbena_sdr_ec_attr attr = {0};
 	const char *reason;
@@ -290,7 +291,8 @@ static bool messages_poll(struct sending *s)
 
 	while (s->there < s->read && s->started[s->there % CP_DEPTH] && done) {
 		if (scheme_poll(&s->cp->way, &s->send[s->there % CP_DEPTH], &done))
-			cp_fail("sending: %s", errno == ETIMEDOUT ? "the peer does not answer any more" : strerror(errno));
+			cp_fail("sending: %s",
+				errno == ETIMEDOUT ? "the peer does not answer any more" : strerror(errno));
 		if (!done)
 			break;
 		s->cp->done_bytes += s->bytes[s->there++ % CP_DEPTH];

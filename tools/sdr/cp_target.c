@@ -312,8 +312,7 @@ static void block_copy(struct cp_target *t, uint32_t i, uint32_t b, int from, ui
 	struct cp_entry *e = entry_of(t, i);
 	uint64_t bytes = cp_block_bytes(e, b);
 
-	if (block_read(from, b, memory, bytes) < bytes ||
-	    !XXH128_isEqual(XXH3_128bits(memory, bytes), e->hash[b]))
+	if (block_read(from, b, memory, bytes) < bytes || !XXH128_isEqual(XXH3_128bits(memory, bytes), e->hash[b]))
 		cp_fail("%s has changed meanwhile", e->name);
 	write_all(t, i, (uint64_t)b * CP_BLOCK, memory, bytes);
 }

@@ -23,8 +23,8 @@ struct cp_target {
 	int file_fd;
 };
 
-/* Opens the target for that list, which is borrowed, and makes its folders. A file goes into `path` if that is a folder;
- * else, as a folder does, it gets that name itself. */
+/* Opens the target for that list, which is borrowed, and makes its folders. A file goes into `path` if that is a
+ * folder; else, as a folder does, it gets that name itself. */
 void cp_target_open(struct cp_target *, struct cp_list *, const char *path);
 /* Looks what was there of file i before, and writes how much it is, and the hashes, to the entry. */
 void cp_target_compare(struct cp_target *, uint32_t i);

@@ -67,25 +67,19 @@ static void entry_fill(struct cp_list *l, FTSENT *f, enum cp_kind kind)
 static uint32_t take(struct cp_list *l, FTSENT *f)
 {
 	switch (f->fts_info) {
-	case FTS_D:
-		entry_fill(l, f, CP_FOLDER);
-		return 0;
-	case FTS_DP:
-		return 0;
+	case FTS_D: entry_fill(l, f, CP_FOLDER); return 0;
+	case FTS_DP: return 0;
 	case FTS_F:
 		if (faccessat(AT_FDCWD, f->fts_accpath, R_OK, AT_EACCESS))
 			die("%s: %s", f->fts_path, strerror(errno));
 		entry_fill(l, f, CP_FILE);
 		return 0;
 	case FTS_SL:
-	case FTS_SLNONE:
-		entry_fill(l, f, CP_LINK);
-		return 0;
+	case FTS_SLNONE: entry_fill(l, f, CP_LINK); return 0;
 	case FTS_DEFAULT:
 		fprintf(stderr, "%s: neither a file nor a folder nor a link: left out\n", f->fts_path);
 		return 1;
-	default:
-		die("%s: %s", f->fts_path, f->fts_info == FTS_DC ? "a folder in itself" : strerror(f->fts_errno));
+	default: die("%s: %s", f->fts_path, f->fts_info == FTS_DC ? "a folder in itself" : strerror(f->fts_errno));
 	}
 }
 

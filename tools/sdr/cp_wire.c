@@ -21,7 +21,8 @@ static int tcp = -1;
 
 void cp_wire_open(int connected)
 {
-	int one = 1, idle = SILENCE_S, between = BETWEEN_S, tries = TRIES, gone_ms = 1000 * (SILENCE_S + BETWEEN_S * TRIES);
+	int one = 1, idle = SILENCE_S, between = BETWEEN_S, tries = TRIES,
+	    gone_ms = 1000 * (SILENCE_S + BETWEEN_S * TRIES);
 
 	tcp = connected;
 	setsockopt(tcp, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof(one));

@@ -21,14 +21,14 @@ enum {
 };
 
 enum cp_frame_type {
-	CP_FAIL,     /* a sentence */
-	CP_LIST,     /* entries (cp_list.h); none: the list is whole */
-	CP_HASHES,   /* of blocks that are there: any number of {entry 32, first block 32, count 32, count x hash 16 bytes};
-		      * none: that was all */
-	CP_KEEP,     /* answers a CP_HASHES: any number of {entry 32, block 32} that need not be sent */
-	CP_DIGEST,   /* entry 32, digest 16 bytes: of a file all of which was sent or is kept */
-	CP_SENT,     /* nothing: all that was sent is acknowledged */
-	CP_VERDICT,  /* how many files are not as they were sent 32 */
+	CP_FAIL,    /* a sentence */
+	CP_LIST,    /* entries (cp_list.h); none: the list is whole */
+	CP_HASHES,  /* of blocks that are there: any number of {entry 32, first block 32, count 32, count x hash 16
+		     * bytes};  none: that was all */
+	CP_KEEP,    /* answers a CP_HASHES: any number of {entry 32, block 32} that need not be sent */
+	CP_DIGEST,  /* entry 32, digest 16 bytes: of a file all of which was sent or is kept */
+	CP_SENT,    /* nothing: all that was sent is acknowledged */
+	CP_VERDICT, /* how many files are not as they were sent 32 */
 	CP_FRAME_TYPES
 };
 

@@ -238,8 +238,7 @@ size_t meet_poll(int tcp, void *records, size_t bytes, size_t max, int wait_ms)
 	if (poll(&fd, 1, wait_ms) <= 0)
 		return 0;
 	/* Less than a record is no more than it will ever be when the peer has closed. */
-	if (ioctl(tcp, FIONREAD, &there) ||
-	    ((size_t)there < bytes && fd.revents & (POLLRDHUP | POLLHUP | POLLERR)))
+	if (ioctl(tcp, FIONREAD, &there) || ((size_t)there < bytes && fd.revents & (POLLRDHUP | POLLHUP | POLLERR)))
 		die("the peer is gone");
 	n = (size_t)there / bytes < max ? (size_t)there / bytes : max;
 	if (n)
@@ -302,8 +301,7 @@ struct verbena_sdr_qp *meet_qp(struct verbena_sdr_context *ctx, const struct mee
 	struct verbena_sdr_qp *qp;
 
 	if (!d->chunk || d->chunk & (d->chunk - 1))
-		die("chunks of %llu bytes: a power of two is allowed",
-		    (unsigned long long)d->chunk);
+		die("chunks of %llu bytes: a power of two is allowed", (unsigned long long)d->chunk);
 	verbena_sdr_qp_attr_init(&attr);
 	attr.mtu = (uint32_t)d->mtu;
 	attr.bitmap_chunk_size_log_bytes = log2_up(d->chunk);
@@ -319,7 +317,7 @@ struct verbena_sdr_qp *meet_qp(struct verbena_sdr_context *ctx, const struct mee
 	qp = verbena_sdr_qp_create(ctx, &attr);
 	if (!qp)
 		die("no queue pair for messages of %llu bytes, chunks of %llu, packets of %llu: %s",
-		    (unsigned long long)d->message_bytes, (unsigned long long)d->chunk,
-		    (unsigned long long)d->mtu, strerror(errno));
+		    (unsigned long long)d->message_bytes, (unsigned long long)d->chunk, (unsigned long long)d->mtu,
+		    strerror(errno));
 	return qp;
 }

@@ -66,8 +66,8 @@ static bool tailed(const struct scheme_way *w)
 	return w->scheme == SCHEME_TAIL;
 }
 
-int scheme_recv_post(struct verbena_sdr_qp *qp, const struct scheme_way *w,
-		     const struct verbena_sdr_recv_attr *attr, struct verbena_sdr_recv *recv)
+int scheme_recv_post(struct verbena_sdr_qp *qp, const struct scheme_way *w, const struct verbena_sdr_recv_attr *attr,
+		     struct verbena_sdr_recv *recv)
 {
 	struct verbena_sdr_sr_attr sr = sr_attr(w);
 	int r;
@@ -84,8 +84,7 @@ int scheme_recv_poll(const struct scheme_way *w, const struct verbena_sdr_recv *
 {
 	if (tailed(w))
 		return verbena_sdr_tail_recv_poll(recv, done);
-	return coded(w) ? verbena_sdr_ec_recv_poll(recv, done)
-			: verbena_sdr_sr_recv_poll(recv, done);
+	return coded(w) ? verbena_sdr_ec_recv_poll(recv, done) : verbena_sdr_sr_recv_poll(recv, done);
 }
 
 /* The paper's. Messages that are smaller than a group of chunks have groups of packets. */
@@ -101,8 +100,8 @@ static void fixed_attr(const struct scheme_way *w, size_t bytes, struct verbena_
 	attr->nack = false;
 }
 
-static int choose(struct verbena_sdr_qp *qp, const struct scheme_way *w, size_t bytes,
-		  uint64_t behind, struct verbena_sdr_ec_attr *attr, const char **reason)
+static int choose(struct verbena_sdr_qp *qp, const struct scheme_way *w, size_t bytes, uint64_t behind,
+		  struct verbena_sdr_ec_attr *attr, const char **reason)
 {
 	struct verbena_sdr_link link = {.rate_mbps = rate_of(w) ? rate_of(w) : GUESSED_MBPS, .rtt_ns = w->rtt_ns};
 	struct verbena_sdr_stats stats;
@@ -135,10 +134,8 @@ static int tail_send(struct verbena_sdr_qp *qp, const struct scheme_way *w, cons
 	return verbena_sdr_tail_send(qp, block, &attr, send);
 }
 
-int scheme_send(struct verbena_sdr_qp *qp, const struct scheme_way *w,
-		const struct verbena_sdr_block *block, uint64_t behind,
-		struct verbena_sdr_ec_attr *attr, const char **reason,
-		struct verbena_sdr_send *send)
+int scheme_send(struct verbena_sdr_qp *qp, const struct scheme_way *w, const struct verbena_sdr_block *block,
+		uint64_t behind, struct verbena_sdr_ec_attr *attr, const char **reason, struct verbena_sdr_send *send)
 {
 	struct verbena_sdr_sr_attr sr = sr_attr(w);
 	struct verbena_sdr_ec_attr ec;
@@ -167,8 +164,7 @@ int scheme_poll(const struct scheme_way *w, const struct verbena_sdr_send *send,
 }
 
 /* Whether an answer has come. */
-static bool answered(struct verbena_sdr_context *ctx, struct verbena_sdr_qp *qp, uint64_t before_ns,
-		     uint64_t wait_ns)
+static bool answered(struct verbena_sdr_context *ctx, struct verbena_sdr_qp *qp, uint64_t before_ns, uint64_t wait_ns)
 {
 	uint64_t end_ns = now_ns() + wait_ns, least_ns, mean_ns;
 
@@ -212,8 +208,7 @@ static uint64_t number_hear(struct verbena_sdr_context *ctx, int tcp)
 	return be64toh(number);
 }
 
-uint64_t scheme_rtt_ns(struct verbena_sdr_context *ctx, struct verbena_sdr_qp *qp, int tcp,
-		       bool measures, double *lost)
+uint64_t scheme_rtt_ns(struct verbena_sdr_context *ctx, struct verbena_sdr_qp *qp, int tcp, bool measures, double *lost)
 {
 	uint64_t rtt_ns;
 
@@ -233,9 +228,10 @@ static enum scheme best(const struct scheme_way *w, char *reason)
 	const char *rate = w->rate_mbps ? "" : ", guessed until it is measured,";
 
 	if (bytes < (double)w->chunk && w->pings_lost == 0) {
-		snprintf(reason, SCHEME_REASON,
-			 "nack: %.1f ms at %.0f Mbit/s%s are %.0f KiB, less than a chunk, so what is lost is soon repeated",
-			 ms, mbps, rate, bytes / 1024);
+		snprintf(
+			reason, SCHEME_REASON,
+			"nack: %.1f ms at %.0f Mbit/s%s are %.0f KiB, less than a chunk, so what is lost is soon repeated",
+			ms, mbps, rate, bytes / 1024);
 		return SCHEME_NACK;
 	}
 	snprintf(reason, SCHEME_REASON,

@@ -54,22 +54,21 @@ static inline uint32_t scheme_numbers(enum scheme s)
 }
 
 /* As the library's calls for the scheme: a result, and errno. */
-int scheme_recv_post(struct verbena_sdr_qp *, const struct scheme_way *,
-		     const struct verbena_sdr_recv_attr *, struct verbena_sdr_recv *);
+int scheme_recv_post(struct verbena_sdr_qp *, const struct scheme_way *, const struct verbena_sdr_recv_attr *,
+		     struct verbena_sdr_recv *);
 int scheme_recv_poll(const struct scheme_way *, const struct verbena_sdr_recv *, bool *done);
 /* behind: how many more bytes will follow. attr: what SCHEME_AUTO has chosen is written there with
  * the reason, if these are not NULL. */
-int scheme_send(struct verbena_sdr_qp *, const struct scheme_way *,
-		const struct verbena_sdr_block *, uint64_t behind, struct verbena_sdr_ec_attr *attr,
-		const char **reason, struct verbena_sdr_send *);
+int scheme_send(struct verbena_sdr_qp *, const struct scheme_way *, const struct verbena_sdr_block *, uint64_t behind,
+		struct verbena_sdr_ec_attr *attr, const char **reason, struct verbena_sdr_send *);
 int scheme_poll(const struct scheme_way *, const struct verbena_sdr_send *, bool *done);
-/* Tells that `bytes` arrived within `ns`. If the user gave no rate, later messages are planned for this one. It is the rate of
- * what arrived, because a sender without a limit may lose most of what it sends. */
+/* Tells that `bytes` arrived within `ns`. If the user gave no rate, later messages are planned for this one. It is the
+ * rate of what arrived, because a sender without a limit may lose most of what it sends. */
 void scheme_learn(struct scheme_way *, uint64_t bytes, uint64_t ns);
 
-/* The shortest of some round trips (and the share of lost PINGs, if that is not NULL), or 0 if nothing came back for six seconds. Both ends call it, with
- * `measures` at one of them, which tells the other over TCP; contexts without workers alone. */
-uint64_t scheme_rtt_ns(struct verbena_sdr_context *, struct verbena_sdr_qp *, int tcp,
-		       bool measures, double *lost);
+/* The shortest of some round trips (and the share of lost PINGs, if that is not NULL), or 0 if nothing came back for
+ * six seconds. Both ends call it, with `measures` at one of them, which tells the other over TCP; contexts without
+ * workers alone. */
+uint64_t scheme_rtt_ns(struct verbena_sdr_context *, struct verbena_sdr_qp *, int tcp, bool measures, double *lost);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * sdr_write_bw: how fast messages go from the client to the server, and how many chunks are lost on
- * the way. Nothing is sent again, unless a scheme is named. The server looks at the bitmap of the oldest message; when it is
- * full, or no more of it comes, it says so over TCP, and the client may send one more.
+ * the way. Nothing is sent again, unless a scheme is named. The server looks at the bitmap of the oldest message; when
+ * it is full, or no more of it comes, it says so over TCP, and the client may send one more.
  */
 #include <endian.h>
 #include <errno.h>
@@ -280,8 +280,7 @@ static uint32_t wrong_chunks(const struct verbena_sdr_recv *recv, uint64_t n)
 
 	verbena_sdr_recv_bitmap_get(recv, &bitmap, &bytes);
 	for (uint32_t c = 0; c < g.chunks; c++)
-		wrong += (repairs() || verbena_sdr_chunk_arrived(bitmap, c)) &&
-			 !chunk_right(buffer(n), n, c);
+		wrong += (repairs() || verbena_sdr_chunk_arrived(bitmap, c)) && !chunk_right(buffer(n), n, c);
 	return wrong;
 }
 
@@ -328,8 +327,7 @@ static void serve(void)
 		if (r.done < r.posted && (repairs() ? arrived(&r) : over(&r)))
 			finish(&r);
 		else if (g.o.workers || (++ready & 0xfff) == 0)
-			meet_poll(g.tcp, &none, sizeof(none), 1,
-				  0); /* notices a client that is gone */
+			meet_poll(g.tcp, &none, sizeof(none), 1, 0); /* notices a client that is gone */
 	}
 	answer_until_done();
 	verbena_sdr_qp_stats_get(g.qp, &stats);
@@ -374,8 +372,7 @@ static bool sends_left(struct sending *s)
 	while (s->left < s->sent) {
 		const struct verbena_sdr_send *send = &s->send[s->left % g.depth];
 
-		if (repairs() ? scheme_poll(&g.way, send, &done)
-			      : verbena_sdr_send_poll(send, &done))
+		if (repairs() ? scheme_poll(&g.way, send, &done) : verbena_sdr_send_poll(send, &done))
 			die("sending: %s", strerror(errno));
 		if (!done)
 			return any;
@@ -398,15 +395,16 @@ static bool acks_taken(struct sending *s, int wait_ms)
 	return n;
 }
 
-/* Where the server has waited long for a message it has reported it before it is sent: then it comes late, and counts as lost. */
+/* Where the server has waited long for a message it has reported it before it is sent: then it comes late, and counts
+ * as lost. */
 static bool may_send(const struct sending *s, uint64_t end)
 {
 	return s->sent < end && s->sent < s->acked + g.depth && s->sent < s->left + g.depth;
 }
 
 /*
- * Sends messages up to that number, and waits until the server has reported all of them. What the library does alone is no
- * progress: a server that hears nothing repeats its credits for ever.
+ * Sends messages up to that number, and waits until the server has reported all of them. What the library does alone is
+ * no progress: a server that hears nothing repeats its credits for ever.
  */
 static void send_until(struct sending *s, uint64_t end)
 {
@@ -424,8 +422,9 @@ static void send_until(struct sending *s, uint64_t end)
 		if (done)
 			last_ns = now_ns();
 		else if (now_ns() - last_ns > STUCK_S * UINT64_C(1000000000))
-			die("nothing has happened for %d s: %llu of %llu messages are sent, and %llu reported by the server", STUCK_S,
-			    (unsigned long long)s->left, (unsigned long long)g.total, (unsigned long long)s->acked);
+			die("nothing has happened for %d s: %llu of %llu messages are sent, and %llu reported by the server",
+			    STUCK_S, (unsigned long long)s->left, (unsigned long long)g.total,
+			    (unsigned long long)s->acked);
 	}
 }
 
@@ -444,9 +443,9 @@ static void report(const struct sending *s, uint64_t ns, uint64_t packets)
 
 	printf(" #bytes     #iterations    BW[Gb/sec]   goodput[Gb/sec]   MsgRate[Mpps]   PktRate[Mpps]   chunks   "
 	       "  dropped\n");
-	printf(" %-10llu %-14llu %-12.3f %-17.3f %-15.6f %-15.6f %-10.0f %llu\n",
-	       (unsigned long long)g.size, (unsigned long long)g.o.plan[PLAN_ITERS],
-	       bits / seconds / 1e9, bits * (chunks - (double)s->missing) / chunks / seconds / 1e9,
+	printf(" %-10llu %-14llu %-12.3f %-17.3f %-15.6f %-15.6f %-10.0f %llu\n", (unsigned long long)g.size,
+	       (unsigned long long)g.o.plan[PLAN_ITERS], bits / seconds / 1e9,
+	       bits * (chunks - (double)s->missing) / chunks / seconds / 1e9,
 	       (double)g.o.plan[PLAN_ITERS] / seconds / 1e6, (double)packets / seconds / 1e6, chunks,
 	       (unsigned long long)s->missing);
 }
@@ -468,8 +467,7 @@ static int send_all(void)
 		meet_send_numbers(g.tcp, &start_ns, 1);
 	free(s.send);
 	if (s.wrong)
-		fprintf(stderr,
-			"sdr_write_bw: %llu chunks arrived with other bytes than were sent\n",
+		fprintf(stderr, "sdr_write_bw: %llu chunks arrived with other bytes than were sent\n",
 			(unsigned long long)s.wrong);
 	return s.wrong ? 1 : 0;
 }

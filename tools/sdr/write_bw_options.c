@@ -50,9 +50,8 @@ static void usage(void)
 	       "were lost.\n"
 	       "Without HOST it is the server. The options marked * are the client's.\n\n");
 	for (int i = 0; i < ROWS; i++)
-		printf("  -%c, --%-12s N  %s (%llu)%s\n", rows[i].letter, rows[i].name,
-		       rows[i].what, (unsigned long long)rows[i].normal,
-		       rows[i].at >= PLAN(0) ? " *" : "");
+		printf("  -%c, --%-12s N  %s (%llu)%s\n", rows[i].letter, rows[i].name, rows[i].what,
+		       (unsigned long long)rows[i].normal, rows[i].at >= PLAN(0) ? " *" : "");
 	printf("  -d, --ib-dev NAME     the device (the first)\n"
 	       "  -R, --rc              reliable connections, which lose nothing *\n"
 	       "  -V, --verify          every chunk that arrives is compared with what was sent *\n"

@@ -66,48 +66,18 @@ static void usage(void)
 static void option_take(int letter)
 {
 	switch (letter) {
-	case 'p':
-		g.port = number_read("port", optarg, (struct number_range){1, 65535, false});
-		break;
-	case 'd':
-		g.device = optarg;
-		break;
-	case 'x':
-		g.gid_index =
-			number_read("gid-index", optarg, (struct number_range){0, 255, false});
-		break;
-	case 's':
-		g.plan[PLAN_SIZE] =
-			number_read("size", optarg, (struct number_range){1, MESSAGE_MAX, false});
-		break;
-	case 'n':
-		g.plan[PLAN_ITERS] =
-			number_read("iters", optarg, (struct number_range){1, 10000000, false});
-		break;
-	case 'S':
-		g.plan[PLAN_SCHEME] = scheme_named(optarg);
-		break;
-	case 'k':
-		g.plan[PLAN_CHUNK] =
-			number_read("chunk", optarg, (struct number_range){64, 262144, true});
-		break;
-	case 'r':
-		g.plan[PLAN_RATE] =
-			number_read("rate", optarg, (struct number_range){1, 10000000, false});
-		break;
-	case 't':
-		g.plan[PLAN_RTT_US] =
-			number_read("rtt", optarg, (struct number_range){1, 100000000, false});
-		break;
-	case 'F':
-		g.plan[PLAN_FILL] = 1;
-		break;
-	case 'h':
-		usage();
-		exit(0);
-	default:
-		fprintf(stderr, "sdr_write_lat --help lists the options\n");
-		exit(1);
+	case 'p': g.port = number_read("port", optarg, (struct number_range){1, 65535, false}); break;
+	case 'd': g.device = optarg; break;
+	case 'x': g.gid_index = number_read("gid-index", optarg, (struct number_range){0, 255, false}); break;
+	case 's': g.plan[PLAN_SIZE] = number_read("size", optarg, (struct number_range){1, MESSAGE_MAX, false}); break;
+	case 'n': g.plan[PLAN_ITERS] = number_read("iters", optarg, (struct number_range){1, 10000000, false}); break;
+	case 'S': g.plan[PLAN_SCHEME] = scheme_named(optarg); break;
+	case 'k': g.plan[PLAN_CHUNK] = number_read("chunk", optarg, (struct number_range){64, 262144, true}); break;
+	case 'r': g.plan[PLAN_RATE] = number_read("rate", optarg, (struct number_range){1, 10000000, false}); break;
+	case 't': g.plan[PLAN_RTT_US] = number_read("rtt", optarg, (struct number_range){1, 100000000, false}); break;
+	case 'F': g.plan[PLAN_FILL] = 1; break;
+	case 'h': usage(); exit(0);
+	default: fprintf(stderr, "sdr_write_lat --help lists the options\n"); exit(1);
 	}
 }
 
@@ -144,9 +114,9 @@ static void agree(void)
 	else
 		meet_recv_numbers(g.tcp, g.plan, PLAN_NUMBERS);
 	if (g.plan[PLAN_MAGIC] != MAGIC || !g.plan[PLAN_SIZE] || g.plan[PLAN_SIZE] > MESSAGE_MAX ||
-	    g.plan[PLAN_SCHEME] >= SCHEMES || g.plan[PLAN_CHUNK] > 262144 ||
-	    g.plan[PLAN_RATE] > 10000000 || g.plan[PLAN_RTT_US] > 100000000 ||
-	    g.plan[PLAN_FILL] > 1 || (g.plan[PLAN_FILL] && !scheme_fills((enum scheme)g.plan[PLAN_SCHEME])))
+	    g.plan[PLAN_SCHEME] >= SCHEMES || g.plan[PLAN_CHUNK] > 262144 || g.plan[PLAN_RATE] > 10000000 ||
+	    g.plan[PLAN_RTT_US] > 100000000 || g.plan[PLAN_FILL] > 1 ||
+	    (g.plan[PLAN_FILL] && !scheme_fills((enum scheme)g.plan[PLAN_SCHEME])))
 		die("the peer is not the sdr_write_lat of this version");
 }
 
@@ -238,8 +208,7 @@ static void serve(void)
 		uint32_t busy = verbena_sdr_progress(g.ctx);
 		bool done = false;
 
-		while (posted < g.plan[PLAN_ITERS] && posted - there < MESSAGES &&
-		       post_one(recvs, posted))
+		while (posted < g.plan[PLAN_ITERS] && posted - there < MESSAGES && post_one(recvs, posted))
 			posted++;
 		if (there < posted && scheme_recv_poll(&g.way, &recvs[there % MESSAGES], &done))
 			die("receiving: %s", strerror(errno));
@@ -260,8 +229,7 @@ static void serve(void)
 
 static uint64_t send_one(uint64_t n)
 {
-	struct verbena_sdr_block b = {
-		.address = g.memory, .length = g.plan[PLAN_SIZE], .lkey = g.lkey};
+	struct verbena_sdr_block b = {.address = g.memory, .length = g.plan[PLAN_SIZE], .lkey = g.lkey};
 	struct verbena_sdr_send send;
 	uint64_t start_ns, ns, none;
 	bool done = false;
@@ -299,16 +267,14 @@ static void report(uint64_t *ns, uint64_t count)
 	const struct {
 		const char *name;
 		double share;
-	} quantiles[] = {
-		{"least", 0}, {"median", 0.5}, {"99 %", 0.99}, {"99.9 %", 0.999}, {"most", 1}};
+	} quantiles[] = {{"least", 0}, {"median", 0.5}, {"99 %", 0.99}, {"99.9 %", 0.999}, {"most", 1}};
 	double sum = 0;
 
 	qsort(ns, count, sizeof(*ns), by_value);
 	for (uint64_t i = 0; i < count; i++)
 		sum += (double)ns[i] / 1e3;
-	printf("%llu messages of %llu bytes, scheme %s, a round trip of %.1f us\n",
-	       (unsigned long long)count, (unsigned long long)g.plan[PLAN_SIZE],
-	       scheme_name(g.way.scheme), (double)g.way.rtt_ns / 1e3);
+	printf("%llu messages of %llu bytes, scheme %s, a round trip of %.1f us\n", (unsigned long long)count,
+	       (unsigned long long)g.plan[PLAN_SIZE], scheme_name(g.way.scheme), (double)g.way.rtt_ns / 1e3);
 	printf("us until acknowledged: mean %.1f", sum / (double)count);
 	for (size_t i = 0; i < sizeof(quantiles) / sizeof(quantiles[0]); i++)
 		printf(", %s %.1f", quantiles[i].name,
@@ -330,8 +296,7 @@ static int ask(void)
 	meet_send_numbers(g.tcp, g.plan, 1);
 	meet_recv_numbers(g.tcp, &wrong, 1);
 	if (wrong)
-		fprintf(stderr,
-			"sdr_write_lat: %llu messages arrived with other bytes than were sent\n",
+		fprintf(stderr, "sdr_write_lat: %llu messages arrived with other bytes than were sent\n",
 			(unsigned long long)wrong);
 	return wrong ? 1 : 0;
 }

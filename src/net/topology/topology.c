@@ -70,15 +70,13 @@ static int check_links(const struct topology *t, struct text_error *err)
 		if (l->a >= t->node_count || l->b >= t->node_count)
 			return text_fail(err, 0, "link %u joins a node that does not exist", n);
 		if (l->a == l->b)
-			return text_fail(err, 0, "link %u joins node %u to itself", n,
-					 (uint64_t)t->nodes[l->a].number);
+			return text_fail(err, 0, "link %u joins node %u to itself", n, (uint64_t)t->nodes[l->a].number);
 		if (l->rate_bps < TOPOLOGY_RATE_BPS_MIN || l->rate_bps > TOPOLOGY_RATE_BPS_MAX)
-			return text_fail(err, 0, "link %u: rate %u bit/s; allowed are %u to %u", n,
-					 l->rate_bps, (uint64_t)TOPOLOGY_RATE_BPS_MIN,
-					 (uint64_t)TOPOLOGY_RATE_BPS_MAX);
+			return text_fail(err, 0, "link %u: rate %u bit/s; allowed are %u to %u", n, l->rate_bps,
+					 (uint64_t)TOPOLOGY_RATE_BPS_MIN, (uint64_t)TOPOLOGY_RATE_BPS_MAX);
 		if (l->delay_ps > TOPOLOGY_DELAY_PS_MAX)
-			return text_fail(err, 0, "link %u: delay %u ps; allowed are 0 to %u", n,
-					 l->delay_ps, (uint64_t)TOPOLOGY_DELAY_PS_MAX);
+			return text_fail(err, 0, "link %u: delay %u ps; allowed are 0 to %u", n, l->delay_ps,
+					 (uint64_t)TOPOLOGY_DELAY_PS_MAX);
 		if (l->loss_ppb > TOPOLOGY_LOSS_PPB_MAX)
 			return text_fail(err, 0, "link %u: loss %u of 10^9; allowed are 0 to %u", n,
 					 (uint64_t)l->loss_ppb, (uint64_t)TOPOLOGY_LOSS_PPB_MAX);
@@ -103,15 +101,13 @@ static int check_numbers(const struct topology *t, struct text_error *err)
 	for (uint32_t i = 1; i < t->host_count && !rc; i++)
 		if (t->nodes[i].number <= t->nodes[i - 1].number)
 			rc = text_fail(err, 0, "host %u follows host %u; numbers must rise",
-				       (uint64_t)t->nodes[i].number,
-				       (uint64_t)t->nodes[i - 1].number);
+				       (uint64_t)t->nodes[i].number, (uint64_t)t->nodes[i - 1].number);
 	for (uint32_t i = 0; i < t->node_count; i++)
 		numbers[i] = t->nodes[i].number;
 	qsort(numbers, t->node_count, sizeof(*numbers), compare_numbers);
 	for (uint32_t i = 1; i < t->node_count && !rc; i++)
 		if (numbers[i] == numbers[i - 1])
-			rc = text_fail(err, 0, "two nodes have the number %u",
-				       (uint64_t)numbers[i]);
+			rc = text_fail(err, 0, "two nodes have the number %u", (uint64_t)numbers[i]);
 	free(numbers);
 	return rc;
 }
@@ -125,8 +121,8 @@ static bool is_host(const struct topology *t, uint32_t node)
  * Marks the switches reachable from `from`, a switch, by the value `mark`, and counts the hosts
  * that have a link to them: host_mark keeps a host from being counted twice.
  */
-static uint32_t flood(const struct topology *t, const struct topology_adjacent *adj, uint32_t from,
-		      uint32_t mark, uint32_t *marks, uint32_t *queue)
+static uint32_t flood(const struct topology *t, const struct topology_adjacent *adj, uint32_t from, uint32_t mark,
+		      uint32_t *marks, uint32_t *queue)
 {
 	uint32_t head = 0, tail = 0, hosts = 0;
 
@@ -167,8 +163,7 @@ static int check_connected(const struct topology *t, struct text_error *err)
 	}
 	for (uint32_t n = 0; n < t->node_count; n++)
 		if (adj.first[n] == adj.first[n + 1]) {
-			rc = text_fail(err, 0, "%s %u has no link",
-				       is_host(t, n) ? "host" : "switch",
+			rc = text_fail(err, 0, "%s %u has no link", is_host(t, n) ? "host" : "switch",
 				       (uint64_t)t->nodes[n].number);
 			goto out;
 		}
@@ -196,8 +191,8 @@ int topology_check(const struct topology *t, struct text_error *err)
 		return text_fail(err, 0, "%u nodes; allowed are 2 to %u", (uint64_t)t->node_count,
 				 (uint64_t)TOPOLOGY_NODES_MAX);
 	if (t->host_count < 2 || t->host_count > t->node_count)
-		return text_fail(err, 0, "%u hosts among %u nodes; at least 2 are needed",
-				 (uint64_t)t->host_count, (uint64_t)t->node_count);
+		return text_fail(err, 0, "%u hosts among %u nodes; at least 2 are needed", (uint64_t)t->host_count,
+				 (uint64_t)t->node_count);
 	if (t->link_count < 1 || t->link_count > TOPOLOGY_LINKS_MAX)
 		return text_fail(err, 0, "%u links; allowed are 1 to %u", (uint64_t)t->link_count,
 				 (uint64_t)TOPOLOGY_LINKS_MAX);

@@ -34,12 +34,11 @@ static const struct kind *find_kind(const char *name, struct text_error *err);
 
 struct topology_params topology_params_default(void)
 {
-	return (struct topology_params){.delay_ps = TOPOLOGY_DELAY_DEFAULT,
-					.fabric_delay_ps = TOPOLOGY_DELAY_DEFAULT};
+	return (struct topology_params){.delay_ps = TOPOLOGY_DELAY_DEFAULT, .fabric_delay_ps = TOPOLOGY_DELAY_DEFAULT};
 }
 
-static void link_nodes(struct topology *t, uint32_t a, uint32_t b, uint64_t rate_bps,
-		       uint64_t delay_ps, uint32_t loss_ppb)
+static void link_nodes(struct topology *t, uint32_t a, uint32_t b, uint64_t rate_bps, uint64_t delay_ps,
+		       uint32_t loss_ppb)
 {
 	t->links[t->link_count++] = (struct topology_link){
 		.a = a, .b = b, .rate_bps = rate_bps, .delay_ps = delay_ps, .loss_ppb = loss_ppb};
@@ -47,21 +46,18 @@ static void link_nodes(struct topology *t, uint32_t a, uint32_t b, uint64_t rate
 
 static void link_host(struct site *s, uint32_t host, uint32_t sw)
 {
-	link_nodes(s->t, s->host0 + host, s->switch0 + sw, s->p->rate_bps, s->p->delay_ps,
-		   s->p->loss_ppb);
+	link_nodes(s->t, s->host0 + host, s->switch0 + sw, s->p->rate_bps, s->p->delay_ps, s->p->loss_ppb);
 }
 
 static void link_fabric(struct site *s, uint32_t a, uint32_t b)
 {
-	link_nodes(s->t, s->switch0 + a, s->switch0 + b, s->p->fabric_rate_bps,
-		   s->p->fabric_delay_ps, s->p->loss_ppb);
+	link_nodes(s->t, s->switch0 + a, s->switch0 + b, s->p->fabric_rate_bps, s->p->fabric_delay_ps, s->p->loss_ppb);
 }
 
 static void add_nodes(struct site *s, uint32_t first, uint32_t count, uint8_t tier)
 {
 	for (uint32_t i = 0; i < count; i++)
-		s->t->nodes[first + i] = (struct topology_node){
-			.number = first + i, .tier = tier, .site = s->number};
+		s->t->nodes[first + i] = (struct topology_node){.number = first + i, .tier = tier, .site = s->number};
 }
 
 static void add_hosts(struct site *s, uint32_t count)
@@ -75,13 +71,11 @@ static void add_switches(struct site *s, uint32_t first, uint32_t count, uint8_t
 }
 
 /* A parameter that must be given. */
-static int need(const char *name, uint32_t value, uint32_t min, uint32_t max,
-		struct text_error *err)
+static int need(const char *name, uint32_t value, uint32_t min, uint32_t max, struct text_error *err)
 {
 	if (value >= min && value <= max)
 		return 0;
-	return text_fail(err, 0, "%s is %u; allowed are %u to %u", name, (uint64_t)value,
-			 (uint64_t)min, (uint64_t)max);
+	return text_fail(err, 0, "%s is %u; allowed are %u to %u", name, (uint64_t)value, (uint64_t)min, (uint64_t)max);
 }
 
 /* star */
@@ -341,8 +335,7 @@ static int two_dc_build(struct topology *t, const struct topology_params *p, str
 		struct site s = {.t = t,
 				 .p = p,
 				 .host0 = i * (uint32_t)one.hosts,
-				 .switch0 =
-					 (uint32_t)(2 * one.hosts + i * (one.switches + borders)),
+				 .switch0 = (uint32_t)(2 * one.hosts + i * (one.switches + borders)),
 				 .number = i};
 		uint32_t switches = (uint32_t)one.switches;
 		uint8_t top = 0;
@@ -357,16 +350,14 @@ static int two_dc_build(struct topology *t, const struct topology_params *p, str
 			for (uint32_t n = 0; n < switches; n++)
 				if (t->nodes[s.switch0 + n].tier == top)
 					link_nodes(t, s.switch0 + n, border0[i] + b,
-						   p->border_rate_bps ? p->border_rate_bps
-								      : p->fabric_rate_bps,
+						   p->border_rate_bps ? p->border_rate_bps : p->fabric_rate_bps,
 						   p->fabric_delay_ps, p->loss_ppb);
 	}
 	for (uint32_t i = 0; i < p->long_link_count; i++) {
 		const struct topology_long_link *l = &p->long_links[i];
 
 		link_nodes(t, border0[0] + i % borders, border0[1] + i % borders,
-			   l->rate_bps ? l->rate_bps : p->fabric_rate_bps, l->delay_ps,
-			   l->loss_ppb);
+			   l->rate_bps ? l->rate_bps : p->fabric_rate_bps, l->delay_ps, l->loss_ppb);
 	}
 	return 0;
 }
@@ -395,22 +386,20 @@ static const struct kind *find_kind(const char *name, struct text_error *err)
 	for (int i = 0; i < KINDS; i++)
 		if (strcmp(kinds[i].name, name) == 0)
 			return &kinds[i];
-	text_fail(
-		err, 0,
-		"no topology is called '%s'; allowed are star, dumbbell, parking-lot, leaf-spine, "
-		"fat-tree, hpcc, rail, two-dc, file",
-		name);
+	text_fail(err, 0,
+		  "no topology is called '%s'; allowed are star, dumbbell, parking-lot, leaf-spine, "
+		  "fat-tree, hpcc, rail, two-dc, file",
+		  name);
 	return NULL;
 }
 
 static void resolve(const struct kind *k, struct topology_params *p)
 {
-	bool hpcc = k->build == hpcc_build ||
-		    (p->site_kind && strcmp(p->site_kind, "hpcc") == 0 && k->size == two_dc_size);
+	bool hpcc =
+		k->build == hpcc_build || (p->site_kind && strcmp(p->site_kind, "hpcc") == 0 && k->size == two_dc_size);
 
 	if (!p->fabric_rate_bps)
-		p->fabric_rate_bps =
-			hpcc ? (p->rate_bps ? 4 * p->rate_bps : 400000000000) : p->rate_bps;
+		p->fabric_rate_bps = hpcc ? (p->rate_bps ? 4 * p->rate_bps : 400000000000) : p->rate_bps;
 	if (!p->rate_bps)
 		p->rate_bps = 100000000000;
 	if (!p->fabric_rate_bps)
@@ -421,8 +410,7 @@ static void resolve(const struct kind *k, struct topology_params *p)
 		p->fabric_delay_ps = p->delay_ps;
 }
 
-int topology_build(struct topology *out, const char *kind, const struct topology_params *params,
-		   struct text_error *err)
+int topology_build(struct topology *out, const char *kind, const struct topology_params *params, struct text_error *err)
 {
 	const struct kind *k = find_kind(kind, err);
 	struct topology_params p = *params;
@@ -440,8 +428,8 @@ int topology_build(struct topology *out, const char *kind, const struct topology
 		return rc;
 	if (size.hosts + size.switches > TOPOLOGY_NODES_MAX || size.links > TOPOLOGY_LINKS_MAX)
 		return text_fail(err, 0, "%u nodes and %u links; allowed are up to %u and %u",
-				 size.hosts + size.switches, size.links,
-				 (uint64_t)TOPOLOGY_NODES_MAX, (uint64_t)TOPOLOGY_LINKS_MAX);
+				 size.hosts + size.switches, size.links, (uint64_t)TOPOLOGY_NODES_MAX,
+				 (uint64_t)TOPOLOGY_LINKS_MAX);
 	t.host_count = (uint32_t)size.hosts;
 	t.node_count = (uint32_t)(size.hosts + size.switches);
 	t.nodes = calloc(t.node_count, sizeof(*t.nodes));

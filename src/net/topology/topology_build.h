@@ -74,7 +74,6 @@ extern const char *const topology_kinds[];
  * Fills in *t, which the caller frees with topology_free, and has checked it (topology_check). 0;
  * -EINVAL with the reason in *err; -ENOMEM. On failure *t is untouched.
  */
-int topology_build(struct topology *t, const char *kind, const struct topology_params *,
-		   struct text_error *err);
+int topology_build(struct topology *t, const char *kind, const struct topology_params *, struct text_error *err);
 
 #endif

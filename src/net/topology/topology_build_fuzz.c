@@ -67,8 +67,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		p.loss_ppb = (uint32_t)take(&in, 4);
 	}
 	for (int i = 0; i < 4; i++)
-		far[i] = (struct topology_long_link){take(&in, 6), take(&in, 6),
-						     (uint32_t)take(&in, 3)};
+		far[i] = (struct topology_long_link){take(&in, 6), take(&in, 6), (uint32_t)take(&in, 3)};
 	if (topology_build(&t, kind, &p, &err)) {
 		assert(err.message[0]);
 		return 0;

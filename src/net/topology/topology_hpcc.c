@@ -20,8 +20,7 @@ static int read_count(struct reader *r, const char *what, uint64_t max, uint64_t
 	if (!text_token(&r->text, &w))
 		return text_fail(r->err, r->text.line, "the text ends where %s should be", what);
 	if (!word_count(w, max, out))
-		return text_fail(r->err, r->text.line, "'%w' for %s; allowed are 0 to %u", w, what,
-				 max);
+		return text_fail(r->err, r->text.line, "'%w' for %s; allowed are 0 to %u", w, what, max);
 	return 0;
 }
 
@@ -73,21 +72,16 @@ static int read_link(struct reader *r, struct topology_link *l)
 	if (l->a == l->b)
 		return text_fail(r->err, r->text.line, "a link from node %u to itself",
 				 (uint64_t)r->t.nodes[l->a].number);
-	if (!text_token(&r->text, &rate) || !text_token(&r->text, &delay) ||
-	    !text_token(&r->text, &loss))
-		return text_fail(r->err, r->text.line,
-				 "the text ends within a link: a b rate delay error");
+	if (!text_token(&r->text, &rate) || !text_token(&r->text, &delay) || !text_token(&r->text, &loss))
+		return text_fail(r->err, r->text.line, "the text ends within a link: a b rate delay error");
 	if (!word_rate_bps(rate, &l->rate_bps) || l->rate_bps < TOPOLOGY_RATE_BPS_MIN ||
 	    l->rate_bps > TOPOLOGY_RATE_BPS_MAX)
-		return text_fail(r->err, r->text.line,
-				 "'%w' for a rate; allowed are 1Mbps to 8Tbps, as in 100Gbps",
+		return text_fail(r->err, r->text.line, "'%w' for a rate; allowed are 1Mbps to 8Tbps, as in 100Gbps",
 				 rate);
 	if (!word_time_ps(delay, &l->delay_ps) || l->delay_ps > TOPOLOGY_DELAY_PS_MAX)
-		return text_fail(r->err, r->text.line,
-				 "'%w' for a delay; allowed are 0 to 1s, as in 1000ns", delay);
+		return text_fail(r->err, r->text.line, "'%w' for a delay; allowed are 0 to 1s, as in 1000ns", delay);
 	if (!word_number(loss, 9, &ppb) || ppb > TOPOLOGY_LOSS_PPB_MAX)
-		return text_fail(r->err, r->text.line,
-				 "'%w' for an error rate; allowed are 0 to 1, as in 0.001", loss);
+		return text_fail(r->err, r->text.line, "'%w' for an error rate; allowed are 0 to 1, as in 0.001", loss);
 	l->loss_ppb = (uint32_t)ppb;
 	return 0;
 }
@@ -106,8 +100,7 @@ static int read_all(struct reader *r)
 		return rc;
 	/* A link is five words; a connected network has at least one link less than nodes. */
 	if (nodes < 2 || links + 1 < nodes || links > bytes / 9)
-		return text_fail(r->err, r->text.line,
-				 "%u nodes with %u links in a text of %u bytes cannot be", nodes,
+		return text_fail(r->err, r->text.line, "%u nodes with %u links in a text of %u bytes cannot be", nodes,
 				 links, bytes);
 	r->nodes = (uint32_t)nodes;
 	r->t.node_count = (uint32_t)nodes;

@@ -70,8 +70,7 @@ static uint32_t longer_rates(struct topology_paths *p, uint32_t rates, uint64_t 
 		p->rates_room *= 2;
 	}
 	i = p->rates_count++;
-	p->rates[i] = (struct rates){
-		.rate_bps = rate_bps, .parent = rates, .sibling = p->rates[rates].child};
+	p->rates[i] = (struct rates){.rate_bps = rate_bps, .parent = rates, .sibling = p->rates[rates].child};
 	p->rates[rates].child = i;
 	return i;
 }
@@ -200,8 +199,8 @@ struct topology_paths *topology_paths_create(const struct topology *t, uint32_t 
 	p->rates_room = 16;
 	p->rates = calloc(p->rates_room, sizeof(*p->rates));
 	p->rates_count = 1;
-	if (!p->point_of || !p->host_point || !p->points || !p->rows || !p->queue || !p->reached ||
-	    !p->via || !p->rates) {
+	if (!p->point_of || !p->host_point || !p->points || !p->rows || !p->queue || !p->reached || !p->via ||
+	    !p->rates) {
 		topology_paths_free(p);
 		return NULL;
 	}
@@ -242,8 +241,7 @@ static const struct topology_path *row_of(struct topology_paths *p, uint32_t poi
 	return p->rows[point] = row;
 }
 
-int topology_paths_get(struct topology_paths *p, uint32_t src, uint32_t dst,
-		       struct topology_path *out)
+int topology_paths_get(struct topology_paths *p, uint32_t src, uint32_t dst, struct topology_path *out)
 {
 	if (src >= p->topology->host_count || dst >= p->topology->host_count || src == dst)
 		return -EINVAL;
@@ -259,8 +257,8 @@ int topology_paths_get(struct topology_paths *p, uint32_t src, uint32_t dst,
 }
 
 /* Writes a sequence from place `at` on; returns the place behind it. */
-static uint32_t put_rates(const struct topology_paths *p, const struct topology_path *path,
-			  uint32_t at, uint64_t rates_bps[TOPOLOGY_HOPS_MAX])
+static uint32_t put_rates(const struct topology_paths *p, const struct topology_path *path, uint32_t at,
+			  uint64_t rates_bps[TOPOLOGY_HOPS_MAX])
 {
 	uint32_t i = path->rates;
 
@@ -292,8 +290,7 @@ int64_t topology_paths_rates(struct topology_paths *p, uint32_t src, uint32_t ds
 	return put_rates(p, &last, at, rates_bps);
 }
 
-int64_t topology_paths_links(struct topology_paths *p, uint32_t src, uint32_t dst, uint32_t *links,
-			     uint32_t room)
+int64_t topology_paths_links(struct topology_paths *p, uint32_t src, uint32_t dst, uint32_t *links, uint32_t room)
 {
 	uint32_t hosts = p->topology->host_count, from, at, hops, end;
 
@@ -314,8 +311,7 @@ int64_t topology_paths_links(struct topology_paths *p, uint32_t src, uint32_t ds
 	return hops;
 }
 
-int topology_paths_longest_rtt_ps(struct topology_paths *p, uint64_t switch_latency_ps,
-				  uint64_t *out)
+int topology_paths_longest_rtt_ps(struct topology_paths *p, uint64_t switch_latency_ps, uint64_t *out)
 {
 	/* The longest and the second longest way from a host of a point to the point. */
 	struct {

@@ -23,8 +23,7 @@ struct topology_path {
  * serialisation of a packet one way, and besides, which that simulator has not, each switch's latency both ways. The
  * answer's serialisation is not included.
  */
-static inline uint64_t topology_path_base_rtt_ps(const struct topology_path *p,
-						 uint64_t switch_latency_ps)
+static inline uint64_t topology_path_base_rtt_ps(const struct topology_path *p, uint64_t switch_latency_ps)
 {
 	uint64_t switches = p->hops ? p->hops - 1 : 0;
 
@@ -46,15 +45,13 @@ void topology_paths_free(struct topology_paths *);
  * the results (32 bytes for each switch with hosts); later calls are a look-up. 0 or -ENOMEM;
  * -EINVAL: no such hosts.
  */
-int topology_paths_get(struct topology_paths *, uint32_t src, uint32_t dst,
-		       struct topology_path *out);
+int topology_paths_get(struct topology_paths *, uint32_t src, uint32_t dst, struct topology_path *out);
 
 /*
  * The links of that path in order, from src to dst. Returns their number, the path's `hops`; the
  * first `room` are in links[]; -EINVAL as above. Walks the topology each time.
  */
-int64_t topology_paths_links(struct topology_paths *, uint32_t src, uint32_t dst, uint32_t *links,
-			     uint32_t room);
+int64_t topology_paths_links(struct topology_paths *, uint32_t src, uint32_t dst, uint32_t *links, uint32_t room);
 
 enum { TOPOLOGY_HOPS_MAX = 64 };
 
@@ -67,8 +64,7 @@ int64_t topology_paths_rates(struct topology_paths *, uint32_t src, uint32_t dst
 			     uint64_t rates_bps[TOPOLOGY_HOPS_MAX]);
 
 /* The longest base RTT between any two hosts, which HPCC and others take as T; keeps nothing. */
-int topology_paths_longest_rtt_ps(struct topology_paths *, uint64_t switch_latency_ps,
-				  uint64_t *out);
+int topology_paths_longest_rtt_ps(struct topology_paths *, uint64_t switch_latency_ps, uint64_t *out);
 
 /* A BDP at that RTT: rate x RTT / 8. */
 static inline uint64_t topology_bdp_bytes(uint64_t rate_bps, uint64_t rtt_ps)

@@ -53,8 +53,8 @@ static int read_subnet(struct reader *r, size_t bytes)
 		return rc;
 	nodes = (size_t)(hosts + switches);
 	if (!hosts || nodes < 2 || hosts * (hosts + switches) > bytes)
-		return text_fail(r->err, r->text.line, "%u hosts and %u switches in a text of %u bytes cannot be", hosts, switches,
-				 (uint64_t)bytes);
+		return text_fail(r->err, r->text.line, "%u hosts and %u switches in a text of %u bytes cannot be",
+				 hosts, switches, (uint64_t)bytes);
 	t->host_count = (uint32_t)hosts;
 	t->node_count = (uint32_t)nodes;
 	t->nodes = calloc(nodes, sizeof(*t->nodes));
@@ -142,7 +142,8 @@ static int read_forward(struct reader *r)
 	row = &r->s.forwarding[(node - t->host_count) * t->host_count];
 	for (uint32_t h = 0; h < t->host_count && !rc; h++) {
 		if (!text_word(&r->text, &w))
-			return text_fail(r->err, r->text.line, "ports towards %u of %u hosts", (uint64_t)h, (uint64_t)t->host_count);
+			return text_fail(r->err, r->text.line, "ports towards %u of %u hosts", (uint64_t)h,
+					 (uint64_t)t->host_count);
 		if (word_is(w, "-"))
 			continue;
 		if (!word_count(w, SUBNET_PORTS_MAX - 1, &port))
@@ -265,7 +266,8 @@ static int read_all(struct reader *r, size_t bytes)
 	int rc;
 
 	if (!text_next_line(&r->text) || !text_word(&r->text, &w) || !word_is(w, "subnet"))
-		return text_fail(r->err, r->text.line, "it does not begin with 'subnet HOSTS SWITCHES'; verbena fabric --save writes it");
+		return text_fail(r->err, r->text.line,
+				 "it does not begin with 'subnet HOSTS SWITCHES'; verbena fabric --save writes it");
 	rc = read_subnet(r, bytes);
 	while (!rc && text_next_line(&r->text)) {
 		rc = read_line(r);
@@ -279,7 +281,8 @@ static int read_all(struct reader *r, size_t bytes)
 	return rc;
 }
 
-int subnet_read(struct subnet *s, const struct subnet_links *links, const char *text, size_t bytes, struct text_error *err)
+int subnet_read(struct subnet *s, const struct subnet_links *links, const char *text, size_t bytes,
+		struct text_error *err)
 {
 	struct reader r = {.err = err, .links = links};
 	int rc;

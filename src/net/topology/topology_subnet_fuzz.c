@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A text that is accepted is a topology that passes its check, and tables that a network takes and that lead packets somewhere. */
+/* A text that is accepted is a topology that passes its check, and tables that a network takes and that lead packets
+ * somewhere. */
 #include <assert.h>
 #include <stddef.h>
 #include <stdint.h>

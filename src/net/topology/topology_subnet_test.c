@@ -30,7 +30,12 @@ static void tables_name_links_by_their_ports(void **state)
 	struct text_error e;
 	struct subnet s;
 
-	assert_int_equal(read_text(&s, HEAD "forward 2 7 8\nforward 3 2 -\nlevels 1 5 0\nlanes 2 7 8 0 1 2 3 4 5 6 7 0 1 2 3 4 5 6 15\n", &e), 0);
+	assert_int_equal(
+		read_text(&s,
+			  HEAD
+			  "forward 2 7 8\nforward 3 2 -\nlevels 1 5 0\nlanes 2 7 8 0 1 2 3 4 5 6 7 0 1 2 3 4 5 6 15\n",
+			  &e),
+		0);
 	assert_int_equal(s.topology.host_count, 2);
 	assert_int_equal(s.topology.node_count, 4);
 	assert_int_equal(s.topology.link_count, 4);
@@ -92,9 +97,10 @@ static void what_is_wrong_is_named_with_its_line(void **state)
 }
 
 /* Four switches in a ring; the tables send host 0's packets to host 1, which is the next one, all the way round. */
-#define RING "subnet 4 4\nlink 0 1 4 1\nlink 1 1 5 1\nlink 2 1 6 1\nlink 3 1 7 1\n" \
-	     "link 4 2 5 3\nlink 5 2 6 3\nlink 6 2 7 3\nlink 7 2 4 3\n" \
-	     "forward 4 1 3 3 3\nforward 5 2 1 2 3\nforward 6 2 3 1 2\nforward 7 2 3 3 1\n"
+#define RING                                                                   \
+	"subnet 4 4\nlink 0 1 4 1\nlink 1 1 5 1\nlink 2 1 6 1\nlink 3 1 7 1\n" \
+	"link 4 2 5 3\nlink 5 2 6 3\nlink 6 2 7 3\nlink 7 2 4 3\n"             \
+	"forward 4 1 3 3 3\nforward 5 2 1 2 3\nforward 6 2 3 1 2\nforward 7 2 3 3 1\n"
 
 static struct network *ring(const char *text, bool credits, struct flow_host **hosts)
 {
@@ -156,8 +162,10 @@ static void without_an_entry_packets_are_dropped(void **state)
 		must_end(net);
 		assert_int_equal(hosts[1].got, 10);
 		finish(net, hosts);
-		net = ring("subnet 4 4\nlink 0 1 4 1\nlink 1 1 5 1\nlink 2 1 6 1\nlink 3 1 7 1\nlink 4 2 5 3\nlink 5 2 6 3\n"
-			   "link 6 2 7 3\nforward 4 1 - - -\n", credits, &hosts);
+		net = ring(
+			"subnet 4 4\nlink 0 1 4 1\nlink 1 1 5 1\nlink 2 1 6 1\nlink 3 1 7 1\nlink 4 2 5 3\nlink 5 2 6 3\n"
+			"link 6 2 7 3\nforward 4 1 - - -\n",
+			credits, &hosts);
 		flow_start(&hosts[0], 1, 10, 1026);
 		must_end(net);
 		assert_int_equal(hosts[1].got, 0);
@@ -167,14 +175,16 @@ static void without_an_entry_packets_are_dropped(void **state)
 	}
 }
 
-/* Level 5 by the two hosts; the host's own map makes it lane 3, switch 4's lane 6, switch 7's lane 2, and so on: 5 modulo 8. */
+/* Level 5 by the two hosts; the host's own map makes it lane 3, switch 4's lane 6, switch 7's lane 2, and so on: 5
+ * modulo 8. */
 static void a_packets_lane_is_that_of_its_level_at_each_hop(void **state)
 {
 	struct flow_host *hosts;
 	struct network *net = ring(RING "levels 0 0 5 0 0\n"
 					"lanes 0 0 0 0 0 0 0 0 3 0 0 0 0 0 0 0 0 0 0\n"
 					"lanes 4 1 3 0 0 0 0 0 6 0 0 0 0 0 0 0 0 0 0\n"
-					"lanes 7 2 3 0 0 0 0 0 2 0 0 0 0 0 0 0 0 0 0\n", true, &hosts);
+					"lanes 7 2 3 0 0 0 0 0 2 0 0 0 0 0 0 0 0 0 0\n",
+				   true, &hosts);
 
 	flow_start(&hosts[0], 1, 10, 1026);
 	must_end(net);
@@ -187,7 +197,8 @@ static void a_packets_lane_is_that_of_its_level_at_each_hop(void **state)
 /* Two hosts at one switch send to a third; what arrives of each, a thousandth. */
 static void shares(const char *arbitration, uint64_t *first, uint64_t *second)
 {
-	char text[1024] = "subnet 3 1\nlink 0 1 3 1\nlink 1 1 3 2\nlink 2 1 3 3\nforward 3 1 2 3\nlevels 1 1 0 0\nlevels 2 2 0 0\n";
+	char text[1024] =
+		"subnet 3 1\nlink 0 1 3 1\nlink 1 1 3 2\nlink 2 1 3 3\nforward 3 1 2 3\nlevels 1 1 0 0\nlevels 2 2 0 0\n";
 	struct network_config config;
 	char why[NETWORK_ERROR_BYTES];
 	struct flow_host *hosts;
@@ -236,7 +247,8 @@ static void a_ports_tables_share_its_link(void **state)
 
 static void lane_15_drops(void **state)
 {
-	static const char *const maps[] = {"lanes 4 1 3 15 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0\n", "lanes 0 0 0 15 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0\n"};
+	static const char *const maps[] = {"lanes 4 1 3 15 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0\n",
+					   "lanes 0 0 0 15 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0\n"};
 
 	for (size_t i = 0; i < 2; i++) {
 		char text[1024] = RING;

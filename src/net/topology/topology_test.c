@@ -73,8 +73,7 @@ static struct topology_path path(const struct topology *t, uint32_t src, uint32_
 
 static void a_kind_has_the_nodes_and_links_its_name_promises(void **state)
 {
-	static const struct topology_long_link far[] = {{.delay_ps = 500 * US},
-							{.delay_ps = 501 * US}};
+	static const struct topology_long_link far[] = {{.delay_ps = 500 * US}, {.delay_ps = 501 * US}};
 	static const struct {
 		const char *kind;
 		struct topology_params p;
@@ -85,40 +84,22 @@ static void a_kind_has_the_nodes_and_links_its_name_promises(void **state)
 		{"dumbbell", {.hosts = 3}, 6, 2, 7, 1},
 		{"parking-lot", {.bottlenecks = 3}, 8, 4, 11, 1},
 		{"leaf-spine", {.leaves = 4, .hosts_per_leaf = 8, .spines = 2}, 32, 6, 40, 2},
-		{"leaf-spine",
-		 {.leaves = 4, .hosts_per_leaf = 8, .spines = 2, .uplinks = 6},
-		 32,
-		 6,
-		 56,
-		 2},
+		{"leaf-spine", {.leaves = 4, .hosts_per_leaf = 8, .spines = 2, .uplinks = 6}, 32, 6, 56, 2},
 		{"fat-tree", {.k = 2}, 2, 5, 6, 3},
 		{"fat-tree", {.k = 4}, 16, 20, 48, 3},
 		{"fat-tree", {.k = 8}, 128, 80, 384, 3},
 		{"fat-tree", {.k = 16}, 1024, 320, 3072, 3},
 		{"hpcc", {0}, 320, 56, 480, 3},
 		{"rail", {.hosts = 16, .nics = 8, .spines = 4}, 128, 12, 160, 2},
-		{"rail",
-		 {.hosts = 16, .nics = 8, .spines = 4, .hosts_per_leaf = 4},
-		 128,
-		 36,
-		 256,
-		 2},
+		{"rail", {.hosts = 16, .nics = 8, .spines = 4, .hosts_per_leaf = 4}, 128, 36, 256, 2},
 		{"two-dc",
-		 {.leaves = 2,
-		  .hosts_per_leaf = 4,
-		  .spines = 2,
-		  .long_links = far,
-		  .long_link_count = 2},
+		 {.leaves = 2, .hosts_per_leaf = 4, .spines = 2, .long_links = far, .long_link_count = 2},
 		 16,
 		 10,
 		 2 * (8 + 4 + 2) + 2,
 		 3},
 		{"two-dc",
-		 {.site_kind = "fat-tree",
-		  .k = 4,
-		  .borders = 2,
-		  .long_links = far,
-		  .long_link_count = 2},
+		 {.site_kind = "fat-tree", .k = 4, .borders = 2, .long_links = far, .long_link_count = 2},
 		 32,
 		 44,
 		 2 * (48 + 8) + 2,
@@ -181,8 +162,7 @@ static void a_fat_tree_core_reaches_every_pod_once(void **state)
 static void leaves_deal_their_uplinks_evenly(void **state)
 {
 	struct topology t = built(
-		"leaf-spine", (struct topology_params){
-				      .leaves = 8, .hosts_per_leaf = 1, .spines = 4, .uplinks = 2});
+		"leaf-spine", (struct topology_params){.leaves = 8, .hosts_per_leaf = 1, .spines = 4, .uplinks = 2});
 
 	for (uint32_t spine = 16; spine < 20; spine++)
 		assert_int_equal(degree(&t, spine), 4);
@@ -228,19 +208,17 @@ static void base_rtt_counts_wire_twice_and_serialisation_once(void **state)
 		assert_int_equal(p.delay_ps, rows[i].delay_us * US);
 		assert_int_equal(p.serialise_ps, rows[i].serialise_ps);
 		assert_int_equal(p.rate_bps, rows[i].rate);
-		assert_int_equal(topology_path_base_rtt_ps(&p, 0),
-				 2 * rows[i].delay_us * US + rows[i].serialise_ps);
+		assert_int_equal(topology_path_base_rtt_ps(&p, 0), 2 * rows[i].delay_us * US + rows[i].serialise_ps);
 		assert_int_equal(topology_path_base_rtt_ps(&p, 7),
-				 2 * rows[i].delay_us * US + rows[i].serialise_ps +
-					 2 * (rows[i].hops - 1) * 7);
+				 2 * rows[i].delay_us * US + rows[i].serialise_ps + 2 * (rows[i].hops - 1) * 7);
 	}
 	topology_free(&t);
 }
 
 static void the_longest_rtt_is_that_of_the_worst_pair(void **state)
 {
-	static const struct topology_long_link far[] = {
-		{.delay_ps = 50 * US, .rate_bps = 10 * GBPS}, {.delay_ps = 60 * US}};
+	static const struct topology_long_link far[] = {{.delay_ps = 50 * US, .rate_bps = 10 * GBPS},
+							{.delay_ps = 60 * US}};
 	static const struct {
 		const char *kind;
 		struct topology_params p;
@@ -249,12 +227,7 @@ static void the_longest_rtt_is_that_of_the_worst_pair(void **state)
 		{"dumbbell", {.hosts = 2, .fabric_rate_bps = 10 * GBPS, .fabric_delay_ps = 5 * US}},
 		{"parking-lot", {.bottlenecks = 4}},
 		{"fat-tree", {.k = 4, .fabric_rate_bps = 400 * GBPS}},
-		{"two-dc",
-		 {.leaves = 2,
-		  .hosts_per_leaf = 2,
-		  .spines = 2,
-		  .long_links = far,
-		  .long_link_count = 2}},
+		{"two-dc", {.leaves = 2, .hosts_per_leaf = 2, .spines = 2, .long_links = far, .long_link_count = 2}},
 	};
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -287,8 +260,8 @@ static void the_longest_rtt_is_that_of_the_worst_pair(void **state)
 /* A path's links join end to end, hosts are only at its ends, and the sums are the path's. */
 static void the_links_of_a_path_are_the_path(void **state)
 {
-	static const struct topology_long_link far[] = {
-		{.delay_ps = 50 * US, .rate_bps = 10 * GBPS}, {.delay_ps = 60 * US}};
+	static const struct topology_long_link far[] = {{.delay_ps = 50 * US, .rate_bps = 10 * GBPS},
+							{.delay_ps = 60 * US}};
 	static const struct {
 		const char *kind;
 		struct topology_params p;
@@ -296,12 +269,7 @@ static void the_links_of_a_path_are_the_path(void **state)
 		{"star", {.hosts = 3}},
 		{"parking-lot", {.bottlenecks = 4}},
 		{"fat-tree", {.k = 4}},
-		{"two-dc",
-		 {.leaves = 2,
-		  .hosts_per_leaf = 2,
-		  .spines = 2,
-		  .long_links = far,
-		  .long_link_count = 2}},
+		{"two-dc", {.leaves = 2, .hosts_per_leaf = 2, .spines = 2, .long_links = far, .long_link_count = 2}},
 	};
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -344,13 +312,11 @@ static void the_links_of_a_path_are_the_path(void **state)
 
 static void of_unequal_long_links_the_shorter_is_the_base_path(void **state)
 {
-	static const struct topology_long_link far[] = {{.delay_ps = 600ull * US},
-							{.delay_ps = 500ull * US}};
-	struct topology t = built("two-dc", (struct topology_params){.leaves = 1,
-								     .hosts_per_leaf = 2,
-								     .spines = 1,
-								     .long_links = far,
-								     .long_link_count = 2});
+	static const struct topology_long_link far[] = {{.delay_ps = 600ull * US}, {.delay_ps = 500ull * US}};
+	struct topology t =
+		built("two-dc",
+		      (struct topology_params){
+			      .leaves = 1, .hosts_per_leaf = 2, .spines = 1, .long_links = far, .long_link_count = 2});
 	struct topology_path p = path(&t, 0, 2);
 
 	/* Host, leaf, spine, border, border, spine, leaf, host. */
@@ -364,11 +330,10 @@ static void of_unequal_long_links_the_shorter_is_the_base_path(void **state)
 static void long_links_are_dealt_to_the_borders(void **state)
 {
 	static const struct topology_long_link far[5] = {{.delay_ps = US}};
-	struct topology t = built("two-dc", (struct topology_params){.site_kind = "star",
-								     .hosts = 2,
-								     .borders = 2,
-								     .long_links = far,
-								     .long_link_count = 5});
+	struct topology t =
+		built("two-dc",
+		      (struct topology_params){
+			      .site_kind = "star", .hosts = 2, .borders = 2, .long_links = far, .long_link_count = 5});
 	/* Switches: star, two borders, and the same again. */
 	static const uint32_t degrees[] = {4, 4, 3, 4, 4, 3};
 
@@ -415,8 +380,7 @@ static void two_hosts_and_a_wire_are_a_network(void **state)
 
 static void impossible_parameters_are_refused_with_the_reason(void **state)
 {
-	static const struct topology_long_link slow = {.rate_bps = 1},
-					       slower = {.delay_ps = 2000000000000};
+	static const struct topology_long_link slow = {.rate_bps = 1}, slower = {.delay_ps = 2000000000000};
 	static const struct {
 		const char *kind;
 		struct topology_params p;
@@ -432,15 +396,11 @@ static void impossible_parameters_are_refused_with_the_reason(void **state)
 		{"dumbbell", {0}, "hosts (of each side) is 0"},
 		{"dumbbell", {.hosts = UINT32_MAX}, "allowed are 1 to"},
 		{"parking-lot", {0}, "bottlenecks is 0"},
-		{"leaf-spine",
-		 {.leaves = 1 << 20, .hosts_per_leaf = 1 << 20, .spines = 1},
-		 "nodes and"},
+		{"leaf-spine", {.leaves = 1 << 20, .hosts_per_leaf = 1 << 20, .spines = 1}, "nodes and"},
 		{"leaf-spine", {.leaves = 1, .hosts_per_leaf = 2}, "spines is 0"},
 		{"leaf-spine", {.leaves = 1, .hosts_per_leaf = 1, .spines = 1}, "1 hosts among"},
 		/* Uplinks that reach only one of the spines leave the other without a link. */
-		{"leaf-spine",
-		 {.leaves = 1, .hosts_per_leaf = 2, .spines = 2, .uplinks = 1},
-		 "has no link"},
+		{"leaf-spine", {.leaves = 1, .hosts_per_leaf = 2, .spines = 2, .uplinks = 1}, "has no link"},
 		{"fat-tree", {.k = 5}, "even"},
 		{"fat-tree", {.k = 130}, "allowed are 2 to 128"},
 		{"rail", {.hosts = 4, .spines = 1}, "nics (of each node) is 0"},
@@ -455,11 +415,7 @@ static void impossible_parameters_are_refused_with_the_reason(void **state)
 		 {.site_kind = "star", .hosts = 2, .long_links = &slower, .long_link_count = 1},
 		 "delay 2000000000000"},
 		{"two-dc",
-		 {.site_kind = "star",
-		  .hosts = 2,
-		  .long_links = &slow,
-		  .long_link_count = 1,
-		  .borders = 2},
+		 {.site_kind = "star", .hosts = 2, .long_links = &slow, .long_link_count = 1, .borders = 2},
 		 "borders is 2; allowed are 1 to 1"},
 		{"file", {0}, "the text ends where the number of nodes"},
 	};
@@ -519,14 +475,13 @@ static void the_hpcc_text_and_the_builder_agree(void **state)
 	struct topology want = built("hpcc", (struct topology_params){0}), got;
 	char *text = malloc(65536);
 	struct text_error err = {0};
-	size_t n = (size_t)sprintf(text, "%u %u %u\n", want.node_count,
-				   want.node_count - want.host_count, want.link_count);
+	size_t n = (size_t)sprintf(text, "%u %u %u\n", want.node_count, want.node_count - want.host_count,
+				   want.link_count);
 
 	for (uint32_t s = want.host_count; s < want.node_count; s++)
 		n += (size_t)sprintf(text + n, "%u ", s);
 	for (uint32_t i = 0; i < want.link_count; i++)
-		n += (size_t)sprintf(text + n, "\n%u %u %lluGbps 1000ns 0.000000", want.links[i].a,
-				     want.links[i].b,
+		n += (size_t)sprintf(text + n, "\n%u %u %lluGbps 1000ns 0.000000", want.links[i].a, want.links[i].b,
 				     (unsigned long long)(want.links[i].rate_bps / GBPS));
 	if (topology_read_hpcc(&got, text, n, &err))
 		fail_msg("line %u: %s", err.line, err.message);
@@ -559,8 +514,7 @@ static void a_wrong_hpcc_text_names_line_and_reason(void **state)
 		{"-3 1 2", 1, "'-3'"},
 		{"1000 1 2\n", 1, "cannot be"},
 		{"3 1 4000000\n2", 1, "cannot be"},
-		{"3 1 2\n3\n0 2 1G 0 0 1 2 1G 0 0", 2,
-		 "'3' for a switch's number; allowed are 0 to 2"},
+		{"3 1 2\n3\n0 2 1G 0 0 1 2 1G 0 0", 2, "'3' for a switch's number; allowed are 0 to 2"},
 		{"3 2 2\n2 2\n0 2 1G 0 0 1 2 1G 0 0", 2, "switch 2 is named twice"},
 		{"3 1 2\n2\n0 2 1G 0 0\n1 1 1G 0 0", 4, "a link from node 1 to itself"},
 		{"3 1 2\n2\n0 2 1G 0 0\n1 3 1G 0 0", 4, "'3' for a link's end"},
@@ -580,8 +534,7 @@ static void a_wrong_hpcc_text_names_line_and_reason(void **state)
 		struct text_error err = {0};
 		struct topology t;
 
-		assert_int_equal(topology_read_hpcc(&t, rows[i].text, strlen(rows[i].text), &err),
-				 -EINVAL);
+		assert_int_equal(topology_read_hpcc(&t, rows[i].text, strlen(rows[i].text), &err), -EINVAL);
 		if (!strstr(err.message, rows[i].says) || err.line != rows[i].line)
 			fail_msg("row %zu: line %u: %s", i, err.line, err.message);
 	}
@@ -590,8 +543,7 @@ static void a_wrong_hpcc_text_names_line_and_reason(void **state)
 static void check_refuses_what_no_builder_makes(void **state)
 {
 	struct topology_node nodes[3] = {{.number = 4}, {.number = 5}, {.number = 6, .tier = 1}};
-	struct topology_link links[2] = {{.a = 0, .b = 2, .rate_bps = GBPS},
-					 {.a = 1, .b = 2, .rate_bps = GBPS}};
+	struct topology_link links[2] = {{.a = 0, .b = 2, .rate_bps = GBPS}, {.a = 1, .b = 2, .rate_bps = GBPS}};
 	struct topology t = {nodes, links, 2, 3, 2};
 	struct text_error err;
 

@@ -49,8 +49,7 @@ static void make_rows(struct ec_code *code)
 int ec_code_init(struct ec_code *code, enum ec_kind kind, unsigned data, unsigned parity,
 		 const struct ec_kernel *kernel, const struct alloc *alloc)
 {
-	struct ec_code made = {
-		.kind = kind, .data = data, .parity = parity, .kernel = kernel, .alloc = alloc};
+	struct ec_code made = {.kind = kind, .data = data, .parity = parity, .kernel = kernel, .alloc = alloc};
 
 	if (!numbers_allowed(kind, data, parity))
 		return -EINVAL;
@@ -80,8 +79,8 @@ static void xor_encode(const struct ec_code *code, const struct ec_portion *p, u
 	const uint8_t *of_class[EC_PIECES_MAX];
 	unsigned n = 0;
 
-	for (unsigned s = (i + code->parity - p->column % code->parity) % code->parity;
-	     s < p->n_sources; s += code->parity)
+	for (unsigned s = (i + code->parity - p->column % code->parity) % code->parity; s < p->n_sources;
+	     s += code->parity)
 		of_class[n++] = p->sources[s];
 	if (n > 0)
 		code->kernel->add(p->targets[i], of_class, n, p->length, p->set);
@@ -112,8 +111,7 @@ void ec_encode_portion(const struct ec_code *code, const struct ec_portion *p)
 		xor_encode(code, p, i);
 }
 
-void ec_encode(const struct ec_code *code, const uint8_t *const *data, uint8_t *const *parity,
-	       size_t length)
+void ec_encode(const struct ec_code *code, const uint8_t *const *data, uint8_t *const *parity, size_t length)
 {
 	const struct ec_portion all = {.n_sources = code->data,
 				       .sources = data,
@@ -125,8 +123,8 @@ void ec_encode(const struct ec_code *code, const uint8_t *const *data, uint8_t *
 	ec_encode_portion(code, &all);
 }
 
-void ec_encode_add(const struct ec_code *code, unsigned first, unsigned count,
-		   const uint8_t *const *sources, uint8_t *const *parity, size_t length)
+void ec_encode_add(const struct ec_code *code, unsigned first, unsigned count, const uint8_t *const *sources,
+		   uint8_t *const *parity, size_t length)
 {
 	const struct ec_portion some = {.column = first,
 					.n_sources = count,

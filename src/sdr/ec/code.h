@@ -56,8 +56,7 @@ void ec_code_fini(struct ec_code *code);
 
 /* Computes all parity pieces from all data pieces: `length` bytes each, none overlapping another.
  */
-void ec_encode(const struct ec_code *code, const uint8_t *const *data, uint8_t *const *parity,
-	       size_t length);
+void ec_encode(const struct ec_code *code, const uint8_t *const *data, uint8_t *const *parity, size_t length);
 
 /*
  * Some of the parities from some of the data: adds the data pieces column .. column + n_sources - 1
@@ -81,7 +80,7 @@ void ec_encode_portion(const struct ec_code *code, const struct ec_portion *port
  * piece was added once, in any order, they are complete. Adding four or more pieces at a time is up
  * to twice as fast as adding one.
  */
-void ec_encode_add(const struct ec_code *code, unsigned first, unsigned count,
-		   const uint8_t *const *sources, uint8_t *const *parity, size_t length);
+void ec_encode_add(const struct ec_code *code, unsigned first, unsigned count, const uint8_t *const *sources,
+		   uint8_t *const *parity, size_t length);
 
 #endif

@@ -91,8 +91,7 @@ static const struct ec_kernel *kernel_chosen(unsigned byte)
 	return usable[byte % n];
 }
 
-static void repair_and_compare(const struct ec_code *code, const bool *present,
-			       uint8_t *const *pieces, size_t length)
+static void repair_and_compare(const struct ec_code *code, const bool *present, uint8_t *const *pieces, size_t length)
 {
 	unsigned n = code->data + code->parity;
 	uint8_t *copy[PIECES_MAX];
@@ -133,8 +132,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	if (size < HEADER)
 		return 0;
-	if (ec_code_init(&code, kinds[data[0] & 3], data[1] % (PIECES_MAX / 2 + 1),
-			 data[2] % (PIECES_MAX / 2 + 1), kernel_chosen(data[0] >> 1), &heap) != 0)
+	if (ec_code_init(&code, kinds[data[0] & 3], data[1] % (PIECES_MAX / 2 + 1), data[2] % (PIECES_MAX / 2 + 1),
+			 kernel_chosen(data[0] >> 1), &heap) != 0)
 		return 0;
 	memcpy(&mask, data + 3, sizeof(mask));
 	length = (size - HEADER) / code.data;

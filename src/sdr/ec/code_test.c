@@ -30,8 +30,7 @@ enum { MARGIN = 64, MARGIN_BYTE = 0xa5 };
 static struct heap memory = HEAP_INIT;
 static struct alloc heap = {heap_get, heap_put, &memory};
 
-static void group_make(struct group *g, unsigned n, size_t length, unsigned misalign,
-		       struct prng *prng)
+static void group_make(struct group *g, unsigned n, size_t length, unsigned misalign, struct prng *prng)
 {
 	*g = (struct group){.n = n, .length = length};
 	for (unsigned i = 0; i < n; i++) {
@@ -65,8 +64,7 @@ static void the_field_is_that_of_isal(void **state)
 	for (unsigned a = 0; a < 256; a++) {
 		assert_int_equal(gf256_inv((uint8_t)a), gf_inv((unsigned char)a));
 		for (unsigned b = 0; b < 256; b++)
-			assert_int_equal(gf256_mul((uint8_t)a, (uint8_t)b),
-					 gf_mul((unsigned char)a, (unsigned char)b));
+			assert_int_equal(gf256_mul((uint8_t)a, (uint8_t)b), gf_mul((unsigned char)a, (unsigned char)b));
 	}
 }
 
@@ -88,8 +86,7 @@ static void golden_bytes_of_a_group_of_two(void **state)
 
 static void cauchy_parities_are_those_of_isal(void **state)
 {
-	static const unsigned shapes[][2] = {{1, 1},  {4, 2},    {10, 4},  {32, 8},
-					     {17, 5}, {200, 55}, {243, 8}, {254, 1}};
+	static const unsigned shapes[][2] = {{1, 1}, {4, 2}, {10, 4}, {32, 8}, {17, 5}, {200, 55}, {243, 8}, {254, 1}};
 	struct prng prng;
 
 	prng_init(&prng, SEED);
@@ -119,11 +116,9 @@ static void cauchy_parities_are_those_of_isal(void **state)
 static void kernel_equals_the_portable_one(const struct ec_kernel *kernel, struct prng *prng)
 {
 	for (unsigned round = 0; round < 300; round++) {
-		unsigned k = 1 + (unsigned)prng_below(prng, 11),
-			 m = 1 + (unsigned)prng_below(prng, k < 9 ? k : 9);
+		unsigned k = 1 + (unsigned)prng_below(prng, 11), m = 1 + (unsigned)prng_below(prng, k < 9 ? k : 9);
 		enum ec_kind kind = round % 3 == 0 ? EC_XOR : EC_CAUCHY;
-		unsigned first = (unsigned)prng_below(prng, k + 1),
-			 count = (unsigned)prng_below(prng, k - first + 1);
+		unsigned first = (unsigned)prng_below(prng, k + 1), count = (unsigned)prng_below(prng, k - first + 1);
 		size_t length = (size_t)prng_below(prng, LENGTH_MAX);
 		struct ec_code code, portable;
 		struct group g, plain;
@@ -136,10 +131,8 @@ static void kernel_equals_the_portable_one(const struct ec_kernel *kernel, struc
 		ec_encode(&portable, (const uint8_t *const *)g.piece, plain.piece, length);
 		for (unsigned i = 0; i < m; i++)
 			assert_memory_equal(g.piece[k + i], plain.piece[i], length);
-		ec_encode_add(&code, first, count, (const uint8_t *const *)g.piece + first,
-			      g.piece + k, length);
-		ec_encode_add(&portable, first, count, (const uint8_t *const *)g.piece + first,
-			      plain.piece, length);
+		ec_encode_add(&code, first, count, (const uint8_t *const *)g.piece + first, g.piece + k, length);
+		ec_encode_add(&portable, first, count, (const uint8_t *const *)g.piece + first, plain.piece, length);
 		for (unsigned i = 0; i < m; i++)
 			assert_memory_equal(g.piece[k + i], plain.piece[i], length);
 		group_free(&g);
@@ -155,8 +148,7 @@ static void every_kernel_equals_the_portable_one(void **state)
 
 	prng_init(&prng, SEED);
 	for (const struct ec_kernel *const *k = ec_kernels; *k != NULL; k++) {
-		print_message("%s: %s\n", (*k)->name,
-			      (*k)->usable() ? "compared" : "not on this processor");
+		print_message("%s: %s\n", (*k)->name, (*k)->usable() ? "compared" : "not on this processor");
 		if ((*k)->usable())
 			kernel_equals_the_portable_one(*k, &prng);
 	}
@@ -171,8 +163,7 @@ static void portions_in_any_order_give_the_same_parities(void **state)
 		struct ec_code code;
 		struct group g, portions;
 
-		assert_int_equal(
-			ec_code_init(&code, (enum ec_kind)kind, 32, 8, ec_kernel_best(), &heap), 0);
+		assert_int_equal(ec_code_init(&code, (enum ec_kind)kind, 32, 8, ec_kernel_best(), &heap), 0);
 		group_make(&g, 40, 500, 0, &prng);
 		group_make(&portions, 8, 500, 0, &prng);
 		encode_group(&code, &g);
@@ -180,8 +171,7 @@ static void portions_in_any_order_give_the_same_parities(void **state)
 			memset(portions.piece[i], 0, 500);
 		for (unsigned left = 32, count; left > 0; left -= count) {
 			count = 1 + (unsigned)prng_below(&prng, left < 5 ? left : 5);
-			ec_encode_add(&code, left - count, count,
-				      (const uint8_t *const *)g.piece + left - count,
+			ec_encode_add(&code, left - count, count, (const uint8_t *const *)g.piece + left - count,
 				      portions.piece, 500);
 		}
 		for (unsigned i = 0; i < 8; i++)
@@ -306,24 +296,18 @@ static void numbers_out_of_range_are_refused(void **state)
 		unsigned data, parity;
 		int result;
 	} cases[] = {
-		{EC_CAUCHY, 0, 1, -EINVAL},
-		{EC_CAUCHY, 1, 0, -EINVAL},
-		{EC_CAUCHY, 254, 1, 0},
-		{EC_CAUCHY, 255, 1, -EINVAL},
-		{EC_CAUCHY, 200, 56, -EINVAL},
-		{EC_CAUCHY, 1, UINT32_MAX, -EINVAL},
-		{EC_XOR, 0, 0, -EINVAL},
-		{EC_XOR, 4, 5, -EINVAL},
-		{EC_XOR, 4, 4, 0},
+		{EC_CAUCHY, 0, 1, -EINVAL},       {EC_CAUCHY, 1, 0, -EINVAL},    {EC_CAUCHY, 254, 1, 0},
+		{EC_CAUCHY, 255, 1, -EINVAL},     {EC_CAUCHY, 200, 56, -EINVAL}, {EC_CAUCHY, 1, UINT32_MAX, -EINVAL},
+		{EC_XOR, 0, 0, -EINVAL},          {EC_XOR, 4, 5, -EINVAL},       {EC_XOR, 4, 4, 0},
 		{EC_XOR, UINT32_MAX, 1, -EINVAL},
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct ec_code code = {.data = 77};
 
-		assert_int_equal(ec_code_init(&code, cases[i].kind, cases[i].data, cases[i].parity,
-					      ec_kernels[0], &heap),
-				 cases[i].result);
+		assert_int_equal(
+			ec_code_init(&code, cases[i].kind, cases[i].data, cases[i].parity, ec_kernels[0], &heap),
+			cases[i].result);
 		if (cases[i].result == 0)
 			ec_code_fini(&code);
 		else

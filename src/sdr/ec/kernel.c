@@ -11,8 +11,7 @@ static bool always(void)
 	return true;
 }
 
-static void scalar_fold_one(const struct gf256_factor *f, uint8_t *target, const uint8_t *source,
-			    size_t length)
+static void scalar_fold_one(const struct gf256_factor *f, uint8_t *target, const uint8_t *source, size_t length)
 {
 	for (size_t i = 0; i < length; i++)
 		target[i] ^= f->low[source[i] & 15] ^ f->high[source[i] >> 4];
@@ -24,13 +23,12 @@ static void scalar_fold(const struct ec_fold *f)
 		if (f->set)
 			memset(f->targets[t], 0, f->length);
 		for (unsigned s = 0; s < f->n_sources; s++)
-			scalar_fold_one(&f->factors[f->rows[t][f->column + s]], f->targets[t],
-					f->sources[s], f->length);
+			scalar_fold_one(&f->factors[f->rows[t][f->column + s]], f->targets[t], f->sources[s],
+					f->length);
 	}
 }
 
-static void scalar_add(uint8_t *target, const uint8_t *const *sources, unsigned n, size_t length,
-		       bool set)
+static void scalar_add(uint8_t *target, const uint8_t *const *sources, unsigned n, size_t length, bool set)
 {
 	if (set)
 		memset(target, 0, length);

@@ -38,8 +38,7 @@ struct ec_kernel {
 	void (*fold)(const struct ec_fold *);
 	/* target ^= sources[0] ^ .. ^ sources[n - 1]; with `set` target becomes that, and n > 0.
 	 * Otherwise as fold. */
-	void (*add)(uint8_t *target, const uint8_t *const *sources, unsigned n, size_t length,
-		    bool set);
+	void (*add)(uint8_t *target, const uint8_t *const *sources, unsigned n, size_t length, bool set);
 };
 
 /* All kernels of this build, the plainest first, NULL at the end. The first is portable C and

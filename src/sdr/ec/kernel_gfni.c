@@ -14,15 +14,14 @@
 #define TILE_TARGETS 4
 #define TILE_SOURCES 4
 
-__attribute__((always_inline)) KERNEL_CODE static inline void
-tile(const struct ec_fold *f, size_t at, size_t vectors, unsigned n_targets, unsigned n_sources)
+__attribute__((always_inline)) KERNEL_CODE static inline void tile(const struct ec_fold *f, size_t at, size_t vectors,
+								   unsigned n_targets, unsigned n_sources)
 {
 	__m512i matrix[TILE_TARGETS][TILE_SOURCES];
 
 	for (unsigned t = 0; t < n_targets; t++) {
 		for (unsigned s = 0; s < n_sources; s++)
-			matrix[t][s] = _mm512_set1_epi64(
-				(long long)f->factors[f->rows[t][f->column + s]].matrix);
+			matrix[t][s] = _mm512_set1_epi64((long long)f->factors[f->rows[t][f->column + s]].matrix);
 	}
 	for (size_t end = at + vectors * VECTOR_BYTES; at < end; at += VECTOR_BYTES) {
 		__m512i source[TILE_SOURCES];
@@ -30,12 +29,10 @@ tile(const struct ec_fold *f, size_t at, size_t vectors, unsigned n_targets, uns
 		for (unsigned s = 0; s < n_sources; s++)
 			source[s] = _mm512_loadu_si512(f->sources[s] + at);
 		for (unsigned t = 0; t < n_targets; t++) {
-			__m512i sum = f->set ? _mm512_setzero_si512()
-					     : _mm512_loadu_si512(f->targets[t] + at);
+			__m512i sum = f->set ? _mm512_setzero_si512() : _mm512_loadu_si512(f->targets[t] + at);
 
 			for (unsigned s = 0; s < n_sources; s++)
-				sum = _mm512_xor_si512(sum, _mm512_gf2p8affine_epi64_epi8(
-								    source[s], matrix[t][s], 0));
+				sum = _mm512_xor_si512(sum, _mm512_gf2p8affine_epi64_epi8(source[s], matrix[t][s], 0));
 			_mm512_storeu_si512(f->targets[t] + at, sum);
 		}
 	}

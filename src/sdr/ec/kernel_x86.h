@@ -11,7 +11,6 @@
 extern const struct ec_kernel ec_kernel_ssse3;  /* 16 bytes at a time, PSHUFB looks nibbles up */
 extern const struct ec_kernel ec_kernel_avx2;   /* 32 bytes */
 extern const struct ec_kernel ec_kernel_avx512; /* 64 bytes, AVX512BW */
-extern const struct ec_kernel
-	ec_kernel_gfni; /* 64 bytes, one VGF2P8AFFINEQB in place of the look-ups */
+extern const struct ec_kernel ec_kernel_gfni;   /* 64 bytes, one VGF2P8AFFINEQB in place of the look-ups */
 
 #endif

@@ -110,15 +110,12 @@ static void invert(uint8_t *inverse, const uint8_t *x, const uint8_t *y, unsigne
 	uint8_t column[EC_PIECES_MAX];
 
 	for (unsigned i = 0; i < n; i++)
-		column[i] = gf256_mul(product_of_sums(x[i], y, n, n),
-				      gf256_inv(product_of_sums(x[i], x, n, i)));
+		column[i] = gf256_mul(product_of_sums(x[i], y, n, n), gf256_inv(product_of_sums(x[i], x, n, i)));
 	for (unsigned j = 0; j < n; j++) {
-		uint8_t row = gf256_mul(product_of_sums(y[j], x, n, n),
-					gf256_inv(product_of_sums(y[j], y, n, j)));
+		uint8_t row = gf256_mul(product_of_sums(y[j], x, n, n), gf256_inv(product_of_sums(y[j], y, n, j)));
 
 		for (unsigned i = 0; i < n; i++)
-			inverse[j * n + i] = gf256_mul(gf256_mul(row, column[i]),
-						       gf256_inv((uint8_t)(x[i] ^ y[j])));
+			inverse[j * n + i] = gf256_mul(gf256_mul(row, column[i]), gf256_inv((uint8_t)(x[i] ^ y[j])));
 	}
 }
 
@@ -180,16 +177,12 @@ static void xor_repair(const struct ec_repair *r, unsigned i, uint8_t *const *pi
  * Takes the data that is there out of the parities used, so that these become sums of lost pieces
  * only: one fold for each run of pieces between two lost ones.
  */
-static void subtract_present(const struct ec_repair *r, uint8_t *const *parities,
-			     uint8_t *const *pieces, size_t length)
+static void subtract_present(const struct ec_repair *r, uint8_t *const *parities, uint8_t *const *pieces, size_t length)
 {
 	const struct ec_code *code = r->code;
 	const uint8_t *rows[EC_PIECES_MAX];
-	struct ec_fold fold = {.factors = code->factors,
-			       .rows = rows,
-			       .targets = parities,
-			       .n_targets = r->lost,
-			       .length = length};
+	struct ec_fold fold = {
+		.factors = code->factors, .rows = rows, .targets = parities, .n_targets = r->lost, .length = length};
 
 	for (unsigned i = 0; i < r->lost; i++)
 		rows[i] = code->rows[r->parity_used[i]];

@@ -18,7 +18,7 @@ struct ec_repair {
 	unsigned lost; /* data pieces that will be repaired */
 	uint16_t lost_piece[EC_PIECES_MAX];
 	uint8_t parity_used[EC_PIECES_MAX]; /* parity i of the code, one for each lost piece */
-	uint8_t *inverse; /* all but EC_XOR: lost rows of lost elements: from parities to pieces */
+	uint8_t *inverse;                   /* all but EC_XOR: lost rows of lost elements: from parities to pieces */
 };
 
 /* Whether the pieces there give all data of a group: present[0 .. data + parity - 1]. */

@@ -76,8 +76,7 @@ double binomial_is(double n, double k, double p)
 		return 0;
 	if (p <= 0 || p >= 1)
 		return (p <= 0 ? k == 0 : k == n) ? 1 : 0;
-	return exp(lgamma(n + 1) - lgamma(k + 1) - lgamma(n - k + 1) + k * log(p) +
-		   (n - k) * log1p(-p));
+	return exp(lgamma(n + 1) - lgamma(k + 1) - lgamma(n - k + 1) + k * log(p) + (n - k) * log1p(-p));
 }
 
 /* k successes are among k + n trials when at most n of them are lost. */

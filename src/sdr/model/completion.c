@@ -24,7 +24,8 @@ struct done {
 	double rto_s;
 };
 
-/* The least time within which it is done with probability q, to a part in 10^9 of a round trip if a number has so many digits. */
+/* The least time within which it is done with probability q, to a part in 10^9 of a round trip if a number has so many
+ * digits. */
 static double quantile(const struct done *d, double q)
 {
 	double low = model_ideal(d->message), high = low;
@@ -102,8 +103,8 @@ static double late_on_average(const struct model_message *m, double cycle, doubl
 }
 
 /*
- * The mean: the chance not to be done yet, integrated from the ideal time on, cycle by cycle, and behind the first ones, where it
- * changes little from one to the next, by ever more of them: with heavy losses there may be a million.
+ * The mean: the chance not to be done yet, integrated from the ideal time on, cycle by cycle, and behind the first
+ * ones, where it changes little from one to the next, by ever more of them: with heavy losses there may be a million.
  */
 static double sr_mean(const struct model_message *m, double rto_s)
 {
@@ -178,8 +179,7 @@ struct failures {
 	double groups[NODES_MAX], chance[NODES_MAX];
 };
 
-static void failures_of(const struct model_message *m, const struct model_code *c,
-			struct failures *f)
+static void failures_of(const struct model_message *m, const struct model_code *c, struct failures *f)
 {
 	double n = groups(m, c), fails = model_group_fails(c, m->chunk_loss);
 	double mean = n * fails, spread = 8 * sqrt(mean * (1 - fails)) + 8;
@@ -198,8 +198,7 @@ static void failures_of(const struct model_message *m, const struct model_code *
 	}
 }
 
-static struct model_message failed_part(const struct model_message *m, const struct model_code *c,
-					double failed)
+static struct model_message failed_part(const struct model_message *m, const struct model_code *c, double failed)
 {
 	struct model_message part = *m;
 
@@ -207,8 +206,7 @@ static struct model_message failed_part(const struct model_message *m, const str
 	return part;
 }
 
-double model_ec_done(const struct model_message *m, const struct model_code *c, double rto_s,
-		     double t_s)
+double model_ec_done(const struct model_message *m, const struct model_code *c, double rto_s, double t_s)
 {
 	double base = ec_base(m, c), chance;
 	struct failures f;
@@ -220,8 +218,7 @@ double model_ec_done(const struct model_message *m, const struct model_code *c, 
 	for (unsigned i = 0; i < f.n; i++) {
 		struct model_message part = failed_part(m, c, f.groups[i]);
 
-		chance += f.chance[i] *
-			  model_sr_done(&part, rto_s, t_s - base - c->wait_rtts * m->rtt_s);
+		chance += f.chance[i] * model_sr_done(&part, rto_s, t_s - base - c->wait_rtts * m->rtt_s);
 	}
 	return fmin(chance, 1);
 }
@@ -231,17 +228,14 @@ static double ec_within(const struct done *d, double t_s)
 	return model_ec_done(d->message, d->code, d->rto_s, t_s);
 }
 
-double model_quantile(const struct model_message *m, const struct model_code *code, double rto_s,
-		      double q)
+double model_quantile(const struct model_message *m, const struct model_code *code, double rto_s, double q)
 {
-	struct done d = {
-		.within = code ? ec_within : sr_within, .message = m, .code = code, .rto_s = rto_s};
+	struct done d = {.within = code ? ec_within : sr_within, .message = m, .code = code, .rto_s = rto_s};
 
 	return quantile(&d, q);
 }
 
-void model_ec(const struct model_message *m, const struct model_code *c, double rto_s,
-	      struct model_time *t)
+void model_ec(const struct model_message *m, const struct model_code *c, double rto_s, struct model_time *t)
 {
 	struct done d = {.within = ec_within, .message = m, .code = c, .rto_s = rto_s};
 	struct failures f;
@@ -252,8 +246,7 @@ void model_ec(const struct model_message *m, const struct model_code *c, double 
 		struct model_message part = failed_part(m, c, f.groups[i]);
 
 		if (f.chance[i] > 1e-12)
-			t->mean_s +=
-				f.chance[i] * (c->wait_rtts * m->rtt_s + sr_mean(&part, rto_s));
+			t->mean_s += f.chance[i] * (c->wait_rtts * m->rtt_s + sr_mean(&part, rto_s));
 	}
 	quantiles(&d, t);
 }

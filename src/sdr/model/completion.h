@@ -48,7 +48,7 @@ struct model_code {
 	bool parities_are_xor; /* parity i of the data j with j mod parity = i; else any `data`
 				  pieces give the rest */
 	double data, parity;   /* chunks of a group */
-	double wait_rtts; /* from the expected end of a message to the fall-back; the paper: 1 */
+	double wait_rtts;      /* from the expected end of a message to the fall-back; the paper: 1 */
 };
 
 /* The chance that one group cannot be repaired, and that of at least one in a message. */
@@ -62,16 +62,13 @@ double model_falls_back(const struct model_message *, const struct model_code *)
  * section 4.2 writes it, which adds the repeat of the *mean* number of failed groups also where
  * hardly any message has one.
  */
-void model_ec(const struct model_message *, const struct model_code *, double rto_s,
-	      struct model_time *);
-double model_ec_done(const struct model_message *, const struct model_code *, double rto_s,
-		     double t_s);
+void model_ec(const struct model_message *, const struct model_code *, double rto_s, struct model_time *);
+double model_ec_done(const struct model_message *, const struct model_code *, double rto_s, double t_s);
 double model_ec_formula(const struct model_message *, const struct model_code *, double rto_s);
 
 /* The least time within which a message is done with chance q < 1, by the code, or by selective
  * repeat where code is NULL. */
-double model_quantile(const struct model_message *, const struct model_code *code, double rto_s,
-		      double q);
+double model_quantile(const struct model_message *, const struct model_code *code, double rto_s, double q);
 
 /*
  * The time that no scheme can beat, with or without feedback or codes. As many chunks must get through
@@ -86,7 +83,8 @@ double model_bound_quantile(const struct model_message *, double q);
  * Parity over the tail: losses in what is older than a round trip are repaired while newer data is
  * injected, and only the last `coded` packets are, in groups with parities. A group may be one that as many
  * packets as it has data do not give in one case of 255 (EC_WIDE). A shortage is answered with fresh parities 1.1
- * round trips later, or at once where parities follow anyway. Returns the chance that a message is short of all of them.
+ * round trips later, or at once where parities follow anyway. Returns the chance that a message is short of all of
+ * them.
  */
 struct model_tail {
 	double coded, groups;

@@ -17,8 +17,7 @@ enum { KIB = 1024, MIB = 1024 * 1024, SEED = 5 };
 
 static const double rtt_s = 25e-3, link_bps = 400e9;
 static const struct model_code mds_32_8 = {.data = 32, .parity = 8, .wait_rtts = 1};
-static const struct model_code xor_32_8 = {
-	.parities_are_xor = true, .data = 32, .parity = 8, .wait_rtts = 1};
+static const struct model_code xor_32_8 = {.parities_are_xor = true, .data = 32, .parity = 8, .wait_rtts = 1};
 
 static struct model_message message(double bytes, double chunk_bytes, double loss)
 {
@@ -64,8 +63,7 @@ static void tiny_tails_keep_their_digits(void **state)
 
 static void a_message_falls_back_when_one_of_its_groups_fails(void **state)
 {
-	struct model_message small = message(128 * MIB, 64 * KIB, 1e-2),
-			     large = message(128 * MIB, 4 * KIB, 1e-3);
+	struct model_message small = message(128 * MIB, 64 * KIB, 1e-2), large = message(128 * MIB, 4 * KIB, 1e-3);
 
 	near(model_falls_back(&small, &mds_32_8), 1.323e-8, 1e-3);
 	near(model_falls_back(&small, &xor_32_8), 0.3947, 1e-3);
@@ -105,8 +103,7 @@ static const struct {
 static void selective_repeat_has_its_known_times(void **state)
 {
 	for (size_t i = 0; i < sizeof(golden) / sizeof(golden[0]); i++) {
-		struct model_message m =
-			message(golden[i].mib * MIB, golden[i].chunk_kib * KIB, golden[i].loss);
+		struct model_message m = message(golden[i].mib * MIB, golden[i].chunk_kib * KIB, golden[i].loss);
 		struct model_time sr, nack;
 
 		model_sr(&m, 3 * rtt_s, &sr);
@@ -121,7 +118,8 @@ static void selective_repeat_has_its_known_times(void **state)
 	}
 }
 
-/* Of one chunk it is known: the failed attempts are geometric. Where hardly any gets through there are a million of them. */
+/* Of one chunk it is known: the failed attempts are geometric. Where hardly any gets through there are a million of
+ * them. */
 static void heavy_losses_have_their_mean(void **state)
 {
 	static const double losses[] = {0.5, 0.9, 0.99, 0.9999, 0.999999};
@@ -155,8 +153,7 @@ static double sr_once(const struct model_message *m, double rto, struct prng *p)
 	double last = 0;
 
 	for (double i = 1; i <= m->chunks; i++)
-		last = fmax(last, i * m->inject_s +
-					  (rto + m->inject_s) * (attempts(p, m->chunk_loss) - 1));
+		last = fmax(last, i * m->inject_s + (rto + m->inject_s) * (attempts(p, m->chunk_loss) - 1));
 	return last + m->rtt_s;
 }
 
@@ -178,11 +175,9 @@ static void selective_repeat_has_the_mean_of_a_thousand_runs(void **state)
 	}
 }
 
-static double ec_once(const struct model_message *m, const struct model_code *c, double rto,
-		      struct prng *p)
+static double ec_once(const struct model_message *m, const struct model_code *c, double rto, struct prng *p)
 {
-	double failed = 0,
-	       base = m->rtt_s + (m->chunks + ceil(m->chunks * c->parity / c->data)) * m->inject_s;
+	double failed = 0, base = m->rtt_s + (m->chunks + ceil(m->chunks * c->parity / c->data)) * m->inject_s;
 	struct model_message part = *m;
 
 	for (double g = 0; g < ceil(m->chunks / c->data); g++) {

@@ -52,8 +52,7 @@ static double message_time(struct draw *d)
 static double all_reduce(struct draw *d)
 {
 	const struct model_ring *r = d->ring;
-	double done[NODES_MAX] = {0}, slowest = 0,
-	       gate = r->receiver_gated ? r->message.rtt_s / 2 : 0;
+	double done[NODES_MAX] = {0}, slowest = 0, gate = r->receiver_gated ? r->message.rtt_s / 2 : 0;
 
 	for (unsigned round = 0; round < 2 * r->nodes - 2; round++) {
 		double neighbour = done[r->nodes - 1];

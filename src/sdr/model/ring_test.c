@@ -39,8 +39,7 @@ static void without_loss_every_round_takes_one_message(void **state)
 static void loss_costs_repeats_several_times_what_coding_costs(void **state)
 {
 	static const struct model_code code = {.data = 32, .parity = 8, .wait_rtts = 1};
-	static const double losses[] = {1e-6, 1e-4, 1e-3, 1e-2},
-			    ratios[] = {1.96, 3.89, 4.86, 7.76};
+	static const double losses[] = {1e-6, 1e-4, 1e-3, 1e-2}, ratios[] = {1.96, 3.89, 4.86, 7.76};
 
 	for (int i = 0; i < 4; i++) {
 		struct model_ring r = ring(4, losses[i]);
@@ -55,7 +54,8 @@ static void loss_costs_repeats_several_times_what_coding_costs(void **state)
 	}
 }
 
-/* Six rounds of four nodes: without a second round all take the same, and with one in each message 1.1 round trips more. */
+/* Six rounds of four nodes: without a second round all take the same, and with one in each message 1.1 round trips
+ * more. */
 static void tails_take_their_two_times(void **state)
 {
 	struct model_tail tail = {.coded = 8192, .groups = 32, .data = 256, .parity = 4};

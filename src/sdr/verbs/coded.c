@@ -34,8 +34,7 @@ int scratch_take(struct verbena_sdr_qp *qp, struct scratch *s, size_t bytes)
 	if (s->bytes >= bytes)
 		return 0;
 	scratch_free(s);
-	s->memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
-			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	s->memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (s->memory == MAP_FAILED) {
 		s->memory = NULL;
 		return -ENOMEM;
@@ -174,8 +173,7 @@ uint32_t coded_serve(struct verbena_sdr_qp *qp, uint64_t now_ns, uint64_t *due_n
 }
 
 /* Takes what the receiver says. The ABORT of a sender has another code and is not among it. */
-static bool send_take(struct coded_send *m, const struct control *c, const uint8_t *payload,
-		      uint64_t now_ns)
+static bool send_take(struct coded_send *m, const struct control *c, const uint8_t *payload, uint64_t now_ns)
 {
 	if (c->type != CONTROL_ABORT)
 		return ec_sender_take(&m->ec, c->type, payload, now_ns);
@@ -190,30 +188,24 @@ static bool to_sender(const struct control *c, const uint8_t *payload)
 	case CONTROL_EC_NACK:
 	case CONTROL_EC_SHORT:
 	case CONTROL_SR_ACK:
-	case CONTROL_SR_NACK:
-		return true;
-	case CONTROL_ABORT:
-		return payload[0] == 0 && payload[1] == SR_ABORTED;
-	default:
-		return false;
+	case CONTROL_SR_NACK: return true;
+	case CONTROL_ABORT: return payload[0] == 0 && payload[1] == SR_ABORTED;
+	default: return false;
 	}
 }
 
-bool coded_take(struct verbena_sdr_qp *qp, const struct control *c, const uint8_t *payload,
-		uint64_t now_ns)
+bool coded_take(struct verbena_sdr_qp *qp, const struct control *c, const uint8_t *payload, uint64_t now_ns)
 {
 	if (to_sender(c, payload)) {
-		struct coded_send *m =
-			coded_send_of(qp, number_near(qp->sender.started, c->number));
+		struct coded_send *m = coded_send_of(qp, number_near(qp->sender.started, c->number));
 
 		if (m)
 			return send_take(m, c, payload, now_ns);
 		/* The message is over, or Selective Repeat has it. */
-		return c->type == CONTROL_EC_ACK || c->type == CONTROL_EC_NACK ||
-		       c->type == CONTROL_EC_SHORT || repeat_take(qp, c, payload, now_ns);
+		return c->type == CONTROL_EC_ACK || c->type == CONTROL_EC_NACK || c->type == CONTROL_EC_SHORT ||
+		       repeat_take(qp, c, payload, now_ns);
 	} else {
-		struct coded_receive *m =
-			coded_receive_of(qp, number_near(qp->receiver.posted, c->number));
+		struct coded_receive *m = coded_receive_of(qp, number_near(qp->receiver.posted, c->number));
 
 		if (m)
 			return coded_receive_take(qp, m, c, payload, now_ns);

@@ -73,15 +73,12 @@ bool coded_receives(const struct verbena_sdr_qp *, uint64_t number);
 
 /* As repeat_serve(). */
 uint32_t coded_serve(struct verbena_sdr_qp *, uint64_t now_ns, uint64_t *due_ns);
-uint32_t coded_serve_send(struct verbena_sdr_qp *, struct coded_send *, uint64_t now_ns,
-			  uint64_t *due_ns);
-uint32_t coded_serve_receive(struct verbena_sdr_qp *, struct coded_receive *, uint64_t now_ns,
-			     uint64_t *due_ns);
+uint32_t coded_serve_send(struct verbena_sdr_qp *, struct coded_send *, uint64_t now_ns, uint64_t *due_ns);
+uint32_t coded_serve_receive(struct verbena_sdr_qp *, struct coded_receive *, uint64_t now_ns, uint64_t *due_ns);
 /* Takes a control message of a reliability layer, coded or not; false if it makes no sense. */
-bool coded_take(struct verbena_sdr_qp *, const struct control *, const uint8_t *payload,
-		uint64_t now_ns);
-bool coded_receive_take(struct verbena_sdr_qp *, struct coded_receive *, const struct control *,
-			const uint8_t *payload, uint64_t now_ns);
+bool coded_take(struct verbena_sdr_qp *, const struct control *, const uint8_t *payload, uint64_t now_ns);
+bool coded_receive_take(struct verbena_sdr_qp *, struct coded_receive *, const struct control *, const uint8_t *payload,
+			uint64_t now_ns);
 /* A receive is about to be completed: whether it is a coded one, whose parities go with it. */
 bool coded_completed(struct verbena_sdr_qp *, uint64_t number, uint64_t now_ns);
 

@@ -40,23 +40,20 @@ uint64_t coded_room(const struct shape *s, uint64_t bytes)
 
 /* ---- plans */
 
-static int plan_open(struct verbena_sdr_qp *qp, struct coded_receive *m, const struct ec_config *c,
-		     bool chunks, uint64_t now_ns)
+static int plan_open(struct verbena_sdr_qp *qp, struct coded_receive *m, const struct ec_config *c, bool chunks,
+		     uint64_t now_ns)
 {
 	const struct slot *data = receiver_slot(&qp->receiver, m->number);
 	const struct slot *parity = receiver_slot(&qp->receiver, m->number + 1);
-	int err = ec_code_init(&m->code, c->kind, c->layout.data, c->layout.parity_max,
-			       ec_kernel_best(), &sdr_heap);
+	int err = ec_code_init(&m->code, c->kind, c->layout.data, c->layout.parity_max, ec_kernel_best(), &sdr_heap);
 
 	if (err)
 		return err;
 	m->bytes.spare = calloc(1, EC_BYTES_SPARE(m->bytes.piece));
 	if (m->bytes.spare)
-		err = ec_receiver_init(
-			&m->ec, c,
-			(const uint64_t *)(chunks ? data->chunk_bits : data->packet_bits),
-			(const uint64_t *)(chunks ? parity->chunk_bits : parity->packet_bits),
-			now_ns, &sdr_heap);
+		err = ec_receiver_init(&m->ec, c, (const uint64_t *)(chunks ? data->chunk_bits : data->packet_bits),
+				       (const uint64_t *)(chunks ? parity->chunk_bits : parity->packet_bits), now_ns,
+				       &sdr_heap);
 	if (m->bytes.spare && !err) {
 		m->bytes.layout = &m->ec.config.layout;
 		m->planned = true;
@@ -68,8 +65,7 @@ static int plan_open(struct verbena_sdr_qp *qp, struct coded_receive *m, const s
 }
 
 /* The first plan counts. Without memory for it the plan is ignored; the sender repeats it. */
-static bool take_plan(struct verbena_sdr_qp *qp, struct coded_receive *m, const uint8_t *payload,
-		      uint64_t now_ns)
+static bool take_plan(struct verbena_sdr_qp *qp, struct coded_receive *m, const uint8_t *payload, uint64_t now_ns)
 {
 	bool chunks = ec_plan_chunks(payload);
 	uint32_t piece = chunks ? qp->shape.chunk_bytes : qp->shape.mtu;
@@ -90,18 +86,13 @@ bool coded_receive_take(struct verbena_sdr_qp *qp, struct coded_receive *m, cons
 			const uint8_t *payload, uint64_t now_ns)
 {
 	switch (c->type) {
-	case CONTROL_EC_PLAN:
-		return take_plan(qp, m, payload, now_ns);
-	case CONTROL_ABORT:
-		m->aborted = true;
-		return true;
-	default:
-		return !m->planned || ec_receiver_take(&m->ec, c->type, payload, now_ns);
+	case CONTROL_EC_PLAN: return take_plan(qp, m, payload, now_ns);
+	case CONTROL_ABORT: m->aborted = true; return true;
+	default: return !m->planned || ec_receiver_take(&m->ec, c->type, payload, now_ns);
 	}
 }
 
-uint32_t coded_serve_receive(struct verbena_sdr_qp *qp, struct coded_receive *m, uint64_t now_ns,
-			     uint64_t *due_ns)
+uint32_t coded_serve_receive(struct verbena_sdr_qp *qp, struct coded_receive *m, uint64_t now_ns, uint64_t *due_ns)
 {
 	enum control_type type;
 	uint8_t *payload;

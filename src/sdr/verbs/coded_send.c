@@ -172,8 +172,7 @@ static void lower(uint64_t *due_ns, uint64_t at_ns)
 		*due_ns = at_ns;
 }
 
-uint32_t coded_serve_send(struct verbena_sdr_qp *qp, struct coded_send *m, uint64_t now_ns,
-			  uint64_t *due_ns)
+uint32_t coded_serve_send(struct verbena_sdr_qp *qp, struct coded_send *m, uint64_t now_ns, uint64_t *due_ns)
 {
 	uint32_t done;
 
@@ -218,8 +217,8 @@ static bool times_read(const struct verbena_sdr_ec_attr *a, struct ec_config *c)
 {
 	const uint64_t longest_ns = UINT64_C(1) << 60;
 
-	if (!a->rtt_ns || a->rtt_ns > longest_ns / 1000 || a->rto_ns > longest_ns ||
-	    a->timeout_ns > longest_ns || !(a->loss >= 0 && a->loss <= 0.5))
+	if (!a->rtt_ns || a->rtt_ns > longest_ns / 1000 || a->rto_ns > longest_ns || a->timeout_ns > longest_ns ||
+	    !(a->loss >= 0 && a->loss <= 0.5))
 		return false;
 	c->rtt_ns = a->rtt_ns > RTT_NS_MIN ? a->rtt_ns : RTT_NS_MIN;
 	c->rto_ns = a->rto_ns ? a->rto_ns : 3 * c->rtt_ns;
@@ -229,15 +228,14 @@ static bool times_read(const struct verbena_sdr_ec_attr *a, struct ec_config *c)
 }
 
 /* The message's config; the parity message has room for parity_bytes. */
-static int config_read(const struct verbena_sdr_qp *qp, const struct verbena_sdr_ec_attr *a,
-		       uint64_t bytes, uint64_t parity_bytes, struct ec_config *c)
+static int config_read(const struct verbena_sdr_qp *qp, const struct verbena_sdr_ec_attr *a, uint64_t bytes,
+		       uint64_t parity_bytes, struct ec_config *c)
 {
 	uint32_t piece = a->chunks ? qp->shape.chunk_bytes : qp->shape.mtu;
 	uint64_t groups, room;
 
-	if (!a->data || a->data > EC_PIECES_MAX || a->parity > EC_PIECES_MAX ||
-	    a->parity_max > EC_PIECES_MAX || !a->depth || a->depth > UINT16_MAX ||
-	    a->code > VERBENA_SDR_XOR || a->fallback > VERBENA_SDR_FALLBACK_SR)
+	if (!a->data || a->data > EC_PIECES_MAX || a->parity > EC_PIECES_MAX || a->parity_max > EC_PIECES_MAX ||
+	    !a->depth || a->depth > UINT16_MAX || a->code > VERBENA_SDR_XOR || a->fallback > VERBENA_SDR_FALLBACK_SR)
 		return -EINVAL;
 	*c = (struct ec_config){
 		.layout = {.pieces = (uint32_t)((bytes + piece - 1) / piece),
@@ -247,8 +245,7 @@ static int config_read(const struct verbena_sdr_qp *qp, const struct verbena_sdr
 			   .depth = a->depth,
 			   .coded_from = (uint32_t)(a->uncoded / piece / a->data / a->depth)},
 		.kind = a->code == VERBENA_SDR_XOR ? EC_XOR : EC_CAUCHY,
-		.fallback = a->fallback == VERBENA_SDR_FALLBACK_SR ? EC_FALLBACK_SR
-								   : EC_FALLBACK_PARITY,
+		.fallback = a->fallback == VERBENA_SDR_FALLBACK_SR ? EC_FALLBACK_SR : EC_FALLBACK_PARITY,
 		.end_marker = a->end_marker,
 		.nack = a->nack,
 		.reorder = 2,
@@ -266,8 +263,7 @@ static int config_read(const struct verbena_sdr_qp *qp, const struct verbena_sdr
 
 static int code_make(struct coded_send *m, const struct ec_config *c)
 {
-	int err = ec_code_init(&m->code, c->kind, c->layout.data, c->layout.parity_max,
-			       ec_kernel_best(), &sdr_heap);
+	int err = ec_code_init(&m->code, c->kind, c->layout.data, c->layout.parity_max, ec_kernel_best(), &sdr_heap);
 
 	if (err)
 		return err;
@@ -277,8 +273,8 @@ static int code_make(struct coded_send *m, const struct ec_config *c)
 }
 
 /* Both messages are granted and their slots free. */
-static int open_send(struct verbena_sdr_qp *qp, const struct ec_config *c, bool chunks,
-		     const struct send_block *b, uint64_t *number)
+static int open_send(struct verbena_sdr_qp *qp, const struct ec_config *c, bool chunks, const struct send_block *b,
+		     uint64_t *number)
 {
 	struct scratch *s = &qp->coded.out[shape_slot(&qp->shape, qp->sender.started + 1)];
 	uint32_t piece = chunks ? qp->shape.chunk_bytes : qp->shape.mtu;
@@ -319,8 +315,8 @@ static int open_send(struct verbena_sdr_qp *qp, const struct ec_config *c, bool 
 }
 
 /* The lock is held. */
-static int send(struct verbena_sdr_qp *qp, const struct verbena_sdr_block *block,
-		const struct verbena_sdr_ec_attr *a, uint64_t *number)
+static int send(struct verbena_sdr_qp *qp, const struct verbena_sdr_block *block, const struct verbena_sdr_ec_attr *a,
+		uint64_t *number)
 {
 	uint64_t parity, due_ns = UINT64_MAX;
 	struct send_block b;
@@ -378,20 +374,15 @@ int verbena_sdr_ec_poll(const struct verbena_sdr_send *send, bool *done)
 static const char *reason_text(enum ec_reason reason)
 {
 	switch (reason) {
-	case EC_NOTHING_EXPOSED:
-		return "what is lost can be sent again while the rest is being sent";
-	case EC_NOTHING_LOST:
-		return "a message in ten thousand would lose a packet";
-	case EC_TAIL_CODED:
-		return "the last round trip's worth of data cannot wait for answers";
-	default:
-		return "all of it is sent within a round trip, so nothing can wait for answers";
+	case EC_NOTHING_EXPOSED: return "what is lost can be sent again while the rest is being sent";
+	case EC_NOTHING_LOST: return "a message in ten thousand would lose a packet";
+	case EC_TAIL_CODED: return "the last round trip's worth of data cannot wait for answers";
+	default: return "all of it is sent within a round trip, so nothing can wait for answers";
 	}
 }
 
-int verbena_sdr_ec_choose(const struct verbena_sdr_qp *qp, const struct verbena_sdr_link *link,
-			  size_t bytes, uint64_t behind, struct verbena_sdr_ec_attr *attr,
-			  const char **reason)
+int verbena_sdr_ec_choose(const struct verbena_sdr_qp *qp, const struct verbena_sdr_link *link, size_t bytes,
+			  uint64_t behind, struct verbena_sdr_ec_attr *attr, const char **reason)
 {
 	struct loss_counts seen;
 	struct ec_link l;
@@ -399,14 +390,14 @@ int verbena_sdr_ec_choose(const struct verbena_sdr_qp *qp, const struct verbena_
 	uint64_t pieces;
 	enum ec_reason why;
 
-	if (!qp || !link || !attr || !bytes || bytes > qp->shape.message_bytes ||
-	    !link->rate_mbps || !link->rtt_ns || link->lost > link->sent)
+	if (!qp || !link || !attr || !bytes || bytes > qp->shape.message_bytes || !link->rate_mbps || !link->rtt_ns ||
+	    link->lost > link->sent)
 		return sdr_fail(EINVAL);
 	seen = (struct loss_counts){(double)link->sent, (double)link->lost};
 	l = (struct ec_link){link->rate_mbps * 1000000, link->rtt_ns, loss_upper(&seen)};
 	pieces = (bytes + qp->shape.mtu - 1) / qp->shape.mtu;
-	why = ec_choose(&l, (uint32_t)pieces, qp->shape.mtu, behind,
-			coded_room(&qp->shape, bytes) / qp->shape.mtu, &layout);
+	why = ec_choose(&l, (uint32_t)pieces, qp->shape.mtu, behind, coded_room(&qp->shape, bytes) / qp->shape.mtu,
+			&layout);
 	verbena_sdr_ec_attr_init(attr);
 	attr->data = layout.data;
 	attr->parity = layout.parity;

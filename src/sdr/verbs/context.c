@@ -55,12 +55,11 @@ void verbena_sdr_context_attr_init(struct verbena_sdr_context_attr *attr)
 
 static bool attr_valid(const struct verbena_sdr_context_attr *a)
 {
-	bool workers = a->num_workers == VERBENA_SDR_NO_WORKERS ||
-		       (a->num_workers >= 1 && a->num_workers <= a->num_channels);
+	bool workers =
+		a->num_workers == VERBENA_SDR_NO_WORKERS || (a->num_workers >= 1 && a->num_workers <= a->num_channels);
 
-	return a->num_channels >= 1 && a->num_channels <= SHAPE_CHANNELS_MAX &&
-	       a->log_max_qps <= 16 && workers && a->port >= 1 && a->port <= UINT8_MAX &&
-	       a->gid_index <= UINT8_MAX;
+	return a->num_channels >= 1 && a->num_channels <= SHAPE_CHANNELS_MAX && a->log_max_qps <= 16 && workers &&
+	       a->port >= 1 && a->port <= UINT8_MAX && a->gid_index <= UINT8_MAX;
 }
 
 static struct ibv_context *device_open(const char *name)
@@ -226,8 +225,7 @@ static struct verbena_sdr_context *context_alloc(const struct verbena_sdr_contex
 	return ctx;
 }
 
-struct verbena_sdr_context *verbena_sdr_context_create(const char *device,
-						       const struct verbena_sdr_context_attr *attr)
+struct verbena_sdr_context *verbena_sdr_context_create(const char *device, const struct verbena_sdr_context_attr *attr)
 {
 	struct verbena_sdr_context_attr defaults;
 	struct verbena_sdr_context *ctx;

@@ -31,14 +31,9 @@ uint8_t *control_buffer(struct verbena_sdr_qp *qp)
 }
 
 /* Sends complete in the order in which they were posted, so buffers are free again in that order. */
-void control_post(struct verbena_sdr_qp *qp, enum control_type type, uint32_t number,
-		  uint16_t length, uint16_t flags)
+void control_post(struct verbena_sdr_qp *qp, enum control_type type, uint32_t number, uint16_t length, uint16_t flags)
 {
-	struct control c = {.type = type,
-			    .tag = qp->peer.tag,
-			    .number = number,
-			    .flags = flags,
-			    .length = length};
+	struct control c = {.type = type, .tag = qp->peer.tag, .number = number, .flags = flags, .length = length};
 	struct ibv_sge sge = {
 		.addr = (uintptr_t)message_at(qp),
 		.length = CONTROL_HEADER_LEN + (uint32_t)length,
@@ -73,8 +68,7 @@ void control_tell_grants(struct verbena_sdr_qp *qp, uint64_t now_ns)
 	grants_confirm(&qp->grants, receiver_newest_touched(&qp->receiver));
 	for (;;) {
 		payload = control_buffer(qp);
-		len = payload ? grants_tell(&qp->grants, payload, control_room(qp), &flags, now_ns)
-			      : 0;
+		len = payload ? grants_tell(&qp->grants, payload, control_room(qp), &flags, now_ns) : 0;
 		if (!len)
 			return;
 		control_post(qp, CONTROL_CTS, 0, len, flags);
@@ -172,8 +166,7 @@ int verbena_sdr_rtt_get(struct verbena_sdr_qp *qp, uint64_t *least_ns, uint64_t 
 }
 
 /* Takes a message if it is one for this end: a sender or a receiver. */
-static bool take(struct verbena_sdr_qp *qp, const struct control *c, const uint8_t *payload,
-		 uint64_t now_ns)
+static bool take(struct verbena_sdr_qp *qp, const struct control *c, const uint8_t *payload, uint64_t now_ns)
 {
 	switch (c->type) {
 	case CONTROL_CTS:
@@ -186,13 +179,9 @@ static bool take(struct verbena_sdr_qp *qp, const struct control *c, const uint8
 			return false;
 		grants_confirm(&qp->grants, number_near(qp->grants.known, get_be32(payload)));
 		return true;
-	case CONTROL_PING:
-		answer_ping(qp, payload);
-		return true;
-	case CONTROL_PONG:
-		return take_pong(qp, payload);
-	default:
-		return tailed_take(qp, c, payload, now_ns);
+	case CONTROL_PING: answer_ping(qp, payload); return true;
+	case CONTROL_PONG: return take_pong(qp, payload);
+	default: return tailed_take(qp, c, payload, now_ns);
 	}
 }
 

@@ -28,8 +28,7 @@ static int insert(struct verbena_sdr_context *ctx, struct verbena_sdr_mr *mr)
 
 	if (ctx->mr_count == ctx->mr_room) {
 		uint32_t room = ctx->mr_room ? 2 * ctx->mr_room : 16;
-		struct verbena_sdr_mr **mrs =
-			realloc(ctx->mrs, room * sizeof(struct verbena_sdr_mr *));
+		struct verbena_sdr_mr **mrs = realloc(ctx->mrs, room * sizeof(struct verbena_sdr_mr *));
 
 		if (!mrs)
 			return -ENOMEM;
@@ -41,12 +40,9 @@ static int insert(struct verbena_sdr_context *ctx, struct verbena_sdr_mr *mr)
 	return 0;
 }
 
-struct verbena_sdr_mr *verbena_sdr_mr_reg(struct verbena_sdr_context *ctx, void *addr,
-					  size_t length, uint32_t flags)
+struct verbena_sdr_mr *verbena_sdr_mr_reg(struct verbena_sdr_context *ctx, void *addr, size_t length, uint32_t flags)
 {
-	int access = flags & VERBENA_SDR_REMOTE_WRITE
-			     ? IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE
-			     : 0;
+	int access = flags & VERBENA_SDR_REMOTE_WRITE ? IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE : 0;
 	struct verbena_sdr_mr *mr;
 	int err;
 
@@ -117,16 +113,15 @@ static bool holds(const struct verbena_sdr_mr *mr, const void *addr, size_t leng
 	       length <= mr->ibv->length - (at - start);
 }
 
-struct verbena_sdr_mr *memory_find(struct verbena_sdr_context *ctx, uint32_t lkey, const void *addr,
-				   size_t length, uint32_t flags, bool hold)
+struct verbena_sdr_mr *memory_find(struct verbena_sdr_context *ctx, uint32_t lkey, const void *addr, size_t length,
+				   uint32_t flags, bool hold)
 {
 	struct verbena_sdr_mr *mr = NULL;
 	uint32_t at;
 
 	pthread_mutex_lock(&ctx->memory_lock);
 	at = place(ctx, lkey);
-	if (at < ctx->mr_count && ctx->mrs[at]->ibv->lkey == lkey &&
-	    holds(ctx->mrs[at], addr, length, flags)) {
+	if (at < ctx->mr_count && ctx->mrs[at]->ibv->lkey == lkey && holds(ctx->mrs[at], addr, length, flags)) {
 		mr = ctx->mrs[at];
 		mr->receives += hold;
 	}

@@ -195,8 +195,7 @@ uint32_t send_collect(struct verbena_sdr_qp *);
 /* Whether another queue pair of the context has packets to send; a gate is held. */
 bool send_others(const struct verbena_sdr_qp *);
 /* The calls that send begin with this one: 0 or a negative errno, and the block as sender.h has it. */
-int send_ready(const struct verbena_sdr_qp *, const struct verbena_sdr_block *,
-	       struct send_block *);
+int send_ready(const struct verbena_sdr_qp *, const struct verbena_sdr_block *, struct send_block *);
 /* They end with this one, which pumps, unlocks, and makes the result for the program from err. */
 int send_settle(struct verbena_sdr_qp *, int err);
 /* Whether `count` receives may be posted, the first of that length: 0, -EAGAIN, or why not. */
@@ -220,21 +219,20 @@ void control_tell_grants(struct verbena_sdr_qp *, uint64_t now_ns);
 void control_returned(struct verbena_sdr_qp *);
 /* Posts the worker's i-th receive for control messages. */
 int control_repost(struct sdr_worker *, uint32_t i);
-/* How many blocks of so many bytes to have queued, 2 to `most`: what leaves in a quarter of a round trip, so that timers
- * start about when a block leaves, and one that is sent again does not wait long. */
+/* How many blocks of so many bytes to have queued, 2 to `most`: what leaves in a quarter of a round trip, so that
+ * timers start about when a block leaves, and one that is sent again does not wait long. */
 uint32_t send_room(const struct verbena_sdr_qp *, uint64_t bytes, uint64_t rtt_ns, uint32_t most);
 /* Sends a control message that lies behind the header's room in control_buffer(), which is NULL
  * when too many are under way. */
 uint8_t *control_buffer(struct verbena_sdr_qp *);
-void control_post(struct verbena_sdr_qp *, enum control_type, uint32_t number, uint16_t length,
-		  uint16_t flags);
+void control_post(struct verbena_sdr_qp *, enum control_type, uint32_t number, uint16_t length, uint16_t flags);
 /* The most bytes of a control message's payload. */
 size_t control_room(const struct verbena_sdr_qp *);
 
 /* The region of that key if the range lies in it and it has the flags; takes the context's lock.
  * With `hold` it counts a receive. */
-struct verbena_sdr_mr *memory_find(struct verbena_sdr_context *, uint32_t lkey, const void *addr,
-				   size_t length, uint32_t flags, bool hold);
+struct verbena_sdr_mr *memory_find(struct verbena_sdr_context *, uint32_t lkey, const void *addr, size_t length,
+				   uint32_t flags, bool hold);
 void memory_release(struct verbena_sdr_mr *);
 
 #endif

@@ -42,17 +42,14 @@ static enum ibv_mtu mtu_for(uint32_t bytes)
 
 static bool attr_valid(const struct verbena_sdr_qp_attr *a)
 {
-	return a->bitmap_chunk_size_log_bytes < 32 && a->max_log_num_msgs < 32 &&
-	       a->max_in_flight_log_bytes < 64 &&
-	       a->max_in_flight_log_bytes >= a->max_log_num_msgs &&
-	       (a->send_enable || a->recv_enable) && a->msg_id_bits < 32 && a->offset_bits < 32 &&
-	       a->imm_bits < 32 && a->transport <= VERBENA_SDR_RC && a->send_batch >= 1 &&
-	       a->send_batch <= SEND_BATCH_MAX && a->rtt_ns &&
+	return a->bitmap_chunk_size_log_bytes < 32 && a->max_log_num_msgs < 32 && a->max_in_flight_log_bytes < 64 &&
+	       a->max_in_flight_log_bytes >= a->max_log_num_msgs && (a->send_enable || a->recv_enable) &&
+	       a->msg_id_bits < 32 && a->offset_bits < 32 && a->imm_bits < 32 && a->transport <= VERBENA_SDR_RC &&
+	       a->send_batch >= 1 && a->send_batch <= SEND_BATCH_MAX && a->rtt_ns &&
 	       !(a->idle_fill && a->transport == VERBENA_SDR_RC);
 }
 
-static bool shape_read(const struct verbena_sdr_context *ctx, const struct verbena_sdr_qp_attr *a,
-		       struct shape *s)
+static bool shape_read(const struct verbena_sdr_context *ctx, const struct verbena_sdr_qp_attr *a, struct shape *s)
 {
 	uint32_t port = mtu_bytes(ctx->port_attr.active_mtu);
 
@@ -106,20 +103,18 @@ static int to_init(const struct verbena_sdr_qp *qp, struct ibv_qp *to)
 		.qp_access_flags = IBV_ACCESS_REMOTE_WRITE,
 	};
 
-	return ibv_modify_qp(to, &attr,
-			     IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
+	return ibv_modify_qp(to, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
 }
 
-static struct ibv_qp *transport_make(struct verbena_sdr_qp *qp, struct sdr_worker *w,
-				     struct ibv_srq *srq, uint32_t sends)
+static struct ibv_qp *transport_make(struct verbena_sdr_qp *qp, struct sdr_worker *w, struct ibv_srq *srq,
+				     uint32_t sends)
 {
 	struct ibv_qp_init_attr init = {
 		.send_cq = qp->send_cq,
 		.recv_cq = w->cq,
 		.srq = srq,
 		.cap = {.max_send_wr = sends, .max_send_sge = 1},
-		.qp_type = qp->mine.transport == VERBENA_SDR_RC && srq == w->data ? IBV_QPT_RC
-										  : IBV_QPT_UC,
+		.qp_type = qp->mine.transport == VERBENA_SDR_RC && srq == w->data ? IBV_QPT_RC : IBV_QPT_UC,
 	};
 	struct ibv_qp *to = ibv_create_qp(qp->ctx->pd, &init);
 	int err = to ? to_init(qp, to) : 0;
@@ -177,8 +172,7 @@ static int transport_connect(const struct verbena_sdr_qp *qp, struct ibv_qp *to,
 
 	if (rc) {
 		rtr |= IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
-		rts |= IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-		       IBV_QP_MAX_QP_RD_ATOMIC;
+		rts |= IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC;
 	}
 	to_rtr_attr(qp, qpn, &attr);
 	attr.ah_attr.grh.traffic_class = traffic_class;
@@ -230,10 +224,8 @@ static int sending_make(struct verbena_sdr_qp *qp)
 	uint32_t lanes = qp->shape.channels + qp->mine.fills;
 
 	/* Each list of packets and each control message under way has one completion. */
-	qp->send_cq = ibv_create_cq(qp->ctx->ibv,
-				    (sends ? (int)(lanes * CHANNEL_DEPTH) : 0) +
-					    CONTROL_SENDS,
-				    NULL, qp->owner->channel, 0);
+	qp->send_cq = ibv_create_cq(qp->ctx->ibv, (sends ? (int)(lanes * CHANNEL_DEPTH) : 0) + CONTROL_SENDS, NULL,
+				    qp->owner->channel, 0);
 	qp->control_memory = alloc_get(&sdr_heap, bytes);
 	if (sends)
 		qp->lanes = alloc_get(&sdr_heap, lanes * sizeof(*qp->lanes));
@@ -312,8 +304,7 @@ static void describe(struct verbena_sdr_qp *qp, const struct verbena_sdr_qp_attr
 {
 	qp->mine = (struct info){
 		.shape = qp->shape,
-		.roles = (uint8_t)((attr->send_enable ? INFO_SENDS : 0) |
-				   (attr->recv_enable ? INFO_RECEIVES : 0)),
+		.roles = (uint8_t)((attr->send_enable ? INFO_SENDS : 0) | (attr->recv_enable ? INFO_RECEIVES : 0)),
 		.transport = (uint8_t)attr->transport,
 		.fills = attr->idle_fill,
 		.lid = qp->ctx->port_attr.lid,
@@ -342,8 +333,7 @@ static int publish(struct verbena_sdr_qp *qp)
 	return 0;
 }
 
-struct verbena_sdr_qp *verbena_sdr_qp_create(struct verbena_sdr_context *ctx,
-					     const struct verbena_sdr_qp_attr *attr)
+struct verbena_sdr_qp *verbena_sdr_qp_create(struct verbena_sdr_context *ctx, const struct verbena_sdr_qp_attr *attr)
 {
 	struct verbena_sdr_qp_attr defaults;
 	struct verbena_sdr_qp *qp;

@@ -18,11 +18,9 @@ static int ready(const struct verbena_sdr_qp *qp)
 }
 
 /* Registers the buffer; -EINVAL if it is not in a region that may be written. */
-static int memory_open(struct verbena_sdr_qp *qp, const struct verbena_sdr_recv_attr *attr,
-		       struct recv_memory *m)
+static int memory_open(struct verbena_sdr_qp *qp, const struct verbena_sdr_recv_attr *attr, struct recv_memory *m)
 {
-	m->region = memory_find(qp->ctx, attr->lkey, attr->address, attr->max_length,
-				VERBENA_SDR_REMOTE_WRITE, true);
+	m->region = memory_find(qp->ctx, attr->lkey, attr->address, attr->max_length, VERBENA_SDR_REMOTE_WRITE, true);
 	if (!m->region)
 		return -EINVAL;
 	m->window = ibv_reg_mr_iova(qp->ctx->pd, attr->address, attr->max_length, 0,
@@ -122,8 +120,7 @@ static struct slot *slot_of(const struct verbena_sdr_recv *recv)
 	return receiver_slot(&recv->qp->receiver, recv->number);
 }
 
-int verbena_sdr_recv_bitmap_get(const struct verbena_sdr_recv *recv, const uint8_t **bitmap,
-				size_t *bytes)
+int verbena_sdr_recv_bitmap_get(const struct verbena_sdr_recv *recv, const uint8_t **bitmap, size_t *bytes)
 {
 	struct slot *slot = slot_of(recv);
 
@@ -143,8 +140,7 @@ int verbena_sdr_recv_imm_get(const struct verbena_sdr_recv *recv, uint32_t *imm)
 	return slot_imm(slot, recv->qp->shape.split, imm) ? VERBENA_SDR_SUCCESS : VERBENA_SDR_RETRY;
 }
 
-int verbena_sdr_recv_bitmap_chunk_expand(const struct verbena_sdr_recv *recv, uint32_t chunk,
-					 uint64_t *mask)
+int verbena_sdr_recv_bitmap_chunk_expand(const struct verbena_sdr_recv *recv, uint32_t chunk, uint64_t *mask)
 {
 	struct slot *slot = slot_of(recv);
 
@@ -196,15 +192,13 @@ int verbena_sdr_recv_complete(const struct verbena_sdr_recv *recv)
 	qp = recv->qp;
 	pthread_mutex_lock(&qp->lock);
 	/* The parities of a coded message go with it. */
-	slot = recv->number && (coded_receive_of(qp, recv->number - 1) ||
-				tailed_receive_of(qp, recv->number - 1))
+	slot = recv->number && (coded_receive_of(qp, recv->number - 1) || tailed_receive_of(qp, recv->number - 1))
 		       ? NULL
 		       : receiver_complete(&qp->receiver, recv->number);
 	if (slot) {
 		recv_revoke(qp, recv->number);
 		wait_for_workers(slot);
-		if (coded_completed(qp, recv->number, now_ns) ||
-		    tailed_completed(qp, recv->number, now_ns))
+		if (coded_completed(qp, recv->number, now_ns) || tailed_completed(qp, recv->number, now_ns))
 			recv_close(qp, recv->number + 1);
 		else
 			repeat_completed(qp, recv->number, now_ns);

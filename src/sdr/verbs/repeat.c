@@ -79,8 +79,7 @@ static struct acknowledged *receive_of(const struct verbena_sdr_qp *qp, uint64_t
 
 /* ---- sending */
 
-static struct send_block chunk_block(const struct verbena_sdr_qp *qp, const struct repeated *m,
-				     uint32_t chunk)
+static struct send_block chunk_block(const struct verbena_sdr_qp *qp, const struct repeated *m, uint32_t chunk)
 {
 	uint64_t at = (uint64_t)chunk * qp->shape.chunk_bytes, left = m->bytes - at;
 
@@ -123,8 +122,7 @@ static void wind_up(struct verbena_sdr_qp *qp, struct repeated *m)
 	control_post(qp, CONTROL_ABORT, (uint32_t)m->number, 2, 0);
 }
 
-static uint32_t serve_send(struct verbena_sdr_qp *qp, struct repeated *m, uint64_t now_ns,
-			   uint64_t *due_ns)
+static uint32_t serve_send(struct verbena_sdr_qp *qp, struct repeated *m, uint64_t now_ns, uint64_t *due_ns)
 {
 	uint32_t done;
 
@@ -164,8 +162,7 @@ static void look_at_packets(const struct verbena_sdr_qp *qp, struct acknowledged
 	m->packets = packets;
 }
 
-static uint32_t serve_receive(struct verbena_sdr_qp *qp, struct acknowledged *m, uint64_t now_ns,
-			      uint64_t *due_ns)
+static uint32_t serve_receive(struct verbena_sdr_qp *qp, struct acknowledged *m, uint64_t now_ns, uint64_t *due_ns)
 {
 	bool news = sr_receiver_look(&m->sr, now_ns);
 	enum control_type type;
@@ -277,8 +274,7 @@ void repeat_completed(struct verbena_sdr_qp *qp, uint64_t number, uint64_t now_n
 
 /* ---- what the peer says */
 
-static bool take_ack(struct verbena_sdr_qp *qp, const struct control *c, const uint8_t *payload,
-		     uint64_t now_ns)
+static bool take_ack(struct verbena_sdr_qp *qp, const struct control *c, const uint8_t *payload, uint64_t now_ns)
 {
 	struct repeated *m = send_of(qp, number_near(qp->sender.started, c->number));
 	struct sr_ack ack;
@@ -289,8 +285,7 @@ static bool take_ack(struct verbena_sdr_qp *qp, const struct control *c, const u
 	return sr_sender_ack(&m->sr, &ack, payload + SR_ACK_FIXED_LEN, now_ns);
 }
 
-static bool take_nack(struct verbena_sdr_qp *qp, const struct control *c, const uint8_t *payload,
-		      uint64_t now_ns)
+static bool take_nack(struct verbena_sdr_qp *qp, const struct control *c, const uint8_t *payload, uint64_t now_ns)
 {
 	struct repeated *m = send_of(qp, number_near(qp->sender.started, c->number));
 
@@ -327,23 +322,17 @@ static bool take_abort(struct verbena_sdr_qp *qp, const struct control *c, const
 	return true;
 }
 
-bool repeat_take(struct verbena_sdr_qp *qp, const struct control *c, const uint8_t *payload,
-		 uint64_t now_ns)
+bool repeat_take(struct verbena_sdr_qp *qp, const struct control *c, const uint8_t *payload, uint64_t now_ns)
 {
 	switch (c->type) {
-	case CONTROL_SR_ACK:
-		return take_ack(qp, c, payload, now_ns);
-	case CONTROL_SR_NACK:
-		return take_nack(qp, c, payload, now_ns);
+	case CONTROL_SR_ACK: return take_ack(qp, c, payload, now_ns);
+	case CONTROL_SR_NACK: return take_nack(qp, c, payload, now_ns);
 	case CONTROL_PROBE:
 	case CONTROL_EC_PLAN:
 	case CONTROL_EC_END:
-	case CONTROL_TAIL_PLAN:
-		return take_probe(qp, c, now_ns);
-	case CONTROL_ABORT:
-		return take_abort(qp, c, payload);
-	default:
-		return false;
+	case CONTROL_TAIL_PLAN: return take_probe(qp, c, now_ns);
+	case CONTROL_ABORT: return take_abort(qp, c, payload);
+	default: return false;
 	}
 }
 
@@ -369,8 +358,8 @@ static int attr_read(const struct verbena_sdr_sr_attr *from, struct verbena_sdr_
 		*to = *from;
 	else
 		verbena_sdr_sr_attr_init(to);
-	if (!to->rtt_ns || to->rtt_ns > longest_ns / 1000 || to->rto_ns > longest_ns ||
-	    to->timeout_ns > longest_ns || to->tries_max < 1 || to->tries_max > 255)
+	if (!to->rtt_ns || to->rtt_ns > longest_ns / 1000 || to->rto_ns > longest_ns || to->timeout_ns > longest_ns ||
+	    to->tries_max < 1 || to->tries_max > 255)
 		return -EINVAL;
 	if (to->rtt_ns < RTT_NS_MIN)
 		to->rtt_ns = RTT_NS_MIN;
@@ -382,8 +371,8 @@ static int attr_read(const struct verbena_sdr_sr_attr *from, struct verbena_sdr_
 }
 
 /* The message was started, and is this one. */
-static int open_send(struct verbena_sdr_qp *qp, const struct verbena_sdr_sr_attr *a,
-		     const struct send_block *b, uint64_t *number)
+static int open_send(struct verbena_sdr_qp *qp, const struct verbena_sdr_sr_attr *a, const struct send_block *b,
+		     uint64_t *number)
 {
 	const struct sr_config config = {a->rtt_ns, a->rto_ns, a->timeout_ns, a->tries_max};
 	struct repeated *m = calloc(1, sizeof(*m));
@@ -391,8 +380,7 @@ static int open_send(struct verbena_sdr_qp *qp, const struct verbena_sdr_sr_attr
 
 	if (!m)
 		return -ENOMEM;
-	err = sr_sender_init(&m->sr, &config, shape_chunks(&qp->shape, b->bytes), sdr_now_ns(),
-			     &sdr_heap);
+	err = sr_sender_init(&m->sr, &config, shape_chunks(&qp->shape, b->bytes), sdr_now_ns(), &sdr_heap);
 	if (!err)
 		err = sender_start(&qp->sender, NULL, number);
 	if (err) {
@@ -465,8 +453,8 @@ int verbena_sdr_sr_poll(const struct verbena_sdr_send *send, bool *done)
 }
 
 /* The receive is open. */
-static int open_receive(struct verbena_sdr_qp *qp, const struct verbena_sdr_sr_attr *a,
-			const struct slot *slot, uint64_t number)
+static int open_receive(struct verbena_sdr_qp *qp, const struct verbena_sdr_sr_attr *a, const struct slot *slot,
+			uint64_t number)
 {
 	const struct sr_receiver_config config = {
 		.rtt_ns = a->rtt_ns,
@@ -479,8 +467,8 @@ static int open_receive(struct verbena_sdr_qp *qp, const struct verbena_sdr_sr_a
 	if (!m)
 		return -ENOMEM;
 	m->number = number;
-	if (sr_receiver_init(&m->sr, &config, (const uint64_t *)slot->chunk_bits, slot->chunks,
-			     sdr_now_ns(), &sdr_heap)) {
+	if (sr_receiver_init(&m->sr, &config, (const uint64_t *)slot->chunk_bits, slot->chunks, sdr_now_ns(),
+			     &sdr_heap)) {
 		free(m);
 		return -ENOMEM;
 	}
@@ -499,8 +487,8 @@ int verbena_sdr_sr_recv(const struct verbena_sdr_recv *recv, const struct verben
 		return sdr_fail(EINVAL);
 	pthread_mutex_lock(&recv->qp->lock);
 	slot = receiver_slot(&recv->qp->receiver, recv->number);
-	if (slot && !receive_of(recv->qp, recv->number) &&
-	    !coded_receives(recv->qp, recv->number) && !tailed_receives(recv->qp, recv->number))
+	if (slot && !receive_of(recv->qp, recv->number) && !coded_receives(recv->qp, recv->number) &&
+	    !tailed_receives(recv->qp, recv->number))
 		err = open_receive(recv->qp, &a, slot, recv->number);
 	pthread_mutex_unlock(&recv->qp->lock);
 	if (err)

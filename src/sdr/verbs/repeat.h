@@ -37,7 +37,7 @@ struct acknowledged {
 /* A receive that was completed, kept in case its last acknowledgement was lost. */
 struct finished {
 	uint64_t number;
-	uint32_t chunks; /* of one that is coded: the pieces that had not come */
+	uint32_t chunks;         /* of one that is coded: the pieces that had not come */
 	struct tail_state state; /* of one with a code over its tail */
 	bool known, whole, coded, tailed;
 };
@@ -60,8 +60,7 @@ bool repeat_owns(const struct verbena_sdr_qp *, uint64_t number);
  * *due_ns to the time of the next call if that is earlier. */
 uint32_t repeat_serve(struct verbena_sdr_qp *, uint64_t now_ns, uint64_t *due_ns);
 /* Takes a control message of the layer; false if it makes no sense. */
-bool repeat_take(struct verbena_sdr_qp *, const struct control *, const uint8_t *payload,
-		 uint64_t now_ns);
+bool repeat_take(struct verbena_sdr_qp *, const struct control *, const uint8_t *payload, uint64_t now_ns);
 /* Remembers a receive that is about to be completed, and sends the last message about it. */
 void repeat_finish(struct verbena_sdr_qp *, const struct finished *);
 /* A receive is about to be completed. */

@@ -60,8 +60,7 @@ static void remove_at(struct verbena_sdr_context *ctx, uint32_t at)
 {
 	ctx->routes[at] = (struct route){0};
 	ctx->route_count--;
-	for (at = (at + 1) & ctx->route_mask; ctx->routes[at].qpn;
-	     at = (at + 1) & ctx->route_mask) {
+	for (at = (at + 1) & ctx->route_mask; ctx->routes[at].qpn; at = (at + 1) & ctx->route_mask) {
 		struct route moved = ctx->routes[at];
 
 		ctx->routes[at] = (struct route){0};

@@ -9,12 +9,17 @@
 
 #include "sdr/verbs/objects.h"
 
-enum { WR_COUNT_SHIFT = 16, WR_CHANNEL_SHIFT = 32, PACE_BURST_NS = 4000000, PACE_BURST_NS_MAX = 20000000, PACE_BURST_BYTES = 65536 };
+enum {
+	WR_COUNT_SHIFT = 16,
+	WR_CHANNEL_SHIFT = 32,
+	PACE_BURST_NS = 4000000,
+	PACE_BURST_NS_MAX = 20000000,
+	PACE_BURST_BYTES = 65536
+};
 
 static uint64_t wr_id_of(const struct lane *l, uint32_t channel)
 {
-	return l->slot | (uint64_t)l->count << WR_COUNT_SHIFT |
-	       (uint64_t)channel << WR_CHANNEL_SHIFT;
+	return l->slot | (uint64_t)l->count << WR_COUNT_SHIFT | (uint64_t)channel << WR_CHANNEL_SHIFT;
 }
 
 static void returned(struct verbena_sdr_qp *qp, uint64_t wr_id)
@@ -79,8 +84,8 @@ static void lane_add(struct verbena_sdr_qp *qp, const struct send_packet *p)
 		lane_post(qp, p->channel);
 }
 
-/* Time in which nothing was sent counts for a burst at most: at low rates for longer, as a process may wait for a processor
- * for much longer than packets take. */
+/* Time in which nothing was sent counts for a burst at most: at low rates for longer, as a process may wait for a
+ * processor for much longer than packets take. */
 static uint64_t burst_ns(const struct verbena_sdr_qp *qp)
 {
 	uint64_t bytes_ns = PACE_BURST_BYTES * UINT64_C(8000000000) / qp->rate_bps;
@@ -177,11 +182,9 @@ static int ready(const struct verbena_sdr_qp *qp)
 }
 
 /* Takes the block if its memory is registered here. */
-static int block_read(const struct verbena_sdr_qp *qp, const struct verbena_sdr_block *from,
-		      struct send_block *to)
+static int block_read(const struct verbena_sdr_qp *qp, const struct verbena_sdr_block *from, struct send_block *to)
 {
-	if (!from || (from->length &&
-		      !memory_find(qp->ctx, from->lkey, from->address, from->length, 0, false)))
+	if (!from || (from->length && !memory_find(qp->ctx, from->lkey, from->address, from->length, 0, false)))
 		return EINVAL;
 	*to = (struct send_block){
 		.addr = (uintptr_t)from->address,
@@ -192,8 +195,7 @@ static int block_read(const struct verbena_sdr_qp *qp, const struct verbena_sdr_
 	return 0;
 }
 
-int send_ready(const struct verbena_sdr_qp *qp, const struct verbena_sdr_block *block,
-	       struct send_block *b)
+int send_ready(const struct verbena_sdr_qp *qp, const struct verbena_sdr_block *block, struct send_block *b)
 {
 	int err = ready(qp);
 
@@ -223,8 +225,8 @@ int send_settle(struct verbena_sdr_qp *qp, int err)
 	return VERBENA_SDR_SUCCESS;
 }
 
-int verbena_sdr_send_post(struct verbena_sdr_qp *qp, const struct verbena_sdr_block *block,
-			  const uint32_t *imm, struct verbena_sdr_send *send)
+int verbena_sdr_send_post(struct verbena_sdr_qp *qp, const struct verbena_sdr_block *block, const uint32_t *imm,
+			  struct verbena_sdr_send *send)
 {
 	struct send_block b;
 	uint64_t number = 0;
@@ -241,8 +243,7 @@ int verbena_sdr_send_post(struct verbena_sdr_qp *qp, const struct verbena_sdr_bl
 	return send_settle(qp, err);
 }
 
-int verbena_sdr_send_stream_start(struct verbena_sdr_qp *qp, const uint32_t *imm,
-				  struct verbena_sdr_send *send)
+int verbena_sdr_send_stream_start(struct verbena_sdr_qp *qp, const uint32_t *imm, struct verbena_sdr_send *send)
 {
 	uint64_t number = 0;
 	int err;
@@ -265,8 +266,7 @@ static bool owned(const struct verbena_sdr_send *send)
 	       tailed_owns(send->qp, send->number);
 }
 
-int verbena_sdr_send_stream_continue(const struct verbena_sdr_send *send,
-				     const struct verbena_sdr_block *block)
+int verbena_sdr_send_stream_continue(const struct verbena_sdr_send *send, const struct verbena_sdr_block *block)
 {
 	struct send_block b;
 	int err;

@@ -68,8 +68,8 @@ bool tailed_owns(const struct verbena_sdr_qp *, uint64_t number);
 bool tailed_receives(const struct verbena_sdr_qp *, uint64_t number);
 
 /*
- * Lays a planned tail out over a message and memory for its parities, which are the data, bytes, parity and piece of `all`.
- * Of a group's parities so many grow as its data is added (ec_bytes_add()). -ENOMEM.
+ * Lays a planned tail out over a message and memory for its parities, which are the data, bytes, parity and piece of
+ * `all`. Of a group's parities so many grow as its data is added (ec_bytes_add()). -ENOMEM.
  */
 int tailed_code_make(struct tailed_code *, const struct tail_plan *, uint32_t unasked, const struct ec_bytes *all);
 void tailed_code_free(struct tailed_code *);

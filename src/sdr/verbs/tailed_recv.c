@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The receiving end of messages with codes over their tails. A look at the
- * bitmaps tells which packets came since the look before. Before anything is recovered both keys are revoked, so that no
- * late packet overwrites what is being computed.
+ * bitmaps tells which packets came since the look before. Before anything is recovered both keys are revoked, so that
+ * no late packet overwrites what is being computed.
  */
 #include <errno.h>
 #include <stdlib.h>

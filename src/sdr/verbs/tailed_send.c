@@ -47,8 +47,7 @@ static void fold(struct tailed_send *m, uint32_t end)
 static bool code_ready(struct verbena_sdr_qp *qp, struct tailed_send *m)
 {
 	struct scratch *s = &qp->coded.out[shape_slot(&qp->shape, m->number + 1)];
-	const struct ec_bytes all = {
-		.data = m->data, .bytes = m->bytes, .parity = s->memory, .piece = qp->shape.mtu};
+	const struct ec_bytes all = {.data = m->data, .bytes = m->bytes, .parity = s->memory, .piece = qp->shape.mtu};
 
 	if (!m->tail.planned || !m->tail.plan.parity || m->code.made)
 		return true;
@@ -103,7 +102,8 @@ static uint32_t fill_one(struct verbena_sdr_qp *qp, uint64_t now_ns, uint64_t *d
 		if (!m)
 			continue;
 		if (tail_sender_fill(&m->tail, &t, now_ns)) {
-			ec_bytes_make(&m->code.bytes, t.packet % m->tail.plan.groups, t.packet / m->tail.plan.groups, 1);
+			ec_bytes_make(&m->code.bytes, t.packet % m->tail.plan.groups, t.packet / m->tail.plan.groups,
+				      1);
 			queue(qp, m, &t);
 			qp->tailed.fills++;
 			return 1;

@@ -50,8 +50,7 @@ static void take_packet(struct sdr_worker *w, const struct route *r, const struc
 	if (w->inside != r->qp)
 		leave_slot(w);
 	w->inside = r->qp;
-	worker_note(&r->qp->counts[w->index], &r->qp->receiver, r->generation,
-		    be32toh(wc->imm_data), wc->byte_len);
+	worker_note(&r->qp->counts[w->index], &r->qp->receiver, r->generation, be32toh(wc->imm_data), wc->byte_len);
 }
 
 int control_repost(struct sdr_worker *w, uint32_t i)
@@ -76,13 +75,11 @@ static void take_one(struct sdr_worker *w, const struct ibv_wc *wc, uint64_t now
 	if (wc->wr_id) {
 		leave_slot(w); /* before a lock is taken: whoever has it may wait for us to leave */
 		if (wc->status == IBV_WC_SUCCESS && r && r->control)
-			control_take(r->qp, w->control_memory + (size_t)at * CONTROL_BYTES,
-				     wc->byte_len, now_ns);
+			control_take(r->qp, w->control_memory + (size_t)at * CONTROL_BYTES, wc->byte_len, now_ns);
 		control_repost(w, at);
 		return;
 	}
-	if (wc->status == IBV_WC_SUCCESS && wc->opcode == IBV_WC_RECV_RDMA_WITH_IMM && r &&
-	    !r->control)
+	if (wc->status == IBV_WC_SUCCESS && wc->opcode == IBV_WC_RECV_RDMA_WITH_IMM && r && !r->control)
 		take_packet(w, r, wc);
 }
 
@@ -204,8 +201,7 @@ static void take_events(struct sdr_worker *w)
 
 static void sleep_until(struct sdr_worker *w, uint64_t due_ns)
 {
-	struct pollfd fds[2] = {{.fd = w->channel->fd, .events = POLLIN},
-				{.fd = w->wake_fd, .events = POLLIN}};
+	struct pollfd fds[2] = {{.fd = w->channel->fd, .events = POLLIN}, {.fd = w->wake_fd, .events = POLLIN}};
 	uint64_t now_ns = sdr_now_ns(), left = due_ns > now_ns ? due_ns - now_ns : 0;
 	struct timespec ts = {(time_t)(left / 1000000000u), (long)(left % 1000000000u)};
 

@@ -36,9 +36,8 @@ static const struct cc_ops no_ops;
 	{                                                              \
 		.cc = {.ops = &no_ops, .deadline_ns = CC_NO_DEADLINE } \
 	}
-static const struct path unused_paths[PATHS_MAX] = {UNUSED, UNUSED, UNUSED, UNUSED, UNUSED, UNUSED,
-						       UNUSED, UNUSED, UNUSED, UNUSED, UNUSED, UNUSED,
-						       UNUSED, UNUSED, UNUSED, UNUSED};
+static const struct path unused_paths[PATHS_MAX] = {UNUSED, UNUSED, UNUSED, UNUSED, UNUSED, UNUSED, UNUSED, UNUSED,
+						    UNUSED, UNUSED, UNUSED, UNUSED, UNUSED, UNUSED, UNUSED, UNUSED};
 #undef UNUSED
 
 static void pair_free(struct pair_table *t, struct pair *p)
@@ -158,8 +157,7 @@ static void path_cc_init(const struct transport_config *c, const struct pair *p,
 		.mtu_bytes = p->mtu_bytes,
 		.base_rtt_ns = cc_link_base_rtt_ns(&c->cc, p->dst),
 		/* All paths share the port's rate; each may have twice its part, as some may be dead or slow. */
-		.line_rate_bps = p->path_count > 1 ? 2 * c->cc.line_rate_bps / p->path_count
-						   : c->cc.line_rate_bps,
+		.line_rate_bps = p->path_count > 1 ? 2 * c->cc.line_rate_bps / p->path_count : c->cc.line_rate_bps,
 		.cwnd_bytes_start = c->window_bytes / WINDOW_STARTS / p->path_count,
 		.cwnd_bytes_min = 2 * p->mtu_bytes,
 		.cwnd_bytes_max = c->window_bytes * PAIR_WINDOW_FACTOR_MAX,

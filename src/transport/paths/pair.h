@@ -40,19 +40,20 @@ struct pair {
 	uint64_t sent_bytes; /* over all paths */
 	uint64_t gone_bytes;
 	uint64_t near_bytes;   /* of those in flight, what is in the memory of this host, and fills no receive buffer */
-	uint64_t idle_bytes;   /* likewise, what QPs have that wait because of an RNR NAK: it has left the network (recovery_idle()) */
+	uint64_t idle_bytes;   /* likewise, what QPs have that wait because of an RNR NAK: it has left the network
+				  (recovery_idle()) */
 	uint64_t window_bytes; /* of all paths together; at most buffer_bytes */
 	uint64_t buffer_bytes; /* the capacity of the peer's receive buffer and the network */
 	struct trim_window trims;
-	uint32_t cwnd_least_bytes; /* no path's window is less; 0: no congestion control */
-	uint64_t srtt_ns;    /* smoothed over all paths; 0: none */
-	uint64_t rto_ns;     /* the longest of the paths that are up */
-	uint64_t cc_due_ns;  /* the first deadline of the paths' congestion control; CC_NO_DEADLINE */
-	uint64_t full_ns;    /* when a QP last found no room for a packet; 0: never */
-	uint64_t paced_ns;   /* end of a wait for a path's pace; CC_NO_DEADLINE: none */
-	uint64_t starved_until_ns; /* one of the two hosts has waited for a processor lately (path_rtt_told()) */
+	uint32_t cwnd_least_bytes;      /* no path's window is less; 0: no congestion control */
+	uint64_t srtt_ns;               /* smoothed over all paths; 0: none */
+	uint64_t rto_ns;                /* the longest of the paths that are up */
+	uint64_t cc_due_ns;             /* the first deadline of the paths' congestion control; CC_NO_DEADLINE */
+	uint64_t full_ns;               /* when a QP last found no room for a packet; 0: never */
+	uint64_t paced_ns;              /* end of a wait for a path's pace; CC_NO_DEADLINE: none */
+	uint64_t starved_until_ns;      /* one of the two hosts has waited for a processor lately (path_rtt_told()) */
 	uint64_t min_rtt_ns[PATHS_MAX]; /* UINT64_MAX: none measured */
-	struct path_arrivals {  /* of stamped packets, by the peer's path */
+	struct path_arrivals {          /* of stamped packets, by the peer's path */
 		uint32_t packets;
 		uint32_t ce;
 	} arrivals[PATHS_MAX];
@@ -64,7 +65,7 @@ struct pair {
 	uint32_t blind_packets;
 	uint32_t path_count;
 	uint32_t down_count;
-	uint32_t rto_down;   /* down_count when all timeouts were last compared for rto_ns */
+	uint32_t rto_down;  /* down_count when all timeouts were last compared for rto_ns */
 	uint32_t left_turn; /* the turn of output in which a packet was last laid out, and its path */
 	uint8_t left_path;
 	bool asks; /* each packet has AckReq: QPs wait for the room that its acknowledgement makes */
@@ -93,7 +94,7 @@ struct pair_table {
 	struct list few[PAIR_BUCKETS_MIN];
 	struct list *grown;
 	uint32_t bucket_count;
-	uint32_t count; /* pairs */
+	uint32_t count;  /* pairs */
 	uint32_t unused; /* pairs without users */
 	uint8_t secret[16];
 	uint64_t seed; /* of the next pair's choices */
@@ -107,8 +108,8 @@ void pair_table_fini(struct pair_table *);
  * The pair of those addresses, with one user more: the one in the table, or a new one. With cc_of_qps always a new
  * one, for one QP. NULL: no memory. `local`: both addresses are this host's.
  */
-struct pair *pair_get(struct pair_table *, const uint8_t src[16], const uint8_t dst[16], bool local,
-		      uint32_t mtu_bytes, uint64_t now_ns);
+struct pair *pair_get(struct pair_table *, const uint8_t src[16], const uint8_t dst[16], bool local, uint32_t mtu_bytes,
+		      uint64_t now_ns);
 void pair_put(struct pair_table *, struct pair *);
 /*
  * The congestion control between two hosts; `local`: within this host there is no network, and delays come

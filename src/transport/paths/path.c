@@ -53,14 +53,12 @@ void pair_cnp(struct pair *pair, uint32_t path, uint64_t now_ns)
 	}
 }
 
-void path_sent(const struct transport_config *c, struct pair *pair, uint32_t path, uint32_t bytes,
-	       uint64_t now_ns)
+void path_sent(const struct transport_config *c, struct pair *pair, uint32_t path, uint32_t bytes, uint64_t now_ns)
 {
 	struct path *p = &pair->own[path];
 
 	if (p->cc.rate_bps != CC_UNPACED)
-		pacer_sent(&p->pacer, p->cc.rate_bps, bytes + c->cc.wire_overhead_bytes, c->cc.pace_slack_ns,
-			   now_ns);
+		pacer_sent(&p->pacer, p->cc.rate_bps, bytes + c->cc.wire_overhead_bytes, c->cc.pace_slack_ns, now_ns);
 
 	cc_on_sent(&p->cc, now_ns, p->sent_bytes, bytes);
 	p->sent_bytes += bytes;
@@ -139,9 +137,8 @@ void path_forget(struct pair *pair, uint32_t path, uint32_t bytes)
 }
 
 /* A path without congestion control, as between processes of one host: only the timeouts are updated. */
-static void acked_uncontrolled(struct pair_table *t, struct pair *pair, uint32_t path,
-			       const struct tx_path_news *n, const struct path_echo *echo,
-			       uint64_t now_ns)
+static void acked_uncontrolled(struct pair_table *t, struct pair *pair, uint32_t path, const struct tx_path_news *n,
+			       const struct path_echo *echo, uint64_t now_ns)
 {
 	struct path *p = &pair->own[path];
 	bool told = echo->path == path;
@@ -156,9 +153,8 @@ static void acked_uncontrolled(struct pair_table *t, struct pair *pair, uint32_t
 	path_reo_expire(p, now_ns);
 }
 
-static void acked_controlled(struct pair_table *t, struct pair *pair, uint32_t path,
-			     const struct tx_path_news *n, const struct path_echo *echo,
-			     uint64_t now_ns)
+static void acked_controlled(struct pair_table *t, struct pair *pair, uint32_t path, const struct tx_path_news *n,
+			     const struct path_echo *echo, uint64_t now_ns)
 {
 	struct path *p = &pair->own[path];
 	bool told = echo->path == path;
@@ -208,8 +204,8 @@ static void acked_controlled(struct pair_table *t, struct pair *pair, uint32_t p
 	note_deadline(pair, p);
 }
 
-void path_acked(struct pair_table *t, struct pair *pair, uint32_t path,
-		const struct tx_path_news *n, const struct path_echo *echo, uint64_t now_ns)
+void path_acked(struct pair_table *t, struct pair *pair, uint32_t path, const struct tx_path_news *n,
+		const struct path_echo *echo, uint64_t now_ns)
 {
 	if (cc_heeds_acks(&pair->path[path].cc))
 		acked_controlled(t, pair, path, n, echo, now_ns);

@@ -26,34 +26,35 @@ struct path {
 	uint64_t srtt_ns;    /* 0: none measured */
 	uint64_t rttvar_ns;
 	uint64_t cc_network_ns; /* of the shortest sample of this round trip, the network's part; 0: none */
-	uint64_t cc_round_ns; /* when congestion control gets it */
-	uint64_t cc_least_ns[2]; /* the least of those times in this stretch of rounds, and in the one before; 0: none */
-	uint64_t least_ns[2]; /* the shortest of those, of this period and the one before; 0: none */
-	uint32_t least_while; /* number of this period */
-	uint32_t ce_seen;    /* the peer's count of CE marks on this path */
-	uint64_t reo_ns;     /* how much later a packet may arrive than one sent after it */
+	uint64_t cc_round_ns;   /* when congestion control gets it */
+	uint64_t
+		cc_least_ns[2]; /* the least of those times in this stretch of rounds, and in the one before; 0: none */
+	uint64_t least_ns[2];   /* the shortest of those, of this period and the one before; 0: none */
+	uint32_t least_while;   /* number of this period */
+	uint32_t ce_seen;       /* the peer's count of CE marks on this path */
+	uint64_t reo_ns;        /* how much later a packet may arrive than one sent after it */
 	uint64_t reo_until_ns;
-	uint64_t heard_ns;   /* when the newest packet left that was sent on it and acknowledged */
-	uint64_t probe_ns;   /* if the path is down: when the next probe is due */
+	uint64_t heard_ns;      /* when the newest packet left that was sent on it and acknowledged */
+	uint64_t probe_ns;      /* if the path is down: when the next probe is due */
 	uint64_t probe_sent_ns; /* 0: none is under way */
-	uint64_t round_end;  /* end of the loss count: when gone_bytes reaches it */
+	uint64_t round_end;     /* end of the loss count: when gone_bytes reaches it */
 	uint32_t round_lost_bytes;
-	uint32_t stamp_seq;  /* of the next packet that is stamped (13.2) */
+	uint32_t stamp_seq;     /* of the next packet that is stamped (13.2) */
 	uint64_t slow_first_ns; /* of slow_signals */
 	uint64_t slow_until_ns; /* new flowlets go elsewhere */
 	bool down;
 	uint8_t slow_signals;
-	uint8_t silent;      /* packets lost in a row, with none acknowledged between */
-	uint8_t good;        /* probes answered in a row while down */
-	uint8_t missed;      /* probes that were not, since it went down */
+	uint8_t silent;       /* packets lost in a row, with none acknowledged between */
+	uint8_t good;         /* probes answered in a row while down */
+	uint8_t missed;       /* probes that were not, since it went down */
 	uint16_t cc_hosts_us; /* of that shortest sample, the hosts' part; stops at UINT16_MAX */
-	uint8_t cc_rounds;   /* of this stretch, */
-	uint8_t cc_samples;  /* and samples; both stop where they are enough */
+	uint8_t cc_rounds;    /* of this stretch, */
+	uint8_t cc_samples;   /* and samples; both stop where they are enough */
 };
 
 /*
- * The calls below change the path of a pair that has begun. Those that a packet of the peer alone can cause, pair_cnp() and
- * path_probe_answered(), and pair_expire() do nothing to one that has not.
+ * The calls below change the path of a pair that has begun. Those that a packet of the peer alone can cause, pair_cnp()
+ * and path_probe_answered(), and pair_expire() do nothing to one that has not.
  */
 void path_sent(const struct transport_config *, struct pair *, uint32_t path, uint32_t bytes, uint64_t now_ns);
 /* Bytes were lost, for any reason; a round trip with heavy loss counts as congestion. */
@@ -66,7 +67,8 @@ void path_forget(struct pair *, uint32_t path, uint32_t bytes);
 struct path_echo {
 	uint32_t path; /* PATHS_MAX: nothing */
 	uint64_t rtt_ns;
-	uint64_t hosts_ns; /* spent at the two hosts before packets were read, and for the answer to leave; not part of rtt_ns */
+	uint64_t hosts_ns; /* spent at the two hosts before packets were read, and for the answer to leave; not part of
+			      rtt_ns */
 	uint32_t ce_packets;
 	bool becn; /* one of the acknowledged packets was marked CE, on any path */
 };

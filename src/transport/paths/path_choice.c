@@ -38,8 +38,7 @@ static bool up_and_fits(const struct pair *pair, uint32_t i, uint32_t bytes)
 {
 	const struct path *p = &pair->path[i];
 
-	return (!p->down || pair->down_count == pair->path_count) &&
-	       fits(pair, p, bytes);
+	return (!p->down || pair->down_count == pair->path_count) && fits(pair, p, bytes);
 }
 
 static uint64_t paced_ns(const struct transport_config *c, const struct path *p)
@@ -53,8 +52,7 @@ static bool usable(const struct pair *pair, const struct transport_config *c, ui
 	return up_and_fits(pair, i, bytes) && paced_ns(c, &pair->path[i]) <= now_ns;
 }
 
-uint64_t pair_paced_ns(const struct pair *pair, const struct transport_config *c, uint32_t bytes,
-		       uint64_t now_ns)
+uint64_t pair_paced_ns(const struct pair *pair, const struct transport_config *c, uint32_t bytes, uint64_t now_ns)
 {
 	uint64_t first = CC_NO_DEADLINE;
 
@@ -72,8 +70,8 @@ static bool doubtful(const struct path *p)
 	return !p->srtt_ns || p->silent;
 }
 
-static int pick_fastest(const struct pair *pair, const struct transport_config *c, uint32_t bytes,
-			uint8_t avoid, uint64_t now_ns)
+static int pick_fastest(const struct pair *pair, const struct transport_config *c, uint32_t bytes, uint8_t avoid,
+			uint64_t now_ns)
 {
 	int best = PAIR_NO_PATH;
 
@@ -180,8 +178,7 @@ static inline bool pair_has_room(const struct pair *pair, uint32_t bytes)
 	return !flying || flying + bytes <= pair->window_bytes;
 }
 
-int pair_pick_again(struct pair *pair, const struct transport_config *c, uint32_t bytes, uint8_t avoid,
-		    uint64_t now_ns)
+int pair_pick_again(struct pair *pair, const struct transport_config *c, uint32_t bytes, uint8_t avoid, uint64_t now_ns)
 {
 	if (!pair_has_room(pair, bytes))
 		return PAIR_NO_PATH;

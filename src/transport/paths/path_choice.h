@@ -17,18 +17,19 @@
  */
 struct flowlet {
 	uint8_t path;
-	uint16_t left;    /* packets; with a gap it is 0 only before the first path is chosen */
+	uint16_t left;      /* packets; with a gap it is 0 only before the first path is chosen */
 	uint16_t train_max; /* packets that may leave as one train, even if fewer are left */
 	uint16_t open;      /* packets of the train on `path` that another packet may join; pair_pick() is told */
-	uint64_t sent_ns; /* with a gap: when the last packet left */
+	uint64_t sent_ns;   /* with a gap: when the last packet left */
 };
 
 enum { PAIR_NO_PATH = -1 };
 
 /*
- * The path for a new packet of so many bytes, or PAIR_NO_PATH: no window has room. In this turn of output a packet has left on
- * the path `along` (PAIR_NO_PATH: none has), whose train or system call the new one can share. So the flowlet ends, if it has no
- * open train, and the next one prefers that path, unless another one is twice as good. It lasts for this turn.
+ * The path for a new packet of so many bytes, or PAIR_NO_PATH: no window has room. In this turn of output a packet has
+ * left on the path `along` (PAIR_NO_PATH: none has), whose train or system call the new one can share. So the flowlet
+ * ends, if it has no open train, and the next one prefers that path, unless another one is twice as good. It lasts for
+ * this turn.
  */
 int pair_pick(struct pair *, const struct transport_config *, struct flowlet *, uint32_t bytes, int along,
 	      uint64_t now_ns);
@@ -38,8 +39,8 @@ int pair_pick_again(struct pair *, const struct transport_config *, uint32_t byt
 /*
  * After pair_pick() returned a path for a packet: how many such packets, this one included and `max` at most, may take
  * it too. Those that leave together are not parted, since a second datagram costs as much as many packets: as long as
- * the windows have room, a flowlet ends with a train. Only a path that nothing was heard of gets no more than a flowlet.
- * `bytes` is what pair_pick() was told, `len` what a packet really has. pair_took() takes the packets from the
+ * the windows have room, a flowlet ends with a train. Only a path that nothing was heard of gets no more than a
+ * flowlet. `bytes` is what pair_pick() was told, `len` what a packet really has. pair_took() takes the packets from the
  * flowlet once their number is known.
  */
 uint32_t pair_run(const struct pair *, const struct flowlet *, uint32_t path, uint32_t bytes, uint32_t len,
@@ -57,8 +58,8 @@ static inline void pair_took(const struct pair *p, struct flowlet *f, uint32_t c
 uint64_t pair_paced_ns(const struct pair *, const struct transport_config *, uint32_t bytes, uint64_t now_ns);
 
 /*
- * A path that is up if any is, whatever its window; not `avoid` if there is another, nor if packets were lost on it and none has
- * been acknowledged since.
+ * A path that is up if any is, whatever its window; not `avoid` if there is another, nor if packets were lost on it and
+ * none has been acknowledged since.
  */
 int pair_pick_any(struct pair *, uint8_t avoid);
 

@@ -140,7 +140,8 @@ static void what_leaves_together_is_not_parted(void **state)
 			assert_int_equal(f.flowlet.left, 2);
 			rest = !trains ? 3 : long_run;
 			assert_int_equal(pair_run(f.pair, &f.flowlet, (uint32_t)path, PACKET, PACKET, 64), rest);
-			assert_int_equal(pair_run(f.pair, &f.flowlet, (uint32_t)path, PACKET, PACKET, 4), trains ? 4 : 3);
+			assert_int_equal(pair_run(f.pair, &f.flowlet, (uint32_t)path, PACKET, PACKET, 4),
+					 trains ? 4 : 3);
 			pair_took(f.pair, &f.flowlet, 4);
 			assert_int_equal(f.flowlet.left, 0);
 			end(&f);
@@ -208,7 +209,8 @@ static void a_flowlet_goes_along_with_what_has_left(void **state)
 		f.pair->own[along].srtt_ns = 21000;
 		f.flowlet.left = 0;
 		/* It may be the random one, too. */
-		for (int tries = 0; pair_pick(f.pair, &f.config, &f.flowlet, PACKET, along, start_ns) == along; tries++) {
+		for (int tries = 0; pair_pick(f.pair, &f.config, &f.flowlet, PACKET, along, start_ns) == along;
+		     tries++) {
 			assert_in_range(tries, 0, 10);
 			f.flowlet.left = 0;
 		}
@@ -282,12 +284,10 @@ static void with_a_gap_a_flowlet_ends_with_a_silence(void **state)
 	/* It waits for its path's window, whatever room others have, and leaves one that is down. */
 	f.pair->own[path].cc.cwnd_bytes = PACKET;
 	path_sent(&f.config, f.pair, (uint32_t)path, PACKET, now_ns);
-	assert_int_equal(pair_pick(f.pair, &f.config, &f.flowlet, PACKET, PAIR_NO_PATH, now_ns),
-			 PAIR_NO_PATH);
+	assert_int_equal(pair_pick(f.pair, &f.config, &f.flowlet, PACKET, PAIR_NO_PATH, now_ns), PAIR_NO_PATH);
 	f.pair->own[path].down = true;
 	f.pair->down_count = 1;
-	assert_int_not_equal(pair_pick(f.pair, &f.config, &f.flowlet, PACKET, PAIR_NO_PATH, now_ns),
-			     path);
+	assert_int_not_equal(pair_pick(f.pair, &f.config, &f.flowlet, PACKET, PAIR_NO_PATH, now_ns), path);
 	end(&f);
 }
 
@@ -368,8 +368,8 @@ static void a_copy_takes_its_own_path_where_there_is_no_other(void **state)
 }
 
 /*
- * The last path that is up is not taken down, however many packets are lost on it. So a copy of one that was lost there tries another;
- * the next one, which was lost on that, comes back.
+ * The last path that is up is not taken down, however many packets are lost on it. So a copy of one that was lost there
+ * tries another; the next one, which was lost on that, comes back.
  */
 static void a_copy_leaves_the_last_path_that_is_up_if_it_is_silent(void **state)
 {

@@ -6,17 +6,17 @@
 #include "transport/paths/path_rtt.h"
 
 enum {
-	REO_ROUNDS = 256, /* round trips for which a path counts as one that reorders */
-	REO_SHIFT = 3,    /* of the round trip, to begin with */
-	STRETCH_ROUNDS = 4,  /* of a starved pair, and */
+	REO_ROUNDS = 256,     /* round trips for which a path counts as one that reorders */
+	REO_SHIFT = 3,        /* of the round trip, to begin with */
+	STRETCH_ROUNDS = 4,   /* of a starved pair, and */
 	STRETCH_SAMPLES = 32, /* at least: the least of one to two stretches is what the network takes */
-	WAIT_PART = 4, /* what is longer than the least by more than that part of it, and 1 ms, has waited */
-	DETOUR = 4 /* a path counts as longer than the shortest by at most a fourth of that */
+	WAIT_PART = 4,        /* what is longer than the least by more than that part of it, and 1 ms, has waited */
+	DETOUR = 4            /* a path counts as longer than the shortest by at most a fourth of that */
 };
 
 static const uint64_t starved_for_ns = 1000000000;
 static const uint64_t reo_ns_min = 20000000;
-static const uint64_t drain_rtt_ns = 200000; /* a host takes at least as long to read a window */
+static const uint64_t drain_rtt_ns = 200000;          /* a host takes at least as long to read a window */
 static const uint64_t least_while_ns = 5000000000ull; /* as Swift's for a base RTT that it measures */
 
 uint64_t path_rto_ns(const struct transport_config *c, const struct path *p)
@@ -104,8 +104,7 @@ void path_was_late(struct pair *pair, uint32_t path, uint64_t late_ns, uint64_t 
 	p->reo_ns = p->reo_ns * 2 > late_ns ? p->reo_ns * 2 : late_ns;
 	if (p->reo_ns > p->srtt_ns)
 		p->reo_ns = p->srtt_ns;
-	p->reo_until_ns = now_ns + (REO_ROUNDS * p->srtt_ns > reo_ns_min ? REO_ROUNDS * p->srtt_ns
-									 : reo_ns_min);
+	p->reo_until_ns = now_ns + (REO_ROUNDS * p->srtt_ns > reo_ns_min ? REO_ROUNDS * p->srtt_ns : reo_ns_min);
 }
 
 void path_reo_expire(struct path *p, uint64_t now_ns)

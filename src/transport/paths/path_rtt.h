@@ -14,13 +14,14 @@
 #include "transport/paths/pair.h"
 
 /* A round trip was measured; neither it nor the network's part of it is 0. */
-void path_rtt_sample(const struct transport_config *, struct pair *, uint32_t path, uint64_t rtt_ns, uint64_t network_ns);
+void path_rtt_sample(const struct transport_config *, struct pair *, uint32_t path, uint64_t rtt_ns,
+		     uint64_t network_ns);
 /* RTO of a path, before back-off. */
 uint64_t path_rto_ns(const struct transport_config *, const struct path *);
 
 /*
- * A packet and its answer, that carried no data, took that long. Before a round trip was measured this shortens the timeout, no more: the
- * packets of a first flight may wait for each other.
+ * A packet and its answer, that carried no data, took that long. Before a round trip was measured this shortens the
+ * timeout, no more: the packets of a first flight may wait for each other.
  */
 void path_rtt_expect(const struct transport_config *, struct pair *, uint64_t rtt_ns);
 
@@ -32,8 +33,8 @@ void path_reo_expire(struct path *, uint64_t now_ns);
 enum { STARVED_NS_MIN = 1000000 };
 
 /*
- * The stamps told how much of a round trip the hosts took. A NIC takes some microseconds. A process that takes STARVED_NS_MIN or
- * more waited for a processor, and is likely to do so again: for a second the pair counts as starved.
+ * The stamps told how much of a round trip the hosts took. A NIC takes some microseconds. A process that takes
+ * STARVED_NS_MIN or more waited for a processor, and is likely to do so again: for a second the pair counts as starved.
  */
 void path_rtt_told(struct pair *, uint64_t hosts_ns, uint64_t now_ns);
 static inline bool pair_is_starved(const struct pair *pair, uint64_t now_ns)
@@ -42,14 +43,14 @@ static inline bool pair_is_starved(const struct pair *pair, uint64_t now_ns)
 }
 
 /*
- * The round trip for congestion control: once in each round trip, the sample of it with the shortest time in the network, in
- * *network_ns, and with its time at the hosts. A standing queue delays every packet; a host that did not run for a while, ours or
- * the peer's, delays only some. False: none is due now.
+ * The round trip for congestion control: once in each round trip, the sample of it with the shortest time in the
+ * network, in *network_ns, and with its time at the hosts. A standing queue delays every packet; a host that did not
+ * run for a while, ours or the peer's, delays only some. False: none is due now.
  *
- * Of a starved pair all packets of a round trip may have waited, as the round trip itself consists of waits. A thread may also lose
- * its processor between a stamp and the system call that sends, which looks like time in the network. So there a round trip counts
- * only if the network took little more than in the shortest of several, and the time at the hosts does not count. A queue is answered
- * when it has stood for so long; no window grows meanwhile.
+ * Of a starved pair all packets of a round trip may have waited, as the round trip itself consists of waits. A thread
+ * may also lose its processor between a stamp and the system call that sends, which looks like time in the network. So
+ * there a round trip counts only if the network took little more than in the shortest of several, and the time at the
+ * hosts does not count. A queue is answered when it has stood for so long; no window grows meanwhile.
  */
 bool path_rtt_round(struct path *, bool starved, uint64_t *network_ns, uint64_t *hosts_ns, uint64_t now_ns);
 /*

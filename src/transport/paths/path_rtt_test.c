@@ -162,8 +162,8 @@ static void a_round_trip_is_of_one_packet(void **state)
 }
 
 /*
- * A round trip, of one packet; 0: no stamps came. The pair has no configured base RTT, and the target is the queue that the product
- * allows, 4 ms.
+ * A round trip, of one packet; 0: no stamps came. The pair has no configured base RTT, and the target is the queue that
+ * the product allows, 4 ms.
  */
 static void round_trip(struct fixture *f, uint64_t *now_ns, uint64_t network_ns, uint64_t hosts_ns)
 {
@@ -188,8 +188,9 @@ static void start_with_target(struct fixture *f)
 }
 
 /*
- * Both hosts are busy. A packet waits 5 to 45 ms in sockets; in one round trip of three a thread loses its processor between
- * a stamp and the call that sends, so that the wait looks like the network's, and in one of five no stamps come.
+ * Both hosts are busy. A packet waits 5 to 45 ms in sockets; in one round trip of three a thread loses its processor
+ * between a stamp and the call that sends, so that the wait looks like the network's, and in one of five no stamps
+ * come.
  */
 static void a_wait_for_a_processor_is_no_queue(void **state)
 {
@@ -214,7 +215,8 @@ static void a_wait_for_a_processor_is_no_queue(void **state)
 	end(&f);
 }
 
-/* A queue delays every packet, also where hosts wait: it is answered after two stretches, and what began to grow does not meanwhile. */
+/* A queue delays every packet, also where hosts wait: it is answered after two stretches, and what began to grow does
+ * not meanwhile. */
 static void a_queue_is_found_behind_waits_for_processors(void **state)
 {
 	struct fixture f;

@@ -12,11 +12,11 @@
 #include "transport/paths/pair.h"
 
 enum {
-	HEAVY = 4, /* a fourth of a round, ... */
+	HEAVY = 4,       /* a fourth of a round, ... */
 	ROUND_LEAST = 8, /* ... which is what is in flight and as many smallest windows of a path, ... */
-	ROUNDS = 3, /* ... and as many rounds in a row: a burst is over by then */
-	GROWTH = 32, /* it grows by 1/32 of a path's smallest window a round */
-	CALM = 8, /* calm rounds until it grows twice as fast */
+	ROUNDS = 3,      /* ... and as many rounds in a row: a burst is over by then */
+	GROWTH = 32,     /* it grows by 1/32 of a path's smallest window a round */
+	CALM = 8,        /* calm rounds until it grows twice as fast */
 	CALM_MAX = 12
 };
 

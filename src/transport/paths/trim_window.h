@@ -17,8 +17,8 @@ struct pair;
 struct trim_window {
 	uint64_t round_end;                  /* when the pair's gone_bytes reaches it */
 	uint64_t round_bytes, trimmed_bytes; /* bytes of this round: all, and those trimmed */
-	uint8_t heavy; /* rounds in a row in which much was trimmed */
-	uint8_t calm;  /* rounds in a row in which no trim was on a path with the smallest window */
+	uint8_t heavy;                       /* rounds in a row in which much was trimmed */
+	uint8_t calm; /* rounds in a row in which no trim was on a path with the smallest window */
 };
 
 /* A packet of `bytes`, headers included, was trimmed; path_is_least: its path's window is the smallest. */

@@ -81,10 +81,8 @@ enum { BUFFER = 1 << 20, LEAST = 2 * MTU, FLYING = 100 * PACKET };
 /* A pair with so much in flight. */
 static struct pair flying_pair(void)
 {
-	return (struct pair){.window_bytes = BUFFER,
-			     .buffer_bytes = BUFFER,
-			     .cwnd_least_bytes = LEAST,
-			     .sent_bytes = FLYING};
+	return (struct pair){
+		.window_bytes = BUFFER, .buffer_bytes = BUFFER, .cwnd_least_bytes = LEAST, .sent_bytes = FLYING};
 }
 
 /* The oldest packet was trimmed, and another one leaves for it. */

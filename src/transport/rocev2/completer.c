@@ -99,8 +99,8 @@ static bool acknowledge(struct transport *tp, struct qp *qp, uint32_t count, uin
 }
 
 /*
- * A packet was lost: goes back to una, unless no retries are left. In a stall timeouts may have used them up while the peer's process did
- * not run; what it then says about packets that came late is no reason to give up, either.
+ * A packet was lost: goes back to una, unless no retries are left. In a stall timeouts may have used them up while the
+ * peer's process did not run; what it then says about packets that came late is no reason to give up, either.
  */
 static void retry(struct transport *tp, struct qp *qp, enum cc_loss loss, uint64_t now_ns)
 {
@@ -159,18 +159,10 @@ static void nak(struct transport *tp, struct qp *qp, uint8_t code, uint64_t now_
 {
 	tp->counters.naks_received++;
 	switch (code) {
-	case NAK_PSN_SEQUENCE:
-		retry(tp, qp, CC_LOSS_NAK, now_ns);
-		break;
-	case NAK_INVALID_REQUEST:
-		fail_oldest(tp, qp, WC_REM_INV_REQ_ERR, now_ns);
-		break;
-	case NAK_REMOTE_ACCESS:
-		fail_oldest(tp, qp, WC_REM_ACCESS_ERR, now_ns);
-		break;
-	case NAK_REMOTE_OPERATIONAL:
-		fail_oldest(tp, qp, WC_REM_OP_ERR, now_ns);
-		break;
+	case NAK_PSN_SEQUENCE: retry(tp, qp, CC_LOSS_NAK, now_ns); break;
+	case NAK_INVALID_REQUEST: fail_oldest(tp, qp, WC_REM_INV_REQ_ERR, now_ns); break;
+	case NAK_REMOTE_ACCESS: fail_oldest(tp, qp, WC_REM_ACCESS_ERR, now_ns); break;
+	case NAK_REMOTE_OPERATIONAL: fail_oldest(tp, qp, WC_REM_OP_ERR, now_ns); break;
 	default: /* reserved codes, and Invalid RD Request, which RC never gets */
 		fail_oldest(tp, qp, WC_BAD_RESP_ERR, now_ns);
 		break;
@@ -178,16 +170,16 @@ static void nak(struct transport *tp, struct qp *qp, uint8_t code, uint64_t now_
 }
 
 /*
- * Whether a NAK is the last packet of a queue pair that goes to ERR (IBTA 9.9.3). A READ before it that has no answer yet gets none any
- * more. So it fails with what the peer says of its end, and not when its retries are used up (our choice).
+ * Whether a NAK is the last packet of a queue pair that goes to ERR (IBTA 9.9.3). A READ before it that has no answer
+ * yet gets none any more. So it fails with what the peer says of its end, and not when its retries are used up (our
+ * choice).
  */
 static bool ends_peer(uint8_t syndrome)
 {
 	return aeth_kind(syndrome) == AETH_NAK && aeth_value(syndrome) != NAK_PSN_SEQUENCE;
 }
 
-static void acknowledge_input(struct transport *tp, struct qp *qp, uint32_t psn, uint8_t syndrome,
-			      uint64_t now_ns)
+static void acknowledge_input(struct transport *tp, struct qp *qp, uint32_t psn, uint8_t syndrome, uint64_t now_ns)
 {
 	uint32_t before = offset(&qp->gbn->req, psn);
 	bool ack = aeth_kind(syndrome) == AETH_ACK;
@@ -209,8 +201,7 @@ static void acknowledge_input(struct transport *tp, struct qp *qp, uint32_t psn,
 }
 
 /* The result for PSN una of the oldest WQE; false: it does not fit the request. */
-static bool place_response(struct transport *tp, struct qp *qp, const struct rx *rx,
-			   enum wc_status *status)
+static bool place_response(struct transport *tp, struct qp *qp, const struct rx *rx, enum wc_status *status)
 {
 	struct send_wqe *w = sq_at(&qp->sq, qp->sq.una);
 	uint32_t k = (qp->gbn->req.una - w->psn_first) & PSN_MASK;

@@ -73,20 +73,18 @@ uint64_t congestion_due_ns(const struct congestion *g, uint64_t slack_ns)
 	return pacer_due_ns(&g->pacer, g->cc.rate_bps, slack_ns);
 }
 
-void congestion_sent(struct transport *tp, struct qp *qp, uint32_t psn, uint32_t bytes, bool again,
-		     uint64_t now_ns)
+void congestion_sent(struct transport *tp, struct qp *qp, uint32_t psn, uint32_t bytes, bool again, uint64_t now_ns)
 {
 	struct requester *req = &qp->gbn->req;
 	struct congestion *g = qp->gbn->congestion;
 
-	pacer_sent(&g->pacer, g->cc.rate_bps, bytes + tp->config.cc.wire_overhead_bytes,
-		   tp->config.cc.pace_slack_ns, now_ns);
+	pacer_sent(&g->pacer, g->cc.rate_bps, bytes + tp->config.cc.wire_overhead_bytes, tp->config.cc.pace_slack_ns,
+		   now_ns);
 	if (again) {
 		g->timed_ns = 0; /* its ACK could acknowledge either copy */
 		return;
 	}
-	cc_on_sent(&g->cc, now_ns,
-		   g->acked_bytes + (uint64_t)((psn - req->una) & PSN_MASK) * qp->mtu, qp->mtu);
+	cc_on_sent(&g->cc, now_ns, g->acked_bytes + (uint64_t)((psn - req->una) & PSN_MASK) * qp->mtu, qp->mtu);
 	if (!g->timed_ns) {
 		g->timed_ns = now_ns;
 		g->timed_psn = psn;
@@ -140,8 +138,7 @@ void congestion_acked(const struct transport *tp, struct qp *qp, uint32_t packet
 			  .acked_bytes = (uint64_t)packets * qp->mtu,
 			  .acked_packets = packets,
 			  .ack_seq = g->acked_bytes,
-			  .snd_nxt = g->acked_bytes +
-				     (uint64_t)((req->psn - req->una) & PSN_MASK) * qp->mtu,
+			  .snd_nxt = g->acked_bytes + (uint64_t)((req->psn - req->una) & PSN_MASK) * qp->mtu,
 			  .ecn_packets = g->heard_ce && !tp->config.rocev2.ce_is_cnp ? packets : 0,
 			  .rtt_ns = rtt_ns,
 			  .int_stack = g->heard_int,
@@ -271,8 +268,8 @@ void congestion_expire(struct transport *tp, struct qp *qp, uint64_t now_ns)
 
 /* ---- from outside ------------------------------------------------------------------------------------ */
 
-const struct cc *congestion_look(const struct transport *tp, const struct qp *qp, uint32_t path,
-				 struct cc *scratch, const struct cc_kind **kind)
+const struct cc *congestion_look(const struct transport *tp, const struct qp *qp, uint32_t path, struct cc *scratch,
+				 const struct cc_kind **kind)
 {
 	const struct congestion *g = qp->gbn ? congestion_governing(qp) : NULL;
 

@@ -26,22 +26,22 @@ struct congestion {
 	struct cc cc;
 
 	/* requester */
-	uint64_t acked_bytes;  /* free-running */
+	uint64_t acked_bytes; /* free-running */
 	struct pacer pacer;
-	uint64_t timed_ns;     /* when timed_psn left with AckReq; 0: no packet is being timed */
+	uint64_t timed_ns; /* when timed_psn left with AckReq; 0: no packet is being timed */
 	uint32_t timed_psn;
 	const struct int_stack *heard_int; /* of the ACK being handled */
-	bool heard_ce;         /* likewise */
-	bool governs;          /* the window and the pace hold; false: the QP keeps its struct aimd */
-	bool paced;            /* data waits for congestion_due_ns */
-	uint64_t marked_ns;    /* when a marked READ response last counted as a CNP; 0: never */
+	bool heard_ce;                     /* likewise */
+	bool governs;                      /* the window and the pace hold; false: the QP keeps its struct aimd */
+	bool paced;                        /* data waits for congestion_due_ns */
+	uint64_t marked_ns;                /* when a marked READ response last counted as a CNP; 0: never */
 
 	/* responder */
-	bool ce;               /* a packet that no ACK has acknowledged yet was marked */
-	bool telemetry;        /* int_stack is that of the newest request */
-	bool cnp_due;          /* sent with the next output */
-	bool cnp_later;        /* marked since the last CNP: one more when its interval ends */
-	uint64_t cnp_ns;       /* when the last CNP left */
+	bool ce;         /* a packet that no ACK has acknowledged yet was marked */
+	bool telemetry;  /* int_stack is that of the newest request */
+	bool cnp_due;    /* sent with the next output */
+	bool cnp_later;  /* marked since the last CNP: one more when its interval ends */
+	uint64_t cnp_ns; /* when the last CNP left */
 	struct int_stack int_stack;
 };
 
@@ -72,8 +72,7 @@ uint64_t congestion_due_ns(const struct congestion *, uint64_t slack_ns);
  * A packet leaves. `bytes` are the transport bytes that it puts on the path: its own, or those of the READ
  * responses that it requests. `again`: it is a retransmission.
  */
-void congestion_sent(struct transport *, struct qp *, uint32_t psn, uint32_t bytes, bool again,
-		     uint64_t now_ns);
+void congestion_sent(struct transport *, struct qp *, uint32_t psn, uint32_t bytes, bool again, uint64_t now_ns);
 /* The ECN echo (BECN bit) and the telemetry of an acknowledgement, set before it is handled. */
 void congestion_echo(struct qp *, bool ce, const struct int_stack *);
 /*

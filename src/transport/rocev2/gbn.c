@@ -11,8 +11,7 @@
  * A ring with room for `least` entries: `old` itself, or a larger one in its place, in which every
  * free-running index still leads to the same entry. NULL: no memory, nothing was changed.
  */
-static void *grow(const struct alloc *alloc, void *old, uint8_t *entries, uint32_t least,
-		       size_t entry_bytes)
+static void *grow(const struct alloc *alloc, void *old, uint8_t *entries, uint32_t least, size_t entry_bytes)
 {
 	uint32_t have = *entries, want = have ? have : 1;
 	uint8_t *ring;
@@ -31,8 +30,7 @@ static void *grow(const struct alloc *alloc, void *old, uint8_t *entries, uint32
 	return ring;
 }
 
-int gbn_fit(struct transport *tp, struct qp *qp, uint32_t max_rd_atomic,
-	    uint32_t max_dest_rd_atomic)
+int gbn_fit(struct transport *tp, struct qp *qp, uint32_t max_rd_atomic, uint32_t max_dest_rd_atomic)
 {
 	struct requester *req;
 	struct responder *rsp;
@@ -43,15 +41,13 @@ int gbn_fit(struct transport *tp, struct qp *qp, uint32_t max_rd_atomic,
 	req = &qp->gbn->req;
 	rsp = &qp->gbn->rsp;
 	if (max_dest_rd_atomic) {
-		ring = grow(&tp->alloc, rsp->res, &rsp->res_entries, max_dest_rd_atomic,
-			    sizeof(*rsp->res));
+		ring = grow(&tp->alloc, rsp->res, &rsp->res_entries, max_dest_rd_atomic, sizeof(*rsp->res));
 		if (!ring)
 			return -ENOMEM;
 		rsp->res = ring;
 	}
 	if (max_rd_atomic) {
-		ring = grow(&tp->alloc, req->rd_end, &req->rd_entries, max_rd_atomic,
-			    sizeof(*req->rd_end));
+		ring = grow(&tp->alloc, req->rd_end, &req->rd_entries, max_rd_atomic, sizeof(*req->rd_end));
 		if (!ring)
 			return -ENOMEM;
 		req->rd_end = ring;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Whether a short READ is requested in pairs of packets. Of the responses to one request the First and the Last have an AETH, and
- * the others have none, so they part into two trains for each READ. A First is as long as the Last behind it, and those of many
- * requests travel as one train. But each request counts against max_rd_atomic, so less may be under way in one round trip: where
- * that is too little, READs are requested whole.
+ * Whether a short READ is requested in pairs of packets. Of the responses to one request the First and the Last have an
+ * AETH, and the others have none, so they part into two trains for each READ. A First is as long as the Last behind it,
+ * and those of many requests travel as one train. But each request counts against max_rd_atomic, so less may be under
+ * way in one round trip: where that is too little, READs are requested whole.
  *
  * Private to src/transport.
  */

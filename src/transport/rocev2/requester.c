@@ -196,12 +196,10 @@ static uint32_t encode_headers(uint8_t *p, const struct bth *bth, const struct s
 	if (headers & H_ATOMICETH) {
 		bool cas = w->opcode == WR_CMP_SWAP;
 
-		atomiceth_encode(p + at, &(struct atomiceth){
-						 .va = w->remote_va,
-						 .rkey = w->rkey,
-						 .swap_add = cas ? w->atomic.swap
-								 : w->atomic.compare_add,
-						 .compare = cas ? w->atomic.compare_add : 0});
+		atomiceth_encode(p + at, &(struct atomiceth){.va = w->remote_va,
+							     .rkey = w->rkey,
+							     .swap_add = cas ? w->atomic.swap : w->atomic.compare_add,
+							     .compare = cas ? w->atomic.compare_add : 0});
 		at += ATOMICETH_LEN;
 	}
 	if (headers & H_IMMDT) {
@@ -231,8 +229,8 @@ static void skip_local(struct qp *qp)
 }
 
 /* Sends the packet at the cursor and moves the cursor past it. False: the WQE failed, nothing was sent. */
-static bool send_packet(struct transport *tp, struct qp *qp, struct send_wqe *w, uint32_t span,
-			bool ackreq, uint64_t now_ns)
+static bool send_packet(struct transport *tp, struct qp *qp, struct send_wqe *w, uint32_t span, bool ackreq,
+			uint64_t now_ns)
 {
 	struct requester *req = &qp->gbn->req;
 	uint8_t *p = tx_room(&tp->tx, qp->mtu + TX_HEADROOM_MAX);
@@ -258,8 +256,7 @@ static bool send_packet(struct transport *tp, struct qp *qp, struct send_wqe *w,
 		memset(p + at + payload, 0, pad);
 	tx_commit(&tp->tx, &qp->flow, qp->dest_qpn, at + payload + pad + ICRC_LEN);
 	if (congestion_governing(qp))
-		congestion_sent(tp, qp, req->psn,
-				at + (request_is_read(w) ? bytes : payload) + pad + ICRC_LEN, again,
+		congestion_sent(tp, qp, req->psn, at + (request_is_read(w) ? bytes : payload) + pad + ICRC_LEN, again,
 				now_ns);
 	if (again) {
 		tp->counters.retransmits++;
@@ -378,7 +375,8 @@ bool requester_output(struct transport *tp, struct qp *qp, uint64_t now_ns)
 			more = true;
 			break;
 		}
-		/* AckReq placement: at least each ackreq_packets, in the last packet that the window allows, and to time it. */
+		/* AckReq placement: at least each ackreq_packets, in the last packet that the window allows, and to
+		 * time it. */
 		if (!send_packet(tp, qp, w, span,
 				 flying % tp->config.rocev2.ackreq_packets == tp->config.rocev2.ackreq_packets - 1u ||
 					 flying + span >= window || (g && !g->timed_ns),

@@ -45,8 +45,8 @@ static void schedule_ack(struct transport *tp, struct qp *qp, uint64_t now_ns)
 }
 
 /*
- * The QP sends one last answer and goes to ERR (IBTA 9.9.3: class B, C and J). The program hears of it then: it may destroy the QP at
- * once, and the answer is still owed.
+ * The QP sends one last answer and goes to ERR (IBTA 9.9.3: class B, C and J). The program hears of it then: it may
+ * destroy the QP at once, and the answer is still owed.
  */
 static void fatal(struct transport *tp, struct qp *qp, enum rx_verdict v, uint64_t now_ns)
 {
@@ -142,8 +142,7 @@ static enum rx_verdict read_input(struct transport *tp, struct qp *qp, const str
 	reth_decode(&reth, rx_header(rx, H_RETH));
 	if (reth.len > NIC_READ_BYTES_MAX)
 		return RX_INVALID;
-	if (reth.len &&
-	    !mr_check_remote(&tp->mrs, reth.rkey, &qp->user, reth.va, reth.len, MR_REMOTE_READ))
+	if (reth.len && !mr_check_remote(&tp->mrs, reth.rkey, &qp->user, reth.va, reth.len, MR_REMOTE_READ))
 		return RX_ACCESS;
 	r = take_resource(qp);
 	if (!r)
@@ -181,8 +180,7 @@ static enum rx_verdict atomic_input(struct transport *tp, struct qp *qp, const s
 	r = take_resource(qp);
 	if (!r)
 		return RX_INVALID;
-	if (!mr_atomic(&tp->mrs, word, (rx->bth->opcode & 0x1f) == OP_RC_CMP_SWAP, h.swap_add,
-		       h.compare, &found)) {
+	if (!mr_atomic(&tp->mrs, word, (rx->bth->opcode & 0x1f) == OP_RC_CMP_SWAP, h.swap_add, h.compare, &found)) {
 		qp->gbn->rsp.res_head--; /* it gets no answer */
 		return RX_ACCESS;
 	}
@@ -217,13 +215,11 @@ static struct rd_resource *find_resource(const struct qp *qp, uint32_t psn, uint
 }
 
 /* Whether a duplicate READ requests the tail of the original's bytes. */
-static bool is_same_read(const struct qp *qp, const struct rd_resource *r, const struct reth *reth,
-			 uint32_t psn)
+static bool is_same_read(const struct qp *qp, const struct rd_resource *r, const struct reth *reth, uint32_t psn)
 {
 	uint64_t skipped = (uint64_t)((psn - r->psn_first) & PSN_MASK) * qp->mtu;
 
-	return !r->atomic && reth->rkey == r->rkey && reth->va == r->va + skipped &&
-	       skipped + reth->len <= r->len;
+	return !r->atomic && reth->rkey == r->rkey && reth->va == r->va + skipped && skipped + reth->len <= r->len;
 }
 
 /*
@@ -376,8 +372,7 @@ static uint8_t read_response_opcode(const struct rd_resource *r)
 }
 
 /* False: no room. If the region or the memory behind it is gone, ends the QP with a NAK instead. */
-static bool send_read_response(struct transport *tp, struct qp *qp, struct rd_resource *r,
-			       uint64_t now_ns)
+static bool send_read_response(struct transport *tp, struct qp *qp, struct rd_resource *r, uint64_t now_ns)
 {
 	uint32_t done = ((r->psn_next - r->psn_first) & PSN_MASK) * qp->mtu;
 	uint32_t left = r->len - done, len = left < qp->mtu ? left : qp->mtu, pad = -len & 3, at;
@@ -442,8 +437,7 @@ static bool send_responses(struct transport *tp, struct qp *qp, uint64_t now_ns)
 		}
 		if (!budget--)
 			return true;
-		if (!(r->atomic ? send_atomic_result(tp, qp, r)
-				: send_read_response(tp, qp, r, now_ns)))
+		if (!(r->atomic ? send_atomic_result(tp, qp, r) : send_read_response(tp, qp, r, now_ns)))
 			return true;
 		rsp->unacked = 0;
 	}
@@ -466,8 +460,7 @@ bool responder_has_answer(const struct qp *qp)
 {
 	const struct responder *rsp = &qp->gbn->rsp;
 
-	return rsp->res_emit == rsp->res_head &&
-	       (rsp->nak_pending || (rsp->ack_pending && list_empty(&qp->held)));
+	return rsp->res_emit == rsp->res_head && (rsp->nak_pending || (rsp->ack_pending && list_empty(&qp->held)));
 }
 
 bool responder_output_ack(struct transport *tp, struct qp *qp)

@@ -21,11 +21,11 @@
 enum {
 	T_MIN = 3,
 	T_START_A_PATH = 4,
-	EXT_ROUNDS = 16, /* round trips after which the greatest reordering measured shrinks by an eighth */
-	BASE_SACKS_MAX = 4, /* packets of one block each, where a packet may not hold several */
-	FULL_PACKETS = 4, /* SACK packets that answer a probe */
+	EXT_ROUNDS = 16,      /* round trips after which the greatest reordering measured shrinks by an eighth */
+	BASE_SACKS_MAX = 4,   /* packets of one block each, where a packet may not hold several */
+	FULL_PACKETS = 4,     /* SACK packets that answer a probe */
 	SLOW_LAG_A_PATH = 16, /* a packet that is further behind is slow (9.1) */
-	HOLE_TRIES_MAX = 8, /* SACKs for a hole that stays, each after twice the time */
+	HOLE_TRIES_MAX = 8,   /* SACKs for a hole that stays, each after twice the time */
 	TRIMS_MIN = 16
 };
 
@@ -86,9 +86,8 @@ void acks_note(struct transport *tp, struct qp *qp, struct receiver *in, bool no
 	in->ack_due = true;
 	in->hole_tries = 0;
 	if (holes && !(qp->veroce->caps & CAPS_SACK_ANY))
-		in->hole_ns = now_ns + (qp->veroce->pair->srtt_ns / 4 > hole_ns_min
-						? qp->veroce->pair->srtt_ns / 4
-						: hole_ns_min);
+		in->hole_ns = now_ns + (qp->veroce->pair->srtt_ns / 4 > hole_ns_min ? qp->veroce->pair->srtt_ns / 4
+										    : hole_ns_min);
 	else
 		in->hole_ns = 0;
 	if (in->ce || in->unacked >= packets || (now && (holes || !tp->hold_acks)) || come_apart(tp, qp))
@@ -101,8 +100,7 @@ void acks_note(struct transport *tp, struct qp *qp, struct receiver *in, bool no
 		veroce_rearm(tp, qp, now_ns);
 }
 
-void acks_nak(struct transport *tp, struct qp *qp, struct receiver *in, uint32_t psn,
-	      uint8_t syndrome)
+void acks_nak(struct transport *tp, struct qp *qp, struct receiver *in, uint32_t psn, uint8_t syndrome)
 {
 	in->nak_due = true;
 	in->nak_psn = psn;
@@ -133,8 +131,8 @@ void acks_trimmed(struct transport *tp, struct qp *qp, struct receiver *in, uint
 	/* Without memory the packet counts as lost, which the sender detects by itself. */
 	if (in->trims_count == in->trims_size && !grow_trims(tp, in))
 		return;
-	in->trims[in->trims_count++] = (struct trimmed){
-		.psn = psn, .tx1 = in->echo_tx1, .rx1 = in->echo_rx1, .path = in->path};
+	in->trims[in->trims_count++] =
+		(struct trimmed){.psn = psn, .tx1 = in->echo_tx1, .rx1 = in->echo_rx1, .path = in->path};
 	ack_schedule(tp, qp, ACK_NOW, 0);
 }
 
@@ -146,8 +144,8 @@ void acks_drop(struct transport *tp, struct receiver *in)
 }
 
 /* A packet arrived after one that was sent `lag` PSNs later: updates T (5.4). */
-static void reordered(struct transport *tp, struct qp *qp, struct receiver *in,
-		      const struct veroce_packet *p, uint32_t lag, uint64_t now_ns)
+static void reordered(struct transport *tp, struct qp *qp, struct receiver *in, const struct veroce_packet *p,
+		      uint32_t lag, uint64_t now_ns)
 {
 	uint64_t fade_ns = EXT_ROUNDS * hole_round_ns(qp);
 
@@ -165,8 +163,8 @@ static void reordered(struct transport *tp, struct qp *qp, struct receiver *in,
 	in->ext = (uint16_t)(lag < UINT16_MAX ? lag : UINT16_MAX);
 }
 
-void acks_arrived_news(struct transport *tp, struct qp *qp, struct receiver *in,
-		       const struct veroce_packet *p, struct acks_before before, uint64_t now_ns)
+void acks_arrived_news(struct transport *tp, struct qp *qp, struct receiver *in, const struct veroce_packet *p,
+		       struct acks_before before, uint64_t now_ns)
 {
 	bool order = !before.had_holes && !rx_has_holes(&in->rx) && !p->bth.retrans;
 
@@ -180,8 +178,7 @@ void acks_arrived_news(struct transport *tp, struct qp *qp, struct receiver *in,
 		reordered(tp, qp, in, p, (uint32_t)psn_diff(before.hpsn, p->bth.psn), now_ns);
 	if (in->unacked < UINT16_MAX)
 		in->unacked++;
-	acks_note(tp, qp, in,
-		  p->bth.ackreq || p->bth.retrans || (before.had_holes && !rx_has_holes(&in->rx)), now_ns);
+	acks_note(tp, qp, in, p->bth.ackreq || p->bth.retrans || (before.had_holes && !rx_has_holes(&in->rx)), now_ns);
 }
 
 void acks_check_counted(const struct transport *tp, const struct qp *qp, const struct receiver *before,
@@ -209,8 +206,9 @@ void acks_check_counted(const struct transport *tp, const struct qp *qp, const s
 
 /*
  * 5.3, 5: the path of the packet that is answered. Its source port is the peer's; our port of the same index
- * is the nearest equivalent that a socket can have. An answer with time stamps names the packet's path (13.2), so it goes
- * along with what leaves in this turn: of the acknowledgements of several QPs, or behind data, none costs a call of its own.
+ * is the nearest equivalent that a socket can have. An answer with time stamps names the packet's path (13.2), so it
+ * goes along with what leaves in this turn: of the acknowledgements of several QPs, or behind data, none costs a call
+ * of its own.
  */
 static uint32_t answer_path(const struct transport *tp, const struct qp *qp, uint32_t arrival_path, bool stamped)
 {
@@ -323,9 +321,7 @@ static bool has_block(const struct sacketh *h, uint32_t count, uint32_t psn)
 static uint32_t blocks(struct receiver *in, struct sacketh *h, uint32_t max)
 {
 	uint32_t first = in->rx.epsn / RX_GROUP + 1, count = 1, psn = first * RX_GROUP & PSN_MASK;
-	uint32_t groups = psn_diff(in->rx.hpsn, psn) < 0
-				  ? 0
-				  : ((in->rx.hpsn - psn) & PSN_MASK) / RX_GROUP + 1;
+	uint32_t groups = psn_diff(in->rx.hpsn, psn) < 0 ? 0 : ((in->rx.hpsn - psn) & PSN_MASK) / RX_GROUP + 1;
 
 	block_at(in, in->rx.epsn, &h[0]);
 	while (count < max && groups && rx_take_fresh(&in->rx, psn, &psn)) {
@@ -450,9 +446,7 @@ bool acks_send(struct transport *tp, struct qp *qp, struct receiver *in, uint64_
 		return false;
 	if (!in->ack_due || qp_get_state(qp) == QPS_ERR)
 		return true;
-	sack = holes && (qp->veroce->caps & CAPS_SACK_ANY ||
-			 rx_distance(&in->rx) > threshold(tp, in) ||
-			 in->hole_due);
+	sack = holes && (qp->veroce->caps & CAPS_SACK_ANY || rx_distance(&in->rx) > threshold(tp, in) || in->hole_due);
 	if (sack) {
 		if (!send_sack(tp, qp, in, now_ns))
 			return false;

@@ -33,8 +33,7 @@ bool acks_send(struct transport *, struct qp *, struct receiver *, uint64_t now_
 /* Bytes of an acknowledgement with time stamps, ICRC included, without a share. */
 enum { ACKS_STAMPED_LEN = BTH_LEN + TSEETH_LEN + AETH_LEN + POETH_LEN + ICRC_LEN };
 /* Sends the acknowledgement that is due in one space. False: no room. */
-static inline bool acks_output(struct transport *tp, struct qp *qp, struct receiver *in,
-			       uint64_t now_ns)
+static inline bool acks_output(struct transport *tp, struct qp *qp, struct receiver *in, uint64_t now_ns)
 {
 	return (!in->ack_due && !in->nak_due && !in->trims) || acks_send(tp, qp, in, now_ns);
 }
@@ -53,8 +52,8 @@ static inline struct acks_before acks_before(const struct receiver *in)
 void acks_arrived_news(struct transport *, struct qp *, struct receiver *, const struct veroce_packet *,
 		       struct acks_before, uint64_t now_ns);
 /* A new packet was accepted, in its turn or early. `before` is the receiver as it was. */
-static inline void acks_arrived(struct transport *tp, struct qp *qp, struct receiver *in,
-				const struct veroce_packet *p, struct acks_before before, uint64_t now_ns)
+static inline void acks_arrived(struct transport *tp, struct qp *qp, struct receiver *in, const struct veroce_packet *p,
+				struct acks_before before, uint64_t now_ns)
 {
 	/* One more packet in order, which the acknowledgement that is due covers. */
 	if (in->ack_due && !before.had_holes && !rx_has_holes(&in->rx) && !p->bth.retrans && !p->bth.ackreq &&

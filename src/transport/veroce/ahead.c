@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * See ahead.h. The responder and the completer will judge the packet in the same way. They will take it at once, as there is no hole
- * before it. The packets before it in the row are pieces of the same message, and change nothing that is judged here.
+ * See ahead.h. The responder and the completer will judge the packet in the same way. They will take it at once, as
+ * there is no hole before it. The packets before it in the row are pieces of the same message, and change nothing that
+ * is judged here.
  */
 #include "transport/veroce/ahead.h"
 
@@ -19,8 +20,8 @@ static bool is_due(const struct receiver *in, const struct veroce_packet *p)
 
 static bool goes_on(const struct rx_row *row, const struct qp *qp, const struct veroce_packet *p)
 {
-	return row->qp == qp && p->bth.psn == psn_add(row->psn, 1) && p->msn == row->msn && p->po == psn_add(row->po, 1) &&
-	       (p->info->flags & KINDS) == row->flags;
+	return row->qp == qp && p->bth.psn == psn_add(row->psn, 1) && p->msn == row->msn &&
+	       p->po == psn_add(row->po, 1) && (p->info->flags & KINDS) == row->flags;
 }
 
 uint8_t *veroce_place_ahead(const struct transport *tp, const struct qp *qp, const struct rx *rx, struct rx_row *row)
@@ -39,6 +40,7 @@ uint8_t *veroce_place_ahead(const struct transport *tp, const struct qp *qp, con
 		return NULL;
 	to = request ? veroce_responder_place(tp, qp, p, !row->qp) : veroce_completer_place(tp, qp, p, !row->qp);
 	if (to)
-		*row = (struct rx_row){.qp = qp, .psn = p->bth.psn, .msn = p->msn, .po = p->po, .flags = p->info->flags & KINDS};
+		*row = (struct rx_row){
+			.qp = qp, .psn = p->bth.psn, .msn = p->msn, .po = p->po, .flags = p->info->flags & KINDS};
 	return to;
 }

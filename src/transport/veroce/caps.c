@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * CAPS negotiation (veRoCE 13.1): verbs programs exchange QPNs and PSNs but no protocols, so the two ends ask on the wire.
- * docs/veroce.md has the protocol and why both ends always decide alike:
+ * CAPS negotiation (veRoCE 13.1): verbs programs exchange QPNs and PSNs but no protocols, so the two ends ask on the
+ * wire. docs/veroce.md has the protocol and why both ends always decide alike:
  *
  *     A QP that does not know its peer's protocol sends CAPS requests until a veRoCE or RoCEv2 packet of the peer's QP
  *     arrives. With work to do it waits for decide_ns at most and then speaks RoCEv2, for good: it answers profile 0
@@ -90,11 +90,7 @@ static bool send_caps(struct transport *tp, struct qp *qp, uint8_t opcode)
 	uint32_t secret = tp->tx.secret;
 	bool response = opcode == OP_CAPS_RESPONSE;
 	struct veroce_packet p = {
-		.bth = {.opcode = opcode,
-			.migreq = true,
-			.pkey = qp->pkey,
-			.dqpn = qp->dest_qpn,
-			.psn = qp->rq_psn},
+		.bth = {.opcode = opcode, .migreq = true, .pkey = qp->pkey, .dqpn = qp->dest_qpn, .psn = qp->rq_psn},
 		.caps = ours(tp, qp),
 	};
 	const struct flow *flow = veroce_flow(tp, qp, 0, false);
@@ -298,8 +294,7 @@ static void asked(const struct transport *tp, struct qp *qp, const struct capset
 
 	if (!veroce_is_answered(vr) && c->profile && has_begun(qp)) {
 		vr->caps &= CAPS_RETH_MESSAGE | CAPS_LARGE;
-		vr->caps |= c->flags & offered(tp, qp) &
-			    (uint16_t) ~(CAPS_RETH_MESSAGE | CAPS_LARGE | CAPS_SEAL);
+		vr->caps |= c->flags & offered(tp, qp) & (uint16_t) ~(CAPS_RETH_MESSAGE | CAPS_LARGE | CAPS_SEAL);
 		take_windows(vr, c);
 	}
 	if (veroce_is_answered(vr) || vr->caps_ask || !vr->caps_tries ||
@@ -347,7 +342,8 @@ static void agree(struct transport *tp, struct qp *qp, const struct capseth *c)
 		veroce_move(qp, VEROCE_AGREED);
 	vr->caps_ask = false;
 	vr->caps_silent = false;
-	/* Such a peer asks before its windows are full. Where packets do not leave in trains there is nothing to save. */
+	/* Such a peer asks before its windows are full. Where packets do not leave in trains there is nothing to save.
+	 */
 	if (tp->config.train_max > 1 && !qp->acks_rarely) {
 		qp->acks_rarely = true;
 		if (vr->w)
@@ -381,8 +377,7 @@ static uint32_t known_nonce(const struct veroce *vr, const struct capseth *c)
 }
 
 /* A response arrived that echoes our nonce, so the peer sent it. */
-static void answered(struct transport *tp, struct qp *qp, const struct capseth *c, uint16_t ip_id,
-		     uint64_t now_ns)
+static void answered(struct transport *tp, struct qp *qp, const struct capseth *c, uint16_t ip_id, uint64_t now_ns)
 {
 	struct veroce *vr = qp->veroce;
 
@@ -394,7 +389,8 @@ static void answered(struct transport *tp, struct qp *qp, const struct capseth *
 		return;
 	}
 	pair_learn(vr->pair, PAIR_VEROCE, now_ns);
-	/* It is that of the last request: no other was sent, or the others have been silent for a quarter of a second. */
+	/* It is that of the last request: no other was sent, or the others have been silent for a quarter of a second.
+	 */
 	if (!veroce_is_answered(vr) && vr->caps_tries == 1 && !vr->caps_hurries)
 		path_rtt_expect(&tp->config, vr->pair, now_ns - (vr->ask_ns - ask_wait_ns(1)));
 	caps_packet_came(tp, qp, true, now_ns);
@@ -410,8 +406,7 @@ static void answered(struct transport *tp, struct qp *qp, const struct capseth *
 	}
 }
 
-void caps_input(struct transport *tp, struct qp *qp, const struct veroce_packet *p, uint16_t ip_id,
-		uint64_t now_ns)
+void caps_input(struct transport *tp, struct qp *qp, const struct veroce_packet *p, uint16_t ip_id, uint64_t now_ns)
 {
 	struct veroce *vr = qp->veroce;
 	const struct capseth *c = &p->caps;
@@ -470,8 +465,7 @@ bool caps_doubts(struct transport *tp, struct qp *qp, uint64_t now_ns)
 
 bool caps_is_due(const struct veroce *vr, const struct veroce_packet *p)
 {
-	return veroce_starts_message(p) &&
-	       p->bth.psn == (vr->w ? vr->w->q_in.rx.epsn : vr->quiet.q_epsn);
+	return veroce_starts_message(p) && p->bth.psn == (vr->w ? vr->w->q_in.rx.epsn : vr->quiet.q_epsn);
 }
 
 bool caps_is_plausible(const struct veroce *vr, const struct veroce_packet *p)
@@ -486,7 +480,8 @@ bool caps_is_plausible(const struct veroce *vr, const struct veroce_packet *p)
 		return tx_is_outstanding(&vr->w->q.tx, p->bth.psn);
 	if (p->bth.opcode == OP_RC_SACK) /* the first packet may be missing */
 		return tx_is_outstanding(&vr->w->q.tx, psn_add(p->bth.psn, 1));
-	return flags & F_RESPONSE && !(flags & F_ACK) && p->bth.psn == vr->w->r_in.rx.epsn && vr->w->reads_done != vr->reads;
+	return flags & F_RESPONSE && !(flags & F_ACK) && p->bth.psn == vr->w->r_in.rx.epsn &&
+	       vr->w->reads_done != vr->reads;
 }
 
 bool caps_answer(struct transport *tp, struct qp *qp, uint64_t now_ns)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * CAPS negotiation: whether the peer speaks veRoCE, and with which extensions (veRoCE 13.1). engine.h has the calls that
- * RoCEv2's engine makes.
+ * CAPS negotiation: whether the peer speaks veRoCE, and with which extensions (veRoCE 13.1). engine.h has the calls
+ * that RoCEv2's engine makes.
  *
  * Private to src/transport/veroce.
  */
@@ -61,9 +61,9 @@ static inline uint64_t caps_deadline(const struct qp *qp)
  */
 bool caps_reth_settled(struct qp *);
 /*
- * Whether both ends agree into what messages are cut, CAPS_LARGE_BYTES or path MTUs. Before, no message of more than a path MTU
- * is sent or placed. With a peer that has been silent for so long it holds that both offered, and path MTUs if this end has
- * not told that it does.
+ * Whether both ends agree into what messages are cut, CAPS_LARGE_BYTES or path MTUs. Before, no message of more than a
+ * path MTU is sent or placed. With a peer that has been silent for so long it holds that both offered, and path MTUs if
+ * this end has not told that it does.
  */
 bool caps_cut_settled(const struct transport *, struct qp *);
 /*

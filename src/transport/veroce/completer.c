@@ -43,14 +43,13 @@ static bool fits(const struct qp *qp, const struct send_wqe *w, const struct ver
 		return false;
 	if (p->info->flags & F_ATOMIC)
 		return !request_is_read(w);
-	if (!request_is_read(w) || (p->po && off >= w->length) ||
-	    veroce_starts_message(p) != !p->po || !(p->info->flags & F_END) == last)
+	if (!request_is_read(w) || (p->po && off >= w->length) || veroce_starts_message(p) != !p->po ||
+	    !(p->info->flags & F_END) == last)
 		return false;
 	return p->payload_len == (last ? w->length - off : qp->veroce->mtu);
 }
 
-static bool place(struct transport *tp, struct qp *qp, struct send_wqe *w,
-		  const struct veroce_packet *p)
+static bool place(struct transport *tp, struct qp *qp, struct send_wqe *w, const struct veroce_packet *p)
 {
 	const uint8_t *from = p->payload;
 	uint32_t len = p->payload_len, off = p->po * qp->veroce->mtu;
@@ -75,8 +74,7 @@ void veroce_completer_complete(struct transport *tp, struct qp *qp, uint64_t now
 		if (request_has_response(w)) {
 			if (!w->done)
 				break;
-		} else if (psn_diff(w->msn, vr->acked_msn) > 0 ||
-			   psn_diff(w->psn_last, vr->w->q.tx.una) >= 0) {
+		} else if (psn_diff(w->msn, vr->acked_msn) > 0 || psn_diff(w->psn_last, vr->w->q.tx.una) >= 0) {
 			break;
 		}
 		complete_send(tp, qp, WC_SUCCESS, now_ns);
@@ -143,14 +141,14 @@ static void fail(struct transport *tp, struct qp *qp, enum wc_status status, uin
 
 	acks_nak(tp, qp, &vr->w->r_in, vr->w->r_in.rx.epsn, AETH_NAK | NAK_INVALID_REQUEST);
 	index = vr->w->reads_done == vr->reads ? qp->sq.una /* nothing was requested */
-					    : *veroce_read(vr, psn_add(vr->w->reads_done, 1));
+					       : *veroce_read(vr, psn_add(vr->w->reads_done, 1));
 	if (index == qp->sq.next)
 		return;
 	request_fail_in_turn(tp, qp, index, status, now_ns);
 }
 
-bool veroce_completer_middle(struct transport *tp, struct qp *qp, const struct pkt *pkt,
-		    const struct veroce_packet *p, uint64_t now_ns)
+bool veroce_completer_middle(struct transport *tp, struct qp *qp, const struct pkt *pkt, const struct veroce_packet *p,
+			     uint64_t now_ns)
 {
 	struct veroce *vr = qp->veroce;
 	struct receiver *in = &vr->w->r_in;
@@ -159,8 +157,7 @@ bool veroce_completer_middle(struct transport *tp, struct qp *qp, const struct p
 	struct send_wqe *w;
 
 	/* The First packet has shown that the message was requested, and the WQE is not done before the Last. */
-	if (!acks_counts_only(tp, qp, in, pkt, p) || !in->po || p->po != in->po ||
-	    p->msn != psn_add(in->amsn, 1))
+	if (!acks_counts_only(tp, qp, in, pkt, p) || !in->po || p->po != in->po || p->msn != psn_add(in->amsn, 1))
 		return false;
 	w = wqe_of(qp, p->msn);
 	/* The checks of fits() and place() for such a packet. */
@@ -187,7 +184,8 @@ static struct send_wqe *answered(const struct qp *qp, const struct veroce_packet
 	return *asked && fits(qp, w, p) ? w : NULL;
 }
 
-uint8_t *veroce_completer_place(const struct transport *tp, const struct qp *qp, const struct veroce_packet *p, bool is_next)
+uint8_t *veroce_completer_place(const struct transport *tp, const struct qp *qp, const struct veroce_packet *p,
+				bool is_next)
 {
 	const struct receiver *in = &qp->veroce->w->r_in;
 	bool asked;
@@ -230,8 +228,7 @@ static bool advance(struct transport *tp, struct qp *qp, uint64_t now_ns)
 		struct receiver *in = &qp->veroce->w->r_in;
 
 		if (kept && kept->early) {
-			struct early_packet *k =
-				early_take(tp, in, rx_meta_at(&in->rx, in->rx.epsn));
+			struct early_packet *k = early_take(tp, in, rx_meta_at(&in->rx, in->rx.epsn));
 			bool taken = take(tp, qp, &k->p, now_ns);
 
 			early_free(tp, k);
@@ -261,12 +258,11 @@ static bool early(struct transport *tp, struct qp *qp, const struct veroce_packe
 	tp->counters.rx_out_of_sequence++;
 	if (!early_lands(tp, in, p))
 		return early_keep(tp, in, p);
-	return place(tp, qp, w, p) &&
-	       rx_record(&in->rx, &tp->pool, p->bth.psn, p->info->flags & F_END ? &meta : NULL);
+	return place(tp, qp, w, p) && rx_record(&in->rx, &tp->pool, p->bth.psn, p->info->flags & F_END ? &meta : NULL);
 }
 
-void veroce_completer_input(struct transport *tp, struct qp *qp, const struct pkt *pkt,
-		   const struct veroce_packet *p, uint64_t now_ns)
+void veroce_completer_input(struct transport *tp, struct qp *qp, const struct pkt *pkt, const struct veroce_packet *p,
+			    uint64_t now_ns)
 {
 	struct veroce *vr = qp->veroce;
 	struct receiver *in = &vr->w->r_in;
@@ -274,16 +270,13 @@ void veroce_completer_input(struct transport *tp, struct qp *qp, const struct pk
 
 	veroce_arrival(qp, in, pkt, p, now_ns);
 	switch (rx_judge(&in->rx, p->bth.psn, caps_rx_window(tp, vr))) {
-	case RX_BEYOND:
-		tp->counters.rx_beyond_window++;
-		return;
+	case RX_BEYOND: tp->counters.rx_beyond_window++; return;
 	case RX_OLD:
 		tp->counters.rx_duplicates++;
 		in->dups++;
 		acks_note(tp, qp, in, true, now_ns);
 		return;
-	case RX_NEW:
-		break;
+	case RX_NEW: break;
 	}
 	if (veroce_is_trimmed(qp, pkt)) {
 		acks_trimmed(tp, qp, in, p->bth.psn);
@@ -293,7 +286,8 @@ void veroce_completer_input(struct transport *tp, struct qp *qp, const struct pk
 		if (!take(tp, qp, p, now_ns) || !advance(tp, qp, now_ns))
 			return;
 	} else if (pkt->far_bytes || !early(tp, qp, p)) {
-		/* A packet before it was not taken. It cannot be kept: its payload lies at its place, and not in the packet. */
+		/* A packet before it was not taken. It cannot be kept: its payload lies at its place, and not in the
+		 * packet. */
 		tp->counters.rx_dropped++;
 		return;
 	}

@@ -18,10 +18,11 @@ struct veroce_packet;
 void veroce_completer_input(struct transport *, struct qp *, const struct pkt *, const struct veroce_packet *,
 			    uint64_t now_ns);
 /* As veroce_responder_middle(), for READ responses. */
-bool veroce_completer_middle(struct transport *, struct qp *, const struct pkt *,
-			     const struct veroce_packet *, uint64_t now_ns);
+bool veroce_completer_middle(struct transport *, struct qp *, const struct pkt *, const struct veroce_packet *,
+			     uint64_t now_ns);
 /* As veroce_responder_place(), for READ responses. */
-uint8_t *veroce_completer_place(const struct transport *, const struct qp *, const struct veroce_packet *, bool is_next);
+uint8_t *veroce_completer_place(const struct transport *, const struct qp *, const struct veroce_packet *,
+				bool is_next);
 /* Completes, in order, every WQE that is done. */
 void veroce_completer_complete(struct transport *, struct qp *, uint64_t now_ns);
 

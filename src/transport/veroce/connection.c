@@ -72,10 +72,9 @@ static unsigned facts(const struct qp *qp)
 	const struct veroce *vr = qp->veroce;
 
 	return (qp->gbn ? HAS_GBN : 0u) | (vr->w ? HAS_WORK : 0u) | (vr->caps ? HAS_CAPS : 0u) |
-	       (vr->caps & CAPS_SEAL ? HAS_SEAL : 0u) |
-	       (qp->secret && qp->secret == vr->nonce ? HAS_SECRET : 0u) | (vr->caps_ask ? HAS_QUESTION : 0u) |
-	       (vr->decide_ns ? HAS_DECISION : 0u) | (vr->caps_silent ? IS_SILENT : 0u) |
-	       (vr->starved_ms ? IS_STARVED : 0u);
+	       (vr->caps & CAPS_SEAL ? HAS_SEAL : 0u) | (qp->secret && qp->secret == vr->nonce ? HAS_SECRET : 0u) |
+	       (vr->caps_ask ? HAS_QUESTION : 0u) | (vr->decide_ns ? HAS_DECISION : 0u) |
+	       (vr->caps_silent ? IS_SILENT : 0u) | (vr->starved_ms ? IS_STARVED : 0u);
 }
 
 void veroce_check(const struct transport *tp, const struct qp *qp)
@@ -140,9 +139,8 @@ int veroce_connect(struct transport *tp, struct qp *qp, uint64_t now_ns)
 		veroce_move(qp, VEROCE_ROCEV2);
 		return 0;
 	}
-	veroce_move(qp, speaks == PAIR_VEROCE || tp->config.protocol == PROTOCOL_VEROCE
-				? VEROCE_ASSUMED
-				: VEROCE_ASKING);
+	veroce_move(qp,
+		    speaks == PAIR_VEROCE || tp->config.protocol == PROTOCOL_VEROCE ? VEROCE_ASSUMED : VEROCE_ASKING);
 	vr->cut_open = qp->local && tp->caps_flags & CAPS_LARGE;
 	caps_start(tp, qp, now_ns);
 	return 0;

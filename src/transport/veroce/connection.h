@@ -25,19 +25,19 @@ struct veroce {
 	struct veroce_work *w; /* NULL: quiet */
 
 	/* requester */
-	uint32_t psn_new;      /* first PSN of the next WQE to be started */
-	uint32_t msn;          /* of the last WQE started */
-	uint32_t rqmsn;        /* of the next SEND or WRITE with immediate */
-	uint32_t reads;        /* READs and atomics started; the response MSN of the last one */
-	uint32_t acked_msn;    /* AETH.MSN */
+	uint32_t psn_new;   /* first PSN of the next WQE to be started */
+	uint32_t msn;       /* of the last WQE started */
+	uint32_t rqmsn;     /* of the next SEND or WRITE with immediate */
+	uint32_t reads;     /* READs and atomics started; the response MSN of the last one */
+	uint32_t acked_msn; /* AETH.MSN */
 
 	/* responder */
-	uint32_t rq_done;      /* RQMSNs whose messages are complete */
-	uint32_t executed;     /* READs and atomics, the response MSN of the last one */
+	uint32_t rq_done;  /* RQMSNs whose messages are complete */
+	uint32_t executed; /* READs and atomics, the response MSN of the last one */
 
 	/* Values from which w is made again. While there is a w, its values count and these are stale. */
 	struct veroce_quiet {
-		uint32_t r_psn;          /* Q's is psn_new */
+		uint32_t r_psn; /* Q's is psn_new */
 		uint32_t q_epsn, r_epsn;
 		uint32_t q_amsn, r_amsn;
 		uint16_t q_ext, r_ext;
@@ -46,25 +46,26 @@ struct veroce {
 	uint32_t q_window, r_window; /* the peer's; VEROCE_BASE_WINDOW until CAPS */
 
 	/* negotiation */
-	uint8_t state;         /* enum veroce_state; veroce_move() alone writes it */
-	bool caps_reply : 1;   /* a response is due */
-	bool caps_ask : 1;     /* a request is due */
-	bool caps_told : 1;    /* a response was sent: the peer may know our window and nonce */
-	bool caps_seals : 1;   /* ... and it announced that we seal all packets from now on */
-	bool caps_silent : 1;  /* the last request had no response either: the peer counts as a base one */
-	bool cut_open : 1;     /* whether messages are cut into large packets is not settled: see caps_cut_settled() */
-	bool cut_asked : 1;    /* the peer offers large packets */
-	/* CAPS arrived with the IP identification that a host gives a lone datagram: no device on the way changes it. */
+	uint8_t state;        /* enum veroce_state; veroce_move() alone writes it */
+	bool caps_reply : 1;  /* a response is due */
+	bool caps_ask : 1;    /* a request is due */
+	bool caps_told : 1;   /* a response was sent: the peer may know our window and nonce */
+	bool caps_seals : 1;  /* ... and it announced that we seal all packets from now on */
+	bool caps_silent : 1; /* the last request had no response either: the peer counts as a base one */
+	bool cut_open : 1;    /* whether messages are cut into large packets is not settled: see caps_cut_settled() */
+	bool cut_asked : 1;   /* the peer offers large packets */
+	/* CAPS arrived with the IP identification that a host gives a lone datagram: no device on the way changes it.
+	 */
 	bool ids_kept : 1;
-	uint8_t caps_tries;    /* requests since the peer last showed anything new */
-	uint8_t caps_hurries;  /* requests sent early, because the peer acknowledged but did not respond */
-	uint16_t caps;         /* flags that both ends have; 0 before the response, but see caps_reth_settled() */
-	uint32_t mtu;          /* payload bytes of all packets of a message but the last: the path MTU, or CAPS_LARGE_BYTES */
-	uint32_t starved_ms;   /* since when there is no memory for packets; 0: there is */
-	uint32_t nonce;        /* ours; the peer seals its packets with it */
-	uint32_t peer_nonce;   /* the peer's as announced; proved once caps has CAPS_SEAL */
-	uint64_t ask_ns;       /* when to ask again */
-	uint64_t decide_ns;    /* ASKING with work to do: when the QP gives up and speaks RoCEv2; 0: not set */
+	uint8_t caps_tries;   /* requests since the peer last showed anything new */
+	uint8_t caps_hurries; /* requests sent early, because the peer acknowledged but did not respond */
+	uint16_t caps;        /* flags that both ends have; 0 before the response, but see caps_reth_settled() */
+	uint32_t mtu; /* payload bytes of all packets of a message but the last: the path MTU, or CAPS_LARGE_BYTES */
+	uint32_t starved_ms; /* since when there is no memory for packets; 0: there is */
+	uint32_t nonce;      /* ours; the peer seals its packets with it */
+	uint32_t peer_nonce; /* the peer's as announced; proved once caps has CAPS_SEAL */
+	uint64_t ask_ns;     /* when to ask again */
+	uint64_t decide_ns;  /* ASKING with work to do: when the QP gives up and speaks RoCEv2; 0: not set */
 };
 
 /*
@@ -72,8 +73,7 @@ struct veroce {
  * nic's tables and of what the pool keeps. The allocator rounds both up to lines of 64 bytes.
  */
 static_assert(sizeof(struct qp) + sizeof(struct veroce) <= 512 - 16, "an idle QP is small");
-static_assert((sizeof(struct qp) + 63) / 64 + (sizeof(struct veroce) + 63) / 64 <= 512 / 64,
-	      "in lines too");
+static_assert((sizeof(struct qp) + 63) / 64 + (sizeof(struct veroce) + 63) / 64 <= 512 / 64, "in lines too");
 
 /* The peer has proved that it speaks veRoCE with this QP. */
 static inline bool veroce_is_confirmed(const struct veroce *vr)

@@ -3,9 +3,9 @@
  * Packets outside the PSN spaces (veRoCE 9.1, 10): congestion notification, round-trip probes of paths
  * that are down, and the signal that a packet was slow.
  *
- * ECN echo: a CE mark makes an acknowledgement due, whose BECN bit reports it. It is reported by a CNP only if the packet leads
- * to no acknowledgement: when it was too far ahead, or dropped until its turn. A QP sends at most one CNP in
- * cnp_period_ns; a mark that arrives sooner waits for the end of that time, or for an acknowledgement.
+ * ECN echo: a CE mark makes an acknowledgement due, whose BECN bit reports it. It is reported by a CNP only if the
+ * packet leads to no acknowledgement: when it was too far ahead, or dropped until its turn. A QP sends at most one CNP
+ * in cnp_period_ns; a mark that arrives sooner waits for the end of that time, or for an acknowledgement.
  *
  * A probe's CC context is the index of its path, and its answer returns on the same path, as far as a
  * source port can be chosen.
@@ -19,7 +19,7 @@
 
 enum { CONTEXT_STALL = 0x100 }; /* in addition to the path: stall.c asked */
 
-static const uint64_t cnp_period_ns = 50000; /* 12.3 */
+static const uint64_t cnp_period_ns = 50000;  /* 12.3 */
 static const uint64_t slow_period_ns = 30000; /* three fit in the 100 us in which they are counted */
 
 /* The peer runs. The QP that asked evaluates that at once; the others do when their timers fire. */
@@ -32,8 +32,8 @@ static void stall_answer(struct transport *tp, struct qp *qp, const struct rttet
 }
 
 /* The source port of a CNP names the path (10); a port that is none of ours stands for all paths. */
-void control_input(struct transport *tp, struct qp *qp, const struct pkt *pkt,
-		   const struct veroce_packet *p, uint64_t now_ns)
+void control_input(struct transport *tp, struct qp *qp, const struct pkt *pkt, const struct veroce_packet *p,
+		   uint64_t now_ns)
 {
 	struct veroce *vr = qp->veroce;
 	struct pair *pair = vr->pair;
@@ -51,7 +51,7 @@ void control_input(struct transport *tp, struct qp *qp, const struct pkt *pkt,
 		if (p->rtt.context & CONTEXT_STALL)
 			stall_answer(tp, qp, &p->rtt, now_ns);
 		else if (path < pair->path_count && pair->path[path].probe_sent_ns &&
-		    (uint32_t)pair->path[path].probe_sent_ns == p->rtt.tx1)
+			 (uint32_t)pair->path[path].probe_sent_ns == p->rtt.tx1)
 			path_probe_answered(&tp->pairs, pair, path, now_ns);
 		else
 			tp->counters.rx_dropped++;
@@ -90,8 +90,7 @@ static bool send_slow(struct transport *tp, struct qp *qp)
 			.dqpn = qp->dest_qpn,
 			.psn = vr->w->slow_psn},
 	};
-	const struct flow *flow =
-		veroce_flow(tp, qp, vr->w->q_in.path % vr->pair->path_count, false);
+	const struct flow *flow = veroce_flow(tp, qp, vr->w->q_in.path % vr->pair->path_count, false);
 	uint8_t *out = flow ? tx_room(&tp->tx, TX_HEADROOM_MAX) : NULL;
 
 	if (!out)
@@ -102,8 +101,7 @@ static bool send_slow(struct transport *tp, struct qp *qp)
 	return true;
 }
 
-static bool send_rtt(struct transport *tp, struct qp *qp, uint8_t opcode, uint32_t path,
-		     const struct rtteth *rtt)
+static bool send_rtt(struct transport *tp, struct qp *qp, uint8_t opcode, uint32_t path, const struct rtteth *rtt)
 {
 	struct veroce_packet p = {
 		.bth = {.opcode = opcode, .migreq = true, .pkey = qp->pkey, .dqpn = qp->dest_qpn},
@@ -143,8 +141,7 @@ bool control_send(struct transport *tp, struct qp *qp, uint64_t now_ns)
 
 	if (vr->w->rtt_reply) {
 		vr->w->rtt.tx2 = (uint32_t)now_ns;
-		if (!send_rtt(tp, qp, OP_RTT_RESPONSE, (vr->w->rtt.context & 0xff) % pair->path_count,
-			      &vr->w->rtt))
+		if (!send_rtt(tp, qp, OP_RTT_RESPONSE, (vr->w->rtt.context & 0xff) % pair->path_count, &vr->w->rtt))
 			return false;
 		vr->w->rtt_reply = false;
 	}
@@ -183,11 +180,7 @@ bool control_send_cnp(struct transport *tp, struct qp *qp, uint64_t now_ns)
 	struct veroce *vr = qp->veroce;
 	struct receiver *in = untold(vr->w);
 	struct veroce_packet p = {
-		.bth = {.opcode = OP_CNP,
-			.migreq = true,
-			.pkey = qp->pkey,
-			.becn = true,
-			.dqpn = qp->dest_qpn},
+		.bth = {.opcode = OP_CNP, .migreq = true, .pkey = qp->pkey, .becn = true, .dqpn = qp->dest_qpn},
 	};
 	const struct flow *flow;
 	uint8_t *out;

@@ -15,9 +15,9 @@
 
 struct veroce_packet;
 
-void control_input(struct transport *, struct qp *, const struct pkt *, const struct veroce_packet *,
-		   uint64_t now_ns);
-/* These two are rare, but not marked cold: GCC then lays all that follows a call of control_output() in a turn out as cold, too. */
+void control_input(struct transport *, struct qp *, const struct pkt *, const struct veroce_packet *, uint64_t now_ns);
+/* These two are rare, but not marked cold: GCC then lays all that follows a call of control_output() in a turn out as
+ * cold, too. */
 __attribute__((noinline)) bool control_send(struct transport *, struct qp *, uint64_t now_ns);
 /* Sends probes of paths that are down, answers to the peer's probes, and signals. False: no room. */
 static inline bool control_output(struct transport *tp, struct qp *qp, uint64_t now_ns)

@@ -24,8 +24,7 @@ struct early_packet {
  * Whether an early packet's payload is placed when it arrives. In message order it is if the packet belongs to the
  * oldest incomplete message and does not end it: its PO is as far from the one that is due as its PSN is from epsn.
  */
-static inline bool early_lands(const struct transport *tp, const struct receiver *in,
-			       const struct veroce_packet *p)
+static inline bool early_lands(const struct transport *tp, const struct receiver *in, const struct veroce_packet *p)
 {
 	if (tp->config.veroce.order != ORDER_MESSAGE)
 		return tp->config.veroce.order == ORDER_WEAK;

@@ -17,8 +17,7 @@ struct slot {
 	_Alignas(struct send_wqe) uint8_t bytes[sizeof(struct send_wqe) + ELEMENTS * sizeof(struct wqe_sge)];
 };
 
-static struct send_wqe *wqe(struct slot *s, enum wr_opcode opcode, uint64_t local, uint64_t remote,
-			    uint32_t len)
+static struct send_wqe *wqe(struct slot *s, enum wr_opcode opcode, uint64_t local, uint64_t remote, uint32_t len)
 {
 	struct send_wqe *w = (struct send_wqe *)s->bytes;
 
@@ -31,18 +30,15 @@ static struct send_wqe *wqe(struct slot *s, enum wr_opcode opcode, uint64_t loca
 	return w;
 }
 
-static const enum wr_opcode opcodes[] = {WR_SEND,  WR_SEND_IMM, WR_SEND_INV, WR_WRITE,
-					 WR_WRITE_IMM, WR_READ, WR_CMP_SWAP, WR_FETCH_ADD};
+static const enum wr_opcode opcodes[] = {WR_SEND,      WR_SEND_IMM, WR_SEND_INV, WR_WRITE,
+					 WR_WRITE_IMM, WR_READ,     WR_CMP_SWAP, WR_FETCH_ADD};
 
 /* A row each older one, a column each newer one, in that order: x waits. */
 static const char *const local[COUNT(opcodes)] = {
-	"........", "........", "........", "........", "........",
-	"xxxxxxxx", "xxxxxxxx", "xxxxxxxx",
+	"........", "........", "........", "........", "........", "xxxxxxxx", "xxxxxxxx", "xxxxxxxx",
 };
 static const char *const remote[COUNT(opcodes)] = {
-	"........", "........", "........",
-	"...xx...", "...xx...",
-	"...xx.xx", "...xx...", "...xx...",
+	"........", "........", "........", "...xx...", "...xx...", "...xx.xx", "...xx...", "...xx...",
 };
 
 static void a_pair_counts_where_weak_order_could_be_seen(void **state)

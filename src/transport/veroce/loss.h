@@ -21,8 +21,8 @@ struct acknowledgement {
 	const uint8_t *sacks;        /* sack_count SACKETHs back to back */
 	const struct tseeth *stamps; /* NULL: it carries none */
 	uint32_t sack_count;
-	uint32_t waited_ns;          /* here, before it was read */
-	uint32_t msn;                /* AETH.MSN: the last message that is complete at the peer */
+	uint32_t waited_ns; /* here, before it was read */
+	uint32_t msn;       /* AETH.MSN: the last message that is complete at the peer */
 	bool becn;
 };
 

@@ -8,8 +8,7 @@
 #include "transport/veroce/recovery.h"
 #include "transport/veroce/work.h"
 
-static void examine(struct transport *tp, struct qp *qp, struct sender *s, uint32_t psn,
-		    uint64_t now_ns)
+static void examine(struct transport *tp, struct qp *qp, struct sender *s, uint32_t psn, uint64_t now_ns)
 {
 	if (psn_diff(psn, s->rxt_psn) > 0 && tx_is_outstanding(&s->tx, psn) &&
 	    tx_record(&s->tx, psn)->state == TX_FLYING)
@@ -24,8 +23,7 @@ static void acked(struct transport *tp, struct qp *qp, struct sender *s, const s
 	if (s->recovering && psn_diff(una, s->recover_psn) > 0)
 		s->recovering = false;
 	/* RxtPSN is never behind aPSN, and is set back to it after a round trip. */
-	if (psn_diff(s->rxt_psn, una) < 0 ||
-	    (s->rxt_ns && now_ns - s->rxt_ns > qp->veroce->pair->srtt_ns)) {
+	if (psn_diff(s->rxt_psn, una) < 0 || (s->rxt_ns && now_ns - s->rxt_ns > qp->veroce->pair->srtt_ns)) {
 		s->rxt_psn = (una - 1) & PSN_MASK;
 		s->rxt_ns = 0;
 	}

@@ -38,16 +38,14 @@ static uint64_t late_ns(const struct path *path, const struct tx_record *r)
  * pause of the peer delays all paths alike, and proves no loss on any. Neither does a growing queue that the paths
  * share: the round trip of a quiet path is outdated then, so the other path's counts as no longer than it.
  */
-static uint64_t due_ns(const struct qp *qp, const struct sender *s, uint32_t paths,
-		       uint64_t srtt_ns_max)
+static uint64_t due_ns(const struct qp *qp, const struct sender *s, uint32_t paths, uint64_t srtt_ns_max)
 {
 	uint64_t due = 0;
 
 	for (; paths; paths &= paths - 1) {
 		uint32_t i = (uint32_t)__builtin_ctz(paths);
 		uint64_t srtt = qp->veroce->pair->path[i].srtt_ns;
-		uint64_t d = s->tx.ring->paths[i].newest_tx_ns +
-			     (srtt < srtt_ns_max ? srtt : srtt_ns_max);
+		uint64_t d = s->tx.ring->paths[i].newest_tx_ns + (srtt < srtt_ns_max ? srtt : srtt_ns_max);
 
 		if (s->tx.ring->paths[i].newest_tx_ns && d > due)
 			due = d;
@@ -66,8 +64,8 @@ static uint64_t overdue_ns(const struct pair *pair, const struct tx_record *r)
 }
 
 /* Judges a PSN that is missing at the peer; `heard` has the paths of the packets just acknowledged. */
-static void examine(struct transport *tp, struct qp *qp, struct sender *s, uint32_t psn,
-		    uint32_t heard, uint64_t now_ns)
+static void examine(struct transport *tp, struct qp *qp, struct sender *s, uint32_t psn, uint32_t heard,
+		    uint64_t now_ns)
 {
 	const struct tx_record *r = tx_record(&s->tx, psn);
 	const struct tx_path *l = &s->tx.ring->paths[r->path];
@@ -77,30 +75,28 @@ static void examine(struct transport *tp, struct qp *qp, struct sender *s, uint3
 
 	if (r->state != TX_FLYING)
 		return;
-	if (n > 0 && ((n >= DUP_MAX && !path->reo_until_ns) ||
-		      r->tx_ns + path->reo_ns < l->newest_tx_ns || late_ns(path, r) < now_ns)) {
+	if (n > 0 && ((n >= DUP_MAX && !path->reo_until_ns) || r->tx_ns + path->reo_ns < l->newest_tx_ns ||
+		      late_ns(path, r) < now_ns)) {
 		recovery_lose(tp, qp, s, psn, now_ns);
 	} else if (n > 0) {
 		if (!s->reo_ns || late_ns(path, r) < s->reo_ns)
 			s->reo_ns = late_ns(path, r);
-	} else if (overdue_ns(pair, r) < due_ns(qp, s, heard, path->srtt_ns ? path->srtt_ns
-									     : UINT64_MAX)) {
+	} else if (overdue_ns(pair, r) < due_ns(qp, s, heard, path->srtt_ns ? path->srtt_ns : UINT64_MAX)) {
 		if (path->heard_ns < r->tx_ns)
 			path_silent(pair, r->path, 1, now_ns);
 		recovery_lose(tp, qp, s, psn, now_ns);
 	}
 }
 
-static void examine_block(struct transport *tp, struct qp *qp, struct sender *s,
-			  const struct sacketh *h, uint32_t heard, uint64_t now_ns)
+static void examine_block(struct transport *tp, struct qp *qp, struct sender *s, const struct sacketh *h,
+			  uint32_t heard, uint64_t now_ns)
 {
 	for (uint32_t word = 0; word < 2; word++) {
 		uint32_t valid = h->valid_len > 64 * word ? h->valid_len - 64 * word : 0;
 		uint64_t zeros = ~h->bits[word] & (valid >= 64 ? UINT64_MAX : (1ull << valid) - 1);
 
 		for (; zeros; zeros &= zeros - 1) {
-			uint32_t psn = psn_add(h->start_psn,
-					       64 * word + (uint32_t)__builtin_ctzll(zeros));
+			uint32_t psn = psn_add(h->start_psn, 64 * word + (uint32_t)__builtin_ctzll(zeros));
 
 			if (tx_is_outstanding(&s->tx, psn))
 				examine(tp, qp, s, psn, heard, now_ns);
@@ -185,5 +181,4 @@ static uint64_t since(const struct qp *qp, const struct sender *s)
 	return oldest == UINT64_MAX ? s->active_ns : oldest;
 }
 
-const struct loss_ops loss_fast = {
-	.acked = acked, .timeout = timeout, .late = late, .since = since, .probes = true};
+const struct loss_ops loss_fast = {.acked = acked, .timeout = timeout, .late = late, .since = since, .probes = true};

@@ -10,8 +10,7 @@
 #include "transport/veroce/work.h"
 
 /* Sends again the PSNs missing below `high` that were not sent again in this recovery. */
-static void fill_holes(struct transport *tp, struct qp *qp, struct sender *s, uint32_t high,
-		       uint64_t now_ns)
+static void fill_holes(struct transport *tp, struct qp *qp, struct sender *s, uint32_t high, uint64_t now_ns)
 {
 	uint32_t psn = psn_diff(s->rxt_psn, s->tx.una) < 0 ? s->tx.una : s->rxt_psn;
 
@@ -25,8 +24,7 @@ static void fill_holes(struct transport *tp, struct qp *qp, struct sender *s, ui
 
 static uint32_t highest_bit(const struct sacketh *h)
 {
-	return h->bits[1] ? 127 - (uint32_t)__builtin_clzll(h->bits[1])
-			  : 63 - (uint32_t)__builtin_clzll(h->bits[0]);
+	return h->bits[1] ? 127 - (uint32_t)__builtin_clzll(h->bits[1]) : 63 - (uint32_t)__builtin_clzll(h->bits[0]);
 }
 
 static void acked(struct transport *tp, struct qp *qp, struct sender *s, const struct tx_news *news,

@@ -32,8 +32,7 @@ void veroce_fail_qp(struct transport *tp, struct qp *qp, uint64_t now_ns)
 	qp_to_error(tp, qp, now_ns);
 }
 
-void veroce_fail_wqe(struct transport *tp, struct qp *qp, uint32_t psn, enum wc_status status,
-		     uint64_t now_ns)
+void veroce_fail_wqe(struct transport *tp, struct qp *qp, uint32_t psn, enum wc_status status, uint64_t now_ns)
 {
 	int64_t index = wqe_of(qp, psn);
 
@@ -73,8 +72,7 @@ static uint64_t rnr_wait_ns(struct veroce_work *w, uint64_t asked_ns)
 	return wait_ns > asked_ns ? wait_ns : asked_ns;
 }
 
-void nak_rnr(struct transport *tp, struct qp *qp, struct sender *s, uint32_t psn,
-		    uint8_t code, uint64_t now_ns)
+void nak_rnr(struct transport *tp, struct qp *qp, struct sender *s, uint32_t psn, uint8_t code, uint64_t now_ns)
 {
 	struct veroce *vr = qp->veroce;
 
@@ -93,8 +91,7 @@ void nak_rnr(struct transport *tp, struct qp *qp, struct sender *s, uint32_t psn
 	vr->w->rnr_until_ns = now_ns + rnr_wait_ns(vr->w, aeth_rnr_ns(code));
 }
 
-void nak_error(struct transport *tp, struct qp *qp, struct sender *s, uint32_t psn,
-		      uint8_t code, uint64_t now_ns)
+void nak_error(struct transport *tp, struct qp *qp, struct sender *s, uint32_t psn, uint8_t code, uint64_t now_ns)
 {
 	static const enum wc_status status[] = {
 		[NAK_INVALID_REQUEST] = WC_REM_INV_REQ_ERR,
@@ -109,9 +106,8 @@ void nak_error(struct transport *tp, struct qp *qp, struct sender *s, uint32_t p
 		return;
 	}
 	veroce_fail_wqe(tp, qp, psn,
-		 code < sizeof(status) / sizeof(status[0]) && status[code] ? status[code]
-									   : WC_BAD_RESP_ERR,
-		 now_ns);
+			code < sizeof(status) / sizeof(status[0]) && status[code] ? status[code] : WC_BAD_RESP_ERR,
+			now_ns);
 }
 
 /*
@@ -119,8 +115,8 @@ void nak_error(struct transport *tp, struct qp *qp, struct sender *s, uint32_t p
  * earlier. A time stamp identifies the copy. Without one, a NAK that arrives sooner than a round trip reports the
  * copy before. A trimmed packet waited in no queue, so its round trip may be half of the shortest one measured.
  */
-static bool is_of_last_copy(const struct pair *pair, const struct veroce_packet *p,
-			    const struct tx_record *r, uint64_t now_ns)
+static bool is_of_last_copy(const struct pair *pair, const struct veroce_packet *p, const struct tx_record *r,
+			    uint64_t now_ns)
 {
 	uint64_t min_rtt_ns = pair->min_rtt_ns[r->path];
 
@@ -129,8 +125,7 @@ static bool is_of_last_copy(const struct pair *pair, const struct veroce_packet 
 	return r->copies == 1 || min_rtt_ns == UINT64_MAX || now_ns - r->tx_ns >= min_rtt_ns / 2;
 }
 
-void nak_drop(struct transport *tp, struct qp *qp, struct sender *s,
-		     const struct veroce_packet *p, uint64_t now_ns)
+void nak_drop(struct transport *tp, struct qp *qp, struct sender *s, const struct veroce_packet *p, uint64_t now_ns)
 {
 	struct pair *pair = qp->veroce->pair;
 	const struct tx_record *r;

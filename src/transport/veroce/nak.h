@@ -16,11 +16,14 @@ struct sender;
 struct transport;
 struct veroce_packet;
 
-__attribute__((cold)) void nak_rnr(struct transport *, struct qp *, struct sender *, uint32_t psn, uint8_t code, uint64_t now_ns);
+__attribute__((cold)) void nak_rnr(struct transport *, struct qp *, struct sender *, uint32_t psn, uint8_t code,
+				   uint64_t now_ns);
 /* A NAK that ends the connection; in space R every NAK does. */
-__attribute__((cold)) void nak_error(struct transport *, struct qp *, struct sender *, uint32_t psn, uint8_t code, uint64_t now_ns);
+__attribute__((cold)) void nak_error(struct transport *, struct qp *, struct sender *, uint32_t psn, uint8_t code,
+				     uint64_t now_ns);
 /* A Packet Drop NAK: a switch cut off the payload. No other packet is lost, and it acknowledges none (5.2, 8). */
-__attribute__((cold)) void nak_drop(struct transport *, struct qp *, struct sender *, const struct veroce_packet *, uint64_t now_ns);
+__attribute__((cold)) void nak_drop(struct transport *, struct qp *, struct sender *, const struct veroce_packet *,
+				    uint64_t now_ns);
 /* The connection fails, without the fault of a WQE. */
 void veroce_fail_qp(struct transport *, struct qp *, uint64_t now_ns);
 /*

@@ -102,9 +102,9 @@ static void leave_line(struct veroce_work *w)
 }
 
 /*
- * Whether the network itself holds more than half of what may be in flight: then the pair would wait for acknowledgements
- * that come for half of its window each. The network's part of the bytes in flight is the part that the least round trip is of
- * the present one, which has queues in it.
+ * Whether the network itself holds more than half of what may be in flight: then the pair would wait for
+ * acknowledgements that come for half of its window each. The network's part of the bytes in flight is the part that
+ * the least round trip is of the present one, which has queues in it.
  */
 static bool network_holds_half(const struct pair *pair, uint32_t path)
 {
@@ -114,9 +114,9 @@ static bool network_holds_half(const struct pair *pair, uint32_t path)
 }
 
 /*
- * What is acknowledged rarely (work.h) is not acknowledged before the sender asks. So it asks at least twice a window, lest the
- * path stand still meanwhile; and often where an acknowledgement is waited for or was lost, as packets were: what asks is
- * answered at once with all that has arrived.
+ * What is acknowledged rarely (work.h) is not acknowledged before the sender asks. So it asks at least twice a window,
+ * lest the path stand still meanwhile; and often where an acknowledgement is waited for or was lost, as packets were:
+ * what asks is answered at once with all that has arrived.
  */
 static void set_ackreq_interval(const struct qp *qp, struct sender *s, uint32_t path)
 {
@@ -132,8 +132,8 @@ static void set_ackreq_interval(const struct qp *qp, struct sender *s, uint32_t 
 	s->ackreq_now = n;
 }
 
-int recovery_pick(struct transport *tp, struct qp *qp, struct sender *s, uint32_t bytes,
-		  const struct tx_record *again, uint64_t now_ns)
+int recovery_pick(struct transport *tp, struct qp *qp, struct sender *s, uint32_t bytes, const struct tx_record *again,
+		  uint64_t now_ns)
 {
 	struct veroce *vr = qp->veroce;
 	int path;
@@ -168,8 +168,7 @@ int recovery_pick(struct transport *tp, struct qp *qp, struct sender *s, uint32_
 	return path;
 }
 
-uint32_t recovery_run(const struct qp *qp, const struct sender *s, int path, uint32_t bytes, uint32_t len,
-		      uint32_t max)
+uint32_t recovery_run(const struct qp *qp, const struct sender *s, int path, uint32_t bytes, uint32_t len, uint32_t max)
 {
 	uint32_t window = s->peer_window - tx_outstanding(&s->tx), room = tx_space_room(&s->tx);
 
@@ -185,8 +184,7 @@ uint32_t recovery_run(const struct qp *qp, const struct sender *s, int path, uin
 	return pair_run(qp->veroce->pair, &s->flowlet, (uint32_t)path, bytes, len, max);
 }
 
-void recovery_sent(struct transport *tp, struct qp *qp, struct sender *s, const struct tx_run *run,
-		   uint64_t now_ns)
+void recovery_sent(struct transport *tp, struct qp *qp, struct sender *s, const struct tx_run *run, uint64_t now_ns)
 {
 	if (!tx_outstanding(&s->tx)) {
 		s->progress_ns = now_ns;
@@ -204,8 +202,7 @@ void recovery_sent(struct transport *tp, struct qp *qp, struct sender *s, const 
 		     tp->config.cc.pace_slack_ns, now_ns);
 }
 
-void recovery_resent(struct transport *tp, struct qp *qp, struct sender *s, uint32_t psn, int path,
-		     uint64_t now_ns)
+void recovery_resent(struct transport *tp, struct qp *qp, struct sender *s, uint32_t psn, int path, uint64_t now_ns)
 {
 	tx_space_resent(&s->tx, psn, (uint8_t)path, now_ns);
 	path_sent(&tp->config, qp->veroce->pair, (uint32_t)path, tx_record(&s->tx, psn)->bytes, now_ns);
@@ -225,8 +222,7 @@ bool recovery_doubles(const struct sender *s, uint32_t psn)
 	return r->copies > 1 && !r->probe && distance + 2 * (distance / r->copies) > s->peer_window;
 }
 
-void recovery_lose(struct transport *tp, struct qp *qp, struct sender *s, uint32_t psn,
-		   uint64_t now_ns)
+void recovery_lose(struct transport *tp, struct qp *qp, struct sender *s, uint32_t psn, uint64_t now_ns)
 {
 	struct tx_record *r = tx_record(&s->tx, psn);
 
@@ -249,8 +245,7 @@ void recovery_lose(struct transport *tp, struct qp *qp, struct sender *s, uint32
 void recovery_wake(struct transport *tp, struct pair *pair)
 {
 	while (!list_empty(&pair->waiting)) {
-		struct veroce_work *w =
-			container_of(pair->waiting.next, struct veroce_work, waiting);
+		struct veroce_work *w = container_of(pair->waiting.next, struct veroce_work, waiting);
 
 		list_remove(&w->waiting);
 		w->woken = true;
@@ -323,8 +318,8 @@ static struct path_echo read_echo(struct pair *pair, const struct acknowledgemen
 }
 
 /* Acknowledged packets make room in the paths' windows for every QP of the pair. */
-static void account(struct transport *tp, struct qp *qp, const struct tx_news *news,
-		    const struct acknowledgement *a, uint64_t now_ns)
+static void account(struct transport *tp, struct qp *qp, const struct tx_news *news, const struct acknowledgement *a,
+		    uint64_t now_ns)
 {
 	struct pair *pair = qp->veroce->pair;
 	uint32_t paths = news->paths;
@@ -350,8 +345,9 @@ static void account(struct transport *tp, struct qp *qp, const struct tx_news *n
 	recovery_wake(tp, pair);
 }
 
-static __attribute__((noinline)) void mark_blocks(struct sender *s, const uint64_t *min_rtt_ns, const struct acknowledgement *a,
-						  uint64_t now_ns, struct tx_news *news)
+static __attribute__((noinline)) void mark_blocks(struct sender *s, const uint64_t *min_rtt_ns,
+						  const struct acknowledgement *a, uint64_t now_ns,
+						  struct tx_news *news)
 {
 	for (uint32_t b = 0; b < a->sack_count; b++) {
 		struct sacketh h;
@@ -382,8 +378,7 @@ static void moved(struct sender *s, uint64_t now_ns)
 }
 
 /* AETH.MSN: the last message that is complete at the peer. Never beyond the last one sent, never backwards (4.3). */
-static void take_msn(struct transport *tp, struct qp *qp, const struct sender *s, uint32_t msn,
-		     uint64_t now_ns)
+static void take_msn(struct transport *tp, struct qp *qp, const struct sender *s, uint32_t msn, uint64_t now_ns)
 {
 	struct veroce *vr = qp->veroce;
 
@@ -482,8 +477,7 @@ void recovery_input(struct transport *tp, struct qp *qp, struct sender *s, const
 		return;
 	}
 	/* It acknowledges PSNs that were never sent: forged, or from an earlier connection of the QP. */
-	if (ahead > 0 || !msn_fits(qp, s, psn, p->aeth.msn) ||
-	    (!ack && kind != AETH_RNR_NAK && kind != AETH_NAK) ||
+	if (ahead > 0 || !msn_fits(qp, s, psn, p->aeth.msn) || (!ack && kind != AETH_RNR_NAK && kind != AETH_NAK) ||
 	    (!ack && psn_diff(p->bth.psn, s->tx.nxt) >= 0) ||
 	    (!ack && kind == AETH_RNR_NAK && !tx_is_outstanding(&s->tx, p->bth.psn))) {
 		tp->counters.rx_dropped++;

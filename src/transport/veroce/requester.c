@@ -111,7 +111,8 @@ static bool execute_next(struct transport *tp, struct qp *qp, struct send_wqe *w
 }
 
 /* Whether the WQE at sq.next, which is not plain, may start now. */
-static __attribute__((noinline)) bool may_start(struct transport *tp, struct qp *qp, const struct send_wqe *w, uint64_t now_ns)
+static __attribute__((noinline)) bool may_start(struct transport *tp, struct qp *qp, const struct send_wqe *w,
+						uint64_t now_ns)
 {
 	struct veroce *vr = qp->veroce;
 	enum wc_status status = request_judge(tp, qp, w);
@@ -124,8 +125,7 @@ static __attribute__((noinline)) bool may_start(struct transport *tp, struct qp 
 		return false; /* the answer to CAPS activates the QP */
 	if (qp->veroce->cut_open && w->length > qp->mtu && !caps_cut_settled(tp, qp))
 		return false;
-	if (request_has_response(w) &&
-	    ((vr->reads - vr->w->reads_done) & PSN_MASK) >= qp->max_rd_atomic)
+	if (request_has_response(w) && ((vr->reads - vr->w->reads_done) & PSN_MASK) >= qp->max_rd_atomic)
 		return false;
 	if (request_has_response(w) && !fit_reads(tp, qp)) {
 		vr->w->starved = true;
@@ -161,8 +161,8 @@ static inline bool start_next(struct transport *tp, struct qp *qp, uint64_t now_
 	return qp->sq.next != sq_head(&qp->sq) && start(tp, qp, now_ns);
 }
 
-static void fill_headers(struct veroce_packet *p, const struct qp *qp, const struct send_wqe *w,
-			 uint32_t po, uint32_t payload)
+static void fill_headers(struct veroce_packet *p, const struct qp *qp, const struct send_wqe *w, uint32_t po,
+			 uint32_t payload)
 {
 	bool first = po == 0, last = po + 1 == w->packets;
 	bool cas = w->opcode == WR_CMP_SWAP;
@@ -209,7 +209,7 @@ struct request {
 	struct send_wqe *w;
 	uint32_t po;
 	int path;
-	bool again;  /* a copy */
+	bool again;   /* a copy */
 	bool ackreq;  /* the last of a WQE has it in any case, unless: */
 	bool covered; /* a packet behind it asks, and that is soon enough */
 };
@@ -276,8 +276,7 @@ static __attribute__((noinline)) enum sent send_again(struct transport *tp, stru
 }
 
 /* Lays out Middle packet `po` behind the one before it. False: no room, or its memory is gone. */
-static bool follow(struct transport *tp, struct qp *qp, struct send_wqe *w, uint32_t po, int path,
-		   uint32_t psn)
+static bool follow(struct transport *tp, struct qp *qp, struct send_wqe *w, uint32_t po, int path, uint32_t psn)
 {
 	const struct sender *s = &qp->veroce->w->q;
 	uint32_t at;
@@ -290,8 +289,8 @@ static bool follow(struct transport *tp, struct qp *qp, struct send_wqe *w, uint
 }
 
 /* Lays out Middle packets behind the one of that PO, `max` with it at most. Returns their number with it. */
-static uint32_t send_middles(struct transport *tp, struct qp *qp, struct send_wqe *w, uint32_t po,
-			     int path, uint32_t max)
+static uint32_t send_middles(struct transport *tp, struct qp *qp, struct send_wqe *w, uint32_t po, int path,
+			     uint32_t max)
 {
 	uint32_t psn = qp->veroce->w->q.tx.nxt, count = 1;
 
@@ -309,8 +308,7 @@ static bool is_alike(const struct send_wqe *w, const struct send_wqe *next)
 /* Whether the headers of such a packet follow from those of `before`, the one laid out last. */
 static bool is_repeat(const struct send_wqe *before, const struct send_wqe *next)
 {
-	return (next->opcode == WR_WRITE || next->opcode == WR_SEND) &&
-	       !((before->flags ^ next->flags) & WR_SOLICITED);
+	return (next->opcode == WR_WRITE || next->opcode == WR_SEND) && !((before->flags ^ next->flags) & WR_SOLICITED);
 }
 
 /* Lays out w, a message of one packet, behind the one it repeats. False: no room, or its memory is gone. */
@@ -341,8 +339,8 @@ static bool repeat(struct transport *tp, struct qp *qp, struct send_wqe *w, int 
 }
 
 /* Lays out `next`, which is alike, behind the packet of `before`. */
-static bool send_alike(struct transport *tp, struct qp *qp, const struct send_wqe *before,
-		       struct send_wqe *next, int path, uint64_t now_ns)
+static bool send_alike(struct transport *tp, struct qp *qp, const struct send_wqe *before, struct send_wqe *next,
+		       int path, uint64_t now_ns)
 {
 	if (is_repeat(before, next))
 		return repeat(tp, qp, next, path);
@@ -350,8 +348,8 @@ static bool send_alike(struct transport *tp, struct qp *qp, const struct send_wq
 }
 
 /*
- * Lays out the WQEs behind the one of that SQ index, as long as each makes a packet that differs from its packet only in
- * numbers; `max` with it at most. Returns their number with it.
+ * Lays out the WQEs behind the one of that SQ index, as long as each makes a packet that differs from its packet only
+ * in numbers; `max` with it at most. Returns their number with it.
  */
 static uint32_t send_alikes(struct transport *tp, struct qp *qp, uint32_t index, int path, uint32_t max,
 			    uint64_t now_ns)
@@ -372,9 +370,9 @@ static uint32_t send_alikes(struct transport *tp, struct qp *qp, uint32_t index,
 }
 
 /*
- * Whether the last packet of a WQE need not ask for an acknowledgement. Where these are rare, one packet of ackreq_now asks in any
- * case. If that many are posted behind this one, nobody waits for its acknowledgement: this end limits the rate. The next WQE
- * must not wait for this one. Through memory an acknowledgement costs no call, so each asks.
+ * Whether the last packet of a WQE need not ask for an acknowledgement. Where these are rare, one packet of ackreq_now
+ * asks in any case. If that many are posted behind this one, nobody waits for its acknowledgement: this end limits the
+ * rate. The next WQE must not wait for this one. Through memory an acknowledgement costs no call, so each asks.
  */
 static bool is_covered(const struct transport *tp, const struct qp *qp, uint32_t index)
 {
@@ -427,13 +425,11 @@ static enum sent send_new(struct transport *tp, struct qp *qp, uint32_t *budget,
 		max = recovery_run(qp, s, path, bytes, (uint32_t)len, *budget);
 		count = send_alikes(tp, qp, index, path, max, now_ns);
 	}
-	recovery_sent(tp, qp, s,
-		      &(struct tx_run){.item = index,
-				      .step = only,
-				      .count = count,
-				      .bytes = (uint16_t)len,
-				      .path = (uint8_t)path},
-		      now_ns);
+	recovery_sent(
+		tp, qp, s,
+		&(struct tx_run){
+			.item = index, .step = only, .count = count, .bytes = (uint16_t)len, .path = (uint8_t)path},
+		now_ns);
 	atomic_store_explicit(&qp->in_flight, true, memory_order_relaxed);
 	if (only || count == left)
 		vr->w->wqe += only ? count : 1;
@@ -444,8 +440,8 @@ static enum sent send_new(struct transport *tp, struct qp *qp, uint32_t *budget,
 /*
  * For lack of a receive WQE the peer refused SENDs with an RNR NAK: the packet that the NAK named, and those behind it
  * that arrived early. It dropped them and accepted all others. How many of them find a receive WQE now is unknown, and
- * each that arrives too soon is refused again. So the named packet leaves alone. Once it is acknowledged the rest of its
- * message follows, and then twice as many messages in each round.
+ * each that arrives too soon is refused again. So the named packet leaves alone. Once it is acknowledged the rest of
+ * its message follows, and then twice as many messages in each round.
  */
 void veroce_requester_end_rnr(struct transport *tp, struct qp *qp, uint64_t now_ns)
 {
@@ -530,8 +526,8 @@ uint32_t veroce_requester_next_len(const struct qp *qp)
 	const struct send_wqe *w = sq_at(&qp->sq, qp->sq.next);
 	uint32_t stamp = qp->veroce->caps & CAPS_TS ? TSETH_LEN : 0;
 
-	if (qp->veroce->w->wqe != qp->sq.next || qp->sq.next == sq_head(&qp->sq) ||
-	    w->length > qp->veroce->mtu || request_has_response(w))
+	if (qp->veroce->w->wqe != qp->sq.next || qp->sq.next == sq_head(&qp->sq) || w->length > qp->veroce->mtu ||
+	    request_has_response(w))
 		return UINT32_MAX;
 	return veroce_header_len(request_opcode[w->opcode][REQUEST_ONLY]) + stamp + (w->length + 3) / 4 * 4 + ICRC_LEN;
 }

@@ -15,7 +15,8 @@ struct transport;
 
 /* Sends requests, lost ones first. True: stopped for lack of room or budget only. */
 bool veroce_requester_output(struct transport *, struct qp *, uint64_t now_ns);
-/* Bytes of the packet that the next WQE, not begun yet, will be, with ICRC; UINT32_MAX: there is none, or it is longer. */
+/* Bytes of the packet that the next WQE, not begun yet, will be, with ICRC; UINT32_MAX: there is none, or it is longer.
+ */
 uint32_t veroce_requester_next_len(const struct qp *);
 /* The wait after an RNR NAK is over. */
 void veroce_requester_end_rnr(struct transport *, struct qp *, uint64_t now_ns);

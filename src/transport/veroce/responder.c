@@ -65,8 +65,7 @@ static struct recv_wqe *bind(struct transport *tp, struct qp *qp, uint32_t rqmsn
 	int32_t more = psn_diff(rqmsn, vr->w->rq_bound) + 1;
 
 	if (more > 0) {
-		if ((uint32_t)more > rq_posted(qp->rq) ||
-		    !grow_bound(tp, vr, ((rqmsn - vr->rq_done) & PSN_MASK) + 1))
+		if ((uint32_t)more > rq_posted(qp->rq) || !grow_bound(tp, vr, ((rqmsn - vr->rq_done) & PSN_MASK) + 1))
 			return NULL;
 		for (; more; more--) {
 			*bound_slot(vr, vr->w->rq_bound) = qp_take_recv(tp, qp);
@@ -138,8 +137,8 @@ static enum rx_verdict judge_send(struct transport *tp, struct qp *qp, const str
 	return RX_EXECUTE;
 }
 
-static inline __attribute__((always_inline)) enum rx_verdict judge_write(const struct transport *tp, const struct qp *qp,
-				   const struct veroce_packet *p, uint8_t **to)
+static inline __attribute__((always_inline)) enum rx_verdict
+judge_write(const struct transport *tp, const struct qp *qp, const struct veroce_packet *p, uint8_t **to)
 {
 	uint64_t va = p->reth.va;
 
@@ -160,8 +159,7 @@ static inline __attribute__((always_inline)) enum rx_verdict judge_write(const s
 }
 
 /* Only judges a SEND or WRITE packet, and places it, or keeps it until its turn if it could be placed. */
-static enum rx_verdict place(struct transport *tp, struct qp *qp, const struct veroce_packet *p,
-			     bool waits)
+static enum rx_verdict place(struct transport *tp, struct qp *qp, const struct veroce_packet *p, bool waits)
 {
 	struct recv_wqe *w = NULL;
 	enum rx_verdict v;
@@ -177,8 +175,8 @@ static enum rx_verdict place(struct transport *tp, struct qp *qp, const struct v
 	if (to)
 		return mr_write(&tp->mrs, to, p->payload, p->payload_len) ? RX_EXECUTE : RX_ACCESS;
 	if (w && p->payload_len &&
-	    !sge_scatter(&tp->mrs, qp_source_pd(qp), recv_wqe_sges(w),
-			 (uint64_t)p->po * qp->veroce->mtu, p->payload, p->payload_len))
+	    !sge_scatter(&tp->mrs, qp_source_pd(qp), recv_wqe_sges(w), (uint64_t)p->po * qp->veroce->mtu, p->payload,
+			 p->payload_len))
 		return RX_LOCAL_FAULT;
 	return RX_EXECUTE;
 }
@@ -201,19 +199,17 @@ static bool follows(const struct veroce *vr, const struct veroce_packet *p)
 /* ---- in order -------------------------------------------------------------------------------------- */
 
 /*
- * The QP sends one last answer, to a packet with those flags, and goes to ERR (IBTA 9.9.3). The program hears of it then: it may destroy
- * the QP at once, and the answer is still owed.
+ * The QP sends one last answer, to a packet with those flags, and goes to ERR (IBTA 9.9.3). The program hears of it
+ * then: it may destroy the QP at once, and the answer is still owed.
  */
-static void fatal(struct transport *tp, struct qp *qp, uint32_t flags, enum rx_verdict v,
-		  uint64_t now_ns)
+static void fatal(struct transport *tp, struct qp *qp, uint32_t flags, enum rx_verdict v, uint64_t now_ns)
 {
 	struct veroce *vr = qp->veroce;
 	struct receiver *in = &vr->w->q_in;
 	const struct rx_consequence *c = &rx_consequences[v];
 
 	/* The WQE of its message. Later ones may be bound too: they are flushed. */
-	if (c->recv_status != WC_WR_FLUSH_ERR && flags & (F_SEND | F_IMM) &&
-	    bind(tp, qp, vr->rq_done)) {
+	if (c->recv_status != WC_WR_FLUSH_ERR && flags & (F_SEND | F_IMM) && bind(tp, qp, vr->rq_done)) {
 		struct cqe cqe = {.status = c->recv_status, .opcode = WC_RECV};
 
 		complete_recv(tp, qp, unbind(tp, vr), &cqe, now_ns);
@@ -243,8 +239,7 @@ struct message_end {
 	bool solicited;
 };
 
-static inline void complete_message(struct transport *tp, struct qp *qp, const struct message_end *m,
-				    uint64_t now_ns)
+static inline void complete_message(struct transport *tp, struct qp *qp, const struct message_end *m, uint64_t now_ns)
 {
 	uint32_t flags = m->flags;
 	struct cqe cqe = {
@@ -278,8 +273,7 @@ static bool ends_silently(uint32_t flags)
 }
 
 /* Finishes a message that has arrived completely. RX_NOT_READY: only a receive WQE is missing. */
-static enum rx_verdict finish(struct transport *tp, struct qp *qp, const struct rx_meta *m,
-			      uint64_t now_ns)
+static enum rx_verdict finish(struct transport *tp, struct qp *qp, const struct rx_meta *m, uint64_t now_ns)
 {
 	struct veroce *vr = qp->veroce;
 	const struct opcode_info *info = &veroce_opcode_table[m->opcode];
@@ -399,8 +393,7 @@ static struct rx_meta meta_of(const struct veroce_packet *p)
 }
 
 /* Handles the packet that was due, just arrived or `kept`, completely. False: it is not finished. */
-static bool take(struct transport *tp, struct qp *qp, const struct veroce_packet *p, bool kept,
-		 uint64_t now_ns)
+static bool take(struct transport *tp, struct qp *qp, const struct veroce_packet *p, bool kept, uint64_t now_ns)
 {
 	struct veroce *vr = qp->veroce;
 	struct receiver *in = &vr->w->q_in;
@@ -430,13 +423,12 @@ static bool take(struct transport *tp, struct qp *qp, const struct veroce_packet
 	}
 	if (ends_plainly(flags)) {
 		/* place() has judged its place and its receive WQE. */
-		complete_message(
-			tp, qp,
-			&(struct message_end){.flags = flags,
-					      .byte_len = p->po * qp->veroce->mtu + p->payload_len,
-					      .imm_or_key = p->imm_or_key,
-					      .solicited = p->bth.se},
-			now_ns);
+		complete_message(tp, qp,
+				 &(struct message_end){.flags = flags,
+						       .byte_len = p->po * qp->veroce->mtu + p->payload_len,
+						       .imm_or_key = p->imm_or_key,
+						       .solicited = p->bth.se},
+				 now_ns);
 		if (qp_get_state(qp) == QPS_ERR)
 			return false; /* a CQ overran */
 		step_over_end(tp, in);
@@ -485,8 +477,7 @@ static void advance(struct transport *tp, struct qp *qp, uint64_t now_ns)
 		}
 		m = *kept; /* finishing may move the window */
 		flags = veroce_opcode_table[m.opcode].flags;
-		if (m.msn != psn_add(in->amsn, 1) || m.po != in->po ||
-		    !(flags & F_START) != (m.po > 0)) {
+		if (m.msn != psn_add(in->amsn, 1) || m.po != in->po || !(flags & F_START) != (m.po > 0)) {
 			disbelieve(tp, qp, flags, RX_INVALID, now_ns);
 			return;
 		}
@@ -504,11 +495,9 @@ static bool is_whole(const struct qp *qp, const struct veroce_packet *p)
 }
 
 /* The first packet of a WRITE has the address of its message, in either setting of RETH_BASE. */
-static bool has_known_place(const struct transport *tp, struct qp *qp,
-			    const struct veroce_packet *p)
+static bool has_known_place(const struct transport *tp, struct qp *qp, const struct veroce_packet *p)
 {
-	if (tp->caps_flags & CAPS_RETH_MESSAGE && p->info->flags & F_WRITE && p->po &&
-	    !caps_reth_settled(qp))
+	if (tp->caps_flags & CAPS_RETH_MESSAGE && p->info->flags & F_WRITE && p->po && !caps_reth_settled(qp))
 		return false;
 	return !qp->veroce->cut_open || is_whole(qp, p) || caps_cut_settled(tp, qp);
 }
@@ -536,8 +525,8 @@ static bool early(struct transport *tp, struct qp *qp, const struct veroce_packe
 	return rx_record(&in->rx, &tp->pool, p->bth.psn, &m);
 }
 
-bool veroce_responder_middle(struct transport *tp, struct qp *qp, const struct pkt *pkt,
-		      const struct veroce_packet *p, uint64_t now_ns)
+bool veroce_responder_middle(struct transport *tp, struct qp *qp, const struct pkt *pkt, const struct veroce_packet *p,
+			     uint64_t now_ns)
 {
 	struct veroce *vr = qp->veroce;
 	struct receiver *in = &vr->w->q_in;
@@ -566,7 +555,8 @@ static const struct recv_wqe *recv_wqe_due(const struct qp *qp, const struct ver
 	return vr->rq_done == vr->w->rq_bound ? rq_peek(qp->rq) : *bound_slot(vr, p->rqmsn);
 }
 
-uint8_t *veroce_responder_place(const struct transport *tp, const struct qp *qp, const struct veroce_packet *p, bool is_next)
+uint8_t *veroce_responder_place(const struct transport *tp, const struct qp *qp, const struct veroce_packet *p,
+				bool is_next)
 {
 	uint64_t off = (uint64_t)p->po * qp->veroce->mtu;
 	const struct recv_wqe *w;
@@ -582,8 +572,8 @@ uint8_t *veroce_responder_place(const struct transport *tp, const struct qp *qp,
 	return sge_place(&tp->mrs, qp_source_pd(qp), recv_wqe_sges(w), off, p->payload_len, MR_LOCAL_WRITE);
 }
 
-void veroce_responder_input(struct transport *tp, struct qp *qp, const struct pkt *pkt,
-		     const struct veroce_packet *p, uint64_t now_ns)
+void veroce_responder_input(struct transport *tp, struct qp *qp, const struct pkt *pkt, const struct veroce_packet *p,
+			    uint64_t now_ns)
 {
 	struct veroce *vr = qp->veroce;
 	struct receiver *in = &vr->w->q_in;
@@ -595,9 +585,7 @@ void veroce_responder_input(struct transport *tp, struct qp *qp, const struct pk
 		return;
 	}
 	switch (rx_judge(&in->rx, p->bth.psn, caps_rx_window(tp, vr))) {
-	case RX_BEYOND:
-		tp->counters.rx_beyond_window++;
-		return;
+	case RX_BEYOND: tp->counters.rx_beyond_window++; return;
 	case RX_OLD:
 		/* A duplicate is neither placed nor executed again, and acknowledged at once (7.7). */
 		tp->counters.rx_duplicates++;
@@ -610,8 +598,7 @@ void veroce_responder_input(struct transport *tp, struct qp *qp, const struct pk
 		}
 		acks_note(tp, qp, in, true, now_ns);
 		return;
-	case RX_NEW:
-		break;
+	case RX_NEW: break;
 	}
 	if (veroce_is_trimmed(qp, pkt)) {
 		acks_trimmed(tp, qp, in, p->bth.psn);
@@ -628,7 +615,8 @@ void veroce_responder_input(struct transport *tp, struct qp *qp, const struct pk
 			advance(tp, qp, now_ns);
 	} else {
 		tp->counters.rx_out_of_sequence++;
-		/* A packet before it was not taken. It cannot be kept: its payload lies at its place, and not in the packet. */
+		/* A packet before it was not taken. It cannot be kept: its payload lies at its place, and not in the
+		 * packet. */
 		if (pkt->far_bytes || !early(tp, qp, p)) {
 			tp->counters.rx_dropped++;
 			return;

@@ -21,13 +21,14 @@ void veroce_responder_input(struct transport *, struct qp *, const struct pkt *,
  * turn that needs no acknowledgement now. False: it is not such a packet, or cannot be accepted, and
  * nothing was done.
  */
-bool veroce_responder_middle(struct transport *, struct qp *, const struct pkt *,
-			     const struct veroce_packet *, uint64_t now_ns);
+bool veroce_responder_middle(struct transport *, struct qp *, const struct pkt *, const struct veroce_packet *,
+			     uint64_t now_ns);
 /*
- * Where a SEND's or WRITE's packet, whose turn it will be, is placed; NULL: nowhere, or in pieces. `is_next`: its turn is now;
- * otherwise only packets of its own message come before it.
+ * Where a SEND's or WRITE's packet, whose turn it will be, is placed; NULL: nowhere, or in pieces. `is_next`: its turn
+ * is now; otherwise only packets of its own message come before it.
  */
-uint8_t *veroce_responder_place(const struct transport *, const struct qp *, const struct veroce_packet *, bool is_next);
+uint8_t *veroce_responder_place(const struct transport *, const struct qp *, const struct veroce_packet *,
+				bool is_next);
 __attribute__((cold)) void veroce_responder_retry_stalled(struct transport *, struct qp *, uint64_t now_ns);
 /* A receive WQE may have been posted: finishes a message that waits for one. */
 static inline void veroce_responder_retry(struct transport *tp, struct qp *qp, uint64_t now_ns)

@@ -78,23 +78,21 @@ static enum rx_verdict judge_atomic(const struct transport *tp, const struct qp 
 	return *word && !((uintptr_t)*word & 7) ? RX_EXECUTE : RX_ACCESS;
 }
 
-static enum rx_verdict execute_atomic(struct transport *tp, struct qp *qp,
-				      const struct rx_meta *m, struct rd_resource *res)
+static enum rx_verdict execute_atomic(struct transport *tp, struct qp *qp, const struct rx_meta *m,
+				      struct rd_resource *res)
 {
 	uint64_t *word;
 	enum rx_verdict v = judge_atomic(tp, qp, m, &word);
 
 	if (v != RX_EXECUTE)
 		return v;
-	if (!mr_atomic(&tp->mrs, word, m->opcode == OP_RC_CMP_SWAP, m->swap_add, m->compare,
-		       &res->orig))
+	if (!mr_atomic(&tp->mrs, word, m->opcode == OP_RC_CMP_SWAP, m->swap_add, m->compare, &res->orig))
 		return RX_ACCESS;
 	res->atomic = true;
 	return RX_EXECUTE;
 }
 
-static enum rx_verdict judge_read(const struct transport *tp, const struct qp *qp,
-				  const struct rx_meta *m)
+static enum rx_verdict judge_read(const struct transport *tp, const struct qp *qp, const struct rx_meta *m)
 {
 	if (!(qp->access & MR_REMOTE_READ) || m->len > NIC_READ_BYTES_MAX)
 		return RX_INVALID;
@@ -135,16 +133,12 @@ static bool fit_slots(struct transport *tp, struct qp *qp)
 	return true;
 }
 
-enum rx_verdict responder_reads_execute(struct transport *tp, struct qp *qp, const struct rx_meta *m,
-				  uint64_t now_ns)
+enum rx_verdict responder_reads_execute(struct transport *tp, struct qp *qp, const struct rx_meta *m, uint64_t now_ns)
 {
 	struct veroce *vr = qp->veroce;
 	uint32_t r = psn_add(vr->executed, 1);
-	struct rd_resource res = {.va = m->va,
-				  .rkey = m->rkey,
-				  .len = m->len,
-				  .msn = m->msn,
-				  .psn_start = vr->w->q_in.rx.epsn};
+	struct rd_resource res = {
+		.va = m->va, .rkey = m->rkey, .len = m->len, .msn = m->msn, .psn_start = vr->w->q_in.rx.epsn};
 	enum rx_verdict v;
 
 	if (!qp->max_dest_rd_atomic || !make_room(tp, qp, r, now_ns))
@@ -212,7 +206,7 @@ static int32_t lay_out(struct transport *tp, struct qp *qp, const struct respons
 	if (payload) {
 		/* Checked for each packet: the region may be gone since the READ began. */
 		from = mr_check_remote(&tp->mrs, res->rkey, &qp->user, res->va + (uint64_t)po * qp->veroce->mtu,
-				payload, MR_REMOTE_READ);
+				       payload, MR_REMOTE_READ);
 		if (!from)
 			return -1;
 	}
@@ -293,8 +287,7 @@ static bool is_answer(const struct qp *qp, const struct veroce_packet *p, uint64
 {
 	const struct veroce *vr = qp->veroce;
 
-	if ((aeth_kind(p->aeth.syndrome) != AETH_ACK && !p->sack_count) ||
-	    psn_add(p->bth.psn, 1) != vr->w->r.tx.una)
+	if ((aeth_kind(p->aeth.syndrome) != AETH_ACK && !p->sack_count) || psn_add(p->bth.psn, 1) != vr->w->r.tx.una)
 		return false;
 	if (p->bth.ts)
 		return (int32_t)(p->tse.tx1 - (uint32_t)vr->w->asked_ns) >= 0;
@@ -302,31 +295,28 @@ static bool is_answer(const struct qp *qp, const struct veroce_packet *p, uint64
 	return now_ns - vr->w->asked_ns >= vr->pair->rto_ns;
 }
 
-void responder_reads_answered(struct transport *tp, struct qp *qp, const struct veroce_packet *p,
-			uint64_t now_ns)
+void responder_reads_answered(struct transport *tp, struct qp *qp, const struct veroce_packet *p, uint64_t now_ns)
 {
 	struct veroce_work *w = qp->veroce->w;
 	const struct tx_space *tx = &w->r.tx;
 
 	if (qp_get_state(qp) == QPS_ERR || w->fatal)
 		return;
-	if (!tx_is_outstanding(tx, w->asked_psn) ||
-	    tx_record(tx, w->asked_psn)->state == TX_ACKED)
+	if (!tx_is_outstanding(tx, w->asked_psn) || tx_record(tx, w->asked_psn)->state == TX_ACKED)
 		w->asked_ns = 0; /* the requester has it */
 	else if (w->asked_psn == tx->una && is_answer(qp, p, now_ns))
 		region_gone(tp, qp, tx_record(tx, w->asked_psn)->item);
 }
 
 /* Lays out Middle packet `po` of a READ's response behind the one before it. False: no room, or the region is gone. */
-static bool follow(struct transport *tp, struct qp *qp, const struct rd_resource *res, uint32_t po,
-		   int path, uint32_t psn)
+static bool follow(struct transport *tp, struct qp *qp, const struct rd_resource *res, uint32_t po, int path,
+		   uint32_t psn)
 {
 	const struct sender *s = &qp->veroce->w->r;
 	const uint8_t *from = mr_check_remote(&tp->mrs, res->rkey, &qp->user, res->va + (uint64_t)po * qp->veroce->mtu,
-				       qp->veroce->mtu, MR_REMOTE_READ);
+					      qp->veroce->mtu, MR_REMOTE_READ);
 	uint32_t at;
-	uint8_t *out = from ? veroce_next(tp, qp, (uint32_t)path, recovery_sets_ackreq(qp, s, psn), &at)
-			    : NULL;
+	uint8_t *out = from ? veroce_next(tp, qp, (uint32_t)path, recovery_sets_ackreq(qp, s, psn), &at) : NULL;
 
 	if (!out || !mr_read_response(&tp->mrs, out + at, from, qp->veroce->mtu))
 		return false;
@@ -349,8 +339,7 @@ static int send_some(struct transport *tp, struct qp *qp, uint32_t *budget, uint
 	int32_t len;
 
 	if (!again) {
-		if (tx_outstanding(&s->tx) >= s->peer_window ||
-		    !veroce_reserve(tp, vr->w, s))
+		if (tx_outstanding(&s->tx) >= s->peer_window || !veroce_reserve(tp, vr->w, s))
 			return -1;
 		if (res->psn_first == UINT32_MAX) {
 			res->psn_first = psn;
@@ -407,8 +396,8 @@ static int send_some(struct transport *tp, struct qp *qp, uint32_t *budget, uint
 }
 
 /*
- * A responder has no timer in the standard: a requester that misses a response asks again, and fails if that does not help. So a
- * peer that is silent is no error of this queue pair. What was lost stays in the retransmit queue.
+ * A responder has no timer in the standard: a requester that misses a response asks again, and fails if that does not
+ * help. So a peer that is silent is no error of this queue pair. What was lost stays in the retransmit queue.
  */
 void responder_reads_hush(struct transport *tp, struct qp *qp, uint64_t now_ns)
 {

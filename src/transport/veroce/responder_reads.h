@@ -17,8 +17,7 @@
 struct veroce_packet;
 
 /* Executes a READ or atomic whose turn has come. */
-enum rx_verdict responder_reads_execute(struct transport *, struct qp *, const struct rx_meta *,
-					uint64_t now_ns);
+enum rx_verdict responder_reads_execute(struct transport *, struct qp *, const struct rx_meta *, uint64_t now_ns);
 /* The verdict on a READ or atomic that arrives before its turn, apart from its order. */
 enum rx_verdict responder_reads_judge(const struct transport *, const struct qp *, const struct rx_meta *);
 bool responder_reads_send(struct transport *, struct qp *, uint64_t now_ns);
@@ -41,11 +40,10 @@ bool responder_reads_pending(const struct qp *);
  * Called after an acknowledgement of responses, while w->asked_ns is set: if the peer misses a response whose region
  * is gone, ends the connection.
  */
-void responder_reads_answered(struct transport *, struct qp *, const struct veroce_packet *,
-			      uint64_t now_ns);
+void responder_reads_answered(struct transport *, struct qp *, const struct veroce_packet *, uint64_t now_ns);
 /*
- * The peer does not answer: from now on responses wait until something is heard of it, which responder_reads_heard() tells. A NAK
- * that waits for them leaves, and ends the connection.
+ * The peer does not answer: from now on responses wait until something is heard of it, which responder_reads_heard()
+ * tells. A NAK that waits for them leaves, and ends the connection.
  */
 void responder_reads_hush(struct transport *, struct qp *, uint64_t now_ns);
 void responder_reads_heard(struct transport *, struct qp *, uint64_t now_ns);

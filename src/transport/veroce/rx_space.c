@@ -22,8 +22,7 @@ static size_t words_bytes(uint32_t size)
 
 static size_t window_bytes(uint32_t size)
 {
-	return sizeof(struct rx_window) + size / META_BLOCK * sizeof(struct rx_meta *) +
-	       2 * words_bytes(size);
+	return sizeof(struct rx_window) + size / META_BLOCK * sizeof(struct rx_meta *) + 2 * words_bytes(size);
 }
 
 static size_t block_bytes(void)

@@ -59,8 +59,8 @@ struct rx_meta {
 struct rx_window {
 	uint32_t size; /* PSNs, a power of two */
 	struct bitring arrived;
-	struct bitring last;      /* its meta is kept */
-	struct rx_meta **meta;    /* blocks of 64, by PSN; NULL: none of the 64 is kept */
+	struct bitring last;            /* its meta is kept */
+	struct rx_meta **meta;          /* blocks of 64, by PSN; NULL: none of the 64 is kept */
 	uint64_t fresh[RX_GROUPS / 64]; /* groups with arrivals that no SACK has reported, by number modulo RX_GROUPS */
 };
 

@@ -47,8 +47,8 @@ struct world {
 	struct rx_space s;
 	uint32_t limit;
 	uint32_t epsn;
-	uint32_t ahead;    /* PSNs from epsn to the highest that arrived */
-	uint32_t arrived;  /* of them */
+	uint32_t ahead;   /* PSNs from epsn to the highest that arrived */
+	uint32_t arrived; /* of them */
 	uint32_t steps;
 	uint8_t kind[MODEL]; /* by PSN modulo MODEL */
 };
@@ -181,13 +181,9 @@ static void do_drop(struct world *w)
 static void call(struct world *w, uint8_t op, uint8_t a, uint16_t b)
 {
 	switch (op & 15) {
-	case 0:
-		do_record(w, b, a & 1);
-		break;
+	case 0: do_record(w, b, a & 1); break;
 	case 1:
-	case 2:
-		do_record(w, a, b & 1);
-		break;
+	case 2: do_record(w, a, b & 1); break;
 	case 3: /* a run of them, some of which end a message */
 		for (uint32_t i = 0; i < a; i++)
 			do_record(w, (b & 0xfffu) + i, (b >> 12) && i % (b >> 12) == 0);
@@ -196,9 +192,7 @@ static void call(struct world *w, uint8_t op, uint8_t a, uint16_t b)
 		for (uint32_t i = 0; i < 40; i++)
 			do_record(w, b % 512u + i * a, i & 1);
 		break;
-	case 5:
-		do_step(w);
-		break;
+	case 5: do_step(w); break;
 	case 6: /* as far as they arrived, as a receiver does */
 		do_step(w);
 		while (w->ahead && *kind_of(w, w->epsn) != MISSING && w->steps < STEPS_MAX)
@@ -209,22 +203,17 @@ static void call(struct world *w, uint8_t op, uint8_t a, uint16_t b)
 			do_step(w);
 		break;
 	case 8:
-	case 9:
-		do_look(w, b);
-		break;
+	case 9: do_look(w, b); break;
 	case 10:
 		must(rx_judge(&w->s, psn_add(w->epsn, (uint32_t)a << 16 | b), w->limit) ==
 		     model_judge(w, psn_add(w->epsn, (uint32_t)a << 16 | b)));
 		break;
-	case 11:
-		gets_left = a < 8 ? a : -1;
-		break;
+	case 11: gets_left = a < 8 ? a : -1; break;
 	case 12:
 		if (a == 255)
 			do_drop(w);
 		break;
-	default:
-		do_record(w, b & 0x3ff, a & 1);
+	default: do_record(w, b & 0x3ff, a & 1);
 	}
 }
 

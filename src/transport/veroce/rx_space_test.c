@@ -143,11 +143,9 @@ static void a_psn_is_old_new_or_beyond_reach(void **state)
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		struct fixture f = start();
 
-		assert_int_equal(rx_judge(&f.s, nth(rows[i].distance), rows[i].limit),
-				 rows[i].place);
+		assert_int_equal(rx_judge(&f.s, nth(rows[i].distance), rows[i].limit), rows[i].place);
 		assert_true(record(&f, 3)); /* holes make no difference */
-		assert_int_equal(rx_judge(&f.s, nth(rows[i].distance), rows[i].limit),
-				 rows[i].place);
+		assert_int_equal(rx_judge(&f.s, nth(rows[i].distance), rows[i].limit), rows[i].place);
 		end(&f);
 	}
 }

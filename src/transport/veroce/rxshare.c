@@ -10,14 +10,17 @@
 #include "transport/veroce/rxshare.h"
 
 enum {
-	SPARE_FULL = 512, SPARE = 128, SPARE_DRAIN = 16, /* parts of the line: one in so many */
-	FULL_PART = 8,       /* a QP that sent all but an eighth of its share is full */
-	ROUND_PACKETS = 16,  /* a round has at least so many packets of a QP with a share, so that one does not matter; */
+	SPARE_FULL = 512,
+	SPARE = 128,
+	SPARE_DRAIN = 16, /* parts of the line: one in so many */
+	FULL_PART = 8,    /* a QP that sent all but an eighth of its share is full */
+	ROUND_PACKETS =
+		16, /* a round has at least so many packets of a QP with a share, so that one does not matter; */
 	ROUND_LINE_PACKETS = 2048, /* ... at least so many of all QPs; */
-	ROUND_RTTS = 4,      /* ... and lasts for so many round trips, so that QPs keep to the last round's shares */
-	IDLE_ROUNDS = 4,     /* after which shares are forgotten */
-	STEADY_PART = 256,   /* a share stays as it is if it would change by less than that */
-	CREDIT_PACKETS = 4,  /* that a sender may send at once after it was held up */
+	ROUND_RTTS = 4,     /* ... and lasts for so many round trips, so that QPs keep to the last round's shares */
+	IDLE_ROUNDS = 4,    /* after which shares are forgotten */
+	STEADY_PART = 256,  /* a share stays as it is if it would change by less than that */
+	CREDIT_PACKETS = 4, /* that a sender may send at once after it was held up */
 	KEEP_PACKETS = 16
 };
 

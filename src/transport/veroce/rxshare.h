@@ -20,24 +20,24 @@
 
 enum {
 	RXSHARE_PACKET_BYTES = 4200, /* about the longest */
-	RXSHARE_KBPS_MIN = 3360 /* the least share sent and accepted: such a packet in 10 ms */
+	RXSHARE_KBPS_MIN = 3360      /* the least share sent and accepted: such a packet in 10 ms */
 };
 
 /* ---- the receiver -------------------------------------------------------------------------------- */
 
 struct rxshare {
-	uint64_t line_kbps;    /* of the port; 0: no shares, and nothing is counted */
+	uint64_t line_kbps; /* of the port; 0: no shares, and nothing is counted */
 	uint64_t round_ns_min;
-	uint64_t round_ns;     /* when this round began, */
-	uint64_t length_ns;    /* ... and how long it lasts */
-	uint32_t round;        /* its number, never 0 */
-	uint32_t share_kbps;   /* the present share; 0: none */
-	uint64_t packet_ns;    /* of a packet of RXSHARE_PACKET_BYTES at that rate */
-	uint64_t full_at;      /* bytes in a round from which a QP is full */
-	uint64_t bytes;        /* that arrived in the round; */
-	uint64_t full_bytes;   /* ... from QPs that are full, */
-	uint64_t top_bytes;    /* ... and from the one that sent most */
-	uint32_t senders;      /* QPs that sent */
+	uint64_t round_ns;   /* when this round began, */
+	uint64_t length_ns;  /* ... and how long it lasts */
+	uint32_t round;      /* its number, never 0 */
+	uint32_t share_kbps; /* the present share; 0: none */
+	uint64_t packet_ns;  /* of a packet of RXSHARE_PACKET_BYTES at that rate */
+	uint64_t full_at;    /* bytes in a round from which a QP is full */
+	uint64_t bytes;      /* that arrived in the round; */
+	uint64_t full_bytes; /* ... from QPs that are full, */
+	uint64_t top_bytes;  /* ... and from the one that sent most */
+	uint32_t senders;    /* QPs that sent */
 	uint32_t full;
 };
 
@@ -57,8 +57,8 @@ void rxshare_end_round(struct rxshare *, uint64_t now_ns);
  * `bytes` on the wire arrived from this QP; NULL: they are not data, and count for no share.
  * `obeys`: the peer agreed to shares. Called only if there are shares.
  */
-static inline void rxshare_arrived(struct rxshare *s, struct rxshare_sender *from, bool obeys,
-				   uint32_t bytes, uint64_t now_ns)
+static inline void rxshare_arrived(struct rxshare *s, struct rxshare_sender *from, bool obeys, uint32_t bytes,
+				   uint64_t now_ns)
 {
 	if (now_ns - s->round_ns >= s->length_ns)
 		rxshare_end_round(s, now_ns);

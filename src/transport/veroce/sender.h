@@ -18,7 +18,8 @@ struct sender {
 	struct tx_space tx;
 	struct flowlet flowlet;
 	uint32_t peer_window;    /* PSNs that the peer records; VEROCE_BASE_WINDOW until CAPS */
-	uint32_t ackreq_packets; /* one packet of this many has AckReq set, where no path's window is small; a power of two */
+	uint32_t ackreq_packets; /* one packet of this many has AckReq set, where no path's window is small; a power of
+				    two */
 	uint32_t ackreq_now;     /* the same on the path that was picked last; at most that */
 	uint16_t calm;           /* packets acknowledged since one was taken for lost; stops at VEROCE_CALM_PACKETS */
 	uint64_t progress_ns;    /* when una last moved, or the first packet was sent */
@@ -31,10 +32,10 @@ struct sender {
 	uint64_t reo_ns;         /* fast: when missing packets become lost; 0: not set */
 	uint8_t probes;          /* tail probes since una last moved (6.2) */
 	/* base and irn */
-	bool recovering;         /* base: rto_mode; irn: in recovery */
+	bool recovering; /* base: rto_mode; irn: in recovery */
 	uint32_t recover_psn;
-	uint32_t rxt_psn;        /* base: RxtPSN; irn: holes below it were sent again */
-	uint32_t rxt_una;        /* irn: una when it last moved in recovery */
+	uint32_t rxt_psn; /* base: RxtPSN; irn: holes below it were sent again */
+	uint32_t rxt_una; /* irn: una when it last moved in recovery */
 	uint64_t rxt_ns;
 };
 

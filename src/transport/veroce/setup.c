@@ -18,8 +18,8 @@ enum {
 	FLOWLET_PACKETS = 8,
 	EARLY_BYTES_MIN = 64 << 20, /* of early_bytes_max, */
 	/*
-	 * or so many windows of a queue pair, if that is more. One alone may have half: while a packet is lost twice, two
-	 * windows of later packets come.
+	 * or so many windows of a queue pair, if that is more. One alone may have half: while a packet is lost twice,
+	 * two windows of later packets come.
 	 */
 	EARLY_WINDOWS = 4
 };

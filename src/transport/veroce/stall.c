@@ -10,12 +10,12 @@
 
 /* All in terms of the shortest tail probe timeout: 2 ms where there are processes. */
 enum {
-	RUN_SHIFT = 2,   /* a fourth of it: the peer ran on for at least as long; acknowledgements wait for less */
-	LEAD_SHIFT = 1,  /* half of it: the peer is asked as long before a timer is due */
+	RUN_SHIFT = 2,      /* a fourth of it: the peer ran on for at least as long; acknowledgements wait for less */
+	LEAD_SHIFT = 1,     /* half of it: the peer is asked as long before a timer is due */
 	ASKS_SHIFT_MAX = 4, /* doublings of the time between questions, which is half of it at first */
-	DOUBTS = 6,      /* questions without an answer after which the peer may be dead */
-	FORCE = 64,      /* after so many one QP acts without proof */
-	ALL_FORCE = 512, /* ... and after so many all QPs act at once, not one at a time */
+	DOUBTS = 6,         /* questions without an answer after which the peer may be dead */
+	FORCE = 64,         /* after so many one QP acts without proof */
+	ALL_FORCE = 512,    /* ... and after so many all QPs act at once, not one at a time */
 };
 
 /* A later answer does not count: time stamps have 32 bits. */

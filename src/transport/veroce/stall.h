@@ -28,8 +28,8 @@ struct transport;
  * compared.
  */
 struct stall {
-	uint64_t ran_ns;    /* the peer has read all packets sent until then, and ran on for a while */
-	uint64_t read_ns;   /* ... has read all packets sent until then: known since told_ns */
+	uint64_t ran_ns;  /* the peer has read all packets sent until then, and ran on for a while */
+	uint64_t read_ns; /* ... has read all packets sent until then: known since told_ns */
 	uint64_t told_ns;
 	uint64_t asked_ns;  /* TX1 of the last question; 0: none */
 	uint64_t ask_ns;    /* no question leaves earlier */

@@ -136,8 +136,7 @@ uint64_t timeouts_deadline_of_both(const struct transport *tp, const struct qp *
 	return sooner(timeouts_deadline(tp, qp, &qp->veroce->w->q), timeouts_deadline(tp, qp, &qp->veroce->w->r));
 }
 
-static void resend_as_probe(struct transport *tp, struct qp *qp, struct sender *s, uint32_t psn,
-			    uint64_t now_ns)
+static void resend_as_probe(struct transport *tp, struct qp *qp, struct sender *s, uint32_t psn, uint64_t now_ns)
 {
 	recovery_lose(tp, qp, s, psn, now_ns);
 	tx_record(&s->tx, psn)->probe = true;
@@ -164,8 +163,7 @@ static void probe(struct transport *tp, struct qp *qp, struct sender *s, uint64_
 		resend_as_probe(tp, qp, s, s->tx.una, now_ns);
 }
 
-bool timeouts_is_hopeless(struct transport *tp, const struct qp *qp, uint8_t tries, uint64_t since_ns,
-			  uint64_t now_ns)
+bool timeouts_is_hopeless(struct transport *tp, const struct qp *qp, uint8_t tries, uint64_t since_ns, uint64_t now_ns)
 {
 	uint64_t patience = (qp->retry_cnt + 1ull) * timeouts_program_ns(qp);
 
@@ -192,8 +190,7 @@ static void blame_paths(struct qp *qp, const struct sender *s, uint64_t now_ns)
  * Whether a timer that was due at due_ns waits longer because this process is late. The delay does not count, since
  * the peer may have had as little of the processor as we had; the next time it does.
  */
-static bool grace(const struct transport *tp, const struct qp *qp, struct sender *s, uint64_t due_ns,
-		  uint64_t now_ns)
+static bool grace(const struct transport *tp, const struct qp *qp, struct sender *s, uint64_t due_ns, uint64_t now_ns)
 {
 	uint64_t late_ns = patience_late_ns(tp, due_ns, now_ns), most_ns = qp->veroce->pair->rto_ns;
 
@@ -231,18 +228,21 @@ static bool gives_up(struct transport *tp, struct qp *qp, struct sender *s, uint
  * Whether the oldest packet is sent again although others are lost. After an RNR NAK those wait until it is accepted.
  * The peer may have accepted it, and only the acknowledgement was lost: a copy is acknowledged again.
  *
- * The same goes for one that has flown all the time that this timeout waited, which the program may have made shorter than the
- * loss detection waits: nothing else ends the stall, and others that are sent instead may have no place at the peer before it.
+ * The same goes for one that has flown all the time that this timeout waited, which the program may have made shorter
+ * than the loss detection waits: nothing else ends the stall, and others that are sent instead may have no place at the
+ * peer before it.
  */
 static bool goes_before_others(const struct qp *qp, const struct sender *s, uint64_t since_ns)
 {
 	const struct tx_record *oldest = tx_record(&s->tx, s->tx.una);
 
-	return oldest->state != TX_LOST && ((veroce_is_q(qp, s) && qp->veroce->w->refused) || oldest->tx_ns <= since_ns);
+	return oldest->state != TX_LOST &&
+	       ((veroce_is_q(qp, s) && qp->veroce->w->refused) || oldest->tx_ns <= since_ns);
 }
 
 /* `proved`: the peer had its turn at a processor, so that the loss detection may judge. It waited since since_ns. */
-static void time_out(struct transport *tp, struct qp *qp, struct sender *s, bool proved, uint64_t since_ns, uint64_t now_ns)
+static void time_out(struct transport *tp, struct qp *qp, struct sender *s, bool proved, uint64_t since_ns,
+		     uint64_t now_ns)
 {
 	struct veroce *vr = qp->veroce;
 	uint32_t una = s->tx.una;
@@ -251,7 +251,8 @@ static void time_out(struct transport *tp, struct qp *qp, struct sender *s, bool
 	/* The peer may speak RoCEv2, and drop our packets: its answer to CAPS may have been lost. */
 	if (vr->state == VEROCE_ASSUMED)
 		vr->caps_ask = true;
-	/* The first timeout may be accidental. A host that waits for a processor has several in a row, and nothing was lost. */
+	/* The first timeout may be accidental. A host that waits for a processor has several in a row, and nothing was
+	 * lost. */
 	if (s->retries > 1 && !pair_is_starved(vr->pair, now_ns))
 		cc_on_loss(&vr->pair->own[tx_record(&s->tx, una)->path].cc, now_ns, CC_LOSS_RTO);
 	if (proved)

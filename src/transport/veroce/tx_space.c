@@ -18,8 +18,7 @@ enum { AHEAD_SHARE = 2 }; /* the part of what is outstanding for which room is m
 
 void tx_space_init(struct tx_space *s, uint32_t psn)
 {
-	*s = (struct tx_space){
-		.una = psn, .nxt = psn, .end = psn, .again_head = TX_NIL, .again_tail = TX_NIL};
+	*s = (struct tx_space){.una = psn, .nxt = psn, .end = psn, .again_head = TX_NIL, .again_tail = TX_NIL};
 }
 
 static size_t ring_bytes(uint32_t size)
@@ -109,8 +108,7 @@ static void set_end(struct tx_space *s, uint32_t end)
 /* Whether one more chunk at the end would be used soon. */
 static bool wants_chunk(const struct tx_space *s, uint32_t room)
 {
-	return tx_space_room(s) < room && s->end % TX_CHUNK == 0 &&
-	       ((s->end - s->una) & PSN_MASK) < TX_WINDOW_MAX;
+	return tx_space_room(s) < room && s->end % TX_CHUNK == 0 && ((s->end - s->una) & PSN_MASK) < TX_WINDOW_MAX;
 }
 
 /* The ring has a place for it. */
@@ -190,8 +188,7 @@ static void append(struct tx_space *s, uint32_t *head, uint32_t *tail, uint32_t 
 	*tail = psn;
 }
 
-static void unlink_record(struct tx_space *s, uint32_t *head, uint32_t *tail,
-			  const struct tx_record *r)
+static void unlink_record(struct tx_space *s, uint32_t *head, uint32_t *tail, const struct tx_record *r)
 {
 	if (r->prev == TX_NIL)
 		*head = r->next;
@@ -311,8 +308,8 @@ void tx_space_hurry(struct tx_space *s, uint32_t psn)
 	s->again_head = psn;
 }
 
-static void note(struct tx_news *news, struct tx_ring *ring, const struct tx_record *r,
-		 const uint64_t *min_rtt_ns, uint64_t now_ns)
+static void note(struct tx_news *news, struct tx_ring *ring, const struct tx_record *r, const uint64_t *min_rtt_ns,
+		 uint64_t now_ns)
 {
 	struct tx_path_news *n = &news->path[r->path];
 	struct tx_path *p = &ring->paths[r->path];
@@ -417,14 +414,14 @@ static void ack_only(struct tx_space *s, struct tx_news *news)
 		return;
 	news->paths = 1u << r->path;
 	news->packets++;
-	news->path[r->path] = (struct tx_path_news){
-		.bytes = r->bytes, .packets = 1, .sure = 1, .newest_tx_ns = r->tx_ns};
+	news->path[r->path] =
+		(struct tx_path_news){.bytes = r->bytes, .packets = 1, .sure = 1, .newest_tx_ns = r->tx_ns};
 	s->flying = 0;
 	s->una = s->nxt;
 }
 
-void tx_space_ack_to(struct tx_space *s, struct pool *pool, uint32_t psn,
-		     const uint64_t *min_rtt_ns, uint64_t now_ns, struct tx_news *news)
+void tx_space_ack_to(struct tx_space *s, struct pool *pool, uint32_t psn, const uint64_t *min_rtt_ns, uint64_t now_ns,
+		     struct tx_news *news)
 {
 	uint32_t end = psn_add(psn, 1), from = s->una;
 

@@ -44,8 +44,8 @@ struct tx_record {
 	uint8_t path;
 	uint8_t path_before; /* of the copy before, if there was one */
 	uint8_t copies;
-	uint8_t state; /* enum tx_state */
-	bool probe;    /* a probe: it asks to be answered at once, and needs no window */
+	uint8_t state;  /* enum tx_state */
+	bool probe;     /* a probe: it asks to be answered at once, and needs no window */
 	bool timed_out; /* taken for lost by the clock alone, so a late arrival is no reordering */
 };
 
@@ -67,8 +67,8 @@ struct tx_space {
 	uint32_t size;        /* of the ring, a power of two; 0: none */
 	uint32_t una;
 	uint32_t nxt;
-	uint32_t end;         /* end of the PSNs that have places for records */
-	uint32_t used;        /* bit i: a packet was sent on path i since the space was last empty */
+	uint32_t end;  /* end of the PSNs that have places for records */
+	uint32_t used; /* bit i: a packet was sent on path i since the space was last empty */
 	uint32_t flying;
 	uint32_t lost;       /* in the retransmit queue */
 	uint32_t again_head; /* of the retransmit queue */
@@ -80,9 +80,9 @@ struct tx_space {
  * on it.
  */
 struct tx_news {
-	uint32_t paths;    /* bit i: a packet that flew on path i was acknowledged */
-	uint32_t packets;  /* newly acknowledged, on all paths */
-	uint32_t spurious; /* acknowledged sooner after the retransmission than its copy could have been */
+	uint32_t paths;      /* bit i: a packet that flew on path i was acknowledged */
+	uint32_t packets;    /* newly acknowledged, on all paths */
+	uint32_t spurious;   /* acknowledged sooner after the retransmission than its copy could have been */
 	uint32_t late_paths; /* bit i: the earlier copy of one of them was overtaken on path i */
 	struct tx_path_news {
 		uint32_t bytes;
@@ -140,10 +140,9 @@ void tx_space_resent(struct tx_space *, uint32_t psn, uint8_t path, uint64_t now
  * retransmissions; NULL: they are not detected. Adds to news. When nothing is left, tx_space_ack_to() empties
  * the space: it forgets the state of paths and gives a ring that grew back to the pool.
  */
-void tx_space_ack_to(struct tx_space *, struct pool *, uint32_t psn, const uint64_t *min_rtt_ns,
-		     uint64_t now_ns, struct tx_news *);
-void tx_space_ack_one(struct tx_space *, uint32_t psn, const uint64_t *min_rtt_ns, uint64_t now_ns,
-		      struct tx_news *);
+void tx_space_ack_to(struct tx_space *, struct pool *, uint32_t psn, const uint64_t *min_rtt_ns, uint64_t now_ns,
+		     struct tx_news *);
+void tx_space_ack_one(struct tx_space *, uint32_t psn, const uint64_t *min_rtt_ns, uint64_t now_ns, struct tx_news *);
 /* A FLYING or ACKED record joins the end of the retransmit queue. Harmless if it is LOST. */
 void tx_space_lose(struct tx_space *, uint32_t psn);
 /* A LOST record becomes the first to be sent again. */

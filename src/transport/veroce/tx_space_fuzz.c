@@ -126,8 +126,7 @@ static void model_leave(struct model *m, uint32_t psn)
 		row_remove(&m->again, psn);
 }
 
-static void model_ack(struct model *m, uint32_t psn, const uint64_t *min_rtt_ns, uint64_t now_ns,
-		      struct tx_news *news)
+static void model_ack(struct model *m, uint32_t psn, const uint64_t *min_rtt_ns, uint64_t now_ns, struct tx_news *news)
 {
 	struct entry *e = at(m, psn);
 	struct tx_path_news *n = &news->path[e->path];
@@ -255,11 +254,7 @@ static void do_send(struct world *w, uint32_t count, uint8_t path, uint16_t byte
 		n = least(least(count, tx_space_room(&w->s)), OUTSTANDING_MAX - outstanding(&w->m));
 		must(n);
 		tx_space_sent(&w->s,
-			      &(struct tx_run){.item = item,
-					      .step = STEP,
-					      .count = n,
-					      .bytes = bytes,
-					      .path = path},
+			      &(struct tx_run){.item = item, .step = STEP, .count = n, .bytes = bytes, .path = path},
 			      w->now_ns);
 		for (count -= n; n; n--, item += STEP) {
 			uint32_t psn = w->m.nxt;
@@ -351,18 +346,10 @@ static void call(struct world *w, uint8_t op, uint8_t a, uint8_t b)
 	case 0:
 	case 1:
 	case 2:
-	case 3:
-		do_send(w, a % 64 + 1u, path, (uint16_t)(b * 16 + 20));
-		break;
-	case 4:
-		w->now_ns += (uint64_t)a << (b & 15);
-		break;
-	case 5:
-		dry = a & 1;
-		break;
-	case 6:
-		w->min_rtt_ns[path] = a == 255 ? UINT64_MAX : (uint64_t)a << 4;
-		break;
+	case 3: do_send(w, a % 64 + 1u, path, (uint16_t)(b * 16 + 20)); break;
+	case 4: w->now_ns += (uint64_t)a << (b & 15); break;
+	case 5: dry = a & 1; break;
+	case 6: w->min_rtt_ns[path] = a == 255 ? UINT64_MAX : (uint64_t)a << 4; break;
 	case 7:
 		if (b == 255) {
 			tx_space_drop(&w->s, &w->pool);
@@ -373,29 +360,19 @@ static void call(struct world *w, uint8_t op, uint8_t a, uint8_t b)
 		if (!n)
 			break;
 		switch (op & 7) {
-		case 0:
-			do_ack_to(w, psn, min_rtt_ns);
-			break;
-		case 1:
-			do_ack_some(w, psn, b >> 2, min_rtt_ns);
-			break;
-		case 2:
-			do_lose(w, psn);
-			break;
+		case 0: do_ack_to(w, psn, min_rtt_ns); break;
+		case 1: do_ack_some(w, psn, b >> 2, min_rtt_ns); break;
+		case 2: do_lose(w, psn); break;
 		case 3:
 			for (uint32_t i = 0; i < b >> 2 && psn != w->m.nxt; i++, psn = psn_add(psn, 1))
 				do_lose(w, psn);
 			break;
-		case 4:
-			do_resend(w, psn, path);
-			break;
+		case 4: do_resend(w, psn, path); break;
 		case 5:
 			for (uint32_t i = 0; i < a && w->m.again.n; i++)
 				do_resend(w, w->m.again.psn[0], path);
 			break;
-		case 6:
-			do_hurry(w, psn);
-			break;
+		case 6: do_hurry(w, psn); break;
 		default:
 			if (w->m.again.n)
 				do_hurry(w, w->m.again.psn[a % w->m.again.n]);

@@ -67,10 +67,8 @@ static void send(struct fixture *f, uint32_t count, uint8_t path)
 	while (count--) {
 		assert_true(tx_space_reserve(&f->s, &f->pool));
 		tx_space_sent(&f->s,
-			      &(struct tx_run){.item = (f->s.nxt - first) & PSN_MASK,
-					      .count = 1,
-					      .bytes = BYTES,
-					      .path = path},
+			      &(struct tx_run){
+				      .item = (f->s.nxt - first) & PSN_MASK, .count = 1, .bytes = BYTES, .path = path},
 			      f->now_ns++);
 	}
 }
@@ -194,8 +192,7 @@ static void a_dry_pool_refuses_and_changes_nothing(void **state)
 	dry = true;
 	/* The pool may still have pieces of its slabs. */
 	while (tx_space_reserve(&f.s, &f.pool))
-		tx_space_sent(&f.s, &(struct tx_run){.item = tx_outstanding(&f.s), .count = 1, .bytes = BYTES},
-			      0);
+		tx_space_sent(&f.s, &(struct tx_run){.item = tx_outstanding(&f.s), .count = 1, .bytes = BYTES}, 0);
 	for (uint32_t i = 0; i < tx_outstanding(&f.s); i++)
 		assert_int_equal(tx_record(&f.s, nth(i))->item, i);
 	dry = false;
@@ -371,8 +368,8 @@ static void a_copy_answered_sooner_than_a_round_trip_was_sent_in_vain(void **sta
 		send(&f, 2, 4);
 		tx_space_lose(&f.s, nth(0));
 		tx_space_resent(&f.s, nth(0), 4, 7000);
-		tx_space_ack_to(&f.s, &f.pool, nth(1), rows[i].known ? min_rtt_ns : NULL,
-				7000 + rows[i].after_ns, &f.news);
+		tx_space_ack_to(&f.s, &f.pool, nth(1), rows[i].known ? min_rtt_ns : NULL, 7000 + rows[i].after_ns,
+				&f.news);
 		assert_int_equal(f.news.spurious, rows[i].spurious);
 		assert_int_equal(f.news.packets, 2);
 		end(&f);

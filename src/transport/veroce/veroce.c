@@ -41,8 +41,7 @@ struct flow veroce_flow_of(const struct transport *tp, const struct qp *qp, uint
 	return f;
 }
 
-const struct flow *veroce_make_flow(struct transport *tp, const struct qp *qp, uint32_t path,
-				    bool trimmable)
+const struct flow *veroce_make_flow(struct transport *tp, const struct qp *qp, uint32_t path, bool trimmable)
 {
 	struct flow f = veroce_flow_of(tp, qp, path, trimmable);
 	const struct flow *kept;
@@ -83,8 +82,8 @@ static bool can_send(const struct qp *qp)
 	return qp_get_state(qp) == QPS_RTS || qp_get_state(qp) == QPS_SQD;
 }
 
-static void dispatch(struct transport *tp, struct qp *qp, const struct pkt *pkt,
-		     const struct veroce_packet *p, uint64_t now_ns)
+static void dispatch(struct transport *tp, struct qp *qp, const struct pkt *pkt, const struct veroce_packet *p,
+		     uint64_t now_ns)
 {
 	struct veroce *vr = qp->veroce;
 
@@ -108,9 +107,7 @@ static void dispatch(struct transport *tp, struct qp *qp, const struct pkt *pkt,
 	case OP_CNP:
 	case OP_RTT_REQUEST:
 	case OP_RTT_RESPONSE:
-	case OP_SLOW_PACKET:
-		control_input(tp, qp, pkt, p, now_ns);
-		break;
+	case OP_SLOW_PACKET: control_input(tp, qp, pkt, p, now_ns); break;
 	default:
 		if (can_send(qp))
 			veroce_completer_input(tp, qp, pkt, p, now_ns);
@@ -132,11 +129,11 @@ static bool output_rearms(const struct qp *qp, const struct veroce_packet *p)
 }
 
 /* Counts a packet for its sender's share, or as one that fills the line without a share. */
-static void count_arrival(struct transport *tp, struct qp *qp, const struct pkt *pkt,
-			  const struct veroce_packet *p, uint64_t now_ns)
+static void count_arrival(struct transport *tp, struct qp *qp, const struct pkt *pkt, const struct veroce_packet *p,
+			  uint64_t now_ns)
 {
-	rxshare_arrived(&tp->rxshare, is_data(p) ? &qp->veroce->w->arrived : NULL,
-			qp->veroce->caps & CAPS_RXSHARE, pkt->len + tp->config.cc.wire_overhead_bytes, now_ns);
+	rxshare_arrived(&tp->rxshare, is_data(p) ? &qp->veroce->w->arrived : NULL, qp->veroce->caps & CAPS_RXSHARE,
+			pkt->len + tp->config.cc.wire_overhead_bytes, now_ns);
 }
 
 static void input_any(struct transport *tp, struct qp *qp, const struct rx *rx)
@@ -260,8 +257,8 @@ static bool take_turn(struct transport *tp, struct qp *qp, uint64_t now_ns)
 	if (!control_output(tp, qp, now_ns))
 		return true;
 	if (acks_go_first(tp) && list_empty(&qp->held) &&
-	    (!acks_output(tp, qp, &vr->w->q_in, now_ns) ||
-	     !acks_output(tp, qp, &vr->w->r_in, now_ns) || !control_output_cnp(tp, qp, now_ns)))
+	    (!acks_output(tp, qp, &vr->w->q_in, now_ns) || !acks_output(tp, qp, &vr->w->r_in, now_ns) ||
+	     !control_output_cnp(tp, qp, now_ns)))
 		return true;
 	before = tp->tx.count;
 	veroce_responder_retry(tp, qp, now_ns);
@@ -269,7 +266,8 @@ static bool take_turn(struct transport *tp, struct qp *qp, uint64_t now_ns)
 		return false;
 	more = !qp_is_paused(tp, qp) && responder_reads_output(tp, qp, now_ns);
 	if (!more && !vr->w->fatal && !qp_is_paused(tp, qp)) {
-		/* The longer packet begins a train. Between processes of one host an acknowledgement has no time stamps: it is short. */
+		/* The longer packet begins a train. Between processes of one host an acknowledgement has no time
+		 * stamps: it is short. */
 		if (vr->w->q_in.ack_due && vr->caps & CAPS_TS && !acks_go_first(tp) &&
 		    veroce_requester_next_len(qp) < ACKS_STAMPED_LEN && !acks_output(tp, qp, &vr->w->q_in, now_ns))
 			return true;
@@ -278,10 +276,9 @@ static bool take_turn(struct transport *tp, struct qp *qp, uint64_t now_ns)
 	if (qp_get_state(qp) == QPS_ERR)
 		return false;
 	/* An acknowledgement is short and comes last, so it can end a train. One that waits for a train waits on. */
-	if (list_empty(&qp->held) || tp->tx.count != before || acks_nak_ready(qp) ||
-	    vr->w->q_in.trims || vr->w->r_in.trims) {
-		if (!acks_output(tp, qp, &vr->w->q_in, now_ns) ||
-		    !acks_output(tp, qp, &vr->w->r_in, now_ns))
+	if (list_empty(&qp->held) || tp->tx.count != before || acks_nak_ready(qp) || vr->w->q_in.trims ||
+	    vr->w->r_in.trims) {
+		if (!acks_output(tp, qp, &vr->w->q_in, now_ns) || !acks_output(tp, qp, &vr->w->r_in, now_ns))
 			more = true;
 		else
 			list_remove(&qp->held);
@@ -467,8 +464,7 @@ static bool timer_is_right(const struct transport *tp, const struct qp *qp, uint
 		return true;
 	return !due_before(w->q.reo_ns, set_ns) && !due_before(w->r.reo_ns, set_ns) &&
 	       !due_before(w->q_in.hole_ns, set_ns) && !due_before(w->r_in.hole_ns, set_ns) &&
-	       !due_before(w->watch_ns, set_ns) && !due_before(w->rnr_until_ns, set_ns) &&
-	       caps_deadline(qp) >= set_ns;
+	       !due_before(w->watch_ns, set_ns) && !due_before(w->rnr_until_ns, set_ns) && caps_deadline(qp) >= set_ns;
 }
 
 void veroce_set_timer(struct transport *tp, struct qp *qp, uint64_t at_ns, uint64_t now_ns)

@@ -78,11 +78,9 @@ void veroce_set_timer(struct transport *, struct qp *, uint64_t at_ns, uint64_t 
 /* The flow of path `path`; `trimmable`: a switch may cut the payload off. */
 struct flow veroce_flow_of(const struct transport *, const struct qp *, uint32_t path, bool trimmable);
 /* The same, kept for as long as the packets of the turn live. NULL: the turn is full. */
-const struct flow *veroce_make_flow(struct transport *, const struct qp *, uint32_t path,
-				    bool trimmable);
+const struct flow *veroce_make_flow(struct transport *, const struct qp *, uint32_t path, bool trimmable);
 /* The same, quickly where it exists already. `data`: a packet that may be trimmed if the peer agreed. */
-static inline const struct flow *veroce_flow(struct transport *tp, const struct qp *qp, uint32_t path,
-					     bool data)
+static inline const struct flow *veroce_flow(struct transport *tp, const struct qp *qp, uint32_t path, bool data)
 {
 	const struct veroce *vr = qp->veroce;
 	bool trimmable = data && vr->caps & CAPS_TRIM;
@@ -101,17 +99,17 @@ static inline bool veroce_stands_in_line(const struct transport *tp)
 }
 
 /*
- * The path of the packet to that host which was laid out last in this turn, with which another one may share a train or a system
- * call. PAIR_NO_PATH: there is none, or to go along would save nothing.
+ * The path of the packet to that host which was laid out last in this turn, with which another one may share a train or
+ * a system call. PAIR_NO_PATH: there is none, or to go along would save nothing.
  */
 static inline int veroce_path_of_turn(const struct transport *tp, const struct pair *pair)
 {
-	return pair->left_turn == tp->tx.turn && !acks_go_first(tp) && veroce_stands_in_line(tp) ? pair->left_path : PAIR_NO_PATH;
+	return pair->left_turn == tp->tx.turn && !acks_go_first(tp) && veroce_stands_in_line(tp) ? pair->left_path
+												 : PAIR_NO_PATH;
 }
 
 /* Stamps a packet of a PSN space that leaves on `path`, if TS was agreed (13.2). */
-static inline void veroce_stamp(struct qp *qp, struct veroce_packet *p, uint32_t path,
-				uint64_t now_ns)
+static inline void veroce_stamp(struct qp *qp, struct veroce_packet *p, uint32_t path, uint64_t now_ns)
 {
 	struct veroce *vr = qp->veroce;
 
@@ -180,8 +178,9 @@ static inline bool veroce_is_trimmed(const struct qp *qp, const struct pkt *pkt)
 /* Counts a packet that has a stamp. */
 void veroce_stamped(struct pair *, const struct veroce_packet *, bool ce);
 /*
- * Whether the stamp to echo remains that of an earlier packet, behind one that waited for this process. Such packets are read and
- * acknowledged together. What one sender sent in a burst queues behind itself, and the first packet of it tells whether a queue stands.
+ * Whether the stamp to echo remains that of an earlier packet, behind one that waited for this process. Such packets
+ * are read and acknowledged together. What one sender sent in a burst queues behind itself, and the first packet of it
+ * tells whether a queue stands.
  */
 bool veroce_is_echo_kept(const struct receiver *, const struct veroce_packet *, uint64_t came_ns);
 /* Notes what every packet of a PSN space reports: its path, its stamp, its CE mark. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The memory that a QP has from the pool while something is outstanding, awaited or due: struct veroce_work. A packet or
- * a WQE takes it (veroce_wake), and it goes back when the QP has been quiet for a while. In between, struct veroce_quiet
- * keeps the values that the next one begins with.
+ * The memory that a QP has from the pool while something is outstanding, awaited or due: struct veroce_work. A packet
+ * or a WQE takes it (veroce_wake), and it goes back when the QP has been quiet for a while. In between, struct
+ * veroce_quiet keeps the values that the next one begins with.
  *
  * Invariant: a quiet QP that gives its work back and takes it again loses only state that expires anyway.
  */
@@ -49,20 +49,18 @@ void veroce_sender_init(const struct transport *tp, const struct qp *qp, struct 
 	tx_space_init(&s->tx, psn);
 }
 
-void veroce_receiver_init(const struct transport *tp, const struct qp *qp, struct receiver *in,
-			  uint32_t epsn, uint32_t amsn, uint16_t ext)
+void veroce_receiver_init(const struct transport *tp, const struct qp *qp, struct receiver *in, uint32_t epsn,
+			  uint32_t amsn, uint16_t ext)
 {
-	*in = (struct receiver){.amsn = amsn,
-				.ext = ext,
-				.ack_packets = (uint16_t)ack_packets(tp, qp, VEROCE_ACK_PACKETS)};
+	*in = (struct receiver){
+		.amsn = amsn, .ext = ext, .ack_packets = (uint16_t)ack_packets(tp, qp, VEROCE_ACK_PACKETS)};
 	rx_space_init(&in->rx, epsn);
 }
 
 void veroce_fit_acks(const struct transport *tp, struct qp *qp)
 {
 	struct veroce_work *w = qp->veroce->w;
-	uint32_t ackreq = ack_packets(tp, qp, VEROCE_ACKREQ_PACKETS),
-		 acks = ack_packets(tp, qp, VEROCE_ACK_PACKETS);
+	uint32_t ackreq = ack_packets(tp, qp, VEROCE_ACKREQ_PACKETS), acks = ack_packets(tp, qp, VEROCE_ACK_PACKETS);
 
 	w->q.ackreq_packets = w->r.ackreq_packets = w->q.ackreq_now = w->r.ackreq_now = ackreq;
 	w->q_in.ack_packets = w->r_in.ack_packets = (uint16_t)acks;
@@ -103,15 +101,14 @@ bool veroce_is_quiet(const struct qp *qp)
 	for (int i = 0; i < 2; i++) {
 		const struct receiver *in = ins[i];
 
-		if (rx_has_holes(&in->rx) || in->message || in->po || in->ack_due || in->nak_due ||
-		    in->trims || in->hole_ns || in->ce)
+		if (rx_has_holes(&in->rx) || in->message || in->po || in->ack_due || in->nak_due || in->trims ||
+		    in->hole_ns || in->ce)
 			return false;
 	}
 	return !tx_outstanding(&w->q.tx) && !tx_outstanding(&w->r.tx) && list_empty(&w->waiting) &&
-	       list_empty(&qp->active) && list_empty(&qp->held) &&
-	       qp->sq.una == sq_head(&qp->sq) && vr->reads == w->reads_done &&
-	       psn_diff(w->emit, vr->executed) > 0 && vr->rq_done == w->rq_bound && !w->fatal &&
-	       !w->rnr_until_ns && !w->rtt_reply && !w->slow_due && !w->ask_again && !qp->failed;
+	       list_empty(&qp->active) && list_empty(&qp->held) && qp->sq.una == sq_head(&qp->sq) &&
+	       vr->reads == w->reads_done && psn_diff(w->emit, vr->executed) > 0 && vr->rq_done == w->rq_bound &&
+	       !w->fatal && !w->rnr_until_ns && !w->rtt_reply && !w->slow_due && !w->ask_again && !qp->failed;
 }
 
 /* T shrinks with time (5.4). Each rest counts as such a time: otherwise the T of a QP that rests often never would. */
@@ -249,7 +246,8 @@ void veroce_check_work(const struct transport *tp, const struct qp *qp)
 	assert(((w->rq_bound - vr->rq_done) & PSN_MASK) <= w->bound_size);
 	assert(!w->fatal || w->q_in.nak_due || dead);
 	/* While packets are in flight the QP gets another turn. */
-	assert(dead || !(tx_outstanding(&w->q.tx) || (tx_outstanding(&w->r.tx) && !w->unheard)) || veroce_is_scheduled(qp));
+	assert(dead || !(tx_outstanding(&w->q.tx) || (tx_outstanding(&w->r.tx) && !w->unheard)) ||
+	       veroce_is_scheduled(qp));
 	assert(!w->unheard || !w->r.tx.flying);
 	assert(w->q.peer_window == vr->q_window);
 	assert(w->r.peer_window == vr->r_window);
