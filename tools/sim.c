@@ -248,7 +248,71 @@ static char *seeds_sweep(const char *text)
 	return NULL;
 }
 
-int cmd_sim(int argc, char **argv)
+/* What the command line says. */
+struct sim_options {
+	struct sweep_options w;
+	const char *sets[SETS_MAX], *sweeps[SETS_MAX];
+	char *seeds; /* a sweep; it lives to the end */
+	char seed[48];
+	bool compare;
+};
+
+static int add_setting(struct sim_options *o, const char *text, bool sweeps)
+{
+	if (o->w.set_count + o->w.sweep_count + 2 >= SETS_MAX)
+		return complain("sim: at most %d --set and --sweep are allowed in all", SETS_MAX - 2);
+	if (sweeps)
+		o->sweeps[o->w.sweep_count++] = text;
+	else
+		o->sets[o->w.set_count++] = text;
+	return EXIT_SUCCESS;
+}
+
+static int set_seed(struct sim_options *o, const char *text)
+{
+	uint64_t n;
+
+	if (!whole_number(text, UINT64_MAX - 1, &n))
+		return complain("--seed %s: allowed is a whole number below 2^64 - 1", text);
+	snprintf(o->seed, sizeof(o->seed), "run.seed=%" PRIu64, n);
+	o->w.seed_pinned = true;
+	return EXIT_SUCCESS;
+}
+
+static int set_seeds(struct sim_options *o, const char *text)
+{
+	free(o->seeds);
+	o->seeds = seeds_sweep(text);
+	return o->seeds ? EXIT_SUCCESS : EXIT_OURS;
+}
+
+static int set_report(struct sim_options *o, const char *folder)
+{
+	if (!folder[0])
+		return complain("--report: needs the name of a folder");
+	o->w.report = folder;
+	return EXIT_SUCCESS;
+}
+
+static int set_jobs(struct sim_options *o, const char *text)
+{
+	uint64_t n;
+
+	if (!whole_number(text, JOBS_MAX, &n) || !n)
+		return complain("--jobs %s: allowed is a whole number from 1 to %d", text, JOBS_MAX);
+	o->w.jobs = (unsigned)n;
+	return EXIT_SUCCESS;
+}
+
+static int print_keys(const char *form)
+{
+	if (form && strcmp(form, "mdoc"))
+		return complain("--keys=%s: allowed is mdoc, or nothing", form);
+	return form ? keys_print_mdoc() : keys_print();
+}
+
+/* Reads the options into *o. Returns false, with the exit status in *status, when there is nothing left to do. */
+static bool parse(int argc, char **argv, struct sim_options *o, int *status)
 {
 	enum { OPT_SET = 256, OPT_SEED, OPT_SEEDS, OPT_SWEEP, OPT_PRINT, OPT_COMPARE, OPT_REPORT, OPT_KEYS, OPT_LIST };
 	static const struct option options[] = {
@@ -266,90 +330,75 @@ int cmd_sim(int argc, char **argv)
 		{"help", no_argument, NULL, 'h'},
 		{NULL, 0, NULL, 0},
 	};
-	const char *sets[SETS_MAX], *sweeps[SETS_MAX];
-	static char *seeds; /* to the end */
-	char seed[48] = "";
-	struct figures g;
-	bool compare = false;
-	struct sweep_options w = {.sets = sets, .sweeps = sweeps};
-	long processors = sysconf(_SC_NPROCESSORS_ONLN);
-	uint64_t n;
-	int opt, rc;
+	int opt;
 
-	w.jobs = processors > 0 ? (unsigned)processors : 1;
-	while ((opt = getopt_long(argc, argv, "j:qh", options, NULL)) != -1) {
+	*status = EXIT_SUCCESS;
+	while (*status == EXIT_SUCCESS && (opt = getopt_long(argc, argv, "j:qh", options, NULL)) != -1) {
 		switch (opt) {
-		case OPT_SET:
-		case OPT_SWEEP:
-			if (w.set_count + w.sweep_count + 2 >= SETS_MAX)
-				return complain("sim: at most %d --set and --sweep are allowed in all", SETS_MAX - 2);
-			if (opt == OPT_SET)
-				sets[w.set_count++] = optarg;
-			else
-				sweeps[w.sweep_count++] = optarg;
-			break;
-		case OPT_SEED:
-			if (!whole_number(optarg, UINT64_MAX - 1, &n))
-				return complain("--seed %s: allowed is a whole number below 2^64 - 1", optarg);
-			snprintf(seed, sizeof(seed), "run.seed=%" PRIu64, n);
-			w.seed_pinned = true;
-			break;
-		case OPT_SEEDS:
-			free(seeds);
-			seeds = seeds_sweep(optarg);
-			if (!seeds)
-				return EXIT_OURS;
-			break;
-		case OPT_PRINT: w.print_commands = true; break;
-		case OPT_COMPARE: compare = true; break;
-		case OPT_REPORT:
-			if (!optarg[0])
-				return complain("--report: needs the name of a folder");
-			w.report = optarg;
-			break;
-		case 'j':
-			if (!whole_number(optarg, JOBS_MAX, &n) || !n)
-				return complain("--jobs %s: allowed is a whole number from 1 to %d", optarg, JOBS_MAX);
-			w.jobs = (unsigned)n;
-			break;
-		case 'q': w.quiet = true; break;
-		case OPT_KEYS:
-			if (optarg && strcmp(optarg, "mdoc"))
-				return complain("--keys=%s: allowed is mdoc, or nothing", optarg);
-			return optarg ? keys_print_mdoc() : keys_print();
-		case OPT_LIST: sim_scenarios_list(stdout); return EXIT_SUCCESS;
-		case 'h': fputs(usage, stdout); return EXIT_SUCCESS;
-		default: return usage_error("sim");
+		case OPT_SET: *status = add_setting(o, optarg, false); break;
+		case OPT_SWEEP: *status = add_setting(o, optarg, true); break;
+		case OPT_SEED: *status = set_seed(o, optarg); break;
+		case OPT_SEEDS: *status = set_seeds(o, optarg); break;
+		case OPT_PRINT: o->w.print_commands = true; break;
+		case OPT_COMPARE: o->compare = true; break;
+		case OPT_REPORT: *status = set_report(o, optarg); break;
+		case 'j': *status = set_jobs(o, optarg); break;
+		case 'q': o->w.quiet = true; break;
+		case OPT_KEYS: *status = print_keys(optarg); return false;
+		case OPT_LIST: sim_scenarios_list(stdout); return false;
+		case 'h': fputs(usage, stdout); return false;
+		default: *status = usage_error("sim"); return false;
 		}
 	}
-	if (seeds && seed[0])
-		return complain("sim: --seed and --seeds: only one of the two is allowed");
-	/* The last sweep varies fastest, so runs that differ in their seed alone are neighbours. */
-	if (seeds)
-		sweeps[w.sweep_count++] = seeds;
-	if (compare) {
-		if (w.set_count || w.sweep_count || seed[0] || w.print_commands)
-			return complain("sim: --compare: only folders of finished runs and --report are "
-					"allowed");
-		if (optind == argc)
-			return complain("sim: --compare: the folders of finished runs are needed");
-		return sim_collect(argv + optind, (size_t)(argc - optind), w.report, w.quiet);
-	}
-	if (optind == argc) {
+	return *status == EXIT_SUCCESS;
+}
+
+static int compare(const struct sim_options *o, char **folders, int count)
+{
+	if (o->w.set_count || o->w.sweep_count || o->seed[0] || o->w.print_commands)
+		return complain("sim: --compare: only folders of finished runs and --report are allowed");
+	if (!count)
+		return complain("sim: --compare: the folders of finished runs are needed");
+	return sim_collect(folders, (size_t)count, o->w.report, o->w.quiet);
+}
+
+static int simulate(struct sim_options *o, char **names, int count)
+{
+	struct figures g;
+
+	if (!count) {
 		complain("sim: a scenario is needed: a file, or one of");
 		sim_scenarios_list(stderr);
 		return EXIT_OURS;
 	}
-	if (optind + 1 < argc)
-		return complain("sim: only one scenario is allowed; '%s' is one too many", argv[optind + 1]);
-	if (w.print_commands && !w.report)
+	if (count > 1)
+		return complain("sim: only one scenario is allowed; '%s' is one too many", names[1]);
+	if (o->w.print_commands && !o->w.report)
 		return complain("--print-commands: needs --report DIR: results would be nowhere else");
-	if (seed[0])
-		sets[w.set_count++] = seed;
-	w.name = argv[optind];
-	if (w.sweep_count || w.print_commands)
-		rc = sim_sweep(&w);
-	else
-		rc = sim_one(w.name, sets, w.set_count, w.report, w.quiet, &g);
-	return rc;
+	if (o->seed[0])
+		o->sets[o->w.set_count++] = o->seed;
+	o->w.name = names[0];
+	if (o->w.sweep_count || o->w.print_commands)
+		return sim_sweep(&o->w);
+	return sim_one(o->w.name, o->sets, o->w.set_count, o->w.report, o->w.quiet, &g);
+}
+
+int cmd_sim(int argc, char **argv)
+{
+	static struct sim_options o;
+	long processors = sysconf(_SC_NPROCESSORS_ONLN);
+	int status;
+
+	o.w = (struct sweep_options){
+		.sets = o.sets, .sweeps = o.sweeps, .jobs = processors > 0 ? (unsigned)processors : 1};
+	if (!parse(argc, argv, &o, &status))
+		return status;
+	if (o.seeds && o.seed[0])
+		return complain("sim: --seed and --seeds: only one of the two is allowed");
+	/* The last sweep varies fastest, so runs that differ in their seed alone are neighbours. */
+	if (o.seeds)
+		o.sweeps[o.w.sweep_count++] = o.seeds;
+	if (o.compare)
+		return compare(&o, argv + optind, argc - optind);
+	return simulate(&o, argv + optind, argc - optind);
 }

@@ -10,7 +10,7 @@ module is an arrow by whatever header it came in.
 `engines` holds src/nic to call an engine through its row, struct qp_ops, and by nothing else.
 `memory` holds what runs in a program's process to the memory of src/space.
 `citations` looks whether docs/veroce-wire.md has the sections and rules that comments name.
-`sizes` looks how long functions and files are, and how many parameters functions on a packet's path have.
+`sizes` looks how long functions and files of src and tools are, and how many parameters functions on a packet's path have.
 `layout` compares the C files with what clang-format makes of them; `format` lays them out so.
 `pages` follows the relative links in README.md, NEWS.md and docs/, headings included.
 """
@@ -345,7 +345,8 @@ def parameters_of(text):
 
 def check_sizes(root):
     lengths = []
-    for module, path in product_files(root):
+    tools = [("tools", p) for p in sorted((root / "tools").glob("*.[ch]"))]
+    for module, path in [*product_files(root), *tools]:
         text = path.read_text()
         if path.suffix == ".c" and text.count("\n") > FILE_MAX:
             yield f"{path.relative_to(root)}: {text.count(chr(10))} lines: what is its second subject?"
