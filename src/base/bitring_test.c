@@ -1,14 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
-
 #include "base/bitring.h"
 #include "base/prng.h"
+#include "support/test.h"
 
 enum { BITS_MAX = 512 };
 
@@ -37,7 +30,7 @@ static void set_range(struct bitring *r, uint32_t from, uint32_t count)
 		bitring_set(r, from + i);
 }
 
-static void reset_clears_all_and_nothing_else(void **state)
+TEST(reset_clears_all_and_nothing_else)
 {
 	for (uint32_t bits = 64; bits <= BITS_MAX; bits *= 2) {
 		struct fixture f;
@@ -48,7 +41,7 @@ static void reset_clears_all_and_nothing_else(void **state)
 	}
 }
 
-static void a_position_is_itself_modulo_the_ring(void **state)
+TEST(a_position_is_itself_modulo_the_ring)
 {
 	struct fixture f;
 
@@ -62,7 +55,7 @@ static void a_position_is_itself_modulo_the_ring(void **state)
 	assert_false(bitring_test(&f.ring, 5));
 }
 
-static void next_set_finds_the_only_bit_from_anywhere(void **state)
+TEST(next_set_finds_the_only_bit_from_anywhere)
 {
 	struct fixture f;
 
@@ -78,7 +71,7 @@ static void next_set_finds_the_only_bit_from_anywhere(void **state)
 	}
 }
 
-static void a_full_or_empty_ring_answers_any_max(void **state)
+TEST(a_full_or_empty_ring_answers_any_max)
 {
 	struct fixture f;
 
@@ -90,7 +83,7 @@ static void a_full_or_empty_ring_answers_any_max(void **state)
 	assert_int_equal(bitring_next_set(&f.ring, 77, 0), 0);
 }
 
-static void get128_is_the_window_cut_at_max(void **state)
+TEST(get128_is_the_window_cut_at_max)
 {
 	struct fixture f;
 	uint64_t out[2];
@@ -115,7 +108,7 @@ static void get128_is_the_window_cut_at_max(void **state)
 	assert_true(out[1] == UINT64_MAX);
 }
 
-static void clear_range_clears_just_the_range(void **state)
+TEST(clear_range_clears_just_the_range)
 {
 	static const uint32_t froms[] = {0, 1, 63, 64, 100, 255, UINT32_MAX - 64};
 	struct fixture f;
@@ -146,7 +139,7 @@ static uint32_t model_next(const uint8_t *bit, uint32_t mask, uint32_t from, uin
 	return max;
 }
 
-static void ring_agrees_with_a_naive_model(void **state)
+TEST(ring_agrees_with_a_naive_model)
 {
 	struct prng r;
 
@@ -193,19 +186,4 @@ static void ring_agrees_with_a_naive_model(void **state)
 		}
 		assert_guards(&f);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(reset_clears_all_and_nothing_else),
-		cmocka_unit_test(a_position_is_itself_modulo_the_ring),
-		cmocka_unit_test(next_set_finds_the_only_bit_from_anywhere),
-		cmocka_unit_test(a_full_or_empty_ring_answers_any_max),
-		cmocka_unit_test(get128_is_the_window_cut_at_max),
-		cmocka_unit_test(clear_range_clears_just_the_range),
-		cmocka_unit_test(ring_agrees_with_a_naive_model),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,17 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "base/int_stack.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <string.h>
-#include <cmocka.h>
-
 #include "base/prng.h"
+#include "support/test.h"
 
 #define GBPS UINT64_C(1000000000)
 
-static void a_hop_survives_in_the_units_of_its_fields(void **state)
+TEST(a_hop_survives_in_the_units_of_its_fields)
 {
 	static const struct {
 		uint64_t rate_bps, m;
@@ -33,7 +28,7 @@ static void a_hop_survives_in_the_units_of_its_fields(void **state)
 	}
 }
 
-static void the_fields_lie_where_the_picture_says(void **state)
+TEST(the_fields_lie_where_the_picture_says)
 {
 	struct int_hop h = {.rate_bps = 25 * GBPS, .ts_ns = 0xabcdef, .tx_bytes = 0x54321 * 128};
 
@@ -43,7 +38,7 @@ static void the_fields_lie_where_the_picture_says(void **state)
 	assert_int_equal(int_hop_pack(&h), 0);
 }
 
-static void a_speed_without_a_code_is_told_as_the_next_lower(void **state)
+TEST(a_speed_without_a_code_is_told_as_the_next_lower)
 {
 	struct int_hop h = {.rate_bps = 99 * GBPS};
 
@@ -56,14 +51,14 @@ static void a_speed_without_a_code_is_told_as_the_next_lower(void **state)
 	assert_false(int_rate_is_known(0));
 }
 
-static void a_long_queue_saturates(void **state)
+TEST(a_long_queue_saturates)
 {
 	struct int_hop h = {.rate_bps = 25 * GBPS, .qlen_bytes = UINT32_MAX};
 
 	assert_int_equal(int_hop_unpack(int_hop_pack(&h)).qlen_bytes, 65535 * 80);
 }
 
-static void differences_are_right_across_a_wrap(void **state)
+TEST(differences_are_right_across_a_wrap)
 {
 	struct prng prng;
 
@@ -85,7 +80,7 @@ static void differences_are_right_across_a_wrap(void **state)
 	}
 }
 
-static void a_stack_takes_eight_hops_and_tells_paths_apart(void **state)
+TEST(a_stack_takes_eight_hops_and_tells_paths_apart)
 {
 	struct int_hop h = {.rate_bps = 100 * GBPS};
 	struct int_stack s, t;
@@ -102,7 +97,7 @@ static void a_stack_takes_eight_hops_and_tells_paths_apart(void **state)
 	assert_int_equal(s.hops, INT_HOPS_MAX);
 }
 
-static void bytes_are_those_of_the_header_and_no_more_hops_than_it_says(void **state)
+TEST(bytes_are_those_of_the_header_and_no_more_hops_than_it_says)
 {
 	struct int_hop h = {.rate_bps = 25 * GBPS, .ts_ns = 0xabcdef, .tx_bytes = 128, .qlen_bytes = 160};
 	uint8_t buf[INT_LEN_MAX];
@@ -122,19 +117,4 @@ static void bytes_are_those_of_the_header_and_no_more_hops_than_it_says(void **s
 	memset(buf + 1, 0, sizeof(buf) - 1);
 	assert_int_equal(int_stack_decode(&got, buf, sizeof(buf)), 0);
 	assert_int_equal(int_stack_len(5), 42);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_hop_survives_in_the_units_of_its_fields),
-		cmocka_unit_test(the_fields_lie_where_the_picture_says),
-		cmocka_unit_test(a_speed_without_a_code_is_told_as_the_next_lower),
-		cmocka_unit_test(a_long_queue_saturates),
-		cmocka_unit_test(differences_are_right_across_a_wrap),
-		cmocka_unit_test(a_stack_takes_eight_hops_and_tells_paths_apart),
-		cmocka_unit_test(bytes_are_those_of_the_header_and_no_more_hops_than_it_says),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,15 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* IP and UDP headers as Scapy writes them, and their checksums at the edges. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <setjmp.h>
-#include <string.h>
-#include <cmocka.h>
 
 #include "base/byteorder.h"
 #include "base/flow_golden.h"
 #include "base/ipudp.h"
+#include "support/test.h"
 
 enum { GOLDEN_PAYLOAD_LEN = 13, V4_UDP = IPUDP_IPV4_LEN, V6_UDP = IPUDP_IPV6_LEN };
 
@@ -28,7 +23,7 @@ static void fill(uint8_t *payload, size_t n)
 		payload[i] = (uint8_t)(i * 7 + 3);
 }
 
-static void ipudp_encodes_golden_headers_with_checksum_none(void **state)
+TEST(ipudp_encodes_golden_headers_with_checksum_none)
 {
 	uint8_t buf[IPUDP_LEN_MAX], expect[IPUDP_LEN_MAX];
 
@@ -46,7 +41,7 @@ static void ipudp_encodes_golden_headers_with_checksum_none(void **state)
 	assert_memory_equal(buf, expect, IPUDP_V6_LEN);
 }
 
-static void ipudp_checksum_completes_golden_headers(void **state)
+TEST(ipudp_checksum_completes_golden_headers)
 {
 	uint8_t buf[IPUDP_LEN_MAX], payload[GOLDEN_PAYLOAD_LEN];
 
@@ -80,7 +75,7 @@ static uint16_t model_sum(const uint8_t *hdr, const uint8_t *payload, uint32_t p
 	return (uint16_t)sum;
 }
 
-static void ipudp_checksum_verifies_at_every_length(void **state)
+TEST(ipudp_checksum_verifies_at_every_length)
 {
 	static const struct flow *const flows[] = {&flow4, &flow6};
 	uint8_t hdr[IPUDP_LEN_MAX], payload[1500];
@@ -96,7 +91,7 @@ static void ipudp_checksum_verifies_at_every_length(void **state)
 }
 
 /* RFC 768: a checksum that computes to 0 is sent as all ones, since 0 says "none". */
-static void ipudp_checksum_is_never_zero(void **state)
+TEST(ipudp_checksum_is_never_zero)
 {
 	static const struct flow *const flows[] = {&flow4, &flow6};
 	uint8_t hdr[IPUDP_LEN_MAX], payload[2] = {0, 0};
@@ -113,7 +108,7 @@ static void ipudp_checksum_is_never_zero(void **state)
 	}
 }
 
-static void ipv4_header_checksum_is_valid_for_every_identification(void **state)
+TEST(ipv4_header_checksum_is_valid_for_every_identification)
 {
 	for (uint32_t id = 0; id < 0x10000; id++) {
 		uint8_t hdr[IPUDP_LEN_MAX];
@@ -128,7 +123,7 @@ static void ipv4_header_checksum_is_valid_for_every_identification(void **state)
 	}
 }
 
-static void ipudp_lengths_reach_the_largest_datagram(void **state)
+TEST(ipudp_lengths_reach_the_largest_datagram)
 {
 	uint8_t hdr[IPUDP_LEN_MAX];
 
@@ -140,7 +135,7 @@ static void ipudp_lengths_reach_the_largest_datagram(void **state)
 	assert_int_equal(get_be16(hdr + V6_UDP + 4), 65515);
 }
 
-static void ipv6_flow_label_is_confined_to_20_bits(void **state)
+TEST(ipv6_flow_label_is_confined_to_20_bits)
 {
 	struct flow f = flow6;
 	uint8_t hdr[IPUDP_LEN_MAX];
@@ -150,7 +145,7 @@ static void ipv6_flow_label_is_confined_to_20_bits(void **state)
 	assert_memory_equal(hdr, golden6, 4);
 }
 
-static void flow_is_ipv4_where_the_destination_is_mapped(void **state)
+TEST(flow_is_ipv4_where_the_destination_is_mapped)
 {
 	struct flow f = flow4;
 
@@ -160,20 +155,4 @@ static void flow_is_ipv4_where_the_destination_is_mapped(void **state)
 	assert_false(flow_is_ipv4(&f));
 	memset(&f, 0, sizeof(f)); /* :: */
 	assert_false(flow_is_ipv4(&f));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(ipudp_encodes_golden_headers_with_checksum_none),
-		cmocka_unit_test(ipudp_checksum_completes_golden_headers),
-		cmocka_unit_test(ipudp_checksum_verifies_at_every_length),
-		cmocka_unit_test(ipudp_checksum_is_never_zero),
-		cmocka_unit_test(ipv4_header_checksum_is_valid_for_every_identification),
-		cmocka_unit_test(ipudp_lengths_reach_the_largest_datagram),
-		cmocka_unit_test(ipv6_flow_label_is_confined_to_20_bits),
-		cmocka_unit_test(flow_is_ipv4_where_the_destination_is_mapped),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

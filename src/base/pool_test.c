@@ -1,15 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
-
 #include "base/pool.h"
 #include "base/prng.h"
+#include "support/test.h"
 
 /* An alloc that counts and has only so much. */
 struct budget {
@@ -59,7 +51,7 @@ static size_t rounded(size_t bytes)
 	return whole;
 }
 
-static void every_size_is_aligned_and_usable_to_its_last_byte(void **state)
+TEST(every_size_is_aligned_and_usable_to_its_last_byte)
 {
 	struct budget b;
 	struct pool p;
@@ -89,7 +81,7 @@ static void every_size_is_aligned_and_usable_to_its_last_byte(void **state)
 	assert_int_equal(b.held_bytes, 0);
 }
 
-static void no_bytes_and_too_many_are_refused(void **state)
+TEST(no_bytes_and_too_many_are_refused)
 {
 	struct budget b;
 	struct pool p;
@@ -105,7 +97,7 @@ static void no_bytes_and_too_many_are_refused(void **state)
 	pool_fini(&p);
 }
 
-static void small_pieces_share_a_slab(void **state)
+TEST(small_pieces_share_a_slab)
 {
 	enum { N = POOL_SLAB_BYTES / 1024 };
 	struct budget b;
@@ -136,7 +128,7 @@ static void small_pieces_share_a_slab(void **state)
 }
 
 /* Put in the order they were lent, the other way round, and one slab's after another's by turns. */
-static void a_peak_of_small_pieces_is_given_back(void **state)
+TEST(a_peak_of_small_pieces_is_given_back)
 {
 	enum { A_SLAB = POOL_SLAB_BYTES / 4096, SLABS = 200, N = SLABS * A_SLAB };
 	static void *piece[N];
@@ -166,7 +158,7 @@ static void a_peak_of_small_pieces_is_given_back(void **state)
 }
 
 /* A load that goes up and down by a fifth takes and gives back nothing. */
-static void empty_slabs_are_kept_in_proportion(void **state)
+TEST(empty_slabs_are_kept_in_proportion)
 {
 	enum { A_SLAB = POOL_SLAB_BYTES / 32768, SLABS = 40, N = SLABS * A_SLAB };
 	void *piece[N];
@@ -193,7 +185,7 @@ static void empty_slabs_are_kept_in_proportion(void **state)
 	assert_int_equal(b.held_bytes, 0);
 }
 
-static void an_owner_may_have_more_empty_slabs_kept(void **state)
+TEST(an_owner_may_have_more_empty_slabs_kept)
 {
 	enum { A_SLAB = POOL_SLAB_BYTES / 32768, SLABS = 10, KEPT = 5, N = SLABS * A_SLAB };
 	void *piece[N];
@@ -211,7 +203,7 @@ static void an_owner_may_have_more_empty_slabs_kept(void **state)
 	assert_int_equal(b.held_bytes, 0);
 }
 
-static void empty_slabs_of_one_class_do_not_starve_another(void **state)
+TEST(empty_slabs_of_one_class_do_not_starve_another)
 {
 	struct budget b;
 	struct pool p;
@@ -229,7 +221,7 @@ static void empty_slabs_of_one_class_do_not_starve_another(void **state)
 }
 
 /* A table that finds no memory to grow finds its slabs all the same. */
-static void a_table_that_cannot_grow_serves_on(void **state)
+TEST(a_table_that_cannot_grow_serves_on)
 {
 	enum { A_SLAB = POOL_SLAB_BYTES / 32768, SLABS = 3 * POOL_BUCKETS_MIN, N = SLABS * A_SLAB };
 	static void *piece[N];
@@ -251,7 +243,7 @@ static void a_table_that_cannot_grow_serves_on(void **state)
 	assert_int_equal(b.held_bytes, 0);
 }
 
-static void a_put_piece_is_the_next_one_lent(void **state)
+TEST(a_put_piece_is_the_next_one_lent)
 {
 	static const size_t sizes[] = {64, 4096, 32768, 65536, POOL_MAX_BYTES};
 	struct budget b;
@@ -268,7 +260,7 @@ static void a_put_piece_is_the_next_one_lent(void **state)
 	pool_fini(&p);
 }
 
-static void a_burst_of_large_pieces_leaves_only_a_few_behind(void **state)
+TEST(a_burst_of_large_pieces_leaves_only_a_few_behind)
 {
 	enum { N = 20 };
 	struct budget b;
@@ -293,7 +285,7 @@ static void a_burst_of_large_pieces_leaves_only_a_few_behind(void **state)
 	assert_int_equal(b.held_bytes, 0);
 }
 
-static void running_out_is_null_and_passes(void **state)
+TEST(running_out_is_null_and_passes)
 {
 	struct budget b;
 	struct pool p;
@@ -315,7 +307,7 @@ static void running_out_is_null_and_passes(void **state)
 	assert_int_equal(b.held_bytes, 0);
 }
 
-static void spares_of_one_class_do_not_starve_another(void **state)
+TEST(spares_of_one_class_do_not_starve_another)
 {
 	struct budget b;
 	struct pool p;
@@ -334,7 +326,7 @@ static void spares_of_one_class_do_not_starve_another(void **state)
 	assert_int_equal(b.held_bytes, 0);
 }
 
-static void fini_takes_small_leaks_along_and_leaves_large_ones(void **state)
+TEST(fini_takes_small_leaks_along_and_leaves_large_ones)
 {
 	struct budget b;
 	struct pool p;
@@ -409,39 +401,12 @@ static void lent_pieces_never_overlap(int steps)
 	assert_int_equal(b.held_bytes, 0);
 }
 
-static void lent_pieces_never_overlap_at_random(void **state)
+TEST(lent_pieces_never_overlap_at_random)
 {
 	lent_pieces_never_overlap(10000);
 }
 
-static void nor_do_they_after_long(void **state)
+TEST_MANY(nor_do_they_after_long)
 {
 	lent_pieces_never_overlap(50000);
-}
-
-int main(int argc, char **argv)
-{
-	const struct CMUnitTest many[] = {
-		cmocka_unit_test(nor_do_they_after_long),
-	};
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_size_is_aligned_and_usable_to_its_last_byte),
-		cmocka_unit_test(no_bytes_and_too_many_are_refused),
-		cmocka_unit_test(small_pieces_share_a_slab),
-		cmocka_unit_test(a_peak_of_small_pieces_is_given_back),
-		cmocka_unit_test(empty_slabs_are_kept_in_proportion),
-		cmocka_unit_test(an_owner_may_have_more_empty_slabs_kept),
-		cmocka_unit_test(empty_slabs_of_one_class_do_not_starve_another),
-		cmocka_unit_test(a_table_that_cannot_grow_serves_on),
-		cmocka_unit_test(a_put_piece_is_the_next_one_lent),
-		cmocka_unit_test(a_burst_of_large_pieces_leaves_only_a_few_behind),
-		cmocka_unit_test(running_out_is_null_and_passes),
-		cmocka_unit_test(spares_of_one_class_do_not_starve_another),
-		cmocka_unit_test(fini_takes_small_leaks_along_and_leaves_large_ones),
-		cmocka_unit_test(lent_pieces_never_overlap_at_random),
-	};
-
-	if (argc > 1 && strcmp(argv[1], "many") == 0)
-		return cmocka_run_group_tests(many, NULL, NULL);
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,12 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "base/quantity.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-#include <cmocka.h>
+#include "support/test.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
@@ -24,7 +18,7 @@ static const struct quantity_form bps = {quantity_rates, NULL, 0, 0, QUANTITY_UN
 				  rounded = {NULL, NULL, 0, 0, QUANTITY_NEAREST},
 				  tenths = {NULL, NULL, 1, 0, QUANTITY_NEAREST};
 
-static void a_quantity_is_taken_exactly(void **state)
+TEST(a_quantity_is_taken_exactly)
 {
 	static const struct {
 		const char *text;
@@ -81,7 +75,7 @@ static void a_quantity_is_taken_exactly(void **state)
 	}
 }
 
-static void what_is_wrong_is_said_and_nothing_is_set(void **state)
+TEST(what_is_wrong_is_said_and_nothing_is_set)
 {
 	static const struct {
 		const char *text;
@@ -132,7 +126,7 @@ static void what_is_wrong_is_said_and_nothing_is_set(void **state)
 }
 
 /* The text need not end with a NUL. */
-static void nothing_behind_the_text_is_read(void **state)
+TEST(nothing_behind_the_text_is_read)
 {
 	static const char text[] = {'1', '2', '3'};
 	uint64_t v;
@@ -142,7 +136,7 @@ static void nothing_behind_the_text_is_read(void **state)
 	assert_int_equal(quantity_parse(text, 0, &quantity_whole, &v), QUANTITY_NO_NUMBER);
 }
 
-static void a_quantity_is_written_with_its_largest_unit(void **state)
+TEST(a_quantity_is_written_with_its_largest_unit)
 {
 	static const struct {
 		uint64_t value;
@@ -171,16 +165,4 @@ static void a_quantity_is_written_with_its_largest_unit(void **state)
 		assert_int_equal(quantity_parse(text, strlen(text), rows[i].form, &v), QUANTITY_GOOD);
 		assert_int_equal(v, rows[i].value);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_quantity_is_taken_exactly),
-		cmocka_unit_test(what_is_wrong_is_said_and_nothing_is_set),
-		cmocka_unit_test(nothing_behind_the_text_is_read),
-		cmocka_unit_test(a_quantity_is_written_with_its_largest_unit),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

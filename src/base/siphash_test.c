@@ -1,19 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
-
 #include "base/siphash.h"
+#include "support/test.h"
 
 /*
  * The first row is the 8-byte message of the authors' published vectors; the others come from a
  * second implementation that reproduces the paper's Appendix A.
  */
-static void siphash_u64_is_siphash_2_4_of_8_bytes(void **state)
+TEST(siphash_u64_is_siphash_2_4_of_8_bytes)
 {
 	static const struct {
 		uint8_t key[16];
@@ -35,7 +28,7 @@ static void siphash_u64_is_siphash_2_4_of_8_bytes(void **state)
 		assert_true(siphash_u64(rows[i].key, rows[i].word) == rows[i].hash);
 }
 
-static void permute_is_a_bijection(void **state)
+TEST_MANY(permute_is_a_bijection)
 {
 	static const uint8_t keys[][16] = {{0}, {1}, {0xde, 0xad, 0xbe, 0xef}};
 	static uint8_t seen[1 << 20];
@@ -64,7 +57,7 @@ static int compare(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-static void permute_of_32_bits_does_not_collide(void **state)
+TEST(permute_of_32_bits_does_not_collide)
 {
 	enum { N = 1 << 18 };
 	static const uint8_t key[16] = {42};
@@ -79,7 +72,7 @@ static void permute_of_32_bits_does_not_collide(void **state)
 		assert_int_not_equal(y[i - 1], y[i]);
 }
 
-static void permute_depends_on_the_key(void **state)
+TEST(permute_depends_on_the_key)
 {
 	static const uint8_t a[16] = {0}, b[16] = {[15] = 1};
 	int same = 0;
@@ -87,20 +80,4 @@ static void permute_depends_on_the_key(void **state)
 	for (uint32_t x = 0; x < 1024; x++)
 		same += permute(a, 17, x) == permute(b, 17, x);
 	assert_true(same < 8);
-}
-
-int main(int argc, char **argv)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(siphash_u64_is_siphash_2_4_of_8_bytes),
-		cmocka_unit_test(permute_of_32_bits_does_not_collide),
-		cmocka_unit_test(permute_depends_on_the_key),
-	};
-	const struct CMUnitTest many[] = {
-		cmocka_unit_test(permute_is_a_bijection),
-	};
-
-	if (argc > 1 && strcmp(argv[1], "many") == 0)
-		return cmocka_run_group_tests(many, NULL, NULL);
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,13 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <cmocka.h>
-
 #include "base/prng.h"
 #include "base/timer.h"
+#include "support/test.h"
 
 enum { TIMERS = 300 };
 
@@ -23,7 +17,7 @@ static uint64_t model_deadline(const struct timer *t)
 }
 
 /* The model is the array of wanted deadlines; the heap's own copy in each timer must agree. */
-static void heap_agrees_with_a_naive_model(void **state)
+TEST(heap_agrees_with_a_naive_model)
 {
 	struct timer t[TIMERS];
 	uint64_t want[TIMERS], now = 0;
@@ -71,7 +65,7 @@ static void heap_agrees_with_a_naive_model(void **state)
 	}
 }
 
-static void take_due_is_inclusive_and_one_at_a_time(void **state)
+TEST(take_due_is_inclusive_and_one_at_a_time)
 {
 	struct timers h = {NULL};
 	struct timer a, b;
@@ -88,7 +82,7 @@ static void take_due_is_inclusive_and_one_at_a_time(void **state)
 	assert_null(timers_take_due(&h, 10));
 }
 
-static void cancel_is_harmless_when_not_set(void **state)
+TEST(cancel_is_harmless_when_not_set)
 {
 	struct timers h = {NULL};
 	struct timer a;
@@ -99,15 +93,4 @@ static void cancel_is_harmless_when_not_set(void **state)
 	timer_cancel(&h, &a);
 	timer_cancel(&h, &a);
 	assert_true(timers_deadline(&h) == TIMER_NEVER);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(heap_agrees_with_a_naive_model),
-		cmocka_unit_test(take_due_is_inclusive_and_one_at_a_time),
-		cmocka_unit_test(cancel_is_harmless_when_not_set),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

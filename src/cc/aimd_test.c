@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "cc/aimd.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <cmocka.h>
+#include "support/test.h"
 
 enum { KIB = 1024, MAX = 1024 * KIB, MIN = 32 * KIB };
 
@@ -17,7 +13,7 @@ static void round_trip(struct aimd *c)
 		aimd_acked(c, KIB);
 }
 
-static void doubles_a_round_trip_until_the_first_loss(void **state)
+TEST(doubles_a_round_trip_until_the_first_loss)
 {
 	struct aimd c;
 
@@ -31,7 +27,7 @@ static void doubles_a_round_trip_until_the_first_loss(void **state)
 	assert_int_equal(c.window_bytes, MAX);
 }
 
-static void a_loss_halves_and_an_eighth_comes_back_a_round_trip(void **state)
+TEST(a_loss_halves_and_an_eighth_comes_back_a_round_trip)
 {
 	struct aimd c;
 
@@ -46,7 +42,7 @@ static void a_loss_halves_and_an_eighth_comes_back_a_round_trip(void **state)
 	assert_int_equal(c.window_bytes, MAX);
 }
 
-static void stays_between_its_bounds(void **state)
+TEST(stays_between_its_bounds)
 {
 	struct aimd c;
 
@@ -60,15 +56,4 @@ static void stays_between_its_bounds(void **state)
 	assert_int_equal(c.window_bytes, 48 * KIB);
 	round_trip(&c);
 	assert_int_equal(c.window_bytes, 48 * KIB);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(doubles_a_round_trip_until_the_first_loss),
-		cmocka_unit_test(a_loss_halves_and_an_eighth_comes_back_a_round_trip),
-		cmocka_unit_test(stays_between_its_bounds),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,14 +2,9 @@
 /* The contract of cc.h, for every algorithm. */
 #include "cc/cc.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <string.h>
-#include <cmocka.h>
-
 #include "base/prng.h"
 #include "cc/params.h"
+#include "support/test.h"
 
 enum { MTU = 4096 };
 
@@ -25,7 +20,7 @@ static const struct cc_config config = {
 	.cwnd_bytes_max = 16 << 20,
 };
 
-static void names_go_there_and_back(void **state)
+TEST(names_go_there_and_back)
 {
 	enum cc_algorithm a;
 
@@ -40,14 +35,14 @@ static void names_go_there_and_back(void **state)
 	assert_int_equal(a, CC_DCTCP);
 }
 
-static void only_some_need_the_network_to_speak(void **state)
+TEST(only_some_need_the_network_to_speak)
 {
 	for (enum cc_algorithm a = CC_NONE; a < CC_ALGORITHMS; a++) {
 		assert_int_equal(cc_needs_int(a), !strcmp(cc_name(a), "hpcc"));
 	}
 }
 
-static void none_hears_nothing(void **state)
+TEST(none_hears_nothing)
 {
 	struct cc_config wide = config;
 	struct cc c;
@@ -67,7 +62,7 @@ static void none_hears_nothing(void **state)
 	assert_true(c.deadline_ns == CC_NO_DEADLINE);
 }
 
-static void start_window_is_what_the_path_holds_if_that_is_known(void **state)
+TEST(start_window_is_what_the_path_holds_if_that_is_known)
 {
 	struct cc_config k = {.mtu_bytes = MTU, .line_rate_bps = 100000000000, .base_rtt_ns = 13000};
 	struct cc c;
@@ -82,7 +77,7 @@ static void start_window_is_what_the_path_holds_if_that_is_known(void **state)
 	}
 }
 
-static void rates_begin_at_that_of_the_line(void **state)
+TEST(rates_begin_at_that_of_the_line)
 {
 	for (enum cc_algorithm a = LAST_WINDOW + 1; a < CC_ALGORITHMS; a++) {
 		struct cc_config k = {.mtu_bytes = MTU, .line_rate_bps = 25000000000, .base_rtt_ns = 10000};
@@ -109,7 +104,7 @@ static void rates_begin_at_that_of_the_line(void **state)
 	}
 }
 
-static void contradictory_bounds_are_put_in_order(void **state)
+TEST(contradictory_bounds_are_put_in_order)
 {
 	struct cc_config k = {.cwnd_bytes_start = 5, .cwnd_bytes_min = 100, .cwnd_bytes_max = 50};
 	struct cc c;
@@ -144,7 +139,7 @@ static uint64_t after_rounds(enum cc_algorithm a, int rounds, uint64_t used_byte
 	return c.cwnd_bytes;
 }
 
-static void a_window_in_use_doubles_to_its_bound(void **state)
+TEST(a_window_in_use_doubles_to_its_bound)
 {
 	for (enum cc_algorithm a = FIRST_WINDOW; a <= LAST_WINDOW; a++) {
 		assert_in_range(after_rounds(a, 4, 0), (64 << 10) * 14, (64 << 10) * 16);
@@ -152,7 +147,7 @@ static void a_window_in_use_doubles_to_its_bound(void **state)
 	}
 }
 
-static void a_window_not_in_use_does_not_grow(void **state)
+TEST(a_window_not_in_use_does_not_grow)
 {
 	for (enum cc_algorithm a = FIRST_WINDOW; a <= LAST_WINDOW; a++) {
 		assert_int_equal(after_rounds(a, 1000, MTU), 64 << 10);
@@ -162,7 +157,7 @@ static void a_window_not_in_use_does_not_grow(void **state)
 	}
 }
 
-static void only_sack_holes_are_ignored(void **state)
+TEST(only_sack_holes_are_ignored)
 {
 	for (enum cc_algorithm a = FIRST_WINDOW; a <= LAST_WINDOW; a++) {
 		for (int ignored = 0; ignored < 2; ignored++) {
@@ -187,7 +182,7 @@ static void only_sack_holes_are_ignored(void **state)
  * 400 Gbit/s, a second there and back, 4 GiB of window, the longest delays a clock can tell:
  * nothing overflows, and the window goes the right way.
  */
-static void extremes_do_not_overflow(void **state)
+TEST(extremes_do_not_overflow)
 {
 	for (enum cc_algorithm a = FIRST_WINDOW; a <= LAST_WINDOW; a++) {
 		struct cc_config k = {
@@ -227,7 +222,7 @@ static void extremes_do_not_overflow(void **state)
 	}
 }
 
-static void same_calls_give_the_same_block(void **state)
+TEST(same_calls_give_the_same_block)
 {
 	for (enum cc_algorithm a = CC_NONE; a < CC_ALGORITHMS; a++) {
 		struct cc c[2];
@@ -254,23 +249,4 @@ static void same_calls_give_the_same_block(void **state)
 		assert_int_equal(c[0].cwnd_bytes, c[1].cwnd_bytes);
 		assert_int_equal(c[0].rate_bps, c[1].rate_bps);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(names_go_there_and_back),
-		cmocka_unit_test(only_some_need_the_network_to_speak),
-		cmocka_unit_test(none_hears_nothing),
-		cmocka_unit_test(start_window_is_what_the_path_holds_if_that_is_known),
-		cmocka_unit_test(rates_begin_at_that_of_the_line),
-		cmocka_unit_test(contradictory_bounds_are_put_in_order),
-		cmocka_unit_test(a_window_in_use_doubles_to_its_bound),
-		cmocka_unit_test(a_window_not_in_use_does_not_grow),
-		cmocka_unit_test(only_sack_holes_are_ignored),
-		cmocka_unit_test(extremes_do_not_overflow),
-		cmocka_unit_test(same_calls_give_the_same_block),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,15 +5,10 @@
  */
 #include "cc/cc.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <string.h>
-#include <cmocka.h>
-
 #include "base/siphash.h"
 #include "cc/link_model.h"
 #include "cc/params.h"
+#include "support/test.h"
 
 #define GBPS UINT64_C(1000000000)
 #define US   UINT64_C(1000)
@@ -69,7 +64,7 @@ static bool overfills(size_t i)
 	}
 }
 
-static void one_flow_takes_what_is_there_from_the_first_round_trip(void **state)
+TEST(one_flow_takes_what_is_there_from_the_first_round_trip)
 {
 	for (size_t i = 0; i < CASES; i++) {
 		uint64_t before;
@@ -97,7 +92,7 @@ static void one_flow_takes_what_is_there_from_the_first_round_trip(void **state)
  * settle. Swift's two flows cut in turns, each in its own phase of the other's queue, so that a
  * difference of a tenth stays.
  */
-static void two_flows_share(void **state)
+TEST(two_flows_share)
 {
 	static const struct {
 		enum cc_algorithm algorithm;
@@ -164,7 +159,7 @@ static uint64_t trace(size_t i, uint64_t seed)
 }
 
 /* Marks are random, so algorithms that use marks must differ with the seed, and no others. */
-static void the_same_seed_gives_the_same_bits(void **state)
+TEST(the_same_seed_gives_the_same_bits)
 {
 	for (size_t i = 0; i < CASES; i++) {
 		uint64_t first = trace(i, 1);
@@ -182,7 +177,7 @@ static void the_same_seed_gives_the_same_bits(void **state)
 }
 
 /* Four busy flows fall silent: no acknowledgement comes back, nothing more is sent. */
-static void no_timer_outlives_a_second_of_silence(void **state)
+TEST(no_timer_outlives_a_second_of_silence)
 {
 	for (size_t i = 0; i < CASES; i++) {
 		set_up(i, 1);
@@ -207,7 +202,7 @@ static void no_timer_outlives_a_second_of_silence(void **state)
  * n times the least rate is below the link: under any events the floor holds, and no rate is above
  * what it may be.
  */
-static void no_rate_falls_below_the_least(void **state)
+TEST(no_rate_falls_below_the_least)
 {
 	for (size_t i = 0; i < CASES; i++) {
 		struct cc_config k = {.line_rate_bps = 50 * GBPS, .base_rtt_ns = 12000, .mtu_bytes = 1000};
@@ -227,17 +222,4 @@ static void no_rate_falls_below_the_least(void **state)
 		else
 			assert_in_range(c.rate_bps, 99999900, 100000000);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(one_flow_takes_what_is_there_from_the_first_round_trip),
-		cmocka_unit_test(two_flows_share),
-		cmocka_unit_test(the_same_seed_gives_the_same_bits),
-		cmocka_unit_test(no_timer_outlives_a_second_of_silence),
-		cmocka_unit_test(no_rate_falls_below_the_least),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

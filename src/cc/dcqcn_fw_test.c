@@ -1,15 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "cc/cc.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <string.h>
-#include <cmocka.h>
-
 #include "base/prng.h"
 #include "cc/link_model.h"
 #include "cc/params.h"
+#include "support/test.h"
 
 #define Q32  4294967296.0
 #define GBPS UINT64_C(1000000000)
@@ -105,7 +100,7 @@ static void ticking_run(struct ticking *t, uint64_t until_ns)
 	}
 }
 
-static void sleeping_checks_do_what_ticking_ones_do(void **state)
+TEST(sleeping_checks_do_what_ticking_ones_do)
 {
 	struct cc_params p = evaluated();
 	struct cc_config k = config;
@@ -131,7 +126,7 @@ static void sleeping_checks_do_what_ticking_ones_do(void **state)
 	assert_true(seen > 1000);
 }
 
-static void the_first_cnp_takes_half_a_look_later(void **state)
+TEST(the_first_cnp_takes_half_a_look_later)
 {
 	struct cc c;
 
@@ -149,7 +144,7 @@ static void the_first_cnp_takes_half_a_look_later(void **state)
 }
 
 /* Recovery leads to the target, so the clamp of the target decides how fast a rate recovers. */
-static void only_the_clamp_lowers_a_target_twice_in_a_row(void **state)
+TEST(only_the_clamp_lowers_a_target_twice_in_a_row)
 {
 	for (int clamp = 0; clamp < 2; clamp++) {
 		struct cc_params p = evaluated();
@@ -170,7 +165,7 @@ static void only_the_clamp_lowers_a_target_twice_in_a_row(void **state)
 	}
 }
 
-static void a_loss_is_a_cnp_and_a_timeout_a_half(void **state)
+TEST(a_loss_is_a_cnp_and_a_timeout_a_half)
 {
 	struct cc c;
 
@@ -190,7 +185,7 @@ static void a_loss_is_a_cnp_and_a_timeout_a_half(void **state)
 	assert_int_equal(c.rate_bps, 10000000); /* line/10000 */
 }
 
-static void a_rate_comes_back_to_the_line_and_then_nothing_ticks(void **state)
+TEST(a_rate_comes_back_to_the_line_and_then_nothing_ticks)
 {
 	struct cc c;
 
@@ -209,7 +204,7 @@ static void a_rate_comes_back_to_the_line_and_then_nothing_ticks(void **state)
  * An increase, and a check 2 us after it, both called late: they take effect in the order in which
  * they were due.
  */
-static void late_calls_keep_the_order(void **state)
+TEST(late_calls_keep_the_order)
 {
 	struct cc c;
 	uint64_t rate;
@@ -237,7 +232,7 @@ static void late_calls_keep_the_order(void **state)
 	assert_true(c.rate_bps < rate);
 }
 
-static void an_idle_flow_sleeps_within_a_second(void **state)
+TEST(an_idle_flow_sleeps_within_a_second)
 {
 	struct cc_params p = evaluated();
 	struct cc_config k = config;
@@ -265,7 +260,7 @@ static void an_idle_flow_sleeps_within_a_second(void **state)
 
 static struct link l;
 
-static void flows_fill_a_port_that_marks(void **state)
+TEST_MANY(flows_fill_a_port_that_marks)
 {
 	static const unsigned int counts[] = {1, 2, 8, 32};
 
@@ -300,24 +295,4 @@ static void flows_fill_a_port_that_marks(void **state)
 				assert_true(l.queue_bytes_max < 2000000);
 		}
 	}
-}
-
-int main(int argc, char **argv)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(sleeping_checks_do_what_ticking_ones_do),
-		cmocka_unit_test(the_first_cnp_takes_half_a_look_later),
-		cmocka_unit_test(only_the_clamp_lowers_a_target_twice_in_a_row),
-		cmocka_unit_test(a_loss_is_a_cnp_and_a_timeout_a_half),
-		cmocka_unit_test(a_rate_comes_back_to_the_line_and_then_nothing_ticks),
-		cmocka_unit_test(late_calls_keep_the_order),
-		cmocka_unit_test(an_idle_flow_sleeps_within_a_second),
-	};
-	const struct CMUnitTest many[] = {
-		cmocka_unit_test(flows_fill_a_port_that_marks),
-	};
-
-	if (argc > 1 && strcmp(argv[1], "many") == 0)
-		return cmocka_run_group_tests(many, NULL, NULL);
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,15 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "cc/cc.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <string.h>
-#include <cmocka.h>
-
 #include "base/prng.h"
 #include "cc/link_model.h"
 #include "cc/params.h"
+#include "support/test.h"
 
 #define Q32  4294967296.0
 #define GBPS UINT64_C(1000000000)
@@ -41,7 +36,7 @@ static void assert_state(const struct cc *c, double target_mbps, double rate_mbp
 }
 
 /* Three CNPs 50 us apart on 40 Gbit/s, then silence: by hand, from the paper's equations. */
-static void cuts_and_recovery_are_the_worked_ones(void **state)
+TEST(cuts_and_recovery_are_the_worked_ones)
 {
 	static const struct {
 		int round;
@@ -75,7 +70,7 @@ static void cuts_and_recovery_are_the_worked_ones(void **state)
 }
 
 /* The paper in real numbers, with CNPs, bytes and pauses at random. */
-static void follows_a_model_of_real_numbers(void **state)
+TEST(follows_a_model_of_real_numbers)
 {
 	struct cc_params p = params_of("paper");
 	double rate = 40e9, target = 40e9, alpha = 1;
@@ -145,7 +140,7 @@ static void follows_a_model_of_real_numbers(void **state)
 	assert_true(hyper > 100);
 }
 
-static void losses_are_cnps_at_most_once_an_interval(void **state)
+TEST(losses_are_cnps_at_most_once_an_interval)
 {
 	for (enum cc_loss_policy policy = CC_LOSS_OWN; policy < CC_LOSS_POLICIES; policy++) {
 		struct cc_params p = params_of("paper");
@@ -168,7 +163,7 @@ static void losses_are_cnps_at_most_once_an_interval(void **state)
 	}
 }
 
-static void an_idle_flow_sleeps_within_a_second(void **state)
+TEST(an_idle_flow_sleeps_within_a_second)
 {
 	struct cc_params p = params_of("paper");
 	struct cc_config k = config;
@@ -189,7 +184,7 @@ static void an_idle_flow_sleeps_within_a_second(void **state)
 	assert_int_equal(c.rate_bps, 40 * GBPS);
 }
 
-static void a_rate_comes_back_to_the_line_and_then_nothing_ticks(void **state)
+TEST(a_rate_comes_back_to_the_line_and_then_nothing_ticks)
 {
 	struct cc_params p = params_of("paper");
 	struct cc_config k = config;
@@ -225,7 +220,7 @@ static void set_up(uint64_t kmin_bytes, uint64_t kmax_bytes, uint64_t percent)
 	l.pmax_q32 = (UINT64_C(1) << 32) * percent / 100;
 }
 
-static void one_flow_hears_nothing_and_takes_it_all(void **state)
+TEST(one_flow_hears_nothing_and_takes_it_all)
 {
 	struct cc_params p = params_of("default");
 
@@ -263,7 +258,7 @@ static double least_share(const struct cc_params *p, double *used)
  * A flow gets a CNP every millisecond or so, each CNP takes up to a half, and chance decides which
  * flow gets it. So shares are even in the mean over many CNPs, not over 20 ms.
  */
-static void two_flows_share_in_the_mean(void **state)
+TEST_MANY(two_flows_share_in_the_mean)
 {
 	struct cc_params p = params_of("default");
 	double used;
@@ -280,7 +275,7 @@ static void two_flows_share_in_the_mean(void **state)
  * takes nearly a half of a rate that is small already. With a window a queue remains that fills the
  * gap; without one the port runs dry now and then, more often with more flows.
  */
-static void many_flows_fill_the_port_as_far_as_the_window_lets_them(void **state)
+TEST_MANY(many_flows_fill_the_port_as_far_as_the_window_lets_them)
 {
 	static const struct {
 		unsigned int flows;
@@ -311,24 +306,4 @@ static void many_flows_fill_the_port_as_far_as_the_window_lets_them(void **state
 			assert_true(l.queue_bytes_max < 400000);
 		}
 	}
-}
-
-int main(int argc, char **argv)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(cuts_and_recovery_are_the_worked_ones),
-		cmocka_unit_test(follows_a_model_of_real_numbers),
-		cmocka_unit_test(losses_are_cnps_at_most_once_an_interval),
-		cmocka_unit_test(a_rate_comes_back_to_the_line_and_then_nothing_ticks),
-		cmocka_unit_test(an_idle_flow_sleeps_within_a_second),
-		cmocka_unit_test(one_flow_hears_nothing_and_takes_it_all),
-	};
-	const struct CMUnitTest many[] = {
-		cmocka_unit_test(many_flows_fill_the_port_as_far_as_the_window_lets_them),
-		cmocka_unit_test(two_flows_share_in_the_mean),
-	};
-
-	if (argc > 1 && strcmp(argv[1], "many") == 0)
-		return cmocka_run_group_tests(many, NULL, NULL);
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

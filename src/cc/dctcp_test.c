@@ -1,16 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "cc/cc.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <string.h>
-#include <cmocka.h>
-
 #include "base/prng.h"
 #include "cc/link_model.h"
 #include "cc/params.h"
 #include "cc/path_model.h"
+#include "support/test.h"
 
 enum { MTU = 4096 };
 
@@ -53,7 +48,7 @@ static void round_trip(struct cc *c, uint64_t *seq, double marked)
 }
 
 /* alpha, then the cut, else a packet more: eight rounds worked out by hand from RFC 8257 s3.3. */
-static void alpha_and_window_follow_the_worked_rounds(void **state)
+TEST(alpha_and_window_follow_the_worked_rounds)
 {
 	static const struct {
 		double marked, alpha, packets;
@@ -75,7 +70,7 @@ static void alpha_and_window_follow_the_worked_rounds(void **state)
 }
 
 /* The same rules in double precision, an ACK a packet, marks at random. */
-static void follows_a_model_of_real_numbers(void **state)
+TEST(follows_a_model_of_real_numbers)
 {
 	struct dctcp_params p = avoidance();
 	double cwnd = 100 * MTU, alpha = 1, acked = 0, marked = 0;
@@ -126,7 +121,7 @@ static void follows_a_model_of_real_numbers(void **state)
 	}
 }
 
-static void cuts_once_for_what_was_in_flight(void **state)
+TEST(cuts_once_for_what_was_in_flight)
 {
 	struct dctcp_params p = avoidance();
 	struct cc_ack ack = {.acked_bytes = MTU, .acked_packets = 1, .snd_nxt = 100 * MTU};
@@ -145,7 +140,7 @@ static void cuts_once_for_what_was_in_flight(void **state)
 	assert_int_equal(c.cwnd_bytes, 25 * MTU);
 }
 
-static void a_loss_halves_whatever_alpha_is(void **state)
+TEST(a_loss_halves_whatever_alpha_is)
 {
 	struct dctcp_params p = avoidance();
 	uint64_t seq = 0;
@@ -166,7 +161,7 @@ static void a_loss_halves_whatever_alpha_is(void **state)
 	}
 }
 
-static void a_timeout_leaves_one_packet_and_half_to_come_back_to(void **state)
+TEST(a_timeout_leaves_one_packet_and_half_to_come_back_to)
 {
 	uint64_t seq = 0;
 	struct cc c;
@@ -183,7 +178,7 @@ static void a_timeout_leaves_one_packet_and_half_to_come_back_to(void **state)
 	assert_int_equal(c.cwnd_bytes, 51 * MTU);
 }
 
-static void an_ack_between_timeouts_makes_the_second_news(void **state)
+TEST(an_ack_between_timeouts_makes_the_second_news)
 {
 	uint64_t seq = 0;
 	struct cc c;
@@ -199,7 +194,7 @@ static void an_ack_between_timeouts_makes_the_second_news(void **state)
 	assert_int_equal(c.cwnd_bytes, 9 * MTU); /* half of 16, and one more */
 }
 
-static void marks_leave_one_packet(void **state)
+TEST(marks_leave_one_packet)
 {
 	uint64_t seq = 0;
 	struct cc c;
@@ -210,7 +205,7 @@ static void marks_leave_one_packet(void **state)
 	assert_int_equal(c.cwnd_bytes, MTU);
 }
 
-static void doubling_ends_with_the_first_mark_or_loss(void **state)
+TEST(doubling_ends_with_the_first_mark_or_loss)
 {
 	for (int what = 0; what < 3; what++) {
 		uint64_t seq = 0, before;
@@ -234,7 +229,7 @@ static void doubling_ends_with_the_first_mark_or_loss(void **state)
 	}
 }
 
-static void a_cnp_counts_as_a_round_of_marks(void **state)
+TEST(a_cnp_counts_as_a_round_of_marks)
 {
 	struct dctcp_params p = avoidance();
 	uint64_t seq = 0;
@@ -248,7 +243,7 @@ static void a_cnp_counts_as_a_round_of_marks(void **state)
 	assert_close((double)c.dctcp.alpha_q32 / Q32, .25 * 15 / 16 + 1. / 16);
 }
 
-static void window_never_leaves_its_bounds(void **state)
+TEST(window_never_leaves_its_bounds)
 {
 	struct cc_config k = config;
 	uint64_t seq = 0;
@@ -269,7 +264,7 @@ static void window_never_leaves_its_bounds(void **state)
 
 /* Four flows, 1 Gbit/s, 1 ms, marks above 200 us (K > C x RTT / 7): all of the link, in even
  * shares. */
-static void shares_a_link_in_full_and_evenly(void **state)
+TEST(shares_a_link_in_full_and_evenly)
 {
 	static struct path p;
 	uint64_t sum = 0, least = UINT64_MAX, most = 0, before[4];
@@ -302,7 +297,7 @@ static void shares_a_link_in_full_and_evenly(void **state)
 	assert_true(p.queue_ns_max < 500000);
 }
 
-static void increase_is_a_rate_if_told_so(void **state)
+TEST(increase_is_a_rate_if_told_so)
 {
 	struct dctcp_params p = avoidance();
 	struct cc_config k = config;
@@ -323,7 +318,7 @@ static void increase_is_a_rate_if_told_so(void **state)
 	}
 }
 
-static void a_window_is_paced_and_bounded_if_told_so(void **state)
+TEST(a_window_is_paced_and_bounded_if_told_so)
 {
 	struct cc_config k = {.mtu_bytes = 1000, .line_rate_bps = 100000000000, .base_rtt_ns = 13000};
 	struct cc_params p;
@@ -347,7 +342,7 @@ static void a_window_is_paced_and_bounded_if_told_so(void **state)
 static struct link l;
 
 /* 100 Gbit/s, marks above 300 KB as the HPCC evaluation has it, and above a tenth of that. */
-static void two_flows_share_within_five_milliseconds(void **state)
+TEST(two_flows_share_within_five_milliseconds)
 {
 	for (uint64_t k = 300000; k >= 30000; k /= 10) {
 		struct cc_params p;
@@ -377,7 +372,7 @@ static void two_flows_share_within_five_milliseconds(void **state)
 	}
 }
 
-static void many_flows_fill_the_port(void **state)
+TEST(many_flows_fill_the_port)
 {
 	for (unsigned int n = 2; n <= 128; n *= 4) {
 		uint64_t before = 0, sum = 0;
@@ -401,27 +396,4 @@ static void many_flows_fill_the_port(void **state)
 		assert_true((sum - before) * 8 >= 190000000);
 		assert_true(l.queue_bytes_max < 500000);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(alpha_and_window_follow_the_worked_rounds),
-		cmocka_unit_test(follows_a_model_of_real_numbers),
-		cmocka_unit_test(cuts_once_for_what_was_in_flight),
-		cmocka_unit_test(a_loss_halves_whatever_alpha_is),
-		cmocka_unit_test(a_timeout_leaves_one_packet_and_half_to_come_back_to),
-		cmocka_unit_test(an_ack_between_timeouts_makes_the_second_news),
-		cmocka_unit_test(marks_leave_one_packet),
-		cmocka_unit_test(doubling_ends_with_the_first_mark_or_loss),
-		cmocka_unit_test(a_cnp_counts_as_a_round_of_marks),
-		cmocka_unit_test(window_never_leaves_its_bounds),
-		cmocka_unit_test(shares_a_link_in_full_and_evenly),
-		cmocka_unit_test(increase_is_a_rate_if_told_so),
-		cmocka_unit_test(a_window_is_paced_and_bounded_if_told_so),
-		cmocka_unit_test(two_flows_share_within_five_milliseconds),
-		cmocka_unit_test(many_flows_fill_the_port),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "cc/cc.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <string.h>
-#include <cmocka.h>
-
 #include "cc/link_model.h"
 #include "cc/params.h"
+#include "support/test.h"
 
 #define Q32  4294967296.0
 #define GBPS UINT64_C(1000000000)
@@ -35,7 +30,7 @@ static struct cc_params simulated(void)
 }
 
 /* Two hops of 100 Gbit/s, worked out by hand from the paper's Algorithm 1. */
-static void one_acknowledgement_worked_out(void **state)
+TEST(one_acknowledgement_worked_out)
 {
 	struct int_hop l0 = {.rate_bps = 100 * GBPS}, l1 = l0, a0 = l0, a1 = l0;
 	uint64_t u, dt_ns, average;
@@ -139,7 +134,7 @@ static void block_and_real_numbers(unsigned int max_stage)
 	assert_true(multiplied > 50 && (added > 50 || !max_stage));
 }
 
-static void a_block_does_what_real_numbers_do(void **state)
+TEST(a_block_does_what_real_numbers_do)
 {
 	block_and_real_numbers(0);
 	block_and_real_numbers(3);
@@ -159,7 +154,7 @@ static void hear(struct cc *c, uint64_t now_ns, const struct int_stack *s)
 	cc_on_ack(c, now_ns, &(struct cc_ack){.ack_seq = 1, .int_stack = s});
 }
 
-static void what_cannot_be_compared_changes_nothing(void **state)
+TEST(what_cannot_be_compared_changes_nothing)
 {
 	struct int_stack s;
 	uint64_t before;
@@ -188,7 +183,7 @@ static void what_cannot_be_compared_changes_nothing(void **state)
 	assert_true(c.cwnd_bytes < before);
 }
 
-static void only_a_timeout_halves_unless_told_otherwise(void **state)
+TEST(only_a_timeout_halves_unless_told_otherwise)
 {
 	for (enum cc_loss_policy policy = CC_LOSS_OWN; policy < CC_LOSS_POLICIES; policy++) {
 		struct cc_params p = simulated();
@@ -239,7 +234,7 @@ static void take(uint64_t *before)
 		before[i] = l.flows[i].acked;
 }
 
-static void one_flow_takes_eta_of_the_link_and_no_queue(void **state)
+TEST(one_flow_takes_eta_of_the_link_and_no_queue)
 {
 	struct cc_params p = simulated();
 	uint64_t before[LINK_FLOWS_MAX], least, most, bps;
@@ -289,7 +284,7 @@ static double least_share(const struct cc_params *p, uint64_t after_ns)
  * in the queue adds 0.6 % to U. A paced flow finds the other's packets in the queue and never its
  * own, so the smaller flow measures the higher U, and the two may never become equal.
  */
-static void two_flows_share_as_soon_as_the_additive_part_lets_them(void **state)
+TEST(two_flows_share_as_soon_as_the_additive_part_lets_them)
 {
 	struct cc_params p = simulated();
 
@@ -299,7 +294,7 @@ static void two_flows_share_as_soon_as_the_additive_part_lets_them(void **state)
 	assert_true(least_share(&p, 1 * MS) >= .475);
 }
 
-static void many_flows_fill_the_port_and_leave_the_queue_short(void **state)
+TEST(many_flows_fill_the_port_and_leave_the_queue_short)
 {
 	static const unsigned int counts[] = {2, 8, 32, 128};
 	struct cc_params p = simulated();
@@ -320,19 +315,4 @@ static void many_flows_fill_the_port_and_leave_the_queue_short(void **state)
 		assert_true(bps >= 100 * GBPS * 95 * 95 / 10000);
 		assert_true(l.queue_bytes_max < 150000);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(one_acknowledgement_worked_out),
-		cmocka_unit_test(a_block_does_what_real_numbers_do),
-		cmocka_unit_test(what_cannot_be_compared_changes_nothing),
-		cmocka_unit_test(only_a_timeout_halves_unless_told_otherwise),
-		cmocka_unit_test(one_flow_takes_eta_of_the_link_and_no_queue),
-		cmocka_unit_test(two_flows_share_as_soon_as_the_additive_part_lets_them),
-		cmocka_unit_test(many_flows_fill_the_port_and_leave_the_queue_short),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,12 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "cc/pacer.h"
+#include "support/test.h"
 
 #define G UINT64_C(1000000000)
 
@@ -25,7 +19,7 @@ static uint64_t send(struct pacer *p, uint64_t rate_bps, uint32_t bytes, unsigne
 	return now_ns - 1000;
 }
 
-static void the_first_packet_and_unpaced_ones_are_due_at_once(void **state)
+TEST(the_first_packet_and_unpaced_ones_are_due_at_once)
 {
 	struct pacer p = {0};
 
@@ -35,7 +29,7 @@ static void the_first_packet_and_unpaced_ones_are_due_at_once(void **state)
 	assert_int_equal(pacer_due_ns(&p, G, 0), 1000 + 12000);
 }
 
-static void fractions_of_a_nanosecond_are_not_lost(void **state)
+TEST(fractions_of_a_nanosecond_are_not_lost)
 {
 	const struct {
 		uint64_t rate_bps, ns;
@@ -57,7 +51,7 @@ static void fractions_of_a_nanosecond_are_not_lost(void **state)
 	}
 }
 
-static void a_new_rate_moves_the_packet_that_waits(void **state)
+TEST(a_new_rate_moves_the_packet_that_waits)
 {
 	struct pacer p = {0};
 
@@ -68,7 +62,7 @@ static void a_new_rate_moves_the_packet_that_waits(void **state)
 }
 
 /* Otherwise a sender that was idle would send a burst. */
-static void silence_gives_no_credit(void **state)
+TEST(silence_gives_no_credit)
 {
 	struct pacer p = {0};
 
@@ -78,7 +72,7 @@ static void silence_gives_no_credit(void **state)
 }
 
 /* Gaps are longer than the slack here: each packet uses it up, and half of it is back for the next. */
-static void slack_does_not_add_up(void **state)
+TEST(slack_does_not_add_up)
 {
 	struct pacer p = {0};
 	uint64_t now_ns = 1000;
@@ -90,17 +84,4 @@ static void slack_does_not_add_up(void **state)
 		pacer_sent(&p, G, 1250, 3000, now_ns);
 	}
 	assert_int_equal(pacer_due_ns(&p, G, UINT64_MAX), 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_first_packet_and_unpaced_ones_are_due_at_once),
-		cmocka_unit_test(fractions_of_a_nanosecond_are_not_lost),
-		cmocka_unit_test(a_new_rate_moves_the_packet_that_waits),
-		cmocka_unit_test(silence_gives_no_credit),
-		cmocka_unit_test(slack_does_not_add_up),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

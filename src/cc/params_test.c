@@ -2,13 +2,9 @@
 #include "cc/params.h"
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <string.h>
-#include <cmocka.h>
 
 #include "cc/relative.h"
+#include "support/test.h"
 
 static enum cc_algorithm one_of(uint32_t algorithms)
 {
@@ -20,7 +16,7 @@ static enum cc_algorithm one_of(uint32_t algorithms)
 	return CC_NONE;
 }
 
-static void the_table_tells_the_defaults_that_the_algorithms_have(void **state)
+TEST(the_table_tells_the_defaults_that_the_algorithms_have)
 {
 	size_t n;
 	const struct cc_param_info *p = cc_params_table(&n);
@@ -41,7 +37,7 @@ static void the_table_tells_the_defaults_that_the_algorithms_have(void **state)
 	}
 }
 
-static void bounds_are_taken_and_lie_in_order(void **state)
+TEST(bounds_are_taken_and_lie_in_order)
 {
 	size_t n;
 	const struct cc_param_info *p = cc_params_table(&n);
@@ -58,7 +54,7 @@ static void bounds_are_taken_and_lie_in_order(void **state)
 	}
 }
 
-static void values_are_taken_exactly(void **state)
+TEST(values_are_taken_exactly)
 {
 	struct cc_params p;
 
@@ -105,7 +101,7 @@ static void values_are_taken_exactly(void **state)
 	assert_int_equal(cc_time_ns(p.hpcc.t, 12000), 9000);
 }
 
-static void what_is_no_value_is_refused_and_changes_nothing(void **state)
+TEST(what_is_no_value_is_refused_and_changes_nothing)
 {
 	static const struct {
 		const char *name, *value;
@@ -168,7 +164,7 @@ static void what_is_no_value_is_refused_and_changes_nothing(void **state)
 	}
 }
 
-static void every_preset_can_be_taken(void **state)
+TEST(every_preset_can_be_taken)
 {
 	size_t n;
 	const struct cc_preset_info *preset = cc_presets_table(&n);
@@ -197,7 +193,7 @@ static void every_preset_can_be_taken(void **state)
 	}
 }
 
-static void a_preset_is_of_an_algorithm_and_on_top_of_the_defaults(void **state)
+TEST(a_preset_is_of_an_algorithm_and_on_top_of_the_defaults)
 {
 	struct cc_params p, before;
 
@@ -214,7 +210,7 @@ static void a_preset_is_of_an_algorithm_and_on_top_of_the_defaults(void **state)
 	assert_memory_equal(&p, &before, sizeof(p));
 }
 
-static void receivers_are_told_how_often(void **state)
+TEST(receivers_are_told_how_often)
 {
 	struct cc_params p;
 
@@ -228,19 +224,4 @@ static void receivers_are_told_how_often(void **state)
 	assert_int_equal(cc_params_cnp_gap_ns(&p), 4000);
 	cc_params_default(&p, CC_RTTCC);
 	assert_int_equal(cc_params_cnp_gap_ns(&p), 50000);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_table_tells_the_defaults_that_the_algorithms_have),
-		cmocka_unit_test(bounds_are_taken_and_lie_in_order),
-		cmocka_unit_test(values_are_taken_exactly),
-		cmocka_unit_test(what_is_no_value_is_refused_and_changes_nothing),
-		cmocka_unit_test(every_preset_can_be_taken),
-		cmocka_unit_test(receivers_are_told_how_often),
-		cmocka_unit_test(a_preset_is_of_an_algorithm_and_on_top_of_the_defaults),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,15 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "cc/cc.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <string.h>
-#include <cmocka.h>
-
 #include "base/prng.h"
 #include "cc/link_model.h"
 #include "cc/params.h"
+#include "support/test.h"
 
 #define Q32  4294967296.0
 #define GBPS UINT64_C(1000000000)
@@ -35,7 +30,7 @@ static double root(double x)
 }
 
 /* At R = 1/n the target queue is base x alpha x sqrt(n). */
-static void the_target_grows_with_the_root_of_the_flows(void **state)
+TEST(the_target_grows_with_the_root_of_the_flows)
 {
 	for (unsigned int n = 1; n <= 1 << 14; n *= 2) {
 		uint64_t target = rttcc_target(UINT64_C(12000000000), 429496730, (UINT64_C(1) << 32) / n);
@@ -46,7 +41,7 @@ static void the_target_grows_with_the_root_of_the_flows(void **state)
 	assert_in_range(rttcc_target(12000, 429496730, 1 << 25), 25570, 25580);
 }
 
-static void follows_a_model_of_real_numbers(void **state)
+TEST(follows_a_model_of_real_numbers)
 {
 	struct cc_config k = config;
 	unsigned int good = 0;
@@ -90,7 +85,7 @@ static void follows_a_model_of_real_numbers(void **state)
 	}
 }
 
-static void probes_follow_the_traffic_one_at_a_time(void **state)
+TEST(probes_follow_the_traffic_one_at_a_time)
 {
 	struct cc c;
 
@@ -112,7 +107,7 @@ static void probes_follow_the_traffic_one_at_a_time(void **state)
 	assert_true(c.probe_wanted);
 }
 
-static void a_lost_probe_is_given_up_later_each_time(void **state)
+TEST(a_lost_probe_is_given_up_later_each_time)
 {
 	static const unsigned int factors[] = {1, 2, 4, 8, 16, 16, 16};
 	struct cc_params p;
@@ -142,7 +137,7 @@ static void a_lost_probe_is_given_up_later_each_time(void **state)
 	assert_int_equal(c.deadline_ns, now_ns + 12000 + 300 * US);
 }
 
-static void a_late_probe_is_a_long_one(void **state)
+TEST(a_late_probe_is_a_long_one)
 {
 	struct cc c;
 
@@ -158,7 +153,7 @@ static void a_late_probe_is_a_long_one(void **state)
 	assert_int_equal(c.rate_bps, 50 * GBPS);
 }
 
-static void an_idle_flow_asks_for_nothing(void **state)
+TEST(an_idle_flow_asks_for_nothing)
 {
 	struct cc c;
 
@@ -174,7 +169,7 @@ static void an_idle_flow_asks_for_nothing(void **state)
 	assert_true(c.probe_wanted);
 }
 
-static void the_first_congestion_may_leave_less(void **state)
+TEST(the_first_congestion_may_leave_less)
 {
 	struct cc_params p;
 	struct cc_config k = config;
@@ -190,7 +185,7 @@ static void the_first_congestion_may_leave_less(void **state)
 	assert_in_range(c.rate_bps, 24 * GBPS, 25 * GBPS);
 }
 
-static void losses_are_heard_with_the_next_probe_and_a_timeout_at_once(void **state)
+TEST(losses_are_heard_with_the_next_probe_and_a_timeout_at_once)
 {
 	for (enum cc_loss_policy policy = CC_LOSS_OWN; policy < CC_LOSS_POLICIES; policy++) {
 		static const uint64_t after_gbps[] = {50, 100, 87, 50};
@@ -211,7 +206,7 @@ static void losses_are_heard_with_the_next_probe_and_a_timeout_at_once(void **st
 	}
 }
 
-static void acks_stand_in_for_probes_if_told_so(void **state)
+TEST(acks_stand_in_for_probes_if_told_so)
 {
 	struct cc_params p;
 	struct cc_config k = config;
@@ -259,7 +254,7 @@ static double least_share(unsigned int flows, uint64_t ns, double *used)
 }
 
 /* Without a window hyper increase overshoots, and one round trip later all cut at once. */
-static void two_flows_share_within_five_milliseconds(void **state)
+TEST(two_flows_share_within_five_milliseconds)
 {
 	for (int window = 0; window < 2; window++) {
 		struct cc_params p;
@@ -283,7 +278,7 @@ static void two_flows_share_within_five_milliseconds(void **state)
  * Many flows that all begin at line rate overwhelm a port before the first probe is back, so they
  * have a window here; and without one hyper increase, 1 % of the line for each of them, overshoots.
  */
-static void many_flows_fill_the_port_with_a_window(void **state)
+TEST(many_flows_fill_the_port_with_a_window)
 {
 	static const unsigned int counts[] = {2, 8, 32, 128};
 
@@ -302,23 +297,4 @@ static void many_flows_fill_the_port_with_a_window(void **state)
 		assert_true(fair >= .9);
 		assert_true(l.queue_bytes_max < 250000);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_target_grows_with_the_root_of_the_flows),
-		cmocka_unit_test(follows_a_model_of_real_numbers),
-		cmocka_unit_test(probes_follow_the_traffic_one_at_a_time),
-		cmocka_unit_test(a_lost_probe_is_given_up_later_each_time),
-		cmocka_unit_test(a_late_probe_is_a_long_one),
-		cmocka_unit_test(an_idle_flow_asks_for_nothing),
-		cmocka_unit_test(the_first_congestion_may_leave_less),
-		cmocka_unit_test(losses_are_heard_with_the_next_probe_and_a_timeout_at_once),
-		cmocka_unit_test(acks_stand_in_for_probes_if_told_so),
-		cmocka_unit_test(two_flows_share_within_five_milliseconds),
-		cmocka_unit_test(many_flows_fill_the_port_with_a_window),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "cc/cc.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <string.h>
-#include <cmocka.h>
-
 #include "base/prng.h"
 #include "cc/path_model.h"
+#include "support/test.h"
 
 enum { MTU = 4096 };
 
@@ -95,7 +90,7 @@ static void start(struct flow *f, const struct cc_config *k, const struct swift_
 	swift_init(&f->c, k, p, 0);
 }
 
-static void flow_scaling_is_the_papers(void **state)
+TEST(flow_scaling_is_the_papers)
 {
 	static const struct {
 		double packets, us;
@@ -116,7 +111,7 @@ static void flow_scaling_is_the_papers(void **state)
 }
 
 /* Algorithm 1 in double precision, one packet at a time, delays at random around the target. */
-static void follows_a_model_of_real_numbers(void **state)
+TEST(follows_a_model_of_real_numbers)
 {
 	struct swift_params p = paper();
 	struct cc_config k = config;
@@ -171,7 +166,7 @@ static void follows_a_model_of_real_numbers(void **state)
 	}
 }
 
-static void below_target_adds_a_packet_a_round_trip(void **state)
+TEST(below_target_adds_a_packet_a_round_trip)
 {
 	struct swift_params p = paper();
 	struct flow f;
@@ -183,7 +178,7 @@ static void below_target_adds_a_packet_a_round_trip(void **state)
 	}
 }
 
-static void above_target_takes_a_share_once_a_round_trip(void **state)
+TEST(above_target_takes_a_share_once_a_round_trip)
 {
 	struct swift_params p = paper();
 	struct flow f;
@@ -205,7 +200,7 @@ static void above_target_takes_a_share_once_a_round_trip(void **state)
 	}
 }
 
-static void below_one_packet_the_window_is_a_rate(void **state)
+TEST(below_one_packet_the_window_is_a_rate)
 {
 	struct swift_params p = paper();
 	struct flow f;
@@ -221,7 +216,7 @@ static void below_one_packet_the_window_is_a_rate(void **state)
 	assert_true(f.c.rate_bps == CC_UNPACED);
 }
 
-static void host_delay_has_a_window_of_its_own(void **state)
+TEST(host_delay_has_a_window_of_its_own)
 {
 	struct swift_params p = paper();
 	struct cc_ack ack = {.acked_bytes = MTU, .acked_packets = 1, .hops = 3};
@@ -244,7 +239,7 @@ static void host_delay_has_a_window_of_its_own(void **state)
 	assert_in_range(f.c.cwnd_bytes, 25 * MTU, 25 * MTU + MTU);
 }
 
-static void what_may_queue_in_the_network_may_queue_at_a_host(void **state)
+TEST(what_may_queue_in_the_network_may_queue_at_a_host)
 {
 	struct swift_params p = paper();
 	struct cc_ack ack = {.acked_bytes = MTU, .acked_packets = 1, .hops = 3};
@@ -265,7 +260,7 @@ static void what_may_queue_in_the_network_may_queue_at_a_host(void **state)
 	}
 }
 
-static void timeouts_halve_and_then_reset(void **state)
+TEST(timeouts_halve_and_then_reset)
 {
 	struct swift_params p = paper();
 	struct flow f;
@@ -288,7 +283,7 @@ static void timeouts_halve_and_then_reset(void **state)
 	}
 }
 
-static void first_losses_before_any_rtt_are_one(void **state)
+TEST(first_losses_before_any_rtt_are_one)
 {
 	struct cc c;
 
@@ -298,7 +293,7 @@ static void first_losses_before_any_rtt_are_one(void **state)
 	assert_int_equal(c.cwnd_bytes, 50 * MTU);
 }
 
-static void doubles_until_half_of_the_target_a_mark_or_a_loss(void **state)
+TEST(doubles_until_half_of_the_target_a_mark_or_a_loss)
 {
 	for (int what = 0; what < 5; what++) {
 		struct cc_config k = config;
@@ -331,7 +326,7 @@ static void doubles_until_half_of_the_target_a_mark_or_a_loss(void **state)
 	}
 }
 
-static void five_calm_rounds_make_the_increase_a_share(void **state)
+TEST(five_calm_rounds_make_the_increase_a_share)
 {
 	struct cc_config k = config;
 	uint64_t before;
@@ -358,7 +353,7 @@ static void five_calm_rounds_make_the_increase_a_share(void **state)
 	assert_in_range(f.c.cwnd_bytes, before + 3 * MTU, before + 5 * MTU);
 }
 
-static void marks_take_their_share_once_a_round_trip(void **state)
+TEST(marks_take_their_share_once_a_round_trip)
 {
 	struct swift_params p = paper();
 	uint64_t before;
@@ -378,7 +373,7 @@ static void marks_take_their_share_once_a_round_trip(void **state)
 	assert_true(f.c.cwnd_bytes < 5 * MTU);
 }
 
-static void ignored_holes_change_nothing_but_timeouts_do(void **state)
+TEST(ignored_holes_change_nothing_but_timeouts_do)
 {
 	struct cc_config k = config;
 	struct cc before;
@@ -394,7 +389,7 @@ static void ignored_holes_change_nothing_but_timeouts_do(void **state)
 	assert_int_equal(f.c.cwnd_bytes, before.cwnd_bytes / 2);
 }
 
-static void acks_without_a_delay_wait_for_one(void **state)
+TEST(acks_without_a_delay_wait_for_one)
 {
 	struct cc_ack ack = {.acked_bytes = 10 * MTU, .acked_packets = 10, .snd_nxt = 100 * MTU};
 	struct cc c;
@@ -411,7 +406,7 @@ static void acks_without_a_delay_wait_for_one(void **state)
 	assert_int_equal(c.cwnd_bytes, 160 * MTU);
 }
 
-static void window_never_leaves_its_bounds(void **state)
+TEST(window_never_leaves_its_bounds)
 {
 	struct cc_config k = config;
 	struct flow f;
@@ -430,7 +425,7 @@ static void window_never_leaves_its_bounds(void **state)
 	assert_int_equal(f.c.cwnd_bytes, 3 * MTU);
 }
 
-static void measured_base_follows_a_longer_path(void **state)
+TEST(measured_base_follows_a_longer_path)
 {
 	struct cc_config k = config;
 	struct flow f;
@@ -455,7 +450,7 @@ static void measured_base_follows_a_longer_path(void **state)
 }
 
 /* base + 3 us + 4 x 1.5 us, and 100 packets have no scaling; a measured base has its hops in it. */
-static void hops_count_where_the_base_is_configured(void **state)
+TEST(hops_count_where_the_base_is_configured)
 {
 	struct cc_ack ack = {.acked_bytes = MTU, .acked_packets = 1, .hops = 4};
 	struct swift_params p = swift_params_default;
@@ -511,7 +506,7 @@ static double measure(int n, uint64_t until_ns, double *evenness)
 }
 
 /* A path of which nothing is known: 10 ms, 4 Gbit/s, from 64 KiB, and once more after a loss. */
-static void fills_a_long_fat_path_within_a_second(void **state)
+TEST(fills_a_long_fat_path_within_a_second)
 {
 	struct cc_config k = {.mtu_bytes = MTU, .cwnd_bytes_start = 64 << 10, .target_ns = MS};
 	double evenness;
@@ -575,7 +570,7 @@ static double run_in_turns(const struct cc_config *k, uint64_t wait_ns_max, uint
  * A wait looks like a queue and cuts the window, which grows by a packet in 50 ms: with 4 ms alone half of the rate
  * is lost.
  */
-static void waits_for_a_processor_leave_a_long_slow_path_full(void **state)
+TEST(waits_for_a_processor_leave_a_long_slow_path_full)
 {
 	struct cc_config k = {
 		.mtu_bytes = 1500, .cwnd_bytes_start = 64 << 10, .cwnd_bytes_min = 3000, .target_ns = 4 * MS};
@@ -593,7 +588,7 @@ static void waits_for_a_processor_leave_a_long_slow_path_full(void **state)
 }
 
 /* The queue that flows keep standing must not become their base RTT. */
-static void measured_base_does_not_creep(void **state)
+TEST(measured_base_does_not_creep)
 {
 	struct cc_config k = {.mtu_bytes = 1500, .target_ns = 5 * MS};
 	double evenness;
@@ -610,7 +605,7 @@ static void measured_base_does_not_creep(void **state)
 }
 
 /* A data centre, and the base known. */
-static void flows_share_evenly_within_the_target(void **state)
+TEST(flows_share_evenly_within_the_target)
 {
 	struct cc_config k = {
 		.mtu_bytes = MTU, .line_rate_bps = 100000000000, .base_rtt_ns = 12 * US, .cwnd_bytes_min = 4};
@@ -629,33 +624,4 @@ static void flows_share_evenly_within_the_target(void **state)
 	path_run(&path, 20 * MS);
 	assert_true(measure(16, 40 * MS, &evenness) > .99 * 100e9);
 	assert_true(evenness > .9);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(flow_scaling_is_the_papers),
-		cmocka_unit_test(follows_a_model_of_real_numbers),
-		cmocka_unit_test(below_target_adds_a_packet_a_round_trip),
-		cmocka_unit_test(above_target_takes_a_share_once_a_round_trip),
-		cmocka_unit_test(below_one_packet_the_window_is_a_rate),
-		cmocka_unit_test(host_delay_has_a_window_of_its_own),
-		cmocka_unit_test(what_may_queue_in_the_network_may_queue_at_a_host),
-		cmocka_unit_test(timeouts_halve_and_then_reset),
-		cmocka_unit_test(first_losses_before_any_rtt_are_one),
-		cmocka_unit_test(doubles_until_half_of_the_target_a_mark_or_a_loss),
-		cmocka_unit_test(five_calm_rounds_make_the_increase_a_share),
-		cmocka_unit_test(marks_take_their_share_once_a_round_trip),
-		cmocka_unit_test(ignored_holes_change_nothing_but_timeouts_do),
-		cmocka_unit_test(acks_without_a_delay_wait_for_one),
-		cmocka_unit_test(window_never_leaves_its_bounds),
-		cmocka_unit_test(measured_base_follows_a_longer_path),
-		cmocka_unit_test(hops_count_where_the_base_is_configured),
-		cmocka_unit_test(fills_a_long_fat_path_within_a_second),
-		cmocka_unit_test(waits_for_a_processor_leave_a_long_slow_path_full),
-		cmocka_unit_test(measured_base_does_not_creep),
-		cmocka_unit_test(flows_share_evenly_within_the_target),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,15 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "cc/cc.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <string.h>
-#include <cmocka.h>
-
 #include "base/prng.h"
 #include "cc/link_model.h"
 #include "cc/params.h"
+#include "support/test.h"
 
 #define Q32  4294967296.0
 #define GBPS UINT64_C(1000000000)
@@ -40,7 +35,7 @@ static void assert_close(double got, double want)
 		fail_msg("%.9g is not %.9g", got, want);
 }
 
-static void samples_worked_out_by_hand(void **state)
+TEST(samples_worked_out_by_hand)
 {
 	static const struct {
 		uint64_t us;
@@ -68,7 +63,7 @@ static void samples_worked_out_by_hand(void **state)
 }
 
 /* Both forms in real numbers, samples at random times around all the thresholds. */
-static void follow_a_model_of_real_numbers(void **state)
+TEST(follow_a_model_of_real_numbers)
 {
 	for (enum cc_algorithm a = CC_TIMELY; a <= CC_TIMELY_PATCHED; a++) {
 		for (unsigned int form = 0; form < 4; form++) {
@@ -124,7 +119,7 @@ static void follow_a_model_of_real_numbers(void **state)
 	}
 }
 
-static void one_sample_a_round_trip_if_told_so(void **state)
+TEST(one_sample_a_round_trip_if_told_so)
 {
 	struct cc_params p = worked(CC_TIMELY);
 	struct cc_ack ack = {.snd_nxt = 100000, .rtt_ns = 60 * US};
@@ -150,7 +145,7 @@ static void one_sample_a_round_trip_if_told_so(void **state)
 	assert_int_equal(c.rate_bps, rate);
 }
 
-static void without_a_base_rtt_the_least_seen_stands_in(void **state)
+TEST(without_a_base_rtt_the_least_seen_stands_in)
 {
 	struct cc_config k = config;
 	struct cc c;
@@ -168,7 +163,7 @@ static void without_a_base_rtt_the_least_seen_stands_in(void **state)
 	assert_int_equal(c.timely.base_rtt_ns, 20 * US);
 }
 
-static void an_idle_flow_begins_anew(void **state)
+TEST(an_idle_flow_begins_anew)
 {
 	struct cc c;
 
@@ -185,7 +180,7 @@ static void an_idle_flow_begins_anew(void **state)
 	assert_int_equal(c.timely.diff_q16, 0);
 }
 
-static void losses_halve_only_if_told_so(void **state)
+TEST(losses_halve_only_if_told_so)
 {
 	for (enum cc_loss_policy policy = CC_LOSS_OWN; policy < CC_LOSS_POLICIES; policy++) {
 		struct cc_params p = worked(CC_TIMELY);
@@ -240,7 +235,7 @@ static void run(enum cc_algorithm a, unsigned int flows, bool window, double *us
  * The running gradient of many slow flows is older than the present queue, so they rise and fall
  * together: without a window the port is idle for a part of the time.
  */
-static void a_port_is_filled_by_few_flows_or_with_a_window(void **state)
+TEST_MANY(a_port_is_filled_by_few_flows_or_with_a_window)
 {
 	static const unsigned int counts[] = {1, 2, 8, 32};
 
@@ -258,23 +253,4 @@ static void a_port_is_filled_by_few_flows_or_with_a_window(void **state)
 				assert_true(fair >= .95);
 		}
 	}
-}
-
-int main(int argc, char **argv)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(samples_worked_out_by_hand),
-		cmocka_unit_test(follow_a_model_of_real_numbers),
-		cmocka_unit_test(one_sample_a_round_trip_if_told_so),
-		cmocka_unit_test(without_a_base_rtt_the_least_seen_stands_in),
-		cmocka_unit_test(an_idle_flow_begins_anew),
-		cmocka_unit_test(losses_halve_only_if_told_so),
-	};
-	const struct CMUnitTest many[] = {
-		cmocka_unit_test(a_port_is_filled_by_few_flows_or_with_a_window),
-	};
-
-	if (argc > 1 && strcmp(argv[1], "many") == 0)
-		return cmocka_run_group_tests(many, NULL, NULL);
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Connections that are made, refused and ended without loss: rows of the tables in docs/rdmacm.md 3. */
 #include "support/cm_pair.h"
+#include "support/test.h"
 
 static struct world w;
 
@@ -16,7 +17,9 @@ static int teardown(void **state)
 	return 0;
 }
 
-static void a_connection_is_made_and_ended(void **state)
+#define CASE(name) TEST_WITH(name, setup, teardown)
+
+CASE(a_connection_is_made_and_ended)
 {
 	struct connection c = connected(&w);
 
@@ -40,7 +43,7 @@ static void a_connection_is_made_and_ended(void **state)
 	nothing_to_take(&w, SERVER);
 }
 
-static void each_side_learns_what_the_other_said(void **state)
+CASE(each_side_learns_what_the_other_said)
 {
 	struct cm_id *client, *server;
 	struct cm_event e;
@@ -95,7 +98,7 @@ static void each_side_learns_what_the_other_said(void **state)
 	assert_int_equal(cs.timeout, CM_ACK_TIMEOUT);
 }
 
-static void the_vendors_word_travels_both_ways(void **state)
+CASE(the_vendors_word_travels_both_ways)
 {
 	struct cm_id *client = resolved(&w, CM_SPACE_TCP, SERVER_PORT, CLIENT_UID);
 	struct cm_param p = param_with(0x1234, "");
@@ -126,7 +129,7 @@ static struct cm_id *xrc_id(int end, enum qp_type type, uint64_t uid)
 }
 
 /* An initiator sends requests and a target answers them, so each has half of the attributes of RC. */
-static void the_halves_of_xrc_find_each_other(void **state)
+CASE(the_halves_of_xrc_find_each_other)
 {
 	struct cm_addr at = w.ends[SERVER].addr;
 	struct qp_attr a;
@@ -205,7 +208,7 @@ static void wire_without_reps(struct world *world, int from, const struct flow *
 		fly(world, from, flow, mad, WIRE_NS);
 }
 
-static void one_source_leaves_room_for_others(void **state)
+CASE(one_source_leaves_room_for_others)
 {
 	struct cm_counters c;
 
@@ -225,7 +228,7 @@ static void one_source_leaves_room_for_others(void **state)
 }
 
 /* The client's machine is another one than the requests': a flood that hears nothing of what it causes. */
-static void who_leaves_replies_unanswered_gets_no_more(void **state)
+CASE(who_leaves_replies_unanswered_gets_no_more)
 {
 	struct cm_counters c;
 	struct cm_event e;
@@ -268,7 +271,7 @@ static void wire_from_everywhere(struct world *world, int from, const struct flo
 	fly(world, from, &f, forged, WIRE_NS);
 }
 
-static void many_that_leave_replies_unanswered_leave_room_for_others(void **state)
+CASE(many_that_leave_replies_unanswered_leave_room_for_others)
 {
 	struct cm_counters c;
 	struct cm_event e;
@@ -295,7 +298,7 @@ static void many_that_leave_replies_unanswered_leave_room_for_others(void **stat
 		e = take(&w, SERVER, CM_CONNECT_REQUEST);
 }
 
-static void refusals_are_no_flood(void **state)
+CASE(refusals_are_no_flood)
 {
 	struct cm_counters c;
 
@@ -314,7 +317,7 @@ static void refusals_are_no_flood(void **state)
 		assert_int_equal(take(&w, CLIENT, CM_REJECTED).status, CM_REJ_SERVICE_ID);
 }
 
-static void where_nobody_listens_reason_8_is_told(void **state)
+CASE(where_nobody_listens_reason_8_is_told)
 {
 	struct cm_id *client = connecting(&w, 0x1234);
 	struct cm_event e;
@@ -330,7 +333,7 @@ static void where_nobody_listens_reason_8_is_told(void **state)
 }
 
 /* Linux refuses a request that comes before its listener at once; programs here do not learn of it. */
-static void a_request_may_be_early_for_its_listener(void **state)
+CASE(a_request_may_be_early_for_its_listener)
 {
 	struct cm_id *client = connecting(&w, 0x1234);
 
@@ -343,7 +346,7 @@ static void a_request_may_be_early_for_its_listener(void **state)
 	assert_int_equal(state_of(client), CONN_REQ_SENT);
 }
 
-static void a_refusal_that_comes_twice_changes_nothing(void **state)
+CASE(a_refusal_that_comes_twice_changes_nothing)
 {
 	struct cm_id *client = connecting(&w, 0x1234);
 
@@ -366,7 +369,7 @@ static void wire_cut(struct world *world, int from, const struct flow *flow, con
 {
 }
 
-static void silence_is_measured(void **state)
+CASE(silence_is_measured)
 {
 	struct cm_id *client;
 	struct cm_id_info info;
@@ -381,7 +384,7 @@ static void silence_is_measured(void **state)
 	assert_int_equal(info.silent_ns / SECONDS, 51);
 }
 
-static void an_obstacle_has_a_name(void **state)
+CASE(an_obstacle_has_a_name)
 {
 	struct cm *cm = w.ends[SERVER].cm;
 	struct cm_id *first, *second;
@@ -403,7 +406,7 @@ static void an_obstacle_has_a_name(void **state)
 	assert_int_equal(o.addr.port, SERVER_PORT);
 }
 
-static void a_limit_that_drops_requests_has_a_name(void **state)
+CASE(a_limit_that_drops_requests_has_a_name)
 {
 	struct cm_counters c;
 
@@ -419,7 +422,7 @@ static void a_limit_that_drops_requests_has_a_name(void **state)
 	assert_int_equal(cm_take_limits(w.ends[SERVER].cm), 0);
 }
 
-static void a_refusal_carries_the_programs_words(void **state)
+CASE(a_refusal_carries_the_programs_words)
 {
 	struct cm_id *client, *server;
 	struct cm_event e;
@@ -437,7 +440,7 @@ static void a_refusal_carries_the_programs_words(void **state)
 	assert_int_equal(cm_id_reject(server, CM_REJ_CONSUMER, NULL, 0), -EINVAL);
 }
 
-static void refusals_are_counted_by_their_numbers(void **state)
+CASE(refusals_are_counted_by_their_numbers)
 {
 	struct cm_rejects r = {0};
 	struct cm_counters c;
@@ -460,7 +463,7 @@ static void refusals_are_counted_by_their_numbers(void **state)
 	assert_int_equal(c.rejects_received.vendor_option, 1);
 }
 
-static void a_request_that_is_destroyed_is_refused(void **state)
+CASE(a_request_that_is_destroyed_is_refused)
 {
 	struct cm_id *listener = listen_on(&w, CM_SPACE_TCP, SERVER_PORT, 2);
 
@@ -478,7 +481,7 @@ static void a_request_that_is_destroyed_is_refused(void **state)
 	nothing_to_take(&w, SERVER);
 }
 
-static void who_asked_may_leave_before_the_answer(void **state)
+CASE(who_asked_may_leave_before_the_answer)
 {
 	struct cm_id *client, *server;
 	struct cm_param p = param_with(0x5678, "");
@@ -493,7 +496,7 @@ static void who_asked_may_leave_before_the_answer(void **state)
 	assert_int_equal(cm_id_accept(server, CHILD_UID, &p, w.now_ns), -EINVAL);
 }
 
-static void an_answer_that_the_client_refuses(void **state)
+CASE(an_answer_that_the_client_refuses)
 {
 	struct cm_id *client, *server;
 
@@ -510,7 +513,7 @@ static void an_answer_that_the_client_refuses(void **state)
 	assert_int_equal(state_of(server), CONN_CLOSED);
 }
 
-static void both_hang_up_at_once(void **state)
+CASE(both_hang_up_at_once)
 {
 	struct connection c = connected(&w);
 
@@ -524,7 +527,7 @@ static void both_hang_up_at_once(void **state)
 	take(&w, SERVER, CM_TIMEWAIT_EXIT);
 }
 
-static void an_id_that_is_destroyed_hangs_up(void **state)
+CASE(an_id_that_is_destroyed_hangs_up)
 {
 	struct connection c = connected(&w);
 
@@ -537,7 +540,7 @@ static void an_id_that_is_destroyed_hangs_up(void **state)
 	assert_int_equal(w.sent[CLIENT][CM_DREQ], 1);
 }
 
-static void the_program_may_know_before_the_rtu_does(void **state)
+CASE(the_program_may_know_before_the_rtu_does)
 {
 	struct cm_id *client, *server;
 
@@ -556,7 +559,7 @@ static void the_program_may_know_before_the_rtu_does(void **state)
 	nothing_to_take(&w, SERVER);
 }
 
-static void a_full_backlog_is_silent_and_the_peer_repeats_itself(void **state)
+CASE(a_full_backlog_is_silent_and_the_peer_repeats_itself)
 {
 	listen_on(&w, CM_SPACE_TCP, SERVER_PORT, 1);
 	connecting(&w, 0x1234);
@@ -569,7 +572,7 @@ static void a_full_backlog_is_silent_and_the_peer_repeats_itself(void **state)
 	requested(&w);
 }
 
-static void a_slow_program_is_waited_for(void **state)
+CASE(a_slow_program_is_waited_for)
 {
 	struct cm_id *client, *server;
 
@@ -599,7 +602,7 @@ static void send_again(int from)
 	cm_input(w.ends[!from].cm, &flow, w.last[from], w.now_ns);
 }
 
-static void who_waits_for_the_end_still_answers(void **state)
+CASE(who_waits_for_the_end_still_answers)
 {
 	struct connection c = connected(&w);
 
@@ -620,7 +623,7 @@ static void who_waits_for_the_end_still_answers(void **state)
 }
 
 /* An MRA counts once; a peer that repeats it is given up all the same. */
-static void asking_for_patience_has_an_end(void **state)
+CASE(asking_for_patience_has_an_end)
 {
 	struct cm_id *client;
 	uint64_t start = w.now_ns;
@@ -636,7 +639,7 @@ static void asking_for_patience_has_an_end(void **state)
 }
 
 /* A peer that forgot: a REQ for the same queue pair with another id. */
-static void a_stale_connection_is_ended(void **state)
+CASE(a_stale_connection_is_ended)
 {
 	struct connection c = connected(&w);
 
@@ -655,7 +658,7 @@ static void a_stale_connection_is_ended(void **state)
 	requested(&w);
 }
 
-static void datagrams_are_told_where_to_go(void **state)
+CASE(datagrams_are_told_where_to_go)
 {
 	struct cm_param p = param_with(0, "hello");
 	struct cm_id *listener = listen_on(&w, CM_SPACE_UDP, SERVER_PORT, 1), *client, *server;
@@ -688,7 +691,7 @@ static void datagrams_are_told_where_to_go(void **state)
 	assert_int_equal(take(&w, CLIENT, CM_UNREACHABLE).status, CM_SIDR_UNSUPPORTED);
 }
 
-static void datagrams_that_are_refused(void **state)
+CASE(datagrams_that_are_refused)
 {
 	struct cm_param p = param_with(0, "hello");
 	struct cm_id *client;
@@ -700,43 +703,4 @@ static void datagrams_that_are_refused(void **state)
 	assert_int_equal(cm_id_reject(requested(&w), CM_REJ_CONSUMER, NULL, 0), 0);
 	run_for(&w, SECONDS / 10);
 	assert_int_equal(take(&w, CLIENT, CM_UNREACHABLE).status, CM_SIDR_REJECTED);
-}
-
-#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		T(a_connection_is_made_and_ended),
-		T(each_side_learns_what_the_other_said),
-		T(the_vendors_word_travels_both_ways),
-		T(the_halves_of_xrc_find_each_other),
-		T(one_source_leaves_room_for_others),
-		T(who_leaves_replies_unanswered_gets_no_more),
-		T(many_that_leave_replies_unanswered_leave_room_for_others),
-		T(refusals_are_no_flood),
-		T(where_nobody_listens_reason_8_is_told),
-		T(a_refusal_carries_the_programs_words),
-		T(refusals_are_counted_by_their_numbers),
-		T(a_request_that_is_destroyed_is_refused),
-		T(who_asked_may_leave_before_the_answer),
-		T(an_answer_that_the_client_refuses),
-		T(both_hang_up_at_once),
-		T(an_id_that_is_destroyed_hangs_up),
-		T(the_program_may_know_before_the_rtu_does),
-		T(a_full_backlog_is_silent_and_the_peer_repeats_itself),
-		T(a_slow_program_is_waited_for),
-		T(who_waits_for_the_end_still_answers),
-		T(asking_for_patience_has_an_end),
-		T(a_stale_connection_is_ended),
-		T(a_request_may_be_early_for_its_listener),
-		T(a_refusal_that_comes_twice_changes_nothing),
-		T(silence_is_measured),
-		T(an_obstacle_has_a_name),
-		T(a_limit_that_drops_requests_has_a_name),
-		T(datagrams_are_told_where_to_go),
-		T(datagrams_that_are_refused),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

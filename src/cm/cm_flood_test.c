@@ -4,6 +4,7 @@
  * client that connects and hangs up, over and over.
  */
 #include "support/cm_pair.h"
+#include "support/test.h"
 
 enum {
 	A_MS = 10,         /* forged requests */
@@ -131,7 +132,7 @@ static unsigned connections_beside(struct forger f)
 	return made;
 }
 
-static void many_addresses_leave_a_client_its_rate(void **state)
+TEST(many_addresses_leave_a_client_its_rate)
 {
 	unsigned quiet = connections_beside((struct forger){0});
 	unsigned flooded = connections_beside((struct forger){.a_ms = A_MS, .times = 1, .addresses = ADDRESSES});
@@ -145,7 +146,7 @@ static void many_addresses_leave_a_client_its_rate(void **state)
 }
 
 /* The forger knows what is asked of a stranger. */
-static void requests_that_are_forged_twice_leave_room_too(void **state)
+TEST(requests_that_are_forged_twice_leave_room_too)
 {
 	unsigned quiet = connections_beside((struct forger){0});
 	unsigned flooded = connections_beside((struct forger){.a_ms = A_MS / 2, .times = 2, .addresses = ADDRESSES});
@@ -155,7 +156,7 @@ static void requests_that_are_forged_twice_leave_room_too(void **state)
 }
 
 /* A client of which nothing is known comes when the flood is on. */
-static void a_stranger_gets_in_when_it_comes_again(void **state)
+TEST(a_stranger_gets_in_when_it_comes_again)
 {
 	struct forger f = {.a_ms = A_MS, .times = 1, .addresses = ADDRESSES};
 	struct cm_id *id = NULL;
@@ -181,7 +182,7 @@ static void a_stranger_gets_in_when_it_comes_again(void **state)
 }
 
 /* The program takes no request, and forged ones have filled the backlog. */
-static void a_full_backlog_has_room_for_who_is_known(void **state)
+TEST(a_full_backlog_has_room_for_who_is_known)
 {
 	struct forger f = {.a_ms = 1, .times = 1, .addresses = ADDRESSES};
 	struct cm_id *id = NULL;
@@ -212,7 +213,7 @@ static void a_full_backlog_has_room_for_who_is_known(void **state)
 }
 
 /* Places of known addresses are given to others by answers alone, and their counts stay right. */
-static void known_addresses_are_bounded(void **state)
+TEST(known_addresses_are_bounded)
 {
 	static const uint8_t asking[16] = {[10] = 0xff, [11] = 0xff, [12] = 11};
 	uint16_t place;
@@ -246,7 +247,7 @@ static void known_addresses_are_bounded(void **state)
 }
 
 /* Of an address that has been connected before a flood leaves as many as ever; of others few. */
-static void a_flood_mutes_strangers_alone(void **state)
+TEST(a_flood_mutes_strangers_alone)
 {
 	static const uint8_t known[16] = {[10] = 0xff, [11] = 0xff, [12] = 11},
 			     stranger[16] = {[10] = 0xff, [11] = 0xff, [12] = 12};
@@ -270,18 +271,4 @@ static void a_flood_mutes_strangers_alone(void **state)
 	*of_known = *of_stranger = 0;
 	cm->unanswered = 0;
 	world_fini(&w);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(many_addresses_leave_a_client_its_rate),
-		cmocka_unit_test(requests_that_are_forged_twice_leave_room_too),
-		cmocka_unit_test(a_stranger_gets_in_when_it_comes_again),
-		cmocka_unit_test(a_full_backlog_has_room_for_who_is_known),
-		cmocka_unit_test(known_addresses_are_bounded),
-		cmocka_unit_test(a_flood_mutes_strangers_alone),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,6 +5,7 @@
  * until all timers have ended, and nothing may be left.
  */
 #include "base/byteorder.h"
+#define TEST_OWN_MAIN
 #include "support/cm_pair.h"
 #include "support/fuzz_input.h"
 

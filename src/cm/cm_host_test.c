@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 
 #include "support/cm_pair.h"
+#include "support/test.h"
 
 enum { OTHER_SLOT = 9 };
 
@@ -84,7 +85,9 @@ static void request(struct flow *flow, uint8_t *mad)
 	assert_true(cm_output(client, flow, mad));
 }
 
-static void another_process_has_the_port(void **state)
+#define CASE(name) TEST_WITH(name, setup, teardown)
+
+CASE(another_process_has_the_port)
 {
 	struct cm_addr a = port(SERVER_PORT);
 	struct cm_id *theirs = other_id();
@@ -95,7 +98,7 @@ static void another_process_has_the_port(void **state)
 	assert_int_equal(cm_id_bind(theirs, &a), 0);
 }
 
-static void a_request_goes_to_who_listens(void **state)
+CASE(a_request_goes_to_who_listens)
 {
 	uint8_t mad[MAD_LEN];
 	struct flow flow;
@@ -110,7 +113,7 @@ static void a_request_goes_to_who_listens(void **state)
 	assert_int_equal(cm_route(other, &flow, mad, true), CM_NOWHERE);
 }
 
-static void a_repeat_goes_to_who_has_the_first_one(void **state)
+CASE(a_repeat_goes_to_who_has_the_first_one)
 {
 	struct cm *server = w.ends[SERVER].cm;
 	struct cm_addr a = port(SERVER_PORT);
@@ -131,7 +134,7 @@ static void a_repeat_goes_to_who_has_the_first_one(void **state)
 	assert_int_equal(cm_route(other, &flow, mad, false), CM_HERE);
 }
 
-static void the_peer_of_a_killed_process_is_told(void **state)
+CASE(the_peer_of_a_killed_process_is_told)
 {
 	struct connection c = connected(&w);
 	struct flow flow;
@@ -162,7 +165,7 @@ static void the_peer_of_a_killed_process_is_told(void **state)
 }
 
 /* Any process of the user can have written it. */
-static void rubbish_among_wills_is_dropped(void **state)
+CASE(rubbish_among_wills_is_dropped)
 {
 	struct registry *r = &w.ends[SERVER].cm->registry;
 	struct registry_will will = {.local_comm_id = 6u << CM_SLOT_SHIFT | 1, .remote_comm_id = 1, .remote_qpn = 2};
@@ -197,7 +200,7 @@ static void rubbish_among_wills_is_dropped(void **state)
 	assert_false(cm_has_wills(other));
 }
 
-static void who_hung_up_leaves_no_will(void **state)
+CASE(who_hung_up_leaves_no_will)
 {
 	struct connection c = connected(&w);
 	struct flow flow;
@@ -211,17 +214,4 @@ static void who_hung_up_leaves_no_will(void **state)
 	cm_look_for_the_dead(other);
 	cm_expire(other, w.now_ns);
 	assert_false(cm_output(other, &flow, mad));
-}
-
-#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		T(another_process_has_the_port),           T(a_request_goes_to_who_listens),
-		T(a_repeat_goes_to_who_has_the_first_one), T(the_peer_of_a_killed_process_is_told),
-		T(rubbish_among_wills_is_dropped),         T(who_hung_up_leaves_no_will),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Ids, ports and channels without a peer; and messages that a peer may not send. */
 #include "support/cm_pair.h"
+#include "support/test.h"
 
 static struct world w;
 
@@ -43,7 +44,9 @@ static struct cm_id *new_id(void)
 
 /* ---- ports ------------------------------------------------------------------------------------------- */
 
-static void two_ids_on_one_port(void **state)
+#define CASE(name) TEST_WITH(name, setup, teardown)
+
+CASE(two_ids_on_one_port)
 {
 	static const struct {
 		enum cm_family first, second; /* of a wildcard; CM_NO_FAMILY: the address */
@@ -75,7 +78,7 @@ static void two_ids_on_one_port(void **state)
 	}
 }
 
-static void who_shares_a_port_may_not_listen(void **state)
+CASE(who_shares_a_port_may_not_listen)
 {
 	struct cm_id *first = new_id(), *second = new_id();
 	struct cm_addr a = here(80);
@@ -92,7 +95,7 @@ static void who_shares_a_port_may_not_listen(void **state)
 	assert_int_equal(cm_id_bind(second, &a), -EADDRINUSE);
 }
 
-static void ports_that_are_drawn_are_of_the_slots_class_and_differ(void **state)
+CASE(ports_that_are_drawn_are_of_the_slots_class_and_differ)
 {
 	uint16_t seen[200];
 	struct cm_addr a = here(0);
@@ -111,7 +114,7 @@ static void ports_that_are_drawn_are_of_the_slots_class_and_differ(void **state)
 	}
 }
 
-static void when_no_port_is_left_it_is_said(void **state)
+CASE(when_no_port_is_left_it_is_said)
 {
 	struct cm_addr a = here(0);
 	int err;
@@ -124,7 +127,7 @@ static void when_no_port_is_left_it_is_said(void **state)
 	assert_int_equal(err, -EADDRNOTAVAIL);
 }
 
-static void only_our_own_addresses_are_bound(void **state)
+CASE(only_our_own_addresses_are_bound)
 {
 	struct cm_addr theirs = w.ends[CLIENT].addr, ours = here(80);
 	struct cm_id *id = new_id();
@@ -146,7 +149,7 @@ static int device_after_bind(const char *ipv4)
 	return info.gid_index;
 }
 
-static void a_loopback_address_names_no_device_where_there_are_others(void **state)
+CASE(a_loopback_address_names_no_device_where_there_are_others)
 {
 	static const uint8_t loopback[16] = {[10] = 0xff, 0xff, 127, 0, 0, 1};
 	struct cm *cm = w.ends[SERVER].cm;
@@ -171,7 +174,7 @@ static size_t events_of(enum cm_event_type type)
 }
 
 /* A peer of this host by a loopback address that the device does not have, as Linux's cma_bind_loopback() has it. */
-static void loopback_goes_from_the_devices_address_to_itself(void **state)
+CASE(loopback_goes_from_the_devices_address_to_itself)
 {
 	struct cm_addr lo = anywhere(CM_IPV4, 80), src;
 	struct end *e = &w.ends[SERVER];
@@ -214,7 +217,7 @@ static void loopback_goes_from_the_devices_address_to_itself(void **state)
 	assert_memory_equal(info.dgid, e->addr.ip, 16);
 }
 
-static void ids_hear_of_their_interface(void **state)
+CASE(ids_hear_of_their_interface)
 {
 	struct cm *cm = w.ends[SERVER].cm;
 	struct cm_addr at = here(80), any = anywhere(CM_IPV4, 81);
@@ -241,7 +244,7 @@ static void ids_hear_of_their_interface(void **state)
 	assert_int_equal(cm_id_bind(new_id(), &at), 0);
 }
 
-static void the_listener_that_fits_best_hears(void **state)
+CASE(the_listener_that_fits_best_hears)
 {
 	struct cm_addr four = anywhere(CM_IPV4, 80), six = anywhere(CM_IPV6, 80), at = here(80);
 	struct cm_id *a = new_id(), *b = new_id(), *c;
@@ -268,7 +271,7 @@ static void the_listener_that_fits_best_hears(void **state)
 
 /* ---- calls in wrong states ---------------------------------------------------------------------------- */
 
-static void calls_come_in_their_order_or_fail(void **state)
+CASE(calls_come_in_their_order_or_fail)
 {
 	struct cm_id *id = new_id();
 	struct cm_addr at = here(0), to = w.ends[CLIENT].addr;
@@ -299,7 +302,7 @@ static void calls_come_in_their_order_or_fail(void **state)
 	assert_int_equal(cm_id_connect(id, &p, 0), -EINVAL);
 }
 
-static void events_move_with_their_id(void **state)
+CASE(events_move_with_their_id)
 {
 	struct cm_channel *other;
 	struct cm_id *listener = listen_on(&w, CM_SPACE_TCP, SERVER_PORT, 4);
@@ -319,7 +322,7 @@ static void events_move_with_their_id(void **state)
 	cm_channel_destroy(other, w.now_ns);
 }
 
-static void channels_that_stirred_are_named_once(void **state)
+CASE(channels_that_stirred_are_named_once)
 {
 	struct cm *cm = w.ends[SERVER].cm;
 
@@ -394,7 +397,7 @@ static int answer_to(const struct cm_req *r, const struct flow *in)
 }
 
 /* Another host may not name itself so. */
-static void loopback_from_elsewhere_is_refused(void **state)
+CASE(loopback_from_elsewhere_is_refused)
 {
 	struct cm_addr lo = anywhere(CM_IPV4, SERVER_PORT);
 	struct flow in = from_client();
@@ -410,7 +413,7 @@ static void loopback_from_elsewhere_is_refused(void **state)
 	assert_int_equal(answer_to(&r, &in), CM_REJ_SERVICE_ID);
 }
 
-static void a_req_that_is_not_right_is_refused_or_dropped(void **state)
+CASE(a_req_that_is_not_right_is_refused_or_dropped)
 {
 	struct flow in = from_client();
 	struct cm_req r;
@@ -451,7 +454,7 @@ static void a_req_that_is_not_right_is_refused_or_dropped(void **state)
 	REQ_WITH(in.src[12] = 0, 0);
 }
 
-static void a_header_that_is_not_right_is_dropped(void **state)
+CASE(a_header_that_is_not_right_is_dropped)
 {
 	static const struct {
 		size_t at;
@@ -505,7 +508,7 @@ static void does_not_end(struct connection c, struct flow in)
 	nothing_to_take(&w, SERVER);
 }
 
-static void only_the_peer_can_end_a_connection(void **state)
+CASE(only_the_peer_can_end_a_connection)
 {
 	struct connection c = connected(&w);
 	struct cm *cm = w.ends[SERVER].cm;
@@ -526,30 +529,4 @@ static void only_the_peer_can_end_a_connection(void **state)
 							       .remote_qpn = 0x5679});
 	cm_input(w.ends[SERVER].cm, &in, mad, w.now_ns);
 	assert_int_equal(state_of(c.server), CONN_ESTABLISHED);
-}
-
-#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		T(two_ids_on_one_port),
-		T(who_shares_a_port_may_not_listen),
-		T(ports_that_are_drawn_are_of_the_slots_class_and_differ),
-		T(when_no_port_is_left_it_is_said),
-		T(only_our_own_addresses_are_bound),
-		T(a_loopback_address_names_no_device_where_there_are_others),
-		T(loopback_goes_from_the_devices_address_to_itself),
-		T(loopback_from_elsewhere_is_refused),
-		T(ids_hear_of_their_interface),
-		T(the_listener_that_fits_best_hears),
-		T(calls_come_in_their_order_or_fail),
-		T(events_move_with_their_id),
-		T(channels_that_stirred_are_named_once),
-		T(a_req_that_is_not_right_is_refused_or_dropped),
-		T(a_header_that_is_not_right_is_dropped),
-		T(only_the_peer_can_end_a_connection),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

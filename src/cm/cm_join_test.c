@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Memberships in multicast groups: who may join, what is told, and what goes with what. */
 #include "support/cm_pair.h"
+#include "support/test.h"
 
 enum { UID = 7 };
 
@@ -57,7 +58,9 @@ static bool hears(const uint8_t *gid)
 	return cm_hears(w.ends[SERVER].cm, gid, 0);
 }
 
-static void the_event_says_how_to_send_to_the_group(void **state)
+#define CASE(name) TEST_WITH(name, setup, teardown)
+
+CASE(the_event_says_how_to_send_to_the_group)
 {
 	struct cm_id *id = bound_id();
 	struct cm_join *j = joined(id, group, false, UID);
@@ -85,7 +88,7 @@ static void the_event_says_how_to_send_to_the_group(void **state)
 	assert_int_equal(cm_id_destroy(id, 0), 1);
 }
 
-static void a_host_that_cannot_join_is_an_event(void **state)
+CASE(a_host_that_cannot_join_is_an_event)
 {
 	struct cm_join *j = joined(bound_id(), group, false, UID);
 	struct cm_event e;
@@ -97,7 +100,7 @@ static void a_host_that_cannot_join_is_an_event(void **state)
 	assert_int_equal(e.uid, UID);
 }
 
-static void only_a_datagram_id_with_a_device_joins_a_group(void **state)
+CASE(only_a_datagram_id_with_a_device_joins_a_group)
 {
 	struct cm_addr here = w.ends[SERVER].addr, anywhere = {.ip = {[10] = 0xff, [11] = 0xff}, .family = CM_IPV4};
 	struct cm_id *id = new_id(CM_SPACE_UDP, QPT_UD);
@@ -120,7 +123,7 @@ static void only_a_datagram_id_with_a_device_joins_a_group(void **state)
 }
 
 /* Who sends only needs no packets of the group; all others need them until the last has left. */
-static void the_host_hears_while_somebody_listens(void **state)
+CASE(the_host_hears_while_somebody_listens)
 {
 	struct cm_id *a = bound_id(), *b = bound_id();
 	struct cm_join *first, *second;
@@ -140,7 +143,7 @@ static void the_host_hears_while_somebody_listens(void **state)
 	assert_false(hears(group));
 }
 
-static void events_of_a_membership_that_was_left_are_forgotten(void **state)
+CASE(events_of_a_membership_that_was_left_are_forgotten)
 {
 	struct cm_id *id = bound_id();
 	struct cm_join *gone = joined(id, group, false, UID), *stays = joined(id, other_group, false, UID + 1);
@@ -161,7 +164,7 @@ static void events_of_a_membership_that_was_left_are_forgotten(void **state)
 	assert_int_equal(cm_channel_events(channel()), 0);
 }
 
-static void memberships_are_bounded(void **state)
+CASE(memberships_are_bounded)
 {
 	struct cm_id *id = bound_id();
 	struct cm_join *j;
@@ -171,18 +174,4 @@ static void memberships_are_bounded(void **state)
 	assert_int_equal(cm_id_join(id, group, true, UID, &j), -ENOMEM);
 	cm_id_destroy(id, 0);
 	joined(bound_id(), group, true, UID);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(the_event_says_how_to_send_to_the_group, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_host_that_cannot_join_is_an_event, setup, teardown),
-		cmocka_unit_test_setup_teardown(only_a_datagram_id_with_a_device_joins_a_group, setup, teardown),
-		cmocka_unit_test_setup_teardown(the_host_hears_while_somebody_listens, setup, teardown),
-		cmocka_unit_test_setup_teardown(events_of_a_membership_that_was_left_are_forgotten, setup, teardown),
-		cmocka_unit_test_setup_teardown(memberships_are_bounded, setup, teardown),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,6 +7,7 @@
 #include <stdio.h>
 
 #include "support/cm_pair.h"
+#include "support/test.h"
 
 static struct world w;
 
@@ -114,7 +115,7 @@ static void all_went_well(const struct story *s)
 	}
 }
 
-static void a_message_lost_a_few_times_costs_time_alone(void **state)
+TEST(a_message_lost_a_few_times_costs_time_alone)
 {
 	for (size_t i = 0; i < sizeof(messages) / sizeof(messages[0]); i++) {
 		for (unsigned n = 0; n < 4; n++) {
@@ -125,7 +126,7 @@ static void a_message_lost_a_few_times_costs_time_alone(void **state)
 	}
 }
 
-static void a_message_that_comes_thrice_is_as_one(void **state)
+TEST(a_message_that_comes_thrice_is_as_one)
 {
 	for (size_t i = 0; i < sizeof(messages) / sizeof(messages[0]); i++) {
 		struct story s = tell(wire_doubles, messages[i], 2);
@@ -134,7 +135,7 @@ static void a_message_that_comes_thrice_is_as_one(void **state)
 	}
 }
 
-static void a_message_that_is_late_is_as_one_in_time(void **state)
+TEST(a_message_that_is_late_is_as_one_in_time)
 {
 	for (size_t i = 0; i < sizeof(messages) / sizeof(messages[0]); i++) {
 		struct story s = tell(wire_delays, messages[i], 3);
@@ -144,7 +145,7 @@ static void a_message_that_is_late_is_as_one_in_time(void **state)
 }
 
 /* The peer's process has ended without an answer: no program waits long for the end of its connection. */
-static void a_hang_up_is_given_up_sooner(void **state)
+TEST(a_hang_up_is_given_up_sooner)
 {
 	struct connection c;
 
@@ -162,7 +163,7 @@ static void a_hang_up_is_given_up_sooner(void **state)
 	world_fini(&w);
 }
 
-static void a_message_that_never_comes_is_given_up(void **state)
+TEST(a_message_that_never_comes_is_given_up)
 {
 	/* how many events of failure, and of disconnection, each end gets */
 	static const struct {
@@ -299,7 +300,7 @@ static void swarm_of_seed(uint64_t seed)
 	world_fini(&w);
 }
 
-static void any_program_over_any_wire(void **state)
+TEST(any_program_over_any_wire)
 {
 	const char *env = getenv("VERBENA_SEED");
 	uint64_t first = env ? strtoull(env, NULL, 0) : 1, last = env ? first : 100;
@@ -308,18 +309,4 @@ static void any_program_over_any_wire(void **state)
 		print_message("VERBENA_SEED=%llu\n", (unsigned long long)seed);
 		swarm_of_seed(seed);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_message_lost_a_few_times_costs_time_alone),
-		cmocka_unit_test(a_message_that_comes_thrice_is_as_one),
-		cmocka_unit_test(a_message_that_is_late_is_as_one_in_time),
-		cmocka_unit_test(a_hang_up_is_given_up_sooner),
-		cmocka_unit_test(a_message_that_never_comes_is_given_up),
-		cmocka_unit_test(any_program_over_any_wire),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,16 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The hash table against a naive model: an array. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/prng.h"
 #include "cm/map.h"
+#include "support/test.h"
 
 enum { NODES = 1000, KEYS = 300, STEPS = 20000 };
 
@@ -49,7 +42,7 @@ static size_t model_with(uint64_t key)
 	return n;
 }
 
-static void agrees_with_the_model(void **state)
+TEST(agrees_with_the_model)
 {
 	struct prng rng;
 
@@ -76,11 +69,4 @@ static void agrees_with_the_model(void **state)
 		map_remove(&m, &nodes[0]); /* harmless */
 		map_fini(&m);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {cmocka_unit_test(agrees_with_the_model)};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* MPA's start-up as RFC 5044 7.1 and RFC 6581 have it. The end of connections is mpa_end_test.c's. */
 #include "support/mpa_hand.h"
+#include "support/test.h"
 
 /* ---- the active side ------------------------------------------------------------------------------ */
 
@@ -46,7 +47,9 @@ static size_t reply(uint8_t *p, struct mpa_frame f)
 	return mpa_encode(p, &f);
 }
 
-static void the_request_asks_for_crc(void **state)
+#define CASE(name) TEST_WITH(name, set_up, tear_down)
+
+CASE(the_request_asks_for_crc)
 {
 	struct mpa_frame f;
 
@@ -75,7 +78,7 @@ static void renew(struct cm_id *id)
 }
 
 /* The reply a byte at a time, and what it makes of depths. */
-static void a_reply_makes_the_connection(void **state)
+CASE(a_reply_makes_the_connection)
 {
 	uint8_t p[MPA_FRAME_MAX];
 	struct qp_attr attr;
@@ -109,7 +112,7 @@ static void a_reply_makes_the_connection(void **state)
 	assert_memory_equal(sent, rtr_write, sizeof(rtr_write));
 }
 
-static void replies_that_make_none(void **state)
+CASE(replies_that_make_none)
 {
 	static const struct {
 		struct mpa_frame f;
@@ -139,7 +142,7 @@ static void replies_that_make_none(void **state)
 	}
 }
 
-static void a_plain_reply_makes_one_too(void **state)
+CASE(a_plain_reply_makes_one_too)
 {
 	uint8_t p[MPA_FRAME_MAX];
 
@@ -151,7 +154,7 @@ static void a_plain_reply_makes_one_too(void **state)
 }
 
 /* RFC 5044 7.1: one end that asks is enough. Without, the CRC's place holds zeros. */
-static void crcs_may_be_left_to_the_peer(void **state)
+TEST_WITH(crcs_may_be_left_to_the_peer, set_up_without_crc, tear_down)
 {
 	for (int asks = 0; asks < 2; asks++) {
 		struct cm_id *id;
@@ -173,7 +176,7 @@ static void crcs_may_be_left_to_the_peer(void **state)
 }
 
 /* RFC 5044 4.3: each end says whether what it gets has markers, and says so in a Reply, too. */
-static void markers_are_asked_for_by_who_wants_them(void **state)
+TEST_WITH(markers_are_asked_for_by_who_wants_them, set_up_with_markers, tear_down)
 {
 	struct ddp ddp = {.tagged = true, .last = true, .ddp_version = 1, .rdmap_version = 1};
 	struct cm_event e;
@@ -213,7 +216,7 @@ static void markers_are_asked_for_by_who_wants_them(void **state)
 }
 
 /* A peer that has not noticed the first FPDU is sent two more that mean nothing; one that has spoken is not. */
-static void an_initiator_says_it_again(void **state)
+CASE(an_initiator_says_it_again)
 {
 	struct fpdu_framing framing = {.crc = true};
 	struct ddp ddp = {.tagged = true, .last = true, .ddp_version = 1, .rdmap_version = 1};
@@ -241,7 +244,7 @@ static void an_initiator_says_it_again(void **state)
 }
 
 /* The listener opens a moment after its client began. */
-static void a_refused_client_comes_again(void **state)
+CASE(a_refused_client_comes_again)
 {
 	struct cm_event e;
 	uint32_t stream;
@@ -261,7 +264,7 @@ static void a_refused_client_comes_again(void **state)
 	assert_int_equal(mpa_frame_len(sent, sent_len, false), sent_len);
 }
 
-static void a_client_that_stays_refused_is_told(void **state)
+CASE(a_client_that_stays_refused_is_told)
 {
 	struct cm_event e;
 	int n;
@@ -276,7 +279,7 @@ static void a_client_that_stays_refused_is_told(void **state)
 	assert_in_range(n, 15, 21);
 }
 
-static void no_answer_and_no_listener(void **state)
+CASE(no_answer_and_no_listener)
 {
 	struct cm_id *id = start_connect(1, 1);
 
@@ -294,7 +297,7 @@ static void no_answer_and_no_listener(void **state)
 
 /* ---- the passive side ----------------------------------------------------------------------------- */
 
-static void each_wish_is_the_others_promise(void **state)
+CASE(each_wish_is_the_others_promise)
 {
 	struct mpa_frame f = {
 		.enhanced = true, .crc = false, .ird = 5, .ord = 6, .data = (const uint8_t *)"ping", .data_len = 4};
@@ -323,7 +326,7 @@ static void each_wish_is_the_others_promise(void **state)
 }
 
 /* RFC 6581 9: established when the initiator's first message came. */
-static void peer_to_peer_is_established_by_the_first_fpdu(void **state)
+CASE(peer_to_peer_is_established_by_the_first_fpdu)
 {
 	uint8_t raw[64];
 	struct fpdu_framing framing = {.crc = true};
@@ -356,7 +359,7 @@ static void post_empty_send(void)
 }
 
 /* RFC 5044 7.1.2, and no longer: an initiator without A may wait for the responder's program (siw does). */
-static void a_responder_waits_for_the_initiator_but_not_for_ever(void **state)
+CASE(a_responder_waits_for_the_initiator_but_not_for_ever)
 {
 	struct mpa_frame f = {.enhanced = true, .crc = true};
 	struct cm_event e;
@@ -374,7 +377,7 @@ static void a_responder_waits_for_the_initiator_but_not_for_ever(void **state)
 }
 
 /* Each ends with a reset, and no program gets an event. */
-static void requests_that_are_none(void **state)
+CASE(requests_that_are_none)
 {
 	static const struct mpa_frame cases[] = {
 		{.rev = 3},
@@ -408,7 +411,7 @@ static void requests_that_are_none(void **state)
 	}
 }
 
-static void nobody_waits_for_a_request_for_ever(void **state)
+CASE(nobody_waits_for_a_request_for_ever)
 {
 	struct cm_event e;
 
@@ -421,7 +424,7 @@ static void nobody_waits_for_a_request_for_ever(void **state)
 }
 
 /* A flood of streams that say nothing takes bounded memory, and keeps out nobody who says something. */
-static void half_open_streams_are_bounded(void **state)
+CASE(half_open_streams_are_bounded)
 {
 	struct cm_event e;
 	int64_t bytes;
@@ -444,7 +447,7 @@ static void half_open_streams_are_bounded(void **state)
 	assert_int_equal(resets, 1002);
 }
 
-static void a_refusal_is_a_reply(void **state)
+CASE(a_refusal_is_a_reply)
 {
 	struct mpa_frame f = {.enhanced = true, .crc = true};
 	struct cm_event e;
@@ -468,7 +471,7 @@ static void a_refusal_is_a_reply(void **state)
 }
 
 /* The peer went before the program answered: the id is there, and cannot be accepted. */
-static void a_request_may_vanish(void **state)
+CASE(a_request_may_vanish)
 {
 	struct mpa_frame f = {.enhanced = true, .crc = true};
 	struct cm_param p = {.qpn = qp_number(qp)};
@@ -483,7 +486,7 @@ static void a_request_may_vanish(void **state)
 	cm_id_destroy(id, now_ns);
 }
 
-static void only_qps_in_init_connect(void **state)
+CASE(only_qps_in_init_connect)
 {
 	struct cm_param p = {.qpn = qp_number(qp)};
 	struct cm_event e;
@@ -499,33 +502,4 @@ static void only_qps_in_init_connect(void **state)
 	p.data_len = 0;
 	assert_int_equal(cm_id_accept(id, 2, &p, now_ns), 0);
 	assert_int_equal(cm_id_accept(id, 2, &p, now_ns), -EINVAL);
-}
-
-int main(void)
-{
-#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
-	const struct CMUnitTest tests[] = {
-		TEST(the_request_asks_for_crc),
-		TEST(a_reply_makes_the_connection),
-		TEST(replies_that_make_none),
-		TEST(a_plain_reply_makes_one_too),
-		TEST(an_initiator_says_it_again),
-		TEST(a_refused_client_comes_again),
-		TEST(a_client_that_stays_refused_is_told),
-		TEST(no_answer_and_no_listener),
-		TEST(each_wish_is_the_others_promise),
-		TEST(peer_to_peer_is_established_by_the_first_fpdu),
-		TEST(a_responder_waits_for_the_initiator_but_not_for_ever),
-		TEST(requests_that_are_none),
-		TEST(nobody_waits_for_a_request_for_ever),
-		TEST(half_open_streams_are_bounded),
-		TEST(a_refusal_is_a_reply),
-		TEST(a_request_may_vanish),
-		TEST(only_qps_in_init_connect),
-		cmocka_unit_test_setup_teardown(crcs_may_be_left_to_the_peer, set_up_without_crc, tear_down),
-		cmocka_unit_test_setup_teardown(markers_are_asked_for_by_who_wants_them, set_up_with_markers,
-						tear_down),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

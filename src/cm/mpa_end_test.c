@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* How connections over streams end: by a program, a peer, the network or the queue pair. */
 #include "support/mpa_hand.h"
+#include "support/test.h"
 
 static struct cm_id *connected(void)
 {
@@ -15,7 +16,9 @@ static struct cm_id *connected(void)
 	return id;
 }
 
-static void the_peer_ends(void **state)
+#define CASE(name) TEST_WITH(name, set_up, tear_down)
+
+CASE(the_peer_ends)
 {
 	connected();
 	say(ACCEPTED, PKT_FIN, NULL, 0);
@@ -25,7 +28,7 @@ static void the_peer_ends(void **state)
 	assert_int_equal(resets, 0);
 }
 
-static void the_stream_is_lost(void **state)
+CASE(the_stream_is_lost)
 {
 	connected();
 	say(ACCEPTED, PKT_RESET, NULL, ECONNRESET);
@@ -33,7 +36,7 @@ static void the_stream_is_lost(void **state)
 	assert_int_equal(qp_state(qp), QPS_ERR);
 }
 
-static void the_program_hangs_up(void **state)
+CASE(the_program_hangs_up)
 {
 	struct cm_event e;
 	struct cm_id *id = connected();
@@ -47,7 +50,7 @@ static void the_program_hangs_up(void **state)
 	assert_int_equal(fins, 1);
 }
 
-static void a_peer_that_does_not_end_is_reset(void **state)
+CASE(a_peer_that_does_not_end_is_reset)
 {
 	struct cm_id *id = connected();
 
@@ -60,7 +63,7 @@ static void a_peer_that_does_not_end_is_reset(void **state)
 }
 
 /* Room that comes back shows that bytes leave: the patience is with a peer that takes none. */
-static void a_slow_peer_gets_all_before_it_is_reset(void **state)
+CASE(a_slow_peer_gets_all_before_it_is_reset)
 {
 	struct cm_id *id = connected();
 	struct cm_event e;
@@ -80,7 +83,7 @@ static void a_slow_peer_gets_all_before_it_is_reset(void **state)
 }
 
 /* The queue pair ends by itself, or is destroyed: its stream ends, and the program is told. */
-static void the_qp_ends(void **state)
+CASE(the_qp_ends)
 {
 	connected();
 	assert_int_equal(nic_qp_modify(nic, qp, &(struct qp_attr){.state = QPS_ERR}, QPA_STATE, now_ns), 0);
@@ -88,7 +91,7 @@ static void the_qp_ends(void **state)
 	assert_int_equal(fins, 1);
 }
 
-static void the_qp_goes(void **state)
+CASE(the_qp_goes)
 {
 	connected();
 	nic_qp_destroy(nic, qp);
@@ -102,7 +105,7 @@ static void the_qp_goes(void **state)
 }
 
 /* Packets of streams that nobody knows are answered with a reset, but for a reset. */
-static void unknown_streams_are_reset(void **state)
+CASE(unknown_streams_are_reset)
 {
 	say(77, PKT_BYTES, (const uint8_t *)"abc", 3);
 	say(77, PKT_FIN, NULL, 0);
@@ -111,14 +114,14 @@ static void unknown_streams_are_reset(void **state)
 	assert_int_equal(resets, 2);
 }
 
-static void a_listener_that_goes_is_told_to_the_back_end(void **state)
+CASE(a_listener_that_goes_is_told_to_the_back_end)
 {
 	cm_id_destroy(listener(), now_ns);
 	drain();
 	assert_int_equal(resets, 1);
 }
 
-static void ten_thousand_connections_leave_nothing(void **state)
+CASE(ten_thousand_connections_leave_nothing)
 {
 	struct mpa_frame f = {.enhanced = true, .crc = true};
 	int64_t blocks = 0;
@@ -187,8 +190,10 @@ static void is_complete(enum wc_status status)
 	assert_null(cq_peek(cq, 1));
 }
 
+#define LENDS(name) TEST_WITH(name, set_up_lending, tear_down)
+
 /* The back end answers the reset when it has given the memory back; not before is the request flushed. */
-static void a_peer_that_does_not_take_what_is_lent_is_reset(void **state)
+LENDS(a_peer_that_does_not_take_what_is_lent_is_reset)
 {
 	struct cm_id *id;
 
@@ -207,7 +212,7 @@ static void a_peer_that_does_not_take_what_is_lent_is_reset(void **state)
 	assert_int_equal(resets, 2);
 }
 
-static void a_back_end_that_does_not_answer_is_not_waited_for(void **state)
+LENDS(a_back_end_that_does_not_answer_is_not_waited_for)
 {
 	struct cm_id *id;
 
@@ -223,7 +228,7 @@ static void a_back_end_that_does_not_answer_is_not_waited_for(void **state)
 	assert_int_equal(resets, 2);
 }
 
-static void what_comes_back_shows_that_bytes_leave(void **state)
+LENDS(what_comes_back_shows_that_bytes_leave)
 {
 	struct cm_id *id;
 
@@ -238,7 +243,7 @@ static void what_comes_back_shows_that_bytes_leave(void **state)
 }
 
 /* A region closes: connections that lend its memory end, and no other. */
-static void lent_memory_is_called_back(void **state)
+LENDS(lent_memory_is_called_back)
 {
 	struct stream_lent which = {.before = 1};
 	struct cm_id *id;
@@ -259,28 +264,4 @@ static void lent_memory_is_called_back(void **state)
 	is_complete(WC_WR_FLUSH_ERR);
 	assert_false(next_event(&e));
 	assert_int_equal(resets, 1);
-}
-
-int main(void)
-{
-#define LENDS(f) cmocka_unit_test_setup_teardown(f, set_up_lending, tear_down)
-#define TEST(f)  cmocka_unit_test_setup_teardown(f, set_up, tear_down)
-	const struct CMUnitTest tests[] = {
-		TEST(the_peer_ends),
-		TEST(the_stream_is_lost),
-		TEST(the_program_hangs_up),
-		TEST(a_peer_that_does_not_end_is_reset),
-		TEST(a_slow_peer_gets_all_before_it_is_reset),
-		TEST(the_qp_ends),
-		TEST(the_qp_goes),
-		TEST(unknown_streams_are_reset),
-		TEST(a_listener_that_goes_is_told_to_the_back_end),
-		TEST(ten_thousand_connections_leave_nothing),
-		LENDS(a_peer_that_does_not_take_what_is_lent_is_reset),
-		LENDS(a_back_end_that_does_not_answer_is_not_waited_for),
-		LENDS(what_comes_back_shows_that_bytes_leave),
-		LENDS(lent_memory_is_called_back),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

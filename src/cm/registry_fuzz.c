@@ -16,6 +16,7 @@
 #include "support/registry_words.h"
 #undef FREE
 
+#define TEST_OWN_MAIN
 #include "support/cm_pair.h"
 #include "support/fuzz_input.h"
 

@@ -8,22 +8,14 @@
  * to it from a log, the next access is done, and at the one after that it is left. What a step wrote can be taken back,
  * so all orders are gone through depth first. A state (what each has read, and the shared words) is looked at once.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
-#include <assert.h>
 #include <errno.h>
 #include <stdatomic.h>
-#include <stdbool.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 
 #include "support/registry_words.h"
+#include "support/test.h"
 
 enum { PROCESSES_MAX = 3, LOG_MAX = 1024, WORDS_MAX = 4096, SHARED_MAX = 64, SEEN_MAX = 1 << 20, HERE = 7000 };
 
@@ -436,7 +428,9 @@ static int teardown(void **state)
 
 /* ---- claims ------------------------------------------------------------------------------------------- */
 
-static void of_two_one_has_the_port(void **state)
+#define CASE(name) TEST_WITH(name, setup, teardown)
+
+CASE(of_two_one_has_the_port)
 {
 	struct registry_claim c = at_address(1);
 
@@ -446,7 +440,7 @@ static void of_two_one_has_the_port(void **state)
 	explore_all(one_has_it);
 }
 
-static void of_three_one_has_the_port(void **state)
+CASE(of_three_one_has_the_port)
 {
 	struct registry_claim c = at_address(1);
 
@@ -455,7 +449,7 @@ static void of_three_one_has_the_port(void **state)
 	explore_all(one_has_it);
 }
 
-static void of_a_wildcard_and_an_address_one_has_the_port(void **state)
+CASE(of_a_wildcard_and_an_address_one_has_the_port)
 {
 	struct registry_claim every = at_address(0), one = at_address(1);
 
@@ -464,7 +458,7 @@ static void of_a_wildcard_and_an_address_one_has_the_port(void **state)
 	explore_all(one_has_it);
 }
 
-static void two_addresses_have_the_port_each(void **state)
+CASE(two_addresses_have_the_port_each)
 {
 	struct registry_claim one = at_address(1), two = at_address(2);
 
@@ -473,7 +467,7 @@ static void two_addresses_have_the_port_each(void **state)
 	explore_all(all_have_it);
 }
 
-static void who_shares_has_it_too(void **state)
+CASE(who_shares_has_it_too)
 {
 	struct registry_claim c = at_address(1);
 
@@ -483,7 +477,7 @@ static void who_shares_has_it_too(void **state)
 	explore_all(all_have_it);
 }
 
-static void who_gives_it_back_and_wants_it_again_does_not_have_it_twice(void **state)
+CASE(who_gives_it_back_and_wants_it_again_does_not_have_it_twice)
 {
 	struct registry_claim c = at_address(1);
 
@@ -497,7 +491,7 @@ static void who_gives_it_back_and_wants_it_again_does_not_have_it_twice(void **s
 	explore_all(at_most_one_has_it);
 }
 
-static void a_port_that_is_drawn_is_nobody_elses(void **state)
+CASE(a_port_that_is_drawn_is_nobody_elses)
 {
 	struct registry_claim c = at_address(1);
 
@@ -508,7 +502,7 @@ static void a_port_that_is_drawn_is_nobody_elses(void **state)
 }
 
 /* Flags change while somebody looks: there is no moment in which the port is free. */
-static void who_changes_its_flags_has_the_port_all_the_time(void **state)
+CASE(who_changes_its_flags_has_the_port_all_the_time)
 {
 	struct registry_claim c = at_address(1), changed = at_address(1);
 	struct process *p = add(amend_it, &changed);
@@ -519,7 +513,7 @@ static void who_changes_its_flags_has_the_port_all_the_time(void **state)
 	explore_all(the_other_has_it);
 }
 
-static void who_listens_is_found_all_the_time(void **state)
+CASE(who_listens_is_found_all_the_time)
 {
 	struct registry_claim c = at_address(1), changed = at_address(1);
 	struct process *p = add(amend_it, &changed);
@@ -530,7 +524,7 @@ static void who_listens_is_found_all_the_time(void **state)
 	explore_all(the_listener_is_found);
 }
 
-static void who_begins_to_listen_has_the_port_all_the_time(void **state)
+CASE(who_begins_to_listen_has_the_port_all_the_time)
 {
 	struct registry_claim c = at_address(1), changed = at_address(1);
 	struct process *p = add(change_it, &changed);
@@ -543,7 +537,7 @@ static void who_begins_to_listen_has_the_port_all_the_time(void **state)
 
 /* ---- the dead -------------------------------------------------------------------------------------------- */
 
-static void the_port_of_one_who_died_is_one_others(void **state)
+CASE(the_port_of_one_who_died_is_one_others)
 {
 	struct registry_claim c = at_address(1);
 	struct process gone = {.row = 0};
@@ -557,7 +551,7 @@ static void the_port_of_one_who_died_is_one_others(void **state)
 	explore_all(one_has_it);
 }
 
-static void a_will_is_carried_out_once(void **state)
+CASE(a_will_is_carried_out_once)
 {
 	const struct registry_will will = {.local_comm_id = 4711};
 	struct registry gone = {.page = m.page, .slot = 2, .lives = lives};
@@ -570,36 +564,9 @@ static void a_will_is_carried_out_once(void **state)
 	explore_all(one_succeeds);
 }
 
-static void there_is_one_registrar(void **state)
+CASE(there_is_one_registrar)
 {
 	for (int i = 0; i < 3; i++)
 		add(become_registrar, NULL);
 	explore_all(one_succeeds);
-}
-
-#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-
-int main(int argc, char **argv)
-{
-	const struct CMUnitTest tests[] = {
-		T(of_two_one_has_the_port),
-		T(of_a_wildcard_and_an_address_one_has_the_port),
-		T(two_addresses_have_the_port_each),
-		T(who_gives_it_back_and_wants_it_again_does_not_have_it_twice),
-		T(a_port_that_is_drawn_is_nobody_elses),
-		T(who_changes_its_flags_has_the_port_all_the_time),
-		T(who_listens_is_found_all_the_time),
-		T(who_begins_to_listen_has_the_port_all_the_time),
-		T(the_port_of_one_who_died_is_one_others),
-		T(a_will_is_carried_out_once),
-		T(there_is_one_registrar),
-	};
-	const struct CMUnitTest many[] = {
-		T(of_three_one_has_the_port),
-		T(who_shares_has_it_too),
-	};
-
-	if (argc > 1 && strcmp(argv[1], "many") == 0)
-		return cmocka_run_group_tests(many, NULL, NULL);
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,19 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Processes that share a registry: members here are threads, or one thread in several roles. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <errno.h>
 #include <pthread.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 
 #include "base/prng.h"
 #include "cm/registry.h"
+#include "support/test.h"
 
 enum { MEMBERS = 3 };
 
@@ -64,7 +58,9 @@ static struct cm_addr any6(uint16_t port)
 	return (struct cm_addr){.port = port, .family = CM_IPV6};
 }
 
-static void a_port_is_ones_or_shared_as_within_a_process(void **state)
+#define CASE(name) TEST_WITH(name, setup, teardown)
+
+CASE(a_port_is_ones_or_shared_as_within_a_process)
 {
 	const struct {
 		struct registry_claim there, wanted;
@@ -120,7 +116,7 @@ static void a_port_is_ones_or_shared_as_within_a_process(void **state)
 	}
 }
 
-static void who_shares_a_port_across_processes_may_not_listen(void **state)
+CASE(who_shares_a_port_across_processes_may_not_listen)
 {
 	struct registry_claim c = {.space = CM_SPACE_TCP, .addr = address(1, 80), .reuse = true}, listens = c;
 	uint32_t a, b;
@@ -141,7 +137,7 @@ static void who_shares_a_port_across_processes_may_not_listen(void **state)
 	assert_int_equal(registry_bind(&member[1], &c, &b), 0);
 }
 
-static void ports_of_the_dead_are_free(void **state)
+CASE(ports_of_the_dead_are_free)
 {
 	struct registry_claim c = {.space = CM_SPACE_TCP, .addr = address(1, 80), .listening = true};
 	uint32_t row;
@@ -166,7 +162,7 @@ static void ports_of_the_dead_are_free(void **state)
 	assert_true(registry_draw(&member[0], CM_SPACE_TCP, 81));
 }
 
-static void a_drawn_port_is_nobody_elses(void **state)
+CASE(a_drawn_port_is_nobody_elses)
 {
 	struct registry_claim c = {.space = CM_SPACE_TCP, .addr = address(1, 90)};
 	uint32_t row;
@@ -182,7 +178,7 @@ static void a_drawn_port_is_nobody_elses(void **state)
 	assert_true(registry_draw(&member[0], CM_SPACE_TCP, 90));
 }
 
-static void the_best_listener_of_all_is_found(void **state)
+CASE(the_best_listener_of_all_is_found)
 {
 	struct registry_claim wild6 = {.space = CM_SPACE_TCP, .addr = any6(80), .listening = true};
 	struct registry_claim bound = {.space = CM_SPACE_TCP, .addr = address(1, 81)};
@@ -204,7 +200,7 @@ static void the_best_listener_of_all_is_found(void **state)
 	assert_int_equal(fit, 3);
 }
 
-static void rows_end_and_it_is_said(void **state)
+CASE(rows_end_and_it_is_said)
 {
 	struct registry_claim c = {.space = CM_SPACE_TCP, .addr = address(1, 1)};
 	uint32_t row, last = 0;
@@ -220,7 +216,7 @@ static void rows_end_and_it_is_said(void **state)
 	assert_int_equal(row, 5);
 }
 
-static void requests_are_remembered_by_the_newest(void **state)
+CASE(requests_are_remembered_by_the_newest)
 {
 	registry_note(&member[1], 0x1234567890);
 	assert_int_equal(registry_noted(&member[0], 0x1234567890), 40);
@@ -239,7 +235,7 @@ static struct registry_will will_of(uint32_t number)
 				      .remote_qpn = number & 0xffffff};
 }
 
-static void the_dead_ones_wills_are_carried_out_once(void **state)
+CASE(the_dead_ones_wills_are_carried_out_once)
 {
 	struct registry_sweep s = {0}, again = {0};
 	struct registry_will w, first = will_of(1), second = will_of(2);
@@ -267,7 +263,7 @@ static void the_dead_ones_wills_are_carried_out_once(void **state)
 	assert_false(registry_next_will(&member[2], &again, &w));
 }
 
-static void there_is_one_registrar(void **state)
+CASE(there_is_one_registrar)
 {
 	assert_int_equal(registry_registrar(&member[0]), REGISTRY_NOBODY);
 	assert_true(registry_take_over(&member[1], REGISTRY_NOBODY));
@@ -306,7 +302,7 @@ static void *racer(void *arg)
 	return NULL;
 }
 
-static void of_several_that_want_a_port_at_once_one_has_it(void **state)
+CASE(of_several_that_want_a_port_at_once_one_has_it)
 {
 	pthread_t threads[RACERS];
 
@@ -330,7 +326,7 @@ static void *heir(void *arg)
 	return NULL;
 }
 
-static void a_will_has_one_heir(void **state)
+CASE(a_will_has_one_heir)
 {
 	struct registry_will w = will_of(5);
 	pthread_t threads[2];
@@ -349,7 +345,7 @@ static void a_will_has_one_heir(void **state)
 
 /* ---- rubbish -------------------------------------------------------------------------------------------- */
 
-static void rubbish_in_the_memory_harms_nobody(void **state)
+CASE(rubbish_in_the_memory_harms_nobody)
 {
 	struct registry_sweep s = {0};
 	struct registry_claim c = {.space = CM_SPACE_TCP, .addr = address(1, 80), .listening = true}, read;
@@ -374,7 +370,7 @@ static void rubbish_in_the_memory_harms_nobody(void **state)
 		assert_true(w.remote_qpn <= 0xffffff);
 }
 
-static void without_memory_everything_goes(void **state)
+CASE(without_memory_everything_goes)
 {
 	struct registry r = {0};
 	struct registry_claim c = {.space = CM_SPACE_TCP, .addr = address(1, 80)};
@@ -393,27 +389,4 @@ static void without_memory_everything_goes(void **state)
 	registry_drop_will(&r, registry_make_will(&r, &w));
 	assert_false(registry_next_will(&r, &s, &w));
 	registry_leave(&r);
-}
-
-#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		T(a_port_is_ones_or_shared_as_within_a_process),
-		T(who_shares_a_port_across_processes_may_not_listen),
-		T(ports_of_the_dead_are_free),
-		T(a_drawn_port_is_nobody_elses),
-		T(the_best_listener_of_all_is_found),
-		T(rows_end_and_it_is_said),
-		T(requests_are_remembered_by_the_newest),
-		T(the_dead_ones_wills_are_carried_out_once),
-		T(there_is_one_registrar),
-		T(of_several_that_want_a_port_at_once_one_has_it),
-		T(a_will_has_one_heir),
-		T(rubbish_in_the_memory_harms_nobody),
-		T(without_memory_everything_goes),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,15 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* How many words of the registry a call reads when others have filled it: rows of other ports cost one each. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
-#include <stdlib.h>
 #include <sys/mman.h>
 
 #include "support/registry_words.h"
+#include "support/test.h"
 
 enum { FULL = 40, OURS = 0, PORT = 80, OTHER_PORT = 1000, PER_MEMBER = 8 };
 
@@ -75,7 +70,7 @@ static int teardown(void **state)
 	return 0;
 }
 
-static void rows_of_other_ports_cost_a_listeners_search_one_read(void **state)
+TEST_WITH(rows_of_other_ports_cost_a_listeners_search_one_read, setup, teardown)
 {
 	struct registry_claim c = shared(PORT);
 	int fit;
@@ -84,7 +79,7 @@ static void rows_of_other_ports_cost_a_listeners_search_one_read(void **state)
 	assert_true(reads <= 2 * REGISTRY_SLOTS + FULL * (REGISTRY_ROWS + PER_MEMBER));
 }
 
-static void rows_of_other_ports_cost_a_claim_one_read(void **state)
+TEST_WITH(rows_of_other_ports_cost_a_claim_one_read, setup, teardown)
 {
 	struct registry_claim c = shared(PORT);
 	uint32_t row;
@@ -93,7 +88,7 @@ static void rows_of_other_ports_cost_a_claim_one_read(void **state)
 	assert_true(reads <= 3 * REGISTRY_SLOTS + FULL * (REGISTRY_ROWS + PER_MEMBER));
 }
 
-static void who_has_the_address_ends_the_search(void **state)
+TEST_WITH(who_has_the_address_ends_the_search, setup, teardown)
 {
 	struct registry_claim c = shared(PORT);
 	int fit;
@@ -103,16 +98,4 @@ static void who_has_the_address_ends_the_search(void **state)
 	assert_int_equal(registry_listener(&ours, CM_SPACE_TCP, c.addr.ip, PORT, &fit), 1);
 	assert_int_equal(fit, 3);
 	assert_true(reads <= REGISTRY_ROWS + 2 * PER_MEMBER);
-}
-
-int main(void)
-{
-#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-	const struct CMUnitTest tests[] = {
-		T(rows_of_other_ports_cost_a_listeners_search_one_read),
-		T(rows_of_other_ports_cost_a_claim_one_read),
-		T(who_has_the_address_ends_the_search),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* VERBENA_CC: which values are accepted; an error names the mistake and what is allowed. */
 #include "engine/cc_setting.h"
+#include "support/test.h"
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
-#include <string.h>
-#include <cmocka.h>
 
 static struct cc_setting parsed(const char *text)
 {
@@ -20,7 +17,7 @@ static struct cc_setting parsed(const char *text)
 	return s;
 }
 
-static void every_algorithm_that_needs_no_telemetry_is_taken_by_name(void **state)
+TEST(every_algorithm_that_needs_no_telemetry_is_taken_by_name)
 {
 	for (int i = 0; i < CC_ALGORITHMS; i++) {
 		enum cc_algorithm a = (enum cc_algorithm)i;
@@ -40,7 +37,7 @@ static void every_algorithm_that_needs_no_telemetry_is_taken_by_name(void **stat
 	}
 }
 
-static void every_preset_is_taken(void **state)
+TEST(every_preset_is_taken)
 {
 	size_t n;
 	const struct cc_preset_info *p = cc_presets_table(&n);
@@ -60,7 +57,7 @@ static void every_preset_is_taken(void **state)
 	}
 }
 
-static void parameters_come_on_top_of_the_preset(void **state)
+TEST(parameters_come_on_top_of_the_preset)
 {
 	struct cc_setting s = parsed("dcqcn_fw:connectx,rate_ai=7Mbps,loss=halve,window=on");
 
@@ -72,7 +69,7 @@ static void parameters_come_on_top_of_the_preset(void **state)
 	assert_int_equal(parsed("swift:default").params.swift.base_ns, 0);
 }
 
-static void delay_is_that_of_hosts_unless_a_preset_is_named(void **state)
+TEST(delay_is_that_of_hosts_unless_a_preset_is_named)
 {
 	struct cc_params own;
 
@@ -87,12 +84,12 @@ static void delay_is_that_of_hosts_unless_a_preset_is_named(void **state)
 	assert_int_equal(parsed("rttcc:default").params.rttcc.max_delay_ns, 150000);
 }
 
-static void auto_is_no_algorithm(void **state)
+TEST(auto_is_no_algorithm)
 {
 	assert_false(parsed("auto").given);
 }
 
-static void swift_has_a_target_if_one_was_named(void **state)
+TEST(swift_has_a_target_if_one_was_named)
 {
 	static const struct {
 		const char *text;
@@ -113,7 +110,7 @@ static void swift_has_a_target_if_one_was_named(void **state)
 	}
 }
 
-static void mistakes_are_named_with_what_is_allowed(void **state)
+TEST(mistakes_are_named_with_what_is_allowed)
 {
 	static const struct {
 		const char *text;
@@ -164,7 +161,7 @@ static void mistakes_are_named_with_what_is_allowed(void **state)
 	}
 }
 
-static void a_small_buffer_holds_the_beginning_of_the_sentence(void **state)
+TEST(a_small_buffer_holds_the_beginning_of_the_sentence)
 {
 	struct cc_setting s;
 	char why[20];
@@ -175,20 +172,4 @@ static void a_small_buffer_holds_the_beginning_of_the_sentence(void **state)
 		assert_int_equal(strlen(why), n - 1);
 		assert_int_equal(why[n], 'x');
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_algorithm_that_needs_no_telemetry_is_taken_by_name),
-		cmocka_unit_test(every_preset_is_taken),
-		cmocka_unit_test(parameters_come_on_top_of_the_preset),
-		cmocka_unit_test(delay_is_that_of_hosts_unless_a_preset_is_named),
-		cmocka_unit_test(auto_is_no_algorithm),
-		cmocka_unit_test(swift_has_a_target_if_one_was_named),
-		cmocka_unit_test(mistakes_are_named_with_what_is_allowed),
-		cmocka_unit_test(a_small_buffer_holds_the_beginning_of_the_sentence),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,15 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Settings: which values are accepted, which source wins, and that every error names the mistake. */
 #include "engine/config.h"
+#include "support/test.h"
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
-#include <cmocka.h>
 
 extern char **environ;
 
@@ -37,7 +33,7 @@ static int load(struct config *c, char *variable, const char *text, char err[102
 	return rc;
 }
 
-static void without_settings_there_are_defaults(void **state)
+TEST(without_settings_there_are_defaults)
 {
 	struct config c;
 	char err[1024];
@@ -68,7 +64,7 @@ static void without_settings_there_are_defaults(void **state)
 	assert_string_equal(c.interfaces, "");
 }
 
-static void the_environment_wins_over_the_file(void **state)
+TEST(the_environment_wins_over_the_file)
 {
 	struct config c;
 	char err[1024];
@@ -87,7 +83,7 @@ static void the_environment_wins_over_the_file(void **state)
 }
 
 /* What is captured or spoiled is what a network would have. Streams and Ethernet frames have neither. */
-static void who_gets_large_packets_and_memory(void **state)
+TEST(who_gets_large_packets_and_memory)
 {
 	static const struct {
 		const char *text;
@@ -108,7 +104,7 @@ static void who_gets_large_packets_and_memory(void **state)
 	}
 }
 
-static void choices_are_taken_by_name(void **state)
+TEST(choices_are_taken_by_name)
 {
 	static const struct {
 		const char *text;
@@ -155,7 +151,7 @@ static void choices_are_taken_by_name(void **state)
 	}
 }
 
-static void the_port_of_veroce_follows_the_other(void **state)
+TEST(the_port_of_veroce_follows_the_other)
 {
 	static const struct {
 		char *variable;
@@ -182,7 +178,7 @@ static void the_port_of_veroce_follows_the_other(void **state)
 	}
 }
 
-static void good_values_are_taken(void **state)
+TEST(good_values_are_taken)
 {
 	static char *const good[] = {
 		"VERBENA_PORT=1",
@@ -214,7 +210,7 @@ static void good_values_are_taken(void **state)
 	}
 }
 
-static void a_line_rate_has_a_unit(void **state)
+TEST(a_line_rate_has_a_unit)
 {
 	static const struct {
 		char *variable;
@@ -235,7 +231,7 @@ static void a_line_rate_has_a_unit(void **state)
 }
 
 /* Its equals signs and colons are the value's, not the file's. */
-static void congestion_control_is_read_from_the_file_too(void **state)
+TEST(congestion_control_is_read_from_the_file_too)
 {
 	struct config c;
 	char err[1024];
@@ -253,7 +249,7 @@ static void congestion_control_is_read_from_the_file_too(void **state)
 	assert_false(c.cc.given);
 }
 
-static void each_device_has_its_kind(void **state)
+TEST(each_device_has_its_kind)
 {
 	static const struct {
 		char *devices;
@@ -283,7 +279,7 @@ static void each_device_has_its_kind(void **state)
 	}
 }
 
-static void bad_variables_are_named(void **state)
+TEST(bad_variables_are_named)
 {
 	static const struct {
 		char *variable;
@@ -359,7 +355,7 @@ static void bad_variables_are_named(void **state)
 	assert_int_equal(saved, 0x5a); /* untouched on failure */
 }
 
-static void bad_files_are_named_with_the_line(void **state)
+TEST(bad_files_are_named_with_the_line)
 {
 	char longer[400] = "port = 1\npcap = ";
 	const struct {
@@ -389,7 +385,7 @@ static void bad_files_are_named_with_the_line(void **state)
 	}
 }
 
-static void a_file_that_is_not_there_is_an_error(void **state)
+TEST(a_file_that_is_not_there_is_an_error)
 {
 	struct config c;
 	char err[1024];
@@ -398,7 +394,7 @@ static void a_file_that_is_not_there_is_an_error(void **state)
 	assert_non_null(strstr(err, "VERBENA_CONFIG=/does/not/exist: cannot open it"));
 }
 
-static void help_has_every_key(void **state)
+TEST(help_has_every_key)
 {
 	static const char *const keys[] = {
 		"PCAP",      "IMPAIR",          "INTERFACES",   "PORT",    "WINDOW_BYTES", "ACK_DELAY_US", "SPIN_US",
@@ -421,23 +417,4 @@ static int remove_file(void **state)
 	return unlink(file);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(without_settings_there_are_defaults),
-		cmocka_unit_test(the_environment_wins_over_the_file),
-		cmocka_unit_test(who_gets_large_packets_and_memory),
-		cmocka_unit_test(choices_are_taken_by_name),
-		cmocka_unit_test(the_port_of_veroce_follows_the_other),
-		cmocka_unit_test(good_values_are_taken),
-		cmocka_unit_test(a_line_rate_has_a_unit),
-		cmocka_unit_test(congestion_control_is_read_from_the_file_too),
-		cmocka_unit_test(each_device_has_its_kind),
-		cmocka_unit_test(bad_variables_are_named),
-		cmocka_unit_test(bad_files_are_named_with_the_line),
-		cmocka_unit_test(a_file_that_is_not_there_is_an_error),
-		cmocka_unit_test(help_has_every_key),
-	};
-
-	return cmocka_run_group_tests(tests, make_file, remove_file);
-}
+TEST_PROGRAM(make_file, remove_file)

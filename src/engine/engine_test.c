@@ -8,18 +8,14 @@
 #include <dirent.h>
 #include <pthread.h>
 #include <sched.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
-#include <cmocka.h>
 
 #include "engine/state.h"
+#include "support/test.h"
 
 enum { PAIRS = 3, DEPTH = 64, BYTES = 64, MANY = 20000, WAIT_MS = 30000, STUCK_S = 60 };
 
@@ -231,7 +227,7 @@ static uint64_t sleeps(void)
 	return total;
 }
 
-static void a_message_arrives_though_nobody_polls(void **state)
+TEST(a_message_arrives_though_nobody_polls)
 {
 	struct pair p;
 
@@ -246,7 +242,7 @@ static void a_message_arrives_though_nobody_polls(void **state)
 }
 
 /* The first is sent at once and makes the QP busy; those after it may be left to a poll. */
-static void what_was_posted_goes_out_though_polling_stops(void **state)
+TEST(what_was_posted_goes_out_though_polling_stops)
 {
 	struct pair p;
 
@@ -262,7 +258,7 @@ static void what_was_posted_goes_out_though_polling_stops(void **state)
 	pair_close(&p);
 }
 
-static void the_thread_takes_over_soon_after_the_last_poll(void **state)
+TEST(the_thread_takes_over_soon_after_the_last_poll)
 {
 	uint64_t worst_us = 0, sum_us = 0;
 	struct pair p;
@@ -289,7 +285,7 @@ static void the_thread_takes_over_soon_after_the_last_poll(void **state)
 	pair_close(&p);
 }
 
-static void an_armed_cq_raises_its_event_without_polls(void **state)
+TEST(an_armed_cq_raises_its_event_without_polls)
 {
 	struct pair p;
 
@@ -344,7 +340,7 @@ static void *cancelled(void *out)
 	return NULL;
 }
 
-static void a_cancelled_thread_leaves_no_lock_held(void **state)
+TEST(a_cancelled_thread_leaves_no_lock_held)
 {
 	struct pair p;
 	struct cancelled c = {.pair = &p};
@@ -369,7 +365,7 @@ static void a_cancelled_thread_leaves_no_lock_held(void **state)
 enum { SLEEPS_MAX = 4 };
 
 /* It neither wakes nor spins. */
-static void an_idle_engine_sleeps(void **state)
+TEST(an_idle_engine_sleeps)
 {
 	uint64_t before, before_us, slept = SLEEPS_MAX + 1;
 	struct pair p;
@@ -431,7 +427,7 @@ static void *stream_poller(void *arg)
 	return NULL;
 }
 
-static void all_kinds_of_threads_at_once_lose_nothing(void **state)
+TEST(all_kinds_of_threads_at_once_lose_nothing)
 {
 	static struct stream s[PAIRS];
 	struct mr *other;
@@ -487,7 +483,7 @@ static void *poll_in_vain(void *arg)
 }
 
 /* The thread naps beside a poller, and writes nothing. */
-static void a_queue_pair_is_in_the_page_when_the_verb_returns(void **state)
+TEST(a_queue_pair_is_in_the_page_when_the_verb_returns)
 {
 	struct nic_qp_report rows[STATS_QPS_MAX];
 	struct pair p;
@@ -507,7 +503,7 @@ static void a_queue_pair_is_in_the_page_when_the_verb_returns(void **state)
 }
 
 /* The holder may be waiting for a processor that the polling threads have. */
-static void polls_that_find_the_lock_held_give_the_processor_away(void **state)
+TEST(polls_that_find_the_lock_held_give_the_processor_away)
 {
 	pthread_t poller;
 
@@ -524,7 +520,7 @@ static void polls_that_find_the_lock_held_give_the_processor_away(void **state)
  * A thread that waited for the lock would be woken at the end of each of the poller's turns, and mostly come too late.
  * Here a poll goes on for longer than the thread ever left the group alone.
  */
-static void who_polls_serves_the_group_instead_of_the_thread(void **state)
+TEST(who_polls_serves_the_group_instead_of_the_thread)
 {
 	uint64_t long_ns = engine_now_ns() + 60000000000;
 	bool served = false;
@@ -556,7 +552,7 @@ static void who_polls_serves_the_group_instead_of_the_thread(void **state)
 }
 
 /* Its sends may take longer than the thread waits for the next poll. */
-static void the_turn_of_a_post_is_no_time_without_polls(void **state)
+TEST(the_turn_of_a_post_is_no_time_without_polls)
 {
 	bool seen = false;
 	struct pair p;
@@ -602,7 +598,7 @@ static void the_turn_of_a_post_is_no_time_without_polls(void **state)
 	pair_close(&p);
 }
 
-static void a_child_gets_an_engine_of_its_own(void **state)
+TEST(a_child_gets_an_engine_of_its_own)
 {
 	struct pair p;
 	int status;
@@ -668,22 +664,4 @@ static int start(void **state)
 	return 0;
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_message_arrives_though_nobody_polls),
-		cmocka_unit_test(what_was_posted_goes_out_though_polling_stops),
-		cmocka_unit_test(the_thread_takes_over_soon_after_the_last_poll),
-		cmocka_unit_test(an_armed_cq_raises_its_event_without_polls),
-		cmocka_unit_test(a_cancelled_thread_leaves_no_lock_held),
-		cmocka_unit_test(an_idle_engine_sleeps),
-		cmocka_unit_test(a_queue_pair_is_in_the_page_when_the_verb_returns),
-		cmocka_unit_test(polls_that_find_the_lock_held_give_the_processor_away),
-		cmocka_unit_test(who_polls_serves_the_group_instead_of_the_thread),
-		cmocka_unit_test(the_turn_of_a_post_is_no_time_without_polls),
-		cmocka_unit_test(a_child_gets_an_engine_of_its_own),
-		cmocka_unit_test(all_kinds_of_threads_at_once_lose_nothing),
-	};
-
-	return cmocka_run_group_tests(tests, start, NULL);
-}
+TEST_PROGRAM(start, NULL)

@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The GID table: its order, on made-up hosts, and its contents, on this one. */
 #include "engine/gids.h"
+#include "support/test.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
 #include <net/if.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
-#include <string.h>
-#include <cmocka.h>
 
 static void candidate(struct gid_candidate *c, uint32_t ifindex, bool loopback, const char *address, uint32_t sequence)
 {
@@ -18,7 +15,7 @@ static void candidate(struct gid_candidate *c, uint32_t ifindex, bool loopback, 
 	assert_int_equal(inet_pton(AF_INET6, address, c->raw), 1);
 }
 
-static void loopback_is_last_and_link_local_first(void **state)
+TEST(loopback_is_last_and_link_local_first)
 {
 	static const char *const order[] = {"fe80::1", "::ffff:10.0.0.9", "::ffff:10.0.0.1",  "2001:db8::1", "fd00::5",
 					    "fe80::2", "::ffff:10.1.0.1", "::ffff:127.0.0.1", "::1"};
@@ -39,7 +36,7 @@ static void loopback_is_last_and_link_local_first(void **state)
 		assert_string_equal(inet_ntop(AF_INET6, c[i].raw, text, sizeof(text)), order[i]);
 }
 
-static void this_host_has_a_table(void **state)
+TEST(this_host_has_a_table)
 {
 	struct gid_table t, again;
 	char err[256] = "";
@@ -65,7 +62,7 @@ static void this_host_has_a_table(void **state)
 }
 
 /* tests/programs/port.py makes and unmakes the others. */
-static void loopbacks_own_addresses_are_there_only_without_others(void **state)
+TEST(loopbacks_own_addresses_are_there_only_without_others)
 {
 	static const uint8_t lo[16] = {[10] = 0xff, [11] = 0xff, [12] = 127, [15] = 1};
 	struct gid_table t;
@@ -79,7 +76,7 @@ static void loopbacks_own_addresses_are_there_only_without_others(void **state)
 	assert_true(t.port.active);
 }
 
-static void only_named_interfaces_are_used(void **state)
+TEST(only_named_interfaces_are_used)
 {
 	struct gid_table t;
 	char err[256] = "";
@@ -89,7 +86,7 @@ static void only_named_interfaces_are_used(void **state)
 		assert_string_equal(t.interfaces[i].name, "lo");
 }
 
-static void an_unknown_interface_is_named(void **state)
+TEST(an_unknown_interface_is_named)
 {
 	static const char *const bad[] = {"lo,nosuch0", "nosuch0", "lo,,lo", "a-name-longer-than-any"};
 	static const char *const told[] = {"'nosuch0'", "'nosuch0'", "''", "'a-name-longer-t"};
@@ -110,7 +107,7 @@ static int load_at(struct gid_table *t, const char *addresses, char *err)
 	return gids_load(t, &(struct gid_choice){.addresses = addresses}, err, 512);
 }
 
-static void chosen_addresses_are_the_table(void **state)
+TEST(chosen_addresses_are_the_table)
 {
 	static const uint8_t two[16] = {[10] = 0xff, [11] = 0xff, [12] = 127, [15] = 2};
 	struct gid_table t;
@@ -130,7 +127,7 @@ static void chosen_addresses_are_the_table(void **state)
 	assert_int_equal(load_at(&t, "", err), 0);
 }
 
-static void bad_addresses_are_named(void **state)
+TEST(bad_addresses_are_named)
 {
 	static const struct {
 		const char *list;
@@ -162,19 +159,4 @@ static void bad_addresses_are_named(void **state)
 		if (!strstr(err, bad[i].told) || !strstr(err, "VERBENA_ADDRESS="))
 			fail_msg("\"%s\" does not say \"%s\"", err, bad[i].told);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(loopback_is_last_and_link_local_first),
-		cmocka_unit_test(this_host_has_a_table),
-		cmocka_unit_test(loopbacks_own_addresses_are_there_only_without_others),
-		cmocka_unit_test(only_named_interfaces_are_used),
-		cmocka_unit_test(an_unknown_interface_is_named),
-		cmocka_unit_test(chosen_addresses_are_the_table),
-		cmocka_unit_test(bad_addresses_are_named),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

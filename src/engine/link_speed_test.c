@@ -1,26 +1,23 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* An interface that reports no speed has none; one that does reports a sane one. */
 #include "engine/link_speed.h"
+#include "support/test.h"
 
 #include <net/if.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <cmocka.h>
 
-static void loopback_has_no_speed(void **state)
+TEST(loopback_has_no_speed)
 {
 	assert_int_equal(link_speed_bps("lo"), 0);
 }
 
-static void what_is_no_interface_has_no_speed(void **state)
+TEST(what_is_no_interface_has_no_speed)
 {
 	assert_int_equal(link_speed_bps(""), 0);
 	assert_int_equal(link_speed_bps("nosuch9"), 0);
 	assert_int_equal(link_speed_bps("a name that is longer than any"), 0);
 }
 
-static void any_speed_is_in_whole_megabits(void **state)
+TEST(any_speed_is_in_whole_megabits)
 {
 	struct if_nameindex *all = if_nameindex();
 
@@ -28,15 +25,4 @@ static void any_speed_is_in_whole_megabits(void **state)
 	for (size_t i = 0; all[i].if_index; i++)
 		assert_int_equal(link_speed_bps(all[i].if_name) % 1000000, 0);
 	if_freenameindex(all);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(loopback_has_no_speed),
-		cmocka_unit_test(what_is_no_interface_has_no_speed),
-		cmocka_unit_test(any_speed_is_in_whole_megabits),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Threads of all three kinds use one lock; no two hold it at once and no work is lost. */
 #include "engine/lock.h"
+#include "support/test.h"
 
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <sched.h>
-#include <cmocka.h>
 
 enum { POSTERS = 3, POSTS = 60000, WAITS = 3000 };
 
@@ -68,7 +65,7 @@ static void *waiter(void *arg)
 	return NULL;
 }
 
-static void no_work_is_lost_and_waiters_do_not_starve(void **state)
+TEST(no_work_is_lost_and_waiters_do_not_starve)
 {
 	pthread_t p[POSTERS], w[2], poll;
 
@@ -92,7 +89,7 @@ static void no_work_is_lost_and_waiters_do_not_starve(void **state)
 	assert_int_equal(done, (uint64_t)POSTERS * POSTS);
 }
 
-static void work_left_without_a_poller_is_done_by_the_holder(void **state)
+TEST(work_left_without_a_poller_is_done_by_the_holder)
 {
 	pthread_t p[POSTERS];
 
@@ -106,7 +103,7 @@ static void work_left_without_a_poller_is_done_by_the_holder(void **state)
 	assert_int_equal(done, (uint64_t)POSTERS * POSTS);
 }
 
-static void takers_give_way_to_a_waiter(void **state)
+TEST(takers_give_way_to_a_waiter)
 {
 	lock_init(&lock);
 	atomic_store(&lock.word, LOCK_WAITER);
@@ -117,7 +114,7 @@ static void takers_give_way_to_a_waiter(void **state)
 }
 
 /* The waiter sleeps and has no processor to wake up on; it gets the lock when it has one. */
-static void waiter_that_does_not_come_is_passed(void **state)
+TEST(waiter_that_does_not_come_is_passed)
 {
 	lock_init(&lock);
 	atomic_store(&lock.word, LOCK_WAITER);
@@ -133,7 +130,7 @@ static void waiter_that_does_not_come_is_passed(void **state)
 	assert_true(lock_release(&lock));
 }
 
-static void release_keeps_the_lock_while_work_is_pending(void **state)
+TEST(release_keeps_the_lock_while_work_is_pending)
 {
 	lock_init(&lock);
 	assert_true(lock_try(&lock));
@@ -144,17 +141,4 @@ static void release_keeps_the_lock_while_work_is_pending(void **state)
 	assert_true(lock_release(&lock));
 	assert_true(lock_take_or_pend(&lock));
 	assert_true(lock_release(&lock));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(release_keeps_the_lock_while_work_is_pending),
-		cmocka_unit_test(takers_give_way_to_a_waiter),
-		cmocka_unit_test(waiter_that_does_not_come_is_passed),
-		cmocka_unit_test(work_left_without_a_poller_is_done_by_the_holder),
-		cmocka_unit_test(no_work_is_lost_and_waiters_do_not_starve),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,13 +6,8 @@
  */
 #include "engine/loop.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
-
 #include "support/heap.h"
+#include "support/test.h"
 
 enum { PAIRS = 400, BYTES = 64, QUEUE = 4096, PACKET_MAX = 2048, LENT = 64 };
 
@@ -249,7 +244,7 @@ static void write_and_pause(size_t count)
 static const enum protocol protocols[] = {PROTOCOL_ROCEV2, PROTOCOL_VEROCE};
 
 /* A program's thread comes back and posts before it has read its input. */
-static void post_after_a_pause_repeats_nothing(void **state)
+TEST(post_after_a_pause_repeats_nothing)
 {
 	for (size_t i = 0; i < 2; i++) {
 		start(protocols[i]);
@@ -265,7 +260,7 @@ static void post_after_a_pause_repeats_nothing(void **state)
 }
 
 /* More came than one turn reads. */
-static void long_backlog_is_read_before_timers_judge(void **state)
+TEST(long_backlog_is_read_before_timers_judge)
 {
 	for (size_t i = 0; i < 2; i++) {
 		start(protocols[i]);
@@ -283,7 +278,7 @@ static void long_backlog_is_read_before_timers_judge(void **state)
 }
 
 /* Timers run even if input never ends. */
-static void endless_input_does_not_stop_the_clock(void **state)
+TEST(endless_input_does_not_stop_the_clock)
 {
 	for (size_t i = 0; i < 2; i++) {
 		start(protocols[i]);
@@ -304,7 +299,7 @@ static void endless_input_does_not_stop_the_clock(void **state)
 }
 
 /* Neither if a program polls, and each poll finds a packet. */
-static void polls_that_find_something_do_not_stop_the_clock(void **state)
+TEST(polls_that_find_something_do_not_stop_the_clock)
 {
 	for (size_t i = 0; i < 2; i++) {
 		start(protocols[i]);
@@ -325,7 +320,7 @@ static void polls_that_find_something_do_not_stop_the_clock(void **state)
 }
 
 /* The acknowledgement waits, and the thread may not sleep until the rest was done. */
-static void poll_that_finds_a_packet_leaves_the_rest_to_the_next(void **state)
+TEST(poll_that_finds_a_packet_leaves_the_rest_to_the_next)
 {
 	for (size_t i = 0; i < 2; i++) {
 		start(protocols[i]);
@@ -347,7 +342,7 @@ static void poll_that_finds_a_packet_leaves_the_rest_to_the_next(void **state)
 	}
 }
 
-static void poll_that_finds_a_packet_sends_what_was_posted(void **state)
+TEST(poll_that_finds_a_packet_sends_what_was_posted)
 {
 	for (size_t i = 0; i < 2; i++) {
 		start(protocols[i]);
@@ -365,7 +360,7 @@ static void poll_that_finds_a_packet_sends_what_was_posted(void **state)
 }
 
 /* Each queue pair's packet is a train of its own, so the back end may take any number of them. */
-static void what_the_back_end_has_no_room_for_goes_first_when_it_has(void **state)
+TEST(what_the_back_end_has_no_room_for_goes_first_when_it_has)
 {
 	enum { POSTED = 10, TAKEN = 3 };
 
@@ -385,19 +380,4 @@ static void what_the_back_end_has_no_room_for_goes_first_when_it_has(void **stat
 		expect_no_repetition();
 		end();
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(post_after_a_pause_repeats_nothing),
-		cmocka_unit_test(long_backlog_is_read_before_timers_judge),
-		cmocka_unit_test(endless_input_does_not_stop_the_clock),
-		cmocka_unit_test(polls_that_find_something_do_not_stop_the_clock),
-		cmocka_unit_test(poll_that_finds_a_packet_leaves_the_rest_to_the_next),
-		cmocka_unit_test(poll_that_finds_a_packet_sends_what_was_posted),
-		cmocka_unit_test(what_the_back_end_has_no_room_for_goes_first_when_it_has),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Which threads wait for a processor. */
 #include "engine/poller.h"
+#include "support/test.h"
 
 #include <pthread.h>
 #include <sched.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdatomic.h>
-#include <stddef.h>
 #include <unistd.h>
-#include <cmocka.h>
 
 enum { LOOKS = 20000, MS = 1000000 };
 
@@ -72,7 +69,7 @@ static int some_cpu(void)
 	return cpu;
 }
 
-static void a_thread_without_a_processor_waits(void **state)
+TEST(a_thread_without_a_processor_waits)
 {
 	struct worker busy = {0}, idle = {0};
 	int cpu = some_cpu();
@@ -91,7 +88,7 @@ static void a_thread_without_a_processor_waits(void **state)
 	end(&idle);
 }
 
-static void a_thread_that_sleeps_does_not(void **state)
+TEST(a_thread_that_sleeps_does_not)
 {
 	struct worker w = {0};
 
@@ -102,7 +99,7 @@ static void a_thread_that_sleeps_does_not(void **state)
 	end(&w);
 }
 
-static void a_thread_that_runs_does_not(void **state)
+TEST(a_thread_that_runs_does_not)
 {
 	uint64_t begun_ns = poller_ran_ns(poller_self()), ran_ns;
 
@@ -113,7 +110,7 @@ static void a_thread_that_runs_does_not(void **state)
 	assert_true(poller_waits(poller_self(), begun_ns, (uint64_t)1000 * 1000 * MS));
 }
 
-static void no_thread_does_not(void **state)
+TEST(no_thread_does_not)
 {
 	assert_int_equal(poller_ran_ns(0), 0);
 	assert_int_equal(poller_ran_ns(1 << 27), 0);
@@ -121,20 +118,9 @@ static void no_thread_does_not(void **state)
 	assert_false(poller_waits(1 << 27, 1, MS));
 }
 
-static void a_child_has_its_own_number(void **state)
+TEST(a_child_has_its_own_number)
 {
 	assert_int_equal(poller_self(), getpid());
 	poller_forget_self();
 	assert_int_equal(poller_self(), getpid());
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_thread_without_a_processor_waits), cmocka_unit_test(a_thread_that_sleeps_does_not),
-		cmocka_unit_test(a_thread_that_runs_does_not),        cmocka_unit_test(no_thread_does_not),
-		cmocka_unit_test(a_child_has_its_own_number),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The registrar of a host: rules 7.5 and 7.6 of docs/rdmacm.md, with the processes of tests/support/processes.h. */
 #include "support/processes.h"
+#include "support/test.h"
 
 static int registrar(void)
 {
@@ -17,7 +18,9 @@ static void all_join(void)
 	run_ms(1);
 }
 
-static void the_first_that_takes_part_is_it(void **state)
+#define CASE(name) TEST_WITH(name, processes_start, processes_end)
+
+CASE(the_first_that_takes_part_is_it)
 {
 	assert_int_equal(registrar(), -1);
 	join(B);
@@ -30,7 +33,7 @@ static void the_first_that_takes_part_is_it(void **state)
 	assert_false(group_is_watching(&processes[B].group));
 }
 
-static void another_takes_its_place_at_once(void **state)
+CASE(another_takes_its_place_at_once)
 {
 	all_join();
 	process_kill(A);
@@ -48,7 +51,7 @@ static void another_takes_its_place_at_once(void **state)
 }
 
 /* Between two that see its end at once the registry decides. */
-static void one_of_several_takes_its_place(void **state)
+CASE(one_of_several_takes_its_place)
 {
 	all_join();
 	process_kill(A);
@@ -59,7 +62,7 @@ static void one_of_several_takes_its_place(void **state)
 	}
 }
 
-static void one_that_ends_before_it_is_watched_is_replaced(void **state)
+CASE(one_that_ends_before_it_is_watched_is_replaced)
 {
 	join(A);
 	processes[A].killed = true; /* nobody is connected with it yet */
@@ -68,7 +71,7 @@ static void one_that_ends_before_it_is_watched_is_replaced(void **state)
 	assert_int_equal(requests_slot, processes[B].group.slot);
 }
 
-static void a_stopped_one_is_replaced_where_somebody_listens(void **state)
+CASE(a_stopped_one_is_replaced_where_somebody_listens)
 {
 	all_join();
 	processes[A].stopped = true;
@@ -88,7 +91,7 @@ static void a_stopped_one_is_replaced_where_somebody_listens(void **state)
 }
 
 /* The request is in the dead one's socket; its repeat is taken in. */
-static void its_death_costs_a_request_one_repeat(void **state)
+CASE(its_death_costs_a_request_one_repeat)
 {
 	all_join();
 	listen_on(B, PORT);
@@ -104,7 +107,7 @@ static void its_death_costs_a_request_one_repeat(void **state)
 }
 
 /* Each process dies between two messages of a connection that it has no part in. */
-static void a_connection_of_others_is_not_disturbed(void **state)
+CASE(a_connection_of_others_is_not_disturbed)
 {
 	all_join();
 	listen_on(C, PORT);
@@ -125,7 +128,7 @@ static void expect_the_peer_is_told_by(int heir)
 	assert_int_not_equal(sent[heir][CM_DREQ], 0);
 }
 
-static void the_peer_of_one_that_is_killed_is_told(void **state)
+CASE(the_peer_of_one_that_is_killed_is_told)
 {
 	all_join();
 	listen_on(C, PORT);
@@ -137,7 +140,7 @@ static void the_peer_of_one_that_is_killed_is_told(void **state)
 	assert_int_equal(sent[B][CM_DREQ], 0);
 }
 
-static void the_peer_of_a_killed_registrar_is_told(void **state)
+CASE(the_peer_of_a_killed_registrar_is_told)
 {
 	all_join();
 	listen_on(A, PORT);
@@ -148,7 +151,7 @@ static void the_peer_of_a_killed_registrar_is_told(void **state)
 }
 
 /* Its descriptors are closed one by one: it has hung up, and its name is still there. */
-static void one_that_is_not_quite_dead_is_looked_at_again(void **state)
+CASE(one_that_is_not_quite_dead_is_looked_at_again)
 {
 	all_join();
 	listen_on(C, PORT);
@@ -161,7 +164,7 @@ static void one_that_is_not_quite_dead_is_looked_at_again(void **state)
 	expect_the_peer_is_told_by(A);
 }
 
-static void on_a_busy_machine_it_is_looked_at_once_more(void **state)
+CASE(on_a_busy_machine_it_is_looked_at_once_more)
 {
 	all_join();
 	listen_on(C, PORT);
@@ -177,32 +180,10 @@ static void on_a_busy_machine_it_is_looked_at_once_more(void **state)
 	assert_int_equal(registrar_deadline_ns(&processes[A].loop), UINT64_MAX);
 }
 
-static void who_has_nothing_to_look_at_is_not_woken(void **state)
+CASE(who_has_nothing_to_look_at_is_not_woken)
 {
 	all_join();
 	assert_int_equal(registrar_deadline_ns(&processes[B].loop), UINT64_MAX);
 	listen_on(B, PORT);
 	assert_in_range(registrar_deadline_ns(&processes[B].loop), now_ns, now_ns + 1000000000);
-}
-
-#define T(f) cmocka_unit_test_setup_teardown(f, processes_start, processes_end)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		T(the_first_that_takes_part_is_it),
-		T(another_takes_its_place_at_once),
-		T(one_of_several_takes_its_place),
-		T(one_that_ends_before_it_is_watched_is_replaced),
-		T(a_stopped_one_is_replaced_where_somebody_listens),
-		T(its_death_costs_a_request_one_repeat),
-		T(a_connection_of_others_is_not_disturbed),
-		T(the_peer_of_one_that_is_killed_is_told),
-		T(the_peer_of_a_killed_registrar_is_told),
-		T(one_that_is_not_quite_dead_is_looked_at_again),
-		T(on_a_busy_machine_it_is_looked_at_once_more),
-		T(who_has_nothing_to_look_at_is_not_woken),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

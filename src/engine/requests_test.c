@@ -2,6 +2,7 @@
 /* Which process of a host gets a message: rules 7.1 and 7.4 of docs/rdmacm.md, with the processes of
  * tests/support/processes.h. */
 #include "support/processes.h"
+#include "support/test.h"
 #include "wire/icrc.h"
 
 enum { KEPT_MAX = 256, KEPT_MAX_OF_ONE = 64, KEPT_MS = 100 };
@@ -16,7 +17,9 @@ static int start(void **state)
 	return 0;
 }
 
-static void a_request_goes_to_the_process_that_listens(void **state)
+#define CASE(name) TEST_WITH(name, start, processes_end)
+
+CASE(a_request_goes_to_the_process_that_listens)
 {
 	listen_on(C, PORT);
 	listen_on(A, PORT + 1);
@@ -30,7 +33,7 @@ static void a_request_goes_to_the_process_that_listens(void **state)
 }
 
 /* The kernel steers by indices that may be a moment old. */
-static void a_message_goes_to_who_has_the_communication_id(void **state)
+CASE(a_message_goes_to_who_has_the_communication_id)
 {
 	struct cm_id *server;
 
@@ -44,7 +47,7 @@ static void a_message_goes_to_who_has_the_communication_id(void **state)
 }
 
 /* By what the registry remembers: the listener has gone to another process meanwhile. */
-static void a_repeat_goes_to_who_took_the_first_one_in(void **state)
+CASE(a_repeat_goes_to_who_took_the_first_one_in)
 {
 	struct cm_id *listener = listen_on(B, PORT);
 
@@ -59,7 +62,7 @@ static void a_repeat_goes_to_who_took_the_first_one_in(void **state)
 	assert_int_equal(sent[B][CM_MRA], 1);
 }
 
-static void a_request_waits_a_moment_for_its_listener(void **state)
+CASE(a_request_waits_a_moment_for_its_listener)
 {
 	ask(PORT);
 	run_ms(KEPT_MS / 2);
@@ -70,7 +73,7 @@ static void a_request_waits_a_moment_for_its_listener(void **state)
 }
 
 /* Its own listener is seen at once, and not at the next look. */
-static void the_registrars_own_listener_gets_it_at_once(void **state)
+CASE(the_registrars_own_listener_gets_it_at_once)
 {
 	ask(PORT);
 	run_ms(5);
@@ -79,7 +82,7 @@ static void the_registrars_own_listener_gets_it_at_once(void **state)
 	take(A, CM_CONNECT_REQUEST);
 }
 
-static void nobody_who_listens_is_a_refusal_in_the_end(void **state)
+CASE(nobody_who_listens_is_a_refusal_in_the_end)
 {
 	ask(PORT);
 	run_ms(KEPT_MS - 2);
@@ -91,7 +94,7 @@ static void nobody_who_listens_is_a_refusal_in_the_end(void **state)
 	assert_int_equal(requests_deadline_ns(&processes[A].loop), UINT64_MAX);
 }
 
-static void the_listener_of_a_process_that_was_killed_is_none(void **state)
+CASE(the_listener_of_a_process_that_was_killed_is_none)
 {
 	listen_on(B, PORT);
 	process_kill(B);
@@ -138,7 +141,7 @@ static void give(int which, struct letter *l, unsigned hops)
 	requests_take(&processes[which].loop, &p, hops, now_ns);
 }
 
-static void what_is_kept_is_bounded_for_each_address_and_in_all(void **state)
+CASE(what_is_kept_is_bounded_for_each_address_and_in_all)
 {
 	for (unsigned i = 0; i < 2 * KEPT_MAX_OF_ONE; i++) {
 		struct letter l = request_of(PORT, i, 77);
@@ -160,7 +163,7 @@ static void what_is_kept_is_bounded_for_each_address_and_in_all(void **state)
 }
 
 /* It was killed, and nobody has noticed yet. */
-static void the_repeat_for_a_dead_one_goes_to_who_listens_now(void **state)
+CASE(the_repeat_for_a_dead_one_goes_to_who_listens_now)
 {
 	struct letter l = request_of(PORT, 3, 92);
 
@@ -177,7 +180,7 @@ static void the_repeat_for_a_dead_one_goes_to_who_listens_now(void **state)
 }
 
 /* The registry may be wrong: here each of two processes believes that the other one listens. */
-static void no_message_circulates(void **state)
+CASE(no_message_circulates)
 {
 	struct letter l = request_of(PORT, 1, 90);
 
@@ -188,7 +191,7 @@ static void no_message_circulates(void **state)
 	assert_int_equal(processes[C].group.forwarded.tail, processes[C].group.forwarded.head + 1);
 }
 
-static void a_message_that_is_too_short_is_nothing(void **state)
+CASE(a_message_that_is_too_short_is_nothing)
 {
 	struct letter l = request_of(PORT, 2, 91);
 
@@ -199,25 +202,4 @@ static void a_message_that_is_too_short_is_nothing(void **state)
 	run_ms(200);
 	assert_int_equal(events_of(C), 0);
 	assert_int_equal(requests_deadline_ns(&processes[A].loop), UINT64_MAX);
-}
-
-#define T(f) cmocka_unit_test_setup_teardown(f, start, processes_end)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		T(a_request_goes_to_the_process_that_listens),
-		T(a_message_goes_to_who_has_the_communication_id),
-		T(a_repeat_goes_to_who_took_the_first_one_in),
-		T(a_request_waits_a_moment_for_its_listener),
-		T(the_registrars_own_listener_gets_it_at_once),
-		T(nobody_who_listens_is_a_refusal_in_the_end),
-		T(the_listener_of_a_process_that_was_killed_is_none),
-		T(what_is_kept_is_bounded_for_each_address_and_in_all),
-		T(the_repeat_for_a_dead_one_goes_to_who_listens_now),
-		T(no_message_circulates),
-		T(a_message_that_is_too_short_is_nothing),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,22 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The counters page of a hostile lender, and with a hostile reader. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include "engine/stats.h"
+#include "support/test.h"
 
-static void a_page_is_read_as_it_was_written(void **state)
+TEST(a_page_is_read_as_it_was_written)
 {
 	int fd;
 	struct stats_page *p = stats_create(&fd);
@@ -33,7 +28,7 @@ static void a_page_is_read_as_it_was_written(void **state)
 }
 
 /* As where a container's seccomp profile refuses memory files. */
-static void a_page_without_a_file_is_the_process_s_own(void **state)
+TEST(a_page_without_a_file_is_the_process_s_own)
 {
 	struct rlimit before, none;
 	struct stats_page *p;
@@ -52,7 +47,7 @@ static void a_page_without_a_file_is_the_process_s_own(void **state)
 	stats_destroy(p, fd);
 }
 
-static void who_is_lent_a_page_cannot_write_it(void **state)
+TEST(who_is_lent_a_page_cannot_write_it)
 {
 	int fd, again;
 	struct stats_page *p = stats_create(&fd);
@@ -75,7 +70,7 @@ static void who_is_lent_a_page_cannot_write_it(void **state)
 }
 
 /* Everything but the seals is right. */
-static void a_page_that_can_shrink_is_refused(void **state)
+TEST(a_page_that_can_shrink_is_refused)
 {
 	int good, bad = memfd_create("bad", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	struct stats_page *p = stats_create(&good);
@@ -93,7 +88,7 @@ static void a_page_that_can_shrink_is_refused(void **state)
 	close(bad);
 }
 
-static void rows_of_queue_pairs_are_whole_or_not_read(void **state)
+TEST(rows_of_queue_pairs_are_whole_or_not_read)
 {
 	int fd;
 	struct stats_page *p = stats_create(&fd);
@@ -135,7 +130,7 @@ static uint64_t value_of(const struct stats_page *p, const char *name)
 	return 0;
 }
 
-static void refusals_have_number_and_name_of_their_reason(void **state)
+TEST(refusals_have_number_and_name_of_their_reason)
 {
 	int fd;
 	struct stats_page *p = stats_create(&fd);
@@ -150,18 +145,4 @@ static void refusals_have_number_and_name_of_their_reason(void **state)
 	assert_int_equal(value_of(p, "cm_rejects_received_12_gid"), 3);
 	assert_int_equal(value_of(p, "cm_rejects_received_other"), 4);
 	stats_destroy(p, fd);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_page_is_read_as_it_was_written),
-		cmocka_unit_test(a_page_without_a_file_is_the_process_s_own),
-		cmocka_unit_test(who_is_lent_a_page_cannot_write_it),
-		cmocka_unit_test(a_page_that_can_shrink_is_refused),
-		cmocka_unit_test(rows_of_queue_pairs_are_whole_or_not_read),
-		cmocka_unit_test(refusals_have_number_and_name_of_their_reason),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,15 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* A fabric as a manager meets it: two adapters at a switch, asked and set by MADs alone. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <setjmp.h>
 #include <errno.h>
-#include <string.h>
-#include <cmocka.h>
 
 #include "base/byteorder.h"
 #include "fabric/fabric.h"
+#include "support/test.h"
 #include "wire/lrh.h"
 #include "wire/notice.h"
 
@@ -72,7 +67,9 @@ static void set_port(uint32_t port, uint16_t lid, uint8_t state, const char *pat
 	assert_int_equal(s.mad.status, status);
 }
 
-static void a_directed_route_finds_the_nodes(void **state)
+#define CASE(name) TEST_WITH(name, setup, teardown)
+
+CASE(a_directed_route_finds_the_nodes)
 {
 	static const struct {
 		const char *path, *name;
@@ -98,7 +95,7 @@ static void a_directed_route_finds_the_nodes(void **state)
 	}
 }
 
-static void a_route_through_nothing_is_lost(void **state)
+CASE(a_route_through_nothing_is_lost)
 {
 	static const char *const paths[] = {"2", "0", "13", "10", "122", "19"};
 
@@ -150,7 +147,7 @@ static enum fabric_end send_to(struct fabric_mad *m, uint16_t from, uint16_t lid
 	return fabric_carry(&f, m);
 }
 
-static void tables_that_were_set_carry_packets(void **state)
+CASE(tables_that_were_set_carry_packets)
 {
 	struct fabric_mad m;
 
@@ -173,7 +170,7 @@ static void tables_that_were_set_carry_packets(void **state)
 
 /* IBTA 7.2.7: data waits for Active, management does not; and a link that goes down begins anew at
  * both ends. */
-static void ports_come_up_in_order(void **state)
+CASE(ports_come_up_in_order)
 {
 	struct fabric_mad m;
 
@@ -238,7 +235,7 @@ static void expect_link(uint8_t state, uint8_t leaf_phys, uint8_t b_phys)
 
 /* IBTA 14.2.5.6: a disabled port takes its link down, until it is enabled; the manager is told of
  * both. */
-static void a_disabled_port_carries_nothing_and_its_manager_is_told(void **state)
+CASE(a_disabled_port_carries_nothing_and_its_manager_is_told)
 {
 	struct fabric_mad m;
 	struct smp s = {0};
@@ -271,7 +268,7 @@ static void a_disabled_port_carries_nothing_and_its_manager_is_told(void **state
 	assert_int_equal(ask(&s, MAD_METHOD_GET, SMP_NODE_INFO, 0, "12"), FABRIC_ANSWERED);
 }
 
-static void a_link_with_one_end_disabled_stays_down(void **state)
+CASE(a_link_with_one_end_disabled_stays_down)
 {
 	bring_up();
 	f.nodes[B].ports[2].info.phys_state = PORT_PHYS_DISABLED;
@@ -281,7 +278,7 @@ static void a_link_with_one_end_disabled_stays_down(void **state)
 	assert_int_equal(f.nodes[LEAF].ports[3].info.phys_state, PORT_PHYS_DISABLED);
 }
 
-static void traps_without_a_manager_or_a_way_are_lost(void **state)
+CASE(traps_without_a_manager_or_a_way_are_lost)
 {
 	bring_up();
 	set_phys(2, PORT_DOWN, 0, "1", 0);
@@ -293,7 +290,7 @@ static void traps_without_a_manager_or_a_way_are_lost(void **state)
 	assert_int_equal(f.trap_count, 0);
 }
 
-static void values_out_of_range_change_nothing(void **state)
+CASE(values_out_of_range_change_nothing)
 {
 	struct smp s = {0};
 
@@ -313,7 +310,7 @@ static void values_out_of_range_change_nothing(void **state)
 }
 
 /* IBTA 14.2.4: violations are counted. */
-static void a_management_key_protects(void **state)
+CASE(a_management_key_protects)
 {
 	struct smp s = {0};
 
@@ -328,7 +325,7 @@ static void a_management_key_protects(void **state)
 	assert_int_equal(ask(&s, MAD_METHOD_GET, SMP_PORT_INFO, 1, ""), FABRIC_ANSWERED);
 }
 
-static void counters_count_packets(void **state)
+CASE(counters_count_packets)
 {
 	struct fabric_mad m = {.node = A, .dlid = 3};
 	const struct mad h = {.base_version = 1,
@@ -363,7 +360,7 @@ static void ask_b(enum fabric_end end)
 	assert_int_equal(fabric_carry(&f, &m), end);
 }
 
-static void another_partition_is_dropped_and_counted(void **state)
+CASE(another_partition_is_dropped_and_counted)
 {
 	static const struct {
 		uint16_t a, b;
@@ -391,7 +388,7 @@ static void another_partition_is_dropped_and_counted(void **state)
 	assert_int_equal(b->pkey_violations, UINT16_MAX);
 }
 
-static void a_switch_refuses_other_partitions_where_it_is_told_to(void **state)
+CASE(a_switch_refuses_other_partitions_where_it_is_told_to)
 {
 	struct fabric_port *from_a = &f.nodes[LEAF].ports[1], *to_b = &f.nodes[LEAF].ports[2];
 	struct fabric_mad m = {.node = A, .dlid = 3};
@@ -461,7 +458,7 @@ static void ask_leaf(struct fabric_mad *m, uint16_t attribute, uint8_t port)
 
 /* Each fault of a packet counts where the standard says, in PortCounters and in the details.
  * Offsets are those of the attributes. */
-static void a_packet_with_a_fault_is_dropped_and_counted(void **state)
+CASE(a_packet_with_a_fault_is_dropped_and_counted)
 {
 	static const struct {
 		const char *fault;
@@ -497,7 +494,7 @@ static void a_packet_with_a_fault_is_dropped_and_counted(void **state)
 
 /* VL 15 has no credits: a packet that finds no room there is dropped and is no error (IBTA 7.9.4).
  */
-static void an_smp_without_room_is_dropped(void **state)
+CASE(an_smp_without_room_is_dropped)
 {
 	struct fabric_port *p = &f.nodes[LEAF].ports[1];
 	struct fabric_mad m;
@@ -515,7 +512,7 @@ static void an_smp_without_room_is_dropped(void **state)
 
 /* More physical errors than LocalPhyErrors, or OverrunErrors overruns in a row, are errors of the
  * link, and the manager hears of them. */
-static void too_many_errors_are_the_links(void **state)
+CASE(too_many_errors_are_the_links)
 {
 	struct fabric_port *p = &f.nodes[LEAF].ports[2];
 	static const uint8_t mad[MAD_LEN];
@@ -553,7 +550,7 @@ static void too_many_errors_are_the_links(void **state)
 	assert_int_equal(m.bytes[64 + 19], 0x22); /* LocalLinkIntegrityErrors, ExcessiveBufferOverrunErrors */
 }
 
-static void what_a_switch_cannot_relay_is_counted(void **state)
+CASE(what_a_switch_cannot_relay_is_counted)
 {
 	struct fabric_node *leaf = &f.nodes[LEAF];
 	struct fabric_mad m;
@@ -582,7 +579,7 @@ static void what_a_switch_cannot_relay_is_counted(void **state)
 	assert_int_equal(get_be16(m.bytes + 64 + 4), 1); /* PortInactiveDiscards */
 }
 
-static void a_fault_names_a_port_with_a_link(void **state)
+CASE(a_fault_names_a_port_with_a_link)
 {
 	static const char *const wrong[] = {"",
 					    "leaf",
@@ -610,7 +607,7 @@ static void a_fault_names_a_port_with_a_link(void **state)
 	assert_int_equal(f.nodes[B].ports[2].fault.every, 1000);
 }
 
-static void a_manager_gets_what_is_for_managers(void **state)
+CASE(a_manager_gets_what_is_for_managers)
 {
 	struct smp s = {0};
 
@@ -620,7 +617,7 @@ static void a_manager_gets_what_is_for_managers(void **state)
 	assert_int_equal(s.hop_pointer, 3);
 }
 
-static void wrong_topologies_are_refused_with_a_line(void **state)
+TEST(wrong_topologies_are_refused_with_a_line)
 {
 	static const struct {
 		const char *text, *words;
@@ -644,33 +641,4 @@ static void wrong_topologies_are_refused_with_a_line(void **state)
 		assert_int_equal(fabric_read(&g, rows[i].text, strlen(rows[i].text), why, sizeof(why)), -EINVAL);
 		assert_non_null(strstr(why, rows[i].words));
 	}
-}
-
-#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		CASE(a_directed_route_finds_the_nodes),
-		CASE(a_route_through_nothing_is_lost),
-		CASE(tables_that_were_set_carry_packets),
-		CASE(ports_come_up_in_order),
-		CASE(a_disabled_port_carries_nothing_and_its_manager_is_told),
-		CASE(a_link_with_one_end_disabled_stays_down),
-		CASE(traps_without_a_manager_or_a_way_are_lost),
-		CASE(values_out_of_range_change_nothing),
-		CASE(a_management_key_protects),
-		CASE(counters_count_packets),
-		CASE(another_partition_is_dropped_and_counted),
-		CASE(a_switch_refuses_other_partitions_where_it_is_told_to),
-		CASE(a_packet_with_a_fault_is_dropped_and_counted),
-		CASE(an_smp_without_room_is_dropped),
-		CASE(too_many_errors_are_the_links),
-		CASE(what_a_switch_cannot_relay_is_counted),
-		CASE(a_fault_names_a_port_with_a_link),
-		CASE(a_manager_gets_what_is_for_managers),
-		cmocka_unit_test(wrong_topologies_are_refused_with_a_line),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 
 #include "group/group_members.h"
+#include "support/test.h"
 
 enum { NOBODY = 65534 };
 
@@ -88,7 +89,7 @@ static void expect_reached(const char *at, size_t member)
 	close(fd);
 }
 
-static void groups_at_different_addresses_are_beside_each_other(void **state)
+GROUP_TEST(groups_at_different_addresses_are_beside_each_other)
 {
 	struct group_config two = config_at("127.0.0.2", NULL), three = config_at("127.0.0.3", NULL);
 
@@ -104,7 +105,7 @@ static void groups_at_different_addresses_are_beside_each_other(void **state)
 	expect_reached("127.0.0.3", 0);
 }
 
-static void a_group_receives_at_each_of_its_addresses_in_whichever_order(void **state)
+GROUP_TEST(a_group_receives_at_each_of_its_addresses_in_whichever_order)
 {
 	struct group_config a = config_at("127.0.0.2", "127.0.0.3"), b = config_at("127.0.0.3", "127.0.0.2");
 
@@ -116,7 +117,7 @@ static void a_group_receives_at_each_of_its_addresses_in_whichever_order(void **
 	}
 }
 
-static void groups_of_a_user_share_no_address(void **state)
+GROUP_TEST(groups_of_a_user_share_no_address)
 {
 	struct group_config a = config_at("127.0.0.2", "127.0.0.3"), b = config_at("127.0.0.3", "127.0.0.4");
 	struct group_config c = config_at("127.0.0.4", NULL);
@@ -129,7 +130,7 @@ static void groups_of_a_user_share_no_address(void **state)
 }
 
 /* Its devices would be reached by that address too. */
-static void an_address_of_the_host_is_not_beside_all_of_them(void **state)
+GROUP_TEST(an_address_of_the_host_is_not_beside_all_of_them)
 {
 	struct group_config at = config_at("127.0.0.2", NULL), all = config();
 	struct group_address host = address("127.0.0.2");
@@ -144,7 +145,7 @@ static void an_address_of_the_host_is_not_beside_all_of_them(void **state)
 	expect_all_reached();
 }
 
-static void an_address_that_is_not_the_hosts_is_beside_all_of_them(void **state)
+GROUP_TEST(an_address_that_is_not_the_hosts_is_beside_all_of_them)
 {
 	struct group_config at = config_at("127.0.0.2", NULL), all = config();
 
@@ -159,7 +160,7 @@ static void an_address_that_is_not_the_hosts_is_beside_all_of_them(void **state)
 }
 
 /* The dead are not in the way of those who follow. */
-static void addresses_are_free_again_after_kill(void **state)
+GROUP_TEST(addresses_are_free_again_after_kill)
 {
 	struct group_config two = config_at("127.0.0.2", NULL), both = config_at("127.0.0.2", "127.0.0.3");
 
@@ -180,7 +181,7 @@ static struct report join_as_nobody(const struct group_config *cfg)
 	return r;
 }
 
-static void two_users_are_beside_each_other(void **state)
+GROUP_TEST(two_users_are_beside_each_other)
 {
 	struct group_config two = config_at("127.0.0.2", NULL), three = config_at("127.0.0.3", NULL);
 	struct group_config all = config();
@@ -207,7 +208,7 @@ static void two_users_are_beside_each_other(void **state)
 	assert_non_null(strstr(r.why, "127.0.0.4"));
 }
 
-static void the_groups_of_a_port_are_listed(void **state)
+GROUP_TEST(the_groups_of_a_port_are_listed)
 {
 	struct group_config two = config_at("127.0.0.2", NULL), three = config_at("127.0.0.3", NULL);
 	struct group_member found[GROUP_SLOTS];
@@ -224,21 +225,4 @@ static void the_groups_of_a_port_are_listed(void **state)
 		assert_int_equal(group_query(&ids[i], GROUP_ALL_SLOTS, 1000, found, GROUP_SLOTS), 1);
 		assert_true(found[0].pid == members[0].pid || found[0].pid == members[1].pid);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		GROUP_TEST(groups_at_different_addresses_are_beside_each_other),
-		GROUP_TEST(a_group_receives_at_each_of_its_addresses_in_whichever_order),
-		GROUP_TEST(groups_of_a_user_share_no_address),
-		GROUP_TEST(an_address_of_the_host_is_not_beside_all_of_them),
-		GROUP_TEST(an_address_that_is_not_the_hosts_is_beside_all_of_them),
-		GROUP_TEST(addresses_are_free_again_after_kill),
-		GROUP_TEST(two_users_are_beside_each_other),
-		GROUP_TEST(the_groups_of_a_port_are_listed),
-	};
-
-	group_begin();
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

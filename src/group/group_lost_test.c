@@ -4,6 +4,7 @@
  * not repeat it.
  */
 #include "group/group_members.h"
+#include "support/test.h"
 
 enum { GAP_US = 50, ROUNDS_OF_CHURN = 12, OTHERS_MAX = 10, STUCK_MS = 3000, TRIES_MAX = 5 };
 
@@ -109,7 +110,7 @@ static bool places_get_old_while_one_sleeps(void)
  * A member may have outdated places for the sockets of others. Here one sleeps while sockets move
  * and others take them, and then gives the next joiner the old places.
  */
-static void a_member_that_slept_gives_away_nobodys_socket(void **state)
+GROUP_TEST_NO_TAKING(a_member_that_slept_gives_away_nobodys_socket)
 {
 	for (int tries = 1; !places_get_old_while_one_sleeps(); tries++) {
 		assert_in_range(tries, 1, TRIES_MAX);
@@ -125,7 +126,7 @@ static void a_member_that_slept_gives_away_nobodys_socket(void **state)
 
 /* A few live on; all others are stopped, continued and killed, and new ones come, one by one and at
  * once. */
-static void members_that_stay_lose_nothing(void **state)
+GROUP_TEST_EACH(members_that_stay_lose_nothing)
 {
 	struct group_config cfg = config();
 	size_t stay = 1 + prng_below(&rng, 3);
@@ -161,16 +162,4 @@ static void members_that_stay_lose_nothing(void **state)
 	}
 	traffic_stop();
 	expect_all_reached();
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		GROUP_TEST_NO_TAKING(a_member_that_slept_gives_away_nobodys_socket),
-		GROUP_TEST_NO_TAKING(members_that_stay_lose_nothing),
-		GROUP_TEST(members_that_stay_lose_nothing),
-	};
-
-	group_begin();
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

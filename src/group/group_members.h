@@ -8,12 +8,6 @@
 #ifndef GROUP_GROUP_MEMBERS_H
 #define GROUP_GROUP_MEMBERS_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -21,8 +15,6 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -36,6 +28,7 @@
 #include "group/group_link.h"
 #include "group/group_state.h"
 #include "io/udp.h"
+#include "support/test.h"
 
 enum { ROUNDS = 20, MEMBERS_MAX = GROUP_SLOTS + 1, DATAGRAM = 40, WAIT_MS = 30000, JOIN_MS = 60000 };
 
@@ -390,11 +383,18 @@ static inline int stray_socket(void)
 	return fd;
 }
 
-#define GROUP_TEST_NO_TAKING(f) cmocka_unit_test_setup_teardown(f, group_setup_no_taking, group_teardown)
-#define GROUP_TEST(f)           cmocka_unit_test_setup_teardown(f, group_setup, group_teardown)
+#define GROUP_TEST_NO_TAKING(name) TEST_WITH(name, group_setup_no_taking, group_teardown)
+#define GROUP_TEST(name)           TEST_WITH(name, group_setup, group_teardown)
+/* Both ways. */
+#define GROUP_TEST_EACH(name)                  \
+	static void name(void **state);        \
+	GROUP_TEST_NO_TAKING(name##_no_taking) \
+	{                                      \
+		name(state);                   \
+	}                                      \
+	GROUP_TEST(name)
 
-/* Called first in main(). */
-static inline void group_begin(void)
+__attribute__((constructor)) static void group_begin(void)
 {
 	const char *env = getenv("VERBENA_TEST_SEED");
 	uint64_t seed = env ? strtoull(env, NULL, 0) : now_ms();

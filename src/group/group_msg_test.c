@@ -1,13 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
-#include <string.h>
-
 #include "group/group_msg.h"
+#include "support/test.h"
 
 static struct group_msg sample(enum group_msg_type type)
 {
@@ -33,7 +26,7 @@ static struct group_msg sample(enum group_msg_type type)
 	return m;
 }
 
-static void every_type_survives_the_round_trip(void **state)
+TEST(every_type_survives_the_round_trip)
 {
 	for (int type = GROUP_HELLO; type < GROUP_MSG_TYPES_END; type++) {
 		struct group_msg m = sample(type), d;
@@ -62,7 +55,7 @@ static void every_type_survives_the_round_trip(void **state)
 	}
 }
 
-static void the_first_bytes_are_fixed(void **state)
+TEST(the_first_bytes_are_fixed)
 {
 	static const uint8_t golden[GROUP_MSG_HEADER_LEN] = {
 		'V', 'b', 0,    6,    5, 2, 0,    5,    0,        3, 0, 7, 0, 11, 1, 0,
@@ -76,7 +69,7 @@ static void the_first_bytes_are_fixed(void **state)
 	assert_int_equal(group_msg_fds(&m), 7);
 }
 
-static void what_is_out_of_bounds_is_refused(void **state)
+TEST(what_is_out_of_bounds_is_refused)
 {
 	static const struct {
 		size_t at;
@@ -101,7 +94,7 @@ static void what_is_out_of_bounds_is_refused(void **state)
 	}
 }
 
-static void short_messages_are_refused(void **state)
+TEST(short_messages_are_refused)
 {
 	struct group_msg m = sample(GROUP_FORWARD), d;
 	uint8_t buf[GROUP_MSG_BYTES_MAX + 1] = {0};
@@ -114,7 +107,7 @@ static void short_messages_are_refused(void **state)
 }
 
 /* A joiner of an older build is told which version is spoken here. */
-static void another_version_may_be_shorter(void **state)
+TEST(another_version_may_be_shorter)
 {
 	struct group_msg m = sample(GROUP_HELLO), d;
 	uint8_t buf[GROUP_MSG_HEADER_LEN];
@@ -124,15 +117,4 @@ static void another_version_may_be_shorter(void **state)
 	assert_int_equal(group_msg_decode(&d, buf, 40), GROUP_MSG_OTHER_VERSION);
 	assert_int_equal(group_msg_decode(&d, buf, 4), GROUP_MSG_OTHER_VERSION);
 	assert_int_equal(group_msg_decode(&d, buf, 3), GROUP_MSG_BAD);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_type_survives_the_round_trip), cmocka_unit_test(the_first_bytes_are_fixed),
-		cmocka_unit_test(what_is_out_of_bounds_is_refused),   cmocka_unit_test(short_messages_are_refused),
-		cmocka_unit_test(another_version_may_be_shorter),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Rings between members: who gets them, who is believed, and how the end of either is told. */
 #include "group/group_members.h"
+#include "support/test.h"
 
 #include <sys/eventfd.h>
 
@@ -61,7 +62,7 @@ static void offer_and_stay(struct group *g)
 	pause();
 }
 
-static void a_ring_reaches_its_member_and_its_end_is_told(void **state)
+GROUP_TEST(a_ring_reaches_its_member_and_its_end_is_told)
 {
 	struct group *g = join(true);
 	pid_t pid = fork_member(true, offer_and_stay);
@@ -122,7 +123,7 @@ static void serve_until_it_ends(struct group *g, pid_t pid)
 	fail_msg("it was told nothing");
 }
 
-static void who_refuses_a_ring_hangs_up(void **state)
+GROUP_TEST(who_refuses_a_ring_hangs_up)
 {
 	struct group *g = join(true);
 	pid_t pid = fork_member(true, offer_and_wait_for_the_end);
@@ -135,7 +136,7 @@ static void who_refuses_a_ring_hangs_up(void **state)
 	group_close(g);
 }
 
-static void a_member_without_rings_takes_none(void **state)
+GROUP_TEST(a_member_without_rings_takes_none)
 {
 	struct group *g = join(false);
 
@@ -164,7 +165,7 @@ static void lie(struct group *g)
 	_exit(0);
 }
 
-static void a_ring_in_the_name_of_another_is_refused(void **state)
+GROUP_TEST(a_ring_in_the_name_of_another_is_refused)
 {
 	struct group *g = join(true);
 
@@ -172,7 +173,7 @@ static void a_ring_in_the_name_of_another_is_refused(void **state)
 	group_close(g);
 }
 
-static void nobody_offers_to_himself(void **state)
+GROUP_TEST(nobody_offers_to_himself)
 {
 	struct group *g = join(true);
 	int fds[GROUP_RING_FDS];
@@ -199,7 +200,7 @@ static pid_t fork_first(struct group *g)
 }
 
 /* Who is asked about is the process, and not its slot, which another one gets. */
-static void the_end_of_a_reader_is_seen_though_its_slot_is_taken_again(void **state)
+GROUP_TEST(the_end_of_a_reader_is_seen_though_its_slot_is_taken_again)
 {
 	struct group *g = join(true);
 	int fds[GROUP_RING_FDS];
@@ -317,7 +318,7 @@ static void expect_one_end(struct group *g, pid_t pid)
 }
 
 /* However late the end of the older one is noticed, and told of or not. */
-static void a_ring_that_replaces_another_does_not_end_with_it(void **state)
+GROUP_TEST(a_ring_that_replaces_another_does_not_end_with_it)
 {
 	struct group *g = join(true);
 	pid_t pid;
@@ -334,7 +335,7 @@ static void a_ring_that_replaces_another_does_not_end_with_it(void **state)
 }
 
 /* Its end is that of one ring: a process with two slots could leave another one that never ends. */
-static void a_connection_is_for_one_ring(void **state)
+GROUP_TEST(a_connection_is_for_one_ring)
 {
 	struct group *g = join(true);
 	struct group_ring r;
@@ -352,7 +353,7 @@ static void a_connection_is_for_one_ring(void **state)
 	group_close(g);
 }
 
-static void of_two_rings_from_one_slot_the_newer_is_told(void **state)
+GROUP_TEST(of_two_rings_from_one_slot_the_newer_is_told)
 {
 	struct group *g = join(true);
 	struct group_ring r;
@@ -367,22 +368,4 @@ static void of_two_rings_from_one_slot_the_newer_is_told(void **state)
 	assert_false(group_next_ring(g, &r));
 	expect_one_end(g, pid);
 	group_close(g);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		GROUP_TEST(a_ring_reaches_its_member_and_its_end_is_told),
-		GROUP_TEST(who_refuses_a_ring_hangs_up),
-		GROUP_TEST(a_member_without_rings_takes_none),
-		GROUP_TEST(a_ring_in_the_name_of_another_is_refused),
-		GROUP_TEST(nobody_offers_to_himself),
-		GROUP_TEST(a_ring_that_replaces_another_does_not_end_with_it),
-		GROUP_TEST(a_connection_is_for_one_ring),
-		GROUP_TEST(of_two_rings_from_one_slot_the_newer_is_told),
-		GROUP_TEST(the_end_of_a_reader_is_seen_though_its_slot_is_taken_again),
-	};
-
-	group_begin();
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,18 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The digest of the sockets that are held, by which members see that they hold the same, and which sockets are a
  * lane's. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 #include <arpa/inet.h>
-#include <cmocka.h>
 
 #include "group/group_state.h"
 #include "io/udp_socket.h"
+#include "support/test.h"
 
 /* Of sockets with those cookies; 0 ends them. */
 static uint64_t digest_of(const uint64_t *cookies)
@@ -30,13 +24,13 @@ static uint64_t digest_of(const uint64_t *cookies)
 	return digest;
 }
 
-static void the_same_sockets_in_another_order_have_the_same_digest(void **state)
+TEST(the_same_sockets_in_another_order_have_the_same_digest)
 {
 	assert_true(digest_of((uint64_t[]){100, 101, 102, 0}) == digest_of((uint64_t[]){102, 100, 101, 0}));
 }
 
 /* The kernel counts cookies up, so neighbours are what a member holds, and their plain sums are often equal. */
-static void other_sockets_have_another_digest(void **state)
+TEST(other_sockets_have_another_digest)
 {
 	uint64_t pairs[40 * 39 / 2];
 	size_t n = 0;
@@ -49,7 +43,7 @@ static void other_sockets_have_another_digest(void **state)
 			assert_true(pairs[i] != pairs[k]);
 }
 
-static void a_socket_that_is_missing_changes_the_digest(void **state)
+TEST(a_socket_that_is_missing_changes_the_digest)
 {
 	assert_true(digest_of((uint64_t[]){100, 101, 0}) != digest_of((uint64_t[]){100, 0}));
 	assert_true(digest_of((uint64_t[]){100, 0}) != digest_of((uint64_t[]){0}));
@@ -75,7 +69,7 @@ static int socket_at(union udp_address *at, enum udp_family family, const char *
 }
 
 /* One that another group of this user shares the port with, at an address of its own. */
-static void a_socket_of_another_address_is_of_no_lane(void **state)
+TEST(a_socket_of_another_address_is_of_no_lane)
 {
 	static const struct {
 		enum udp_family family;
@@ -111,16 +105,4 @@ static void a_socket_of_another_address_is_of_no_lane(void **state)
 		close(ours);
 	}
 	free(g);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_same_sockets_in_another_order_have_the_same_digest),
-		cmocka_unit_test(other_sockets_have_another_digest),
-		cmocka_unit_test(a_socket_that_is_missing_changes_the_digest),
-		cmocka_unit_test(a_socket_of_another_address_is_of_no_lane),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,19 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The kernel's program and the function agree: whose socket gets a packet. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <arpa/inet.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/byteorder.h"
 #include "group/group.h"
 #include "group/group_steer.h"
+#include "support/test.h"
 
 enum { SOCKETS = 6, PACKET_LEN = 280, REQUESTS = 3 };
 
@@ -59,7 +54,7 @@ static unsigned kernel_slot(const uint8_t *packet, size_t len)
 	return 0;
 }
 
-static void packets_of_qps_go_by_the_qpn(void **state)
+TEST(packets_of_qps_go_by_the_qpn)
 {
 	for (uint32_t slot = 0; slot < SOCKETS; slot++) {
 		uint8_t packet[PACKET_LEN] = {[4] = 0xc0};
@@ -71,7 +66,7 @@ static void packets_of_qps_go_by_the_qpn(void **state)
 	}
 }
 
-static void messages_go_by_the_id_that_they_name(void **state)
+TEST(messages_go_by_the_id_that_they_name)
 {
 	static const struct {
 		uint16_t attribute;
@@ -95,7 +90,7 @@ static void messages_go_by_the_id_that_they_name(void **state)
 	}
 }
 
-static void who_gave_up_early_names_nobody(void **state)
+TEST(who_gave_up_early_names_nobody)
 {
 	uint8_t packet[PACKET_LEN] = {[7] = 1};
 	struct pkt p = {.data = packet, .len = PACKET_LEN};
@@ -105,7 +100,7 @@ static void who_gave_up_early_names_nobody(void **state)
 	assert_int_equal(group_slot_of(&p), GROUP_ANY_SLOT);
 }
 
-static void what_is_cut_off_goes_to_slot_0(void **state)
+TEST(what_is_cut_off_goes_to_slot_0)
 {
 	for (size_t len = 1; len < 52; len++) {
 		uint8_t packet[PACKET_LEN] = {[7] = 1, [37] = 0x13, [48] = 2};
@@ -116,14 +111,4 @@ static void what_is_cut_off_goes_to_slot_0(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(packets_of_qps_go_by_the_qpn),
-		cmocka_unit_test(messages_go_by_the_id_that_they_name),
-		cmocka_unit_test(who_gave_up_early_names_nobody),
-		cmocka_unit_test(what_is_cut_off_goes_to_slot_0),
-	};
-
-	return cmocka_run_group_tests(tests, setup, teardown);
-}
+TEST_PROGRAM(setup, teardown)

@@ -5,6 +5,7 @@
  * are killed.
  */
 #include "group/group_members.h"
+#include "support/test.h"
 
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
@@ -14,7 +15,7 @@ enum {
 	IDLE_MS = 3000 /* a joiner that makes no system call for so long has joined */
 };
 
-static void a_stopped_member_keeps_nobody_out(void **state)
+GROUP_TEST_EACH(a_stopped_member_keeps_nobody_out)
 {
 	member_start();
 	member_stop(0);
@@ -35,7 +36,7 @@ static void a_stopped_member_keeps_nobody_out(void **state)
 }
 
 /* No other member held its sockets: they are closed, and the kernel moves others to their places. */
-static void a_stopped_member_that_is_killed_moves_nobody(void **state)
+GROUP_TEST_EACH(a_stopped_member_that_is_killed_moves_nobody)
 {
 	for (int round = 0; round < 3; round++) {
 		size_t before = member_count;
@@ -59,7 +60,7 @@ static void a_stopped_member_that_is_killed_moves_nobody(void **state)
 }
 
 /* Each joins when all before it are stopped, so that none has any other's sockets. */
-static void each_may_be_stopped_before_the_next(void **state)
+GROUP_TEST_EACH(each_may_be_stopped_before_the_next)
 {
 	for (int i = 0; i < 5; i++) {
 		assert_int_equal(member_start().kind, JOINED);
@@ -107,7 +108,7 @@ static bool may_look_into_a_child(void)
 }
 
 /* However many: what the stopped hold is taken from them. */
-static void stopped_members_use_one_slot_each(void **state)
+GROUP_TEST(stopped_members_use_one_slot_each)
 {
 	if (!may_look_into_a_child())
 		skip();
@@ -122,7 +123,7 @@ static void stopped_members_use_one_slot_each(void **state)
 	expect_all_reached();
 }
 
-static void members_come_stop_go_on_and_die_at_random(void **state)
+GROUP_TEST_EACH(members_come_stop_go_on_and_die_at_random)
 {
 	for (int round = 0; round < 6; round++) {
 		for (uint64_t n = 1 + prng_below(&rng, 4); n && member_count < 12; n--)
@@ -226,7 +227,7 @@ static void take_in(struct report r)
  * At whichever system call joiners are stopped, with the lock or without, others join; and so do
  * they when they continue.
  */
-static void joiners_are_stopped_anywhere(void **state)
+GROUP_TEST(joiners_are_stopped_anywhere)
 {
 	struct group_config cfg = config();
 	const char *all = getenv("VERBENA_TEST_CALLS"); /* this many steps, evenly spread; else a few at random */
@@ -263,7 +264,7 @@ static void joiners_are_stopped_anywhere(void **state)
 
 /* ---- sockets that no member can give ---- */
 
-static void a_socket_of_nobodys_is_passed_over(void **state)
+GROUP_TEST(a_socket_of_nobodys_is_passed_over)
 {
 	int stray = stray_socket();
 
@@ -278,7 +279,7 @@ static void a_socket_of_nobodys_is_passed_over(void **state)
 }
 
 /* Like the socket of a dying member that the kernel has not closed yet. */
-static void a_socket_that_is_about_to_be_closed_is_waited_for(void **state)
+GROUP_TEST(a_socket_that_is_about_to_be_closed_is_waited_for)
 {
 	int stray = stray_socket();
 	pid_t pid = fork();
@@ -296,25 +297,4 @@ static void a_socket_that_is_about_to_be_closed_is_waited_for(void **state)
 	expect_all_reached();
 	waitpid(pid, NULL, 0);
 	expect_all_reached();
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		GROUP_TEST(a_stopped_member_keeps_nobody_out),
-		GROUP_TEST_NO_TAKING(a_stopped_member_keeps_nobody_out),
-		GROUP_TEST(a_stopped_member_that_is_killed_moves_nobody),
-		GROUP_TEST_NO_TAKING(a_stopped_member_that_is_killed_moves_nobody),
-		GROUP_TEST(each_may_be_stopped_before_the_next),
-		GROUP_TEST_NO_TAKING(each_may_be_stopped_before_the_next),
-		GROUP_TEST(stopped_members_use_one_slot_each),
-		GROUP_TEST(members_come_stop_go_on_and_die_at_random),
-		GROUP_TEST_NO_TAKING(members_come_stop_go_on_and_die_at_random),
-		GROUP_TEST(joiners_are_stopped_anywhere),
-		GROUP_TEST(a_socket_of_nobodys_is_passed_over),
-		GROUP_TEST(a_socket_that_is_about_to_be_closed_is_waited_for),
-	};
-
-	group_begin();
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

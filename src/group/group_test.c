@@ -4,11 +4,12 @@
  * packets.
  */
 #include "group/group_members.h"
+#include "support/test.h"
 
 #include <net/if.h>
 #include <sys/ioctl.h>
 
-static void slots_are_handed_out_from_0(void **state)
+GROUP_TEST(slots_are_handed_out_from_0)
 {
 	for (unsigned i = 0; i < 5; i++) {
 		assert_int_equal(member_start().slot, i);
@@ -16,7 +17,7 @@ static void slots_are_handed_out_from_0(void **state)
 	}
 }
 
-static void a_dead_members_slot_is_taken_first(void **state)
+GROUP_TEST(a_dead_members_slot_is_taken_first)
 {
 	for (int i = 0; i < 4; i++)
 		member_start();
@@ -26,7 +27,7 @@ static void a_dead_members_slot_is_taken_first(void **state)
 	expect_all_reached();
 }
 
-static void what_a_dead_member_left_unread_is_thrown_away(void **state)
+GROUP_TEST(what_a_dead_member_left_unread_is_thrown_away)
 {
 	member_start();
 	member_start();
@@ -40,7 +41,7 @@ static void what_a_dead_member_left_unread_is_thrown_away(void **state)
 	assert_false(next_report(&r, 50));
 }
 
-static void members_come_and_die_at_random(void **state)
+GROUP_TEST(members_come_and_die_at_random)
 {
 	for (int round = 0; round < ROUNDS; round++) {
 		uint64_t deaths = prng_below(&rng, 4);
@@ -55,7 +56,7 @@ static void members_come_and_die_at_random(void **state)
 }
 
 /* Processes die in the middle of joining, several at a time; the group stays whole. */
-static void joiners_die_at_random(void **state)
+GROUP_TEST(joiners_die_at_random)
 {
 	struct group_config cfg = config();
 
@@ -83,7 +84,7 @@ static void joiners_die_at_random(void **state)
 	}
 }
 
-static void a_group_of_all_dead_starts_anew(void **state)
+GROUP_TEST(a_group_of_all_dead_starts_anew)
 {
 	for (int round = 0; round < 3; round++) {
 		for (unsigned i = 0; i < 3; i++)
@@ -94,7 +95,7 @@ static void a_group_of_all_dead_starts_anew(void **state)
 	}
 }
 
-static void packets_are_forwarded_to_their_slot(void **state)
+GROUP_TEST(packets_are_forwarded_to_their_slot)
 {
 	struct group_config cfg = config();
 	struct io_counters counters = {0};
@@ -151,7 +152,7 @@ static void packets_are_forwarded_to_their_slot(void **state)
  * No member has that slot: the kernel gives the datagram to any member, which passes it on or drops
  * it.
  */
-static void forwarded_packets_come_out_with_their_flow(void **state)
+GROUP_TEST(forwarded_packets_come_out_with_their_flow)
 {
 	struct group_config cfg = config();
 	struct group *g;
@@ -205,7 +206,7 @@ static void forwarded_packets_come_out_with_their_flow(void **state)
 	group_close(g);
 }
 
-static void a_forked_child_that_lets_go_does_not_keep_the_slot(void **state)
+GROUP_TEST(a_forked_child_that_lets_go_does_not_keep_the_slot)
 {
 	struct group_config cfg = config();
 	struct group *g;
@@ -230,7 +231,7 @@ static void a_forked_child_that_lets_go_does_not_keep_the_slot(void **state)
 	waitpid(pid, NULL, 0);
 }
 
-static void a_stopped_member_is_passed_over_while_others_answer(void **state)
+GROUP_TEST(a_stopped_member_is_passed_over_while_others_answer)
 {
 	for (int i = 0; i < 3; i++)
 		member_start();
@@ -245,7 +246,7 @@ static void a_stopped_member_is_passed_over_while_others_answer(void **state)
 }
 
 /* Others hold the sockets of the newest too, so that it is not needed. */
-static void the_newest_member_may_be_stopped(void **state)
+GROUP_TEST(the_newest_member_may_be_stopped)
 {
 	for (int i = 0; i < 3; i++)
 		member_start();
@@ -255,7 +256,7 @@ static void the_newest_member_may_be_stopped(void **state)
 	expect_all_reached();
 }
 
-static void only_sockets_of_the_lane_are_held_and_each_once(void **state)
+GROUP_TEST(only_sockets_of_the_lane_are_held_and_each_once)
 {
 	struct group *g = group_new();
 	struct sockaddr_in a = {
@@ -304,7 +305,7 @@ static void only_sockets_of_the_lane_are_held_and_each_once(void **state)
 	group_close(g);
 }
 
-static void all_ports_share_one_slot(void **state)
+GROUP_TEST(all_ports_share_one_slot)
 {
 	struct group_config cfg = config();
 	char why[GROUP_WHY_BYTES];
@@ -321,7 +322,7 @@ static void all_ports_share_one_slot(void **state)
 
 /* A new network namespace has its loopback interface down: nothing can be proven, nothing is lost.
  */
-static void joining_works_without_loopback(void **state)
+GROUP_TEST(joining_works_without_loopback)
 {
 	struct group_config cfg = config();
 	int status;
@@ -411,7 +412,7 @@ static int count_unread(struct group *g)
  * Where a datagram to ourselves proves the place, the search for it empties the sockets too; here
  * it does not.
  */
-static void what_was_left_unread_is_thrown_away_where_nothing_is_proven(void **state)
+GROUP_TEST(what_was_left_unread_is_thrown_away_where_nothing_is_proven)
 {
 	struct group_config cfg = config();
 	int status;
@@ -440,28 +441,4 @@ static void what_was_left_unread_is_thrown_away_where_nothing_is_proven(void **s
 	if (WIFEXITED(status) && WEXITSTATUS(status) == 77)
 		skip();
 	assert_int_equal(status, 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		GROUP_TEST(slots_are_handed_out_from_0),
-		GROUP_TEST(a_dead_members_slot_is_taken_first),
-		GROUP_TEST(what_a_dead_member_left_unread_is_thrown_away),
-		GROUP_TEST(members_come_and_die_at_random),
-		GROUP_TEST(joiners_die_at_random),
-		GROUP_TEST(a_group_of_all_dead_starts_anew),
-		GROUP_TEST(packets_are_forwarded_to_their_slot),
-		GROUP_TEST(forwarded_packets_come_out_with_their_flow),
-		GROUP_TEST(a_forked_child_that_lets_go_does_not_keep_the_slot),
-		GROUP_TEST(a_stopped_member_is_passed_over_while_others_answer),
-		GROUP_TEST(the_newest_member_may_be_stopped),
-		GROUP_TEST(only_sockets_of_the_lane_are_held_and_each_once),
-		GROUP_TEST(all_ports_share_one_slot),
-		GROUP_TEST(joining_works_without_loopback),
-		GROUP_TEST(what_was_left_unread_is_thrown_away_where_nothing_is_proven),
-	};
-
-	group_begin();
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

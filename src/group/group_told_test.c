@@ -6,8 +6,9 @@
 #include <sys/un.h>
 
 #include "group/group_members.h"
+#include "support/test.h"
 
-static void a_tool_finds_the_members_and_their_counters(void **state)
+GROUP_TEST(a_tool_finds_the_members_and_their_counters)
 {
 	struct group_config cfg = config();
 	struct group_member found[GROUP_SLOTS];
@@ -61,7 +62,7 @@ static int portless_places(pid_t pid, unsigned wait_ms)
 	return places;
 }
 
-static void a_process_without_a_port_is_found(void **state)
+GROUP_TEST(a_process_without_a_port_is_found)
 {
 	int stat_fd = memfd_create("counters", MFD_CLOEXEC), status;
 	struct io_counters counters = {0};
@@ -112,7 +113,7 @@ static struct group *open_named(const struct group_config *cfg, const char *heir
 
 /* It can tell a process that was killed from one that has ended, and the memory that it gets has what the last one
  * wrote. */
-static void an_heir_gets_what_the_last_one_leaves(void **state)
+GROUP_TEST(an_heir_gets_what_the_last_one_leaves)
 {
 	struct group_config cfg = config();
 	int heir, link, fds[1], page;
@@ -161,7 +162,7 @@ static void assert_fails(const struct group_config *cfg, int err, const char *pa
 		print_message("\t%s\n", why);
 }
 
-static void a_held_lock_is_reported_with_its_holder(void **state)
+GROUP_TEST(a_held_lock_is_reported_with_its_holder)
 {
 	struct group_config cfg = config();
 	char part[64];
@@ -174,7 +175,7 @@ static void a_held_lock_is_reported_with_its_holder(void **state)
 }
 
 /* On a busy machine it may take long, and another process that joined meanwhile would take as long. */
-static void a_holder_that_lives_is_waited_for(void **state)
+GROUP_TEST(a_holder_that_lives_is_waited_for)
 {
 	int lock = link_listen(&(struct group_id){.uid = geteuid(), .port = port}, LINK_LOCK), status;
 	struct group_config cfg = config();
@@ -195,7 +196,7 @@ static void a_holder_that_lives_is_waited_for(void **state)
 }
 
 /* As a launcher starts ranks, where each step of a join waits for a processor. VERBENA_TEST_STARTS has more of them. */
-static void all_join_beside_busy_programs(void **state)
+GROUP_TEST(all_join_beside_busy_programs)
 {
 	enum { BUSY = 16, RANKS = 5 };
 	const char *more = getenv("VERBENA_TEST_STARTS");
@@ -227,7 +228,7 @@ static void all_join_beside_busy_programs(void **state)
 	}
 }
 
-static void a_port_in_use_is_reported(void **state)
+GROUP_TEST(a_port_in_use_is_reported)
 {
 	struct group_config cfg = config();
 	struct sockaddr_in a = {.sin_family = AF_INET, .sin_port = htons(port)};
@@ -238,7 +239,7 @@ static void a_port_in_use_is_reported(void **state)
 	close(fd);
 }
 
-static void another_users_group_is_reported(void **state)
+GROUP_TEST(another_users_group_is_reported)
 {
 	struct group_config cfg = config();
 	int status;
@@ -263,7 +264,7 @@ static void another_users_group_is_reported(void **state)
 	expect_all_reached();
 }
 
-static void too_few_descriptors_are_reported(void **state)
+GROUP_TEST(too_few_descriptors_are_reported)
 {
 	struct group_config cfg = config();
 	struct rlimit limit = {.rlim_cur = 12, .rlim_max = 12};
@@ -287,7 +288,7 @@ static void too_few_descriptors_are_reported(void **state)
 	expect_all_reached();
 }
 
-static void other_ports_are_reported(void **state)
+GROUP_TEST(other_ports_are_reported)
 {
 	struct group_config cfg = config();
 
@@ -299,7 +300,7 @@ static void other_ports_are_reported(void **state)
 	expect_all_reached();
 }
 
-static void a_second_port_in_use_is_reported(void **state)
+GROUP_TEST(a_second_port_in_use_is_reported)
 {
 	struct group_config cfg = config();
 	struct sockaddr_in a = {.sin_family = AF_INET, .sin_port = htons(second_port)};
@@ -314,7 +315,7 @@ static void a_second_port_in_use_is_reported(void **state)
 	expect_all_reached();
 }
 
-static void a_full_group_is_reported(void **state)
+GROUP_TEST(a_full_group_is_reported)
 {
 	struct group_config cfg = config();
 	struct rlimit limit;
@@ -334,25 +335,4 @@ static void a_full_group_is_reported(void **state)
 	member_kill(prng_below(&rng, member_count));
 	assert_int_equal(member_start().kind, JOINED);
 	expect_all_reached();
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		GROUP_TEST(a_tool_finds_the_members_and_their_counters),
-		GROUP_TEST(a_process_without_a_port_is_found),
-		GROUP_TEST(an_heir_gets_what_the_last_one_leaves),
-		GROUP_TEST(a_held_lock_is_reported_with_its_holder),
-		GROUP_TEST(a_holder_that_lives_is_waited_for),
-		GROUP_TEST(all_join_beside_busy_programs),
-		GROUP_TEST(a_port_in_use_is_reported),
-		GROUP_TEST(another_users_group_is_reported),
-		GROUP_TEST(too_few_descriptors_are_reported),
-		GROUP_TEST(other_ports_are_reported),
-		GROUP_TEST(a_second_port_in_use_is_reported),
-		GROUP_TEST(a_full_group_is_reported),
-	};
-
-	group_begin();
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,19 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* In a user namespace all users that have no number there look like one: whose a socket is cannot be told by that
  * number. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <sched.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "group/group_link.h"
+#include "support/test.h"
 
 enum { CERTAIN, NOT_CERTAIN, NO_NAMESPACE };
 
@@ -47,7 +42,7 @@ static int said_inside(uid_t uid)
 	return WEXITSTATUS(status);
 }
 
-static void in_a_user_namespace_the_users_without_a_number_are_not_told_apart(void **state)
+TEST(in_a_user_namespace_the_users_without_a_number_are_not_told_apart)
 {
 	int said = said_inside(overflow_uid());
 
@@ -55,13 +50,4 @@ static void in_a_user_namespace_the_users_without_a_number_are_not_told_apart(vo
 		skip();
 	assert_int_equal(said, NOT_CERTAIN);
 	assert_int_equal(said_inside(0), CERTAIN);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(in_a_user_namespace_the_users_without_a_number_are_not_told_apart),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,10 +1,4 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/resource.h>
@@ -12,6 +6,7 @@
 #include <unistd.h>
 
 #include "io/fd_away.h"
+#include "support/test.h"
 
 static void limit_to(rlim_t n)
 {
@@ -22,7 +17,7 @@ static void limit_to(rlim_t n)
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
 }
 
-static void a_descriptor_gets_a_high_number(void **state)
+TEST(a_descriptor_gets_a_high_number)
 {
 	struct stat before, after;
 	int fd = open("/dev/null", O_RDONLY), away;
@@ -39,7 +34,7 @@ static void a_descriptor_gets_a_high_number(void **state)
 	close(away);
 }
 
-static void without_room_it_stays(void **state)
+TEST(without_room_it_stays)
 {
 	int fd = open("/dev/null", O_RDONLY);
 
@@ -49,14 +44,4 @@ static void without_room_it_stays(void **state)
 	errno = ENOENT;
 	assert_int_equal(fd_away(-1), -1);
 	assert_int_equal(errno, ENOENT);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_descriptor_gets_a_high_number),
-		cmocka_unit_test(without_room_it_stays),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

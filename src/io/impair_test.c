@@ -1,25 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <errno.h>
 #include <math.h>
-#include <stdbool.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "io/impair.h"
 #include "io/io_fake.h"
+#include "support/test.h"
 
 enum { BURST = 64, US = 1000, MS = 1000000 };
 
 /* ---- the specification ---- */
 
-static void good_specifications_are_read(void **state)
+TEST(good_specifications_are_read)
 {
 	static const struct {
 		const char *text;
@@ -78,7 +70,7 @@ static void good_specifications_are_read(void **state)
 	}
 }
 
-static void bad_specifications_are_explained(void **state)
+TEST(bad_specifications_are_explained)
 {
 	static const struct {
 		const char *text, *says;
@@ -174,7 +166,7 @@ static size_t run(struct rig *r, uint64_t in, uint32_t *out, size_t max)
 	}
 }
 
-static void nothing_is_spoiled_without_a_reason(void **state)
+TEST(nothing_is_spoiled_without_a_reason)
 {
 	static uint32_t out[10000];
 	struct rig r;
@@ -187,7 +179,7 @@ static void nothing_is_spoiled_without_a_reason(void **state)
 	io_close(r.io);
 }
 
-static void shares_are_as_asked(void **state)
+TEST(shares_are_as_asked)
 {
 	enum { N = 200000 };
 	static uint32_t out[2 * N];
@@ -207,7 +199,7 @@ static void shares_are_as_asked(void **state)
 	io_close(r.io);
 }
 
-static void a_burst_takes_as_many_in_a_row_as_asked(void **state)
+TEST(a_burst_takes_as_many_in_a_row_as_asked)
 {
 	enum { N = 1000000, LENGTH = 16 };
 	static uint32_t out[N];
@@ -229,7 +221,7 @@ static void a_burst_takes_as_many_in_a_row_as_asked(void **state)
 }
 
 /* Of packets that come one in 10 ms, bursts that would last for ever take no second one. */
-static void a_silence_ends_a_burst(void **state)
+TEST(a_silence_ends_a_burst)
 {
 	enum { N = 10000 };
 	static uint32_t out[N];
@@ -244,7 +236,7 @@ static void a_silence_ends_a_burst(void **state)
 	io_close(r.io);
 }
 
-static void a_seed_repeats_and_another_differs(void **state)
+TEST(a_seed_repeats_and_another_differs)
 {
 	enum { N = 5000 };
 	static uint32_t a[2 * N], b[2 * N], c[2 * N];
@@ -267,7 +259,7 @@ static void a_seed_repeats_and_another_differs(void **state)
 }
 
 /* The seed alone decides which packets are lost, not the other impairments. */
-static void losses_do_not_depend_on_other_keys(void **state)
+TEST(losses_do_not_depend_on_other_keys)
 {
 	enum { N = 5000 };
 	static uint32_t out[2 * N];
@@ -288,7 +280,7 @@ static void losses_do_not_depend_on_other_keys(void **state)
 	assert_memory_equal(seen[0], seen[1], sizeof(seen[0]));
 }
 
-static void a_reordered_packet_is_overtaken_by_at_most_eight(void **state)
+TEST(a_reordered_packet_is_overtaken_by_at_most_eight)
 {
 	enum { N = 20000 };
 	static uint32_t out[N];
@@ -311,7 +303,7 @@ static void a_reordered_packet_is_overtaken_by_at_most_eight(void **state)
 	io_close(r.io);
 }
 
-static void the_last_reordered_packet_comes_after_a_millisecond(void **state)
+TEST(the_last_reordered_packet_comes_after_a_millisecond)
 {
 	struct rig r;
 	struct pkt p[BURST];
@@ -329,7 +321,7 @@ static void the_last_reordered_packet_comes_after_a_millisecond(void **state)
 	io_close(r.io);
 }
 
-static void corruption_flips_one_bit(void **state)
+TEST(corruption_flips_one_bit)
 {
 	struct rig r;
 
@@ -354,7 +346,7 @@ static void corruption_flips_one_bit(void **state)
 }
 
 /* RFC 3168 s5: only ECN-capable packets are marked, and nothing else of the TOS changes. */
-static void ecn_capable_packets_are_marked(void **state)
+TEST(ecn_capable_packets_are_marked)
 {
 	static const struct {
 		uint8_t tos, marked;
@@ -392,7 +384,7 @@ static void ecn_capable_packets_are_marked(void **state)
 }
 
 /* If some packets of a datagram are marked, each has its own flow; the others keep the shared one. */
-static void a_share_of_a_datagram_is_marked(void **state)
+TEST(a_share_of_a_datagram_is_marked)
 {
 	enum { N = 100000 };
 	struct rig r;
@@ -421,7 +413,7 @@ static void a_share_of_a_datagram_is_marked(void **state)
 	io_close(r.io);
 }
 
-static void delay_is_exact_and_keeps_order(void **state)
+TEST(delay_is_exact_and_keeps_order)
 {
 	struct rig r;
 	struct pkt p[BURST];
@@ -455,7 +447,7 @@ static uint64_t seven_ms_later(void)
 }
 
 /* Between the reading of the clock and the packets the process may have had no processor. */
-static void delay_begins_when_a_packet_is_taken(void **state)
+TEST(delay_begins_when_a_packet_is_taken)
 {
 	struct impair_config cfg;
 	struct pkt p[BURST];
@@ -474,7 +466,7 @@ static void delay_begins_when_a_packet_is_taken(void **state)
 	io_close(r.io);
 }
 
-static void rate_spaces_packets_out(void **state)
+TEST(rate_spaces_packets_out)
 {
 	enum { N = 1000 };
 	static uint32_t out[N];
@@ -491,7 +483,7 @@ static void rate_spaces_packets_out(void **state)
 	io_close(r.io);
 }
 
-static void a_full_pool_drops_the_tail(void **state)
+TEST(a_full_pool_drops_the_tail)
 {
 	enum { N = 100 };
 	static uint32_t out[N];
@@ -508,7 +500,7 @@ static void a_full_pool_drops_the_tail(void **state)
 	io_close(r.io);
 }
 
-static void trains_are_counted_anew(void **state)
+TEST(trains_are_counted_anew)
 {
 	struct rig r;
 	struct pkt p[BURST];
@@ -524,7 +516,7 @@ static void trains_are_counted_anew(void **state)
 	io_close(r.io);
 }
 
-static void everything_lost_is_an_empty_queue(void **state)
+TEST(everything_lost_is_an_empty_queue)
 {
 	struct rig r;
 	struct pkt p[BURST];
@@ -537,7 +529,7 @@ static void everything_lost_is_an_empty_queue(void **state)
 	io_close(r.io);
 }
 
-static void sending_is_not_touched(void **state)
+TEST(sending_is_not_touched)
 {
 	struct rig r;
 	struct pkt p[BURST] = {0};
@@ -552,32 +544,4 @@ static void sending_is_not_touched(void **state)
 	assert_int_equal(io_fds(r.io, &fd, 1), 1);
 	assert_int_equal(fd, 42);
 	io_close(r.io);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(good_specifications_are_read),
-		cmocka_unit_test(bad_specifications_are_explained),
-		cmocka_unit_test(nothing_is_spoiled_without_a_reason),
-		cmocka_unit_test(shares_are_as_asked),
-		cmocka_unit_test(a_burst_takes_as_many_in_a_row_as_asked),
-		cmocka_unit_test(a_silence_ends_a_burst),
-		cmocka_unit_test(a_seed_repeats_and_another_differs),
-		cmocka_unit_test(losses_do_not_depend_on_other_keys),
-		cmocka_unit_test(a_reordered_packet_is_overtaken_by_at_most_eight),
-		cmocka_unit_test(the_last_reordered_packet_comes_after_a_millisecond),
-		cmocka_unit_test(corruption_flips_one_bit),
-		cmocka_unit_test(ecn_capable_packets_are_marked),
-		cmocka_unit_test(a_share_of_a_datagram_is_marked),
-		cmocka_unit_test(delay_is_exact_and_keeps_order),
-		cmocka_unit_test(delay_begins_when_a_packet_is_taken),
-		cmocka_unit_test(rate_spaces_packets_out),
-		cmocka_unit_test(a_full_pool_drops_the_tail),
-		cmocka_unit_test(trains_are_counted_anew),
-		cmocka_unit_test(everything_lost_is_an_empty_queue),
-		cmocka_unit_test(sending_is_not_touched),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,16 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <errno.h>
 #include <pcap/pcap.h>
-#include <stdbool.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <signal.h>
 #include <unistd.h>
@@ -20,6 +11,7 @@
 #include "io/pcap.h"
 #include "io/pcap_stream.h"
 #include "io/tcp.h"
+#include "support/test.h"
 
 static char folder[] = "/tmp/verbena-pcap-XXXXXX";
 static char path[128];
@@ -120,7 +112,9 @@ static void frames_add(void *ctx, const uint8_t *head, size_t head_len, const ui
 	f->sum[f->count++] = sum(s, data, len);
 }
 
-static void what_passed_can_be_read_again(void **state)
+#define CASE(name) TEST_WITH(name, setup, teardown)
+
+CASE(what_passed_can_be_read_again)
 {
 	struct rig r;
 	struct pkt p[8];
@@ -172,7 +166,7 @@ static void what_passed_can_be_read_again(void **state)
 
 /* A connection of the peer's, bytes each way that need more than one frame, and its end: no sequence number is missing.
  */
-static void a_stream_is_captured_from_its_beginning_to_its_end(void **state)
+CASE(a_stream_is_captured_from_its_beginning_to_its_end)
 {
 	enum { BYTES = 150000, SYN = 2, ACK = 16, PSH = 8, FIN = 1 };
 	static const struct {
@@ -237,7 +231,7 @@ static void a_stream_is_captured_from_its_beginning_to_its_end(void **state)
 
 /* Pieces end where four bytes do, counted from the end of MPA's start-up frame; the rest comes with the next, or before
  * FIN. */
-static void pieces_of_a_stream_do_not_end_in_a_length_field(void **state)
+CASE(pieces_of_a_stream_do_not_end_in_a_length_field)
 {
 	static const uint32_t pieces[] = {25, 7, 1, 2, 10}, want[] = {0, 0, 0, 25, 4, 4, 12, 0};
 	uint8_t data[32] = {[19] = 5};
@@ -280,7 +274,7 @@ static int count_packets(void)
 	return n;
 }
 
-static void what_is_buffered_reaches_the_file_in_time(void **state)
+CASE(what_is_buffered_reaches_the_file_in_time)
 {
 	struct rig r;
 	struct pkt p[8];
@@ -303,7 +297,7 @@ static void what_is_buffered_reaches_the_file_in_time(void **state)
 	io_close(r.io);
 }
 
-static void the_process_id_is_put_in_the_name(void **state)
+CASE(the_process_id_is_put_in_the_name)
 {
 	struct rig r;
 	char name[200], want[200];
@@ -315,7 +309,7 @@ static void the_process_id_is_put_in_the_name(void **state)
 	assert_int_equal(unlink(want), 0);
 }
 
-static void what_cannot_be_created_is_explained(void **state)
+CASE(what_cannot_be_created_is_explained)
 {
 	static const struct {
 		const char *file;
@@ -342,7 +336,7 @@ static void what_cannot_be_created_is_explained(void **state)
 	}
 }
 
-static void a_full_disk_is_reported_once_and_traffic_goes_on(void **state)
+CASE(a_full_disk_is_reported_once_and_traffic_goes_on)
 {
 	struct rig r;
 	struct pkt p[64];
@@ -371,20 +365,4 @@ static void a_full_disk_is_reported_once_and_traffic_goes_on(void **state)
 	assert_non_null(strstr(r.sentence, "File too large"));
 	assert_int_equal(io_deadline_ns(r.io), UINT64_MAX);
 	io_close(r.io);
-}
-
-int main(void)
-{
-#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-	const struct CMUnitTest tests[] = {
-		TEST(what_passed_can_be_read_again),
-		TEST(a_stream_is_captured_from_its_beginning_to_its_end),
-		TEST(pieces_of_a_stream_do_not_end_in_a_length_field),
-		TEST(what_is_buffered_reaches_the_file_in_time),
-		TEST(the_process_id_is_put_in_the_name),
-		TEST(what_cannot_be_created_is_explained),
-		TEST(a_full_disk_is_reported_once_and_traffic_goes_on),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

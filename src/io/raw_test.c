@@ -4,11 +4,6 @@
  * allowed: over the loopback interface, and over a veth pair at whose other end the test reads and writes frames by
  * hand.
  */
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <setjmp.h>
-#include <cmocka.h>
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -16,10 +11,7 @@
 #include <linux/if_packet.h>
 #include <net/if.h>
 #include <poll.h>
-#include <stdbool.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -27,6 +19,7 @@
 
 #include "io/own_net.h"
 #include "io/raw.h"
+#include "support/test.h"
 #include "wire/rocev1.h"
 
 #define MAC_A 0x02, 0, 0, 0, 0, 0x01
@@ -53,7 +46,7 @@ static bool nobodys(void *ctx, const struct pkt *p)
 }
 static bool is_ours = true;
 
-static void network_make(void)
+__attribute__((constructor)) static void network_make(void)
 {
 	own_net_make();
 	own_net_run("ip link set lo up");
@@ -178,7 +171,9 @@ static void next_is_good(void)
 	assert_int_equal(p.data[7], 99);
 }
 
-static void packets_to_this_host_go_over_the_loopback_interface(void **state)
+#define CASE(name) TEST_WITH(name, setup, teardown)
+
+CASE(packets_to_this_host_go_over_the_loopback_interface)
 {
 	const uint8_t *ways[][2] = {{ip_lo, ip_lo}, {gid_a, gid_a}, {ip_a, ip_a}};
 
@@ -203,7 +198,7 @@ static void packets_to_this_host_go_over_the_loopback_interface(void **state)
 }
 
 /* The golden frame of rocev1_test.c, by way of the kernel. */
-static void the_golden_frame_is_on_the_wire(void **state)
+CASE(the_golden_frame_is_on_the_wire)
 {
 	static const uint8_t golden[] = {
 		MAC_B, MAC_A, 0x89, 0x15, 0x66, 0x80, 0,    0,  0,  0x30, 0x1b, 0x40, GID_A, GID_B, 0x0a, 0x00,
@@ -223,7 +218,7 @@ static void the_golden_frame_is_on_the_wire(void **state)
 	assert_memory_equal(frame, golden, 54);
 }
 
-static void frames_for_other_slots_and_addresses_do_not_come(void **state)
+CASE(frames_for_other_slots_and_addresses_do_not_come)
 {
 	struct pkt p;
 
@@ -239,7 +234,7 @@ static void frames_for_other_slots_and_addresses_do_not_come(void **state)
 	next_is_good();
 }
 
-static void nobody_on_the_wire_is_this_host(void **state)
+CASE(nobody_on_the_wire_is_this_host)
 {
 	peer_send(gid_a, gid_a, SLOT << 17);
 	peer_send(ip_lo, gid_a, SLOT << 17);
@@ -248,7 +243,7 @@ static void nobody_on_the_wire_is_this_host(void **state)
 	assert_int_equal(counters.rx_drops, 3);
 }
 
-static void a_packet_waits_for_the_neighbour(void **state)
+CASE(a_packet_waits_for_the_neighbour)
 {
 	uint8_t frame[FRAME_BYTES];
 	struct pkt p;
@@ -268,7 +263,7 @@ static void a_packet_waits_for_the_neighbour(void **state)
 	own_net_run("ip neigh del 10.0.0.2 dev vra");
 }
 
-static void packets_to_nobody_are_dropped(void **state)
+CASE(packets_to_nobody_are_dropped)
 {
 	static const uint8_t nobody[16] = {[10] = 0xff, 0xff, 10, 0, 0, 9};
 	struct pkt p;
@@ -290,7 +285,7 @@ static bool none(const void *ctx, const uint8_t gid[16], uint32_t ifindex)
 	return false;
 }
 
-static void a_groups_packets_go_out_and_round(void **state)
+CASE(a_groups_packets_go_out_and_round)
 {
 	static const uint8_t mac[] = {0x33, 0x33, 0, 0, 0, 0x77};
 	const uint32_t ifindex = if_nametoindex("vra");
@@ -329,7 +324,7 @@ static int try_without_capability(void)
 	return open_io(why, sizeof(why)) == -EPERM && strstr(why, "CAP_NET_RAW") ? 0 : 2;
 }
 
-static void without_the_capability_it_says_so(void **state)
+TEST(without_the_capability_it_says_so)
 {
 	pid_t child = fork();
 	int status;
@@ -338,21 +333,4 @@ static void without_the_capability_it_says_so(void **state)
 		_exit(try_without_capability());
 	assert_int_equal(waitpid(child, &status, 0), child);
 	assert_int_equal(status, 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(packets_to_this_host_go_over_the_loopback_interface, setup, teardown),
-		cmocka_unit_test_setup_teardown(the_golden_frame_is_on_the_wire, setup, teardown),
-		cmocka_unit_test_setup_teardown(frames_for_other_slots_and_addresses_do_not_come, setup, teardown),
-		cmocka_unit_test_setup_teardown(nobody_on_the_wire_is_this_host, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_packet_waits_for_the_neighbour, setup, teardown),
-		cmocka_unit_test_setup_teardown(packets_to_nobody_are_dropped, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_groups_packets_go_out_and_round, setup, teardown),
-		cmocka_unit_test(without_the_capability_it_says_so),
-	};
-
-	network_make();
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

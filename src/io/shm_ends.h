@@ -3,21 +3,15 @@
 #ifndef IO_SHM_ENDS_H
 #define IO_SHM_ENDS_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <signal.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include <cmocka.h>
 
 #include "io/io_fake.h"
 #include "io/shm.h"
 #include "io/shm_ring.h"
+#include "support/test.h"
 
 enum { A = 3, B = 5, C = 9, LEN = 64, BURST = 64, LOOKS = 200, MANY = 20000, RINGS_MAX = 3 };
 

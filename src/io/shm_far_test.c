@@ -9,6 +9,7 @@
 #include "io/shm_far.h"
 #include "io/shm_ring.h"
 #include "io/shm_state.h"
+#include "support/test.h"
 #include "wire/capseth.h"
 
 /* Packets of a train that leave out bytes of `memory`, those of packet i from i * PKT_FAR_BYTES_MIN on. */
@@ -57,7 +58,7 @@ static size_t take_far(struct end *e, const uint8_t *memory)
 	return got;
 }
 
-static void what_packets_leave_out_is_read_where_it_is(void **state)
+TEST(what_packets_leave_out_is_read_where_it_is)
 {
 	static uint8_t memory[10 * PKT_FAR_BYTES_MIN];
 	struct end *a = end_new(A), *b = end_new(B);
@@ -86,7 +87,7 @@ static void what_packets_leave_out_is_read_where_it_is(void **state)
 }
 
 /* Of a message whose pieces lie apart one is left out, and the packet may be large. */
-static void a_large_packet_may_leave_out_little(void **state)
+TEST(a_large_packet_may_leave_out_little)
 {
 	enum { BYTES = 96 + CAPS_LARGE_BYTES };
 	static uint8_t memory[PKT_FAR_BYTES_MIN], bytes[BYTES];
@@ -118,7 +119,7 @@ static void a_large_packet_may_leave_out_little(void **state)
 }
 
 /* Packets are cut to one length, so one behind a shorter one would begin at the wrong place. */
-static void only_the_last_packet_may_be_short(void **state)
+TEST(only_the_last_packet_may_be_short)
 {
 	enum { SHORT = FAR_LEN - 8 };
 	static uint8_t bytes[2][FAR_LEN], description[SHM_FAR_BYTES_MAX], to[2 * FAR_LEN];
@@ -142,7 +143,7 @@ static void only_the_last_packet_may_be_short(void **state)
 }
 
 /* Trains are read together, and one that cannot be read does not take the others with it. */
-static void one_that_is_not_there_is_lost_alone(void **state)
+TEST(one_that_is_not_there_is_lost_alone)
 {
 	static uint8_t good[2 * PKT_FAR_BYTES_MIN];
 	struct end *a = end_new(A), *b = end_new(B);
@@ -175,7 +176,7 @@ static void one_that_is_not_there_is_lost_alone(void **state)
 	end_free(b);
 }
 
-static void what_is_not_there_is_lost(void **state)
+TEST(what_is_not_there_is_lost)
 {
 	struct end *a = end_new(A), *b = end_new(B);
 	uint8_t *memory = mmap(NULL, 8 * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -194,7 +195,7 @@ static void what_is_not_there_is_lost(void **state)
 
 /* The program has got its memory back before its peer looked: the packets have not arrived, and what comes after them
  * has. */
-static void what_is_revoked_is_lost(void **state)
+TEST(what_is_revoked_is_lost)
 {
 	static uint8_t memory[10 * PKT_FAR_BYTES_MIN];
 	struct end *a = end_new(A), *b = end_new(B);
@@ -236,7 +237,7 @@ static uint8_t *place(void *ctx, const struct pkt *pkt, uint32_t at, uint32_t le
 }
 
 /* Payload goes where it belongs, and into the packets where that is not known. */
-static void what_has_a_place_is_read_to_it(void **state)
+TEST(what_has_a_place_is_read_to_it)
 {
 	enum { PACKETS = 10, KNOWN = 4 };
 	static uint8_t memory[PACKETS * PKT_FAR_BYTES_MIN], to[PACKETS * PKT_FAR_BYTES_MIN];
@@ -288,7 +289,7 @@ static bool passes(void *ctx, const struct pkt *pkt)
  * Acknowledgements between the packets of a row, and before them, do not end it: the row is read at once, and each
  * packet's payload gets to its own place.
  */
-static void what_passes_does_not_end_a_row(void **state)
+TEST(what_passes_does_not_end_a_row)
 {
 	enum { ROW = 4 };
 	static uint8_t memory[2 * ROW * PKT_FAR_BYTES_MIN], to[sizeof(memory)];
@@ -330,7 +331,7 @@ static void what_passes_does_not_end_a_row(void **state)
 }
 
 /* Packets of another ring in the same call keep nobody waiting: what has no place then is copied. */
-static void a_busy_ring_does_not_keep_others_waiting(void **state)
+TEST(a_busy_ring_does_not_keep_others_waiting)
 {
 	enum { FAR = 3, CALLS = 4 };
 	static uint8_t memory[FAR * PKT_FAR_BYTES_MIN], to[sizeof(memory)];
@@ -360,7 +361,7 @@ static void a_busy_ring_does_not_keep_others_waiting(void **state)
 /*
  * What comes behind the end of a row begins the next one, which is asked for once the nic has the row.
  */
-static void behind_the_end_of_a_row_begins_the_next_call(void **state)
+TEST(behind_the_end_of_a_row_begins_the_next_call)
 {
 	enum { ROW = 3 };
 	static uint8_t memory[(ROW + 2) * PKT_FAR_BYTES_MIN], to[sizeof(memory)];
@@ -386,7 +387,7 @@ static void behind_the_end_of_a_row_begins_the_next_call(void **state)
 }
 
 /* Of payload that has a place, more is read at a time than the buffer for what has none would hold. */
-static void a_long_row_is_read_at_once(void **state)
+TEST(a_long_row_is_read_at_once)
 {
 	enum { TRAIN = 2, TRAINS = 16, BYTES = 30 << 10 };
 	static uint8_t memory[TRAINS][TRAIN][BYTES], to[sizeof(memory)], bytes[TRAIN][FAR_AT + BYTES + FAR_TAIL];
@@ -422,7 +423,7 @@ static void a_long_row_is_read_at_once(void **state)
 }
 
 /* What the program has got back may hold anything, and not even a message that never completes gets it. */
-static void what_is_revoked_does_not_get_to_its_place(void **state)
+TEST(what_is_revoked_does_not_get_to_its_place)
 {
 	static uint8_t memory[4 * PKT_FAR_BYTES_MIN], to[4 * PKT_FAR_BYTES_MIN], nothing[4 * PKT_FAR_BYTES_MIN];
 	struct places places = {.to = to, .known = 4};
@@ -458,7 +459,7 @@ static bool nobody_lives(void *asked, unsigned slot)
 }
 
 /* It was killed while it read, and says so for ever. */
-static void who_revokes_does_not_wait_for_the_dead(void **state)
+TEST(who_revokes_does_not_wait_for_the_dead)
 {
 	struct end *a = end_new(A), *b = end_new(B);
 	struct shm *s = (struct shm *)a->io;
@@ -500,7 +501,7 @@ static void *read_until_revoked(void *arg)
 }
 
 /* A program gets its memory back when nobody reads it any more. */
-static void who_revokes_waits_for_who_reads(void **state)
+TEST(who_revokes_waits_for_who_reads)
 {
 	struct end *a = end_new(A), *b = end_new(B);
 	struct shm_reach reach;
@@ -521,7 +522,7 @@ static void who_revokes_waits_for_who_reads(void **state)
 }
 
 /* One that is stopped while it reads, or lies. */
-static void who_reads_for_too_long_is_sent_whole_packets(void **state)
+TEST(who_reads_for_too_long_is_sent_whole_packets)
 {
 	static uint8_t memory[PKT_FAR_BYTES_MIN];
 	struct end *a = end_new(A), *b = end_new(B);
@@ -545,7 +546,7 @@ static void who_reads_for_too_long_is_sent_whole_packets(void **state)
 }
 
 /* The other end of a ring that this one has given up reads nothing any more. */
-static void a_ring_that_is_lost_is_revoked(void **state)
+TEST(a_ring_that_is_lost_is_revoked)
 {
 	static uint8_t memory[10 * PKT_FAR_BYTES_MIN];
 	struct end *a = end_new(A), *b = end_new(B);
@@ -562,7 +563,7 @@ static void a_ring_that_is_lost_is_revoked(void **state)
 }
 
 /* The program has unmapped where it belongs: the packets are whole, so that the nic can answer. */
-static void a_place_that_is_not_there_loses_nothing(void **state)
+TEST(a_place_that_is_not_there_loses_nothing)
 {
 	static uint8_t memory[10 * PKT_FAR_BYTES_MIN];
 	struct places places = {.to = mmap(NULL, 3 * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0),
@@ -633,7 +634,7 @@ static void take_after(void (*change)(void *ctx), struct places *places)
 
 /* An id is a new process's, or a new image's: nothing of its memory arrives, not even at the place where the payload
  * belonged. */
-static void another_process_is_not_read(void **state)
+TEST(another_process_is_not_read)
 {
 	static uint8_t to[10 * PKT_FAR_BYTES_MIN], none[sizeof(to)];
 
@@ -641,7 +642,7 @@ static void another_process_is_not_read(void **state)
 	assert_memory_equal(to, none, sizeof(to));
 }
 
-static void what_is_at_the_same_place_is_no_mark(void **state)
+TEST(what_is_at_the_same_place_is_no_mark)
 {
 	static uint8_t to[10 * PKT_FAR_BYTES_MIN];
 
@@ -649,7 +650,7 @@ static void what_is_at_the_same_place_is_no_mark(void **state)
 }
 
 /* A process that may be read may not be later (prctl(PR_SET_DUMPABLE)): it learns that, and sends whole packets. */
-static void who_is_read_no_more_learns_it(void **state)
+TEST(who_is_read_no_more_learns_it)
 {
 	static uint8_t memory[10 * PKT_FAR_BYTES_MIN];
 	struct end *a = end_new(A), *b = end_new(B);
@@ -673,32 +674,4 @@ static void who_is_read_no_more_learns_it(void **state)
 	expect(b, 3, 1);
 	end_free(a);
 	end_free(b);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_packets_leave_out_is_read_where_it_is),
-		cmocka_unit_test(a_large_packet_may_leave_out_little),
-		cmocka_unit_test(only_the_last_packet_may_be_short),
-		cmocka_unit_test(one_that_is_not_there_is_lost_alone),
-		cmocka_unit_test(what_is_not_there_is_lost),
-		cmocka_unit_test(what_is_revoked_is_lost),
-		cmocka_unit_test(what_has_a_place_is_read_to_it),
-		cmocka_unit_test(what_passes_does_not_end_a_row),
-		cmocka_unit_test(behind_the_end_of_a_row_begins_the_next_call),
-		cmocka_unit_test(a_busy_ring_does_not_keep_others_waiting),
-		cmocka_unit_test(a_long_row_is_read_at_once),
-		cmocka_unit_test(what_is_revoked_does_not_get_to_its_place),
-		cmocka_unit_test(who_revokes_does_not_wait_for_the_dead),
-		cmocka_unit_test(who_revokes_waits_for_who_reads),
-		cmocka_unit_test(who_reads_for_too_long_is_sent_whole_packets),
-		cmocka_unit_test(a_ring_that_is_lost_is_revoked),
-		cmocka_unit_test(a_place_that_is_not_there_loses_nothing),
-		cmocka_unit_test(another_process_is_not_read),
-		cmocka_unit_test(what_is_at_the_same_place_is_no_mark),
-		cmocka_unit_test(who_is_read_no_more_learns_it),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,6 +8,7 @@
 
 #include "base/prng.h"
 #include "io/shm_state.h"
+#include "support/test.h"
 
 enum {
 	TRAIN = 2,
@@ -136,7 +137,7 @@ static bool has_helped(struct pair *p)
 	return helped;
 }
 
-static void who_is_read_helps(void **state)
+TEST(who_is_read_helps)
 {
 	struct pair p;
 	pthread_t poller;
@@ -167,7 +168,7 @@ static void who_is_read_helps(void **state)
 }
 
 /* However much there is to copy, packets of other hosts are asked for. */
-static void who_helps_looks_at_the_sockets(void **state)
+TEST(who_helps_looks_at_the_sockets)
 {
 	enum { STEP_NS = 1000000, STEPS = 20 };
 	struct pkt pkts[BURST];
@@ -205,7 +206,7 @@ static bool is_given(struct pair *p, const void *from, size_t bytes)
 }
 
 /* A process that lies about what it reads gets what it was sent, and no more. */
-static void nothing_is_given_but_what_was_lent(void **state)
+TEST(nothing_is_given_but_what_was_lent)
 {
 	static uint8_t other[BYTES];
 	struct pkt pkts[BURST];
@@ -238,7 +239,7 @@ static void nothing_is_given_but_what_was_lent(void **state)
 }
 
 /* The slot is another process's by now: it is not written to. */
-static void another_process_is_not_written_to(void **state)
+TEST(another_process_is_not_written_to)
 {
 	struct pkt pkts[BURST];
 	struct pair p;
@@ -261,7 +262,7 @@ static void change_nothing(void *ctx)
 }
 
 /* Its id is another process's by now, which may have memory at the same addresses. */
-static void another_process_with_that_id_is_not_written_to(void **state)
+TEST(another_process_with_that_id_is_not_written_to)
 {
 	static uint8_t here[BYTES], theirs[BYTES];
 	struct pkt pkts[BURST];
@@ -285,7 +286,7 @@ static void another_process_with_that_id_is_not_written_to(void **state)
 	end(&p);
 }
 
-static void nonsense_is_given_nothing(void **state)
+TEST(nonsense_is_given_nothing)
 {
 	struct pkt pkts[BURST];
 	struct prng rng;
@@ -326,7 +327,7 @@ static void *claim_only(void *ctx)
  * A process that was stopped between its claim and its first byte, or lies: the reader gets all, relies on it no more,
  * and what it writes later is nothing.
  */
-static void who_claims_and_does_not_copy_is_relied_on_once(void **state)
+TEST(who_claims_and_does_not_copy_is_relied_on_once)
 {
 	struct shm_job *job;
 	pthread_t claimer;
@@ -367,7 +368,7 @@ static void *open_again(void *ctx)
 }
 
 /* It reads them once, and no more than once again. */
-static void a_job_ends_though_its_chunks_are_opened_again(void **state)
+TEST(a_job_ends_though_its_chunks_are_opened_again)
 {
 	struct pkt pkts[BURST];
 	pthread_t opener;
@@ -383,20 +384,4 @@ static void a_job_ends_though_its_chunks_are_opened_again(void **state)
 	atomic_store(&p.over, true);
 	pthread_join(opener, NULL);
 	end(&p);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(who_is_read_helps),
-		cmocka_unit_test(who_helps_looks_at_the_sockets),
-		cmocka_unit_test(nothing_is_given_but_what_was_lent),
-		cmocka_unit_test(another_process_is_not_written_to),
-		cmocka_unit_test(another_process_with_that_id_is_not_written_to),
-		cmocka_unit_test(nonsense_is_given_nothing),
-		cmocka_unit_test(who_claims_and_does_not_copy_is_relied_on_once),
-		cmocka_unit_test(a_job_ends_though_its_chunks_are_opened_again),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,15 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Both ends of a job, with threads in the place of processes. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <cmocka.h>
 #include <pthread.h>
 #include <sched.h>
 
 #include "io/shm_job.h"
+#include "support/test.h"
 
 enum {
 	JOBS = 1000,
@@ -76,7 +71,7 @@ static void *help(void *ctx)
 	return NULL;
 }
 
-static void each_chunk_is_copied_once(void **state)
+TEST(each_chunk_is_copied_once)
 {
 	struct iovec here[CHUNKS], there[CHUNKS];
 	pthread_t helper;
@@ -105,7 +100,7 @@ static void each_chunk_is_copied_once(void **state)
 	print_message("%zu of %d chunks were the helper's\n", helped, JOBS * CHUNKS);
 }
 
-static void a_run_ends_where_somebody_has_the_next(void **state)
+TEST(a_run_ends_where_somebody_has_the_next)
 {
 	struct iovec pieces[CHUNKS];
 	struct shm_run run;
@@ -133,7 +128,7 @@ static void a_run_ends_where_somebody_has_the_next(void **state)
 		assert_int_equal(job.targets[i].to.iov_len, 0);
 }
 
-static void nonsense_is_no_chunk(void **state)
+TEST(nonsense_is_no_chunk)
 {
 	atomic_store(&job.count, UINT32_MAX);
 	assert_int_equal(shm_job_chunks(&job), SHM_CHUNKS_MAX);
@@ -144,15 +139,4 @@ static void nonsense_is_no_chunk(void **state)
 	assert_int_equal(shm_job_state(&job, 0), SHM_CHUNK_NONE);
 	shm_job_close(&job);
 	assert_int_equal(shm_job_chunks(&job), 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(each_chunk_is_copied_once),
-		cmocka_unit_test(a_run_ends_where_somebody_has_the_next),
-		cmocka_unit_test(nonsense_is_no_chunk),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,17 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <pthread.h>
 #include <sched.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/prng.h"
 #include "io/shm_ring.h"
+#include "support/test.h"
 
 enum { SEGMENT = 100, MANY = 20000 };
 
@@ -65,7 +58,7 @@ static void take(struct rig *r, size_t flow, uint32_t len)
 	assert_memory_equal(&r->out.flow, &r->flows[flow], sizeof(struct flow));
 }
 
-static void trains_come_out_as_they_went_in(void **state)
+TEST(trains_come_out_as_they_went_in)
 {
 	struct rig *r = rig_new();
 	struct shm_train t;
@@ -85,7 +78,7 @@ static void trains_come_out_as_they_went_in(void **state)
 	rig_free(r);
 }
 
-static void a_flow_is_written_when_it_changes(void **state)
+TEST(a_flow_is_written_when_it_changes)
 {
 	struct rig *r = rig_new();
 	struct shm_train t;
@@ -101,7 +94,7 @@ static void a_flow_is_written_when_it_changes(void **state)
 	rig_free(r);
 }
 
-static void a_full_ring_takes_no_more_until_room_is_given_back(void **state)
+TEST(a_full_ring_takes_no_more_until_room_is_given_back)
 {
 	struct rig *r = rig_new();
 	unsigned n = 0;
@@ -118,7 +111,7 @@ static void a_full_ring_takes_no_more_until_room_is_given_back(void **state)
 }
 
 /* Against a list: any lengths, any interleaving, many times around. */
-static void random_trains_keep_order_and_bytes(void **state)
+TEST(random_trains_keep_order_and_bytes)
 {
 	struct rig *r = rig_new();
 	uint32_t lens[4096];
@@ -151,7 +144,7 @@ static void random_trains_keep_order_and_bytes(void **state)
 	rig_free(r);
 }
 
-static void who_puts_wakes_a_sleeper_once(void **state)
+TEST(who_puts_wakes_a_sleeper_once)
 {
 	struct rig *r = rig_new();
 
@@ -169,7 +162,7 @@ static void who_puts_wakes_a_sleeper_once(void **state)
 	rig_free(r);
 }
 
-static void a_sleeper_that_took_all_is_not_woken(void **state)
+TEST(a_sleeper_that_took_all_is_not_woken)
 {
 	struct rig *r = rig_new();
 
@@ -185,7 +178,7 @@ static void a_sleeper_that_took_all_is_not_woken(void **state)
 	rig_free(r);
 }
 
-static void nobody_takes_before_it_is_accepted(void **state)
+TEST(nobody_takes_before_it_is_accepted)
 {
 	struct rig *r = rig_new();
 
@@ -215,7 +208,7 @@ static struct nonsense {
 	{"a place that no train has", SHM_HEADER_BYTES + 7, PKT_TRAIN_MAX, 1},
 };
 
-static void nonsense_is_noticed(void **state)
+TEST(nonsense_is_noticed)
 {
 	for (size_t i = 0; i < sizeof(nonsense) / sizeof(nonsense[0]); i++) {
 		const struct nonsense *n = &nonsense[i];
@@ -232,7 +225,7 @@ static void nonsense_is_noticed(void **state)
 }
 
 /* Records lie in one piece. */
-static void a_length_beyond_the_end_is_noticed(void **state)
+TEST(a_length_beyond_the_end_is_noticed)
 {
 	struct rig *r = rig_new();
 	uint32_t at = SHM_ROOM_BYTES - 4 * SHM_UNIT_BYTES, len = 4 * SHM_UNIT_BYTES;
@@ -252,7 +245,7 @@ static void a_length_beyond_the_end_is_noticed(void **state)
 }
 
 /* The other end would take the line back after each. */
-static void a_record_is_not_there_before_it_is_published(void **state)
+TEST(a_record_is_not_there_before_it_is_published)
 {
 	struct rig *r = rig_new();
 	const uint8_t *first = (const uint8_t *)r->memory + SHM_HEADER_BYTES;
@@ -267,7 +260,7 @@ static void a_record_is_not_there_before_it_is_published(void **state)
 	rig_free(r);
 }
 
-static void a_bad_head_is_noticed(void **state)
+TEST(a_bad_head_is_noticed)
 {
 	static const uint32_t heads[] = {SHM_ROOM_BYTES, 1, UINT32_MAX};
 
@@ -282,7 +275,7 @@ static void a_bad_head_is_noticed(void **state)
 	}
 }
 
-static void a_train_stays_where_the_buffer_has_no_room(void **state)
+TEST(a_train_stays_where_the_buffer_has_no_room)
 {
 	struct rig *r = rig_new();
 	struct shm_train t;
@@ -307,7 +300,7 @@ static void *put_many(void *arg)
 }
 
 /* Two threads stand for the two processes, so that the thread sanitizer sees both. */
-static void two_threads_lose_nothing(void **state)
+TEST(two_threads_lose_nothing)
 {
 	struct rig *r = rig_new();
 	pthread_t other;
@@ -321,25 +314,4 @@ static void two_threads_lose_nothing(void **state)
 	}
 	pthread_join(other, NULL);
 	rig_free(r);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(trains_come_out_as_they_went_in),
-		cmocka_unit_test(a_flow_is_written_when_it_changes),
-		cmocka_unit_test(a_full_ring_takes_no_more_until_room_is_given_back),
-		cmocka_unit_test(random_trains_keep_order_and_bytes),
-		cmocka_unit_test(who_puts_wakes_a_sleeper_once),
-		cmocka_unit_test(a_sleeper_that_took_all_is_not_woken),
-		cmocka_unit_test(nobody_takes_before_it_is_accepted),
-		cmocka_unit_test(nonsense_is_noticed),
-		cmocka_unit_test(a_length_beyond_the_end_is_noticed),
-		cmocka_unit_test(a_record_is_not_there_before_it_is_published),
-		cmocka_unit_test(a_bad_head_is_noticed),
-		cmocka_unit_test(a_train_stays_where_the_buffer_has_no_room),
-		cmocka_unit_test(two_threads_lose_nothing),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,16 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
-#include <string.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -20,8 +13,9 @@
 #include "io/shm_ends.h"
 #include "io/shm_ring.h"
 #include "io/shm_spill.h"
+#include "support/test.h"
 
-static void packets_within_the_host_go_through_memory(void **state)
+TEST(packets_within_the_host_go_through_memory)
 {
 	struct end *a = end_new(A), *b = end_new(B);
 	struct pkt pkts[BURST];
@@ -60,7 +54,7 @@ static void packets_within_the_host_go_through_memory(void **state)
 	end_free(b);
 }
 
-static void others_go_below_in_order(void **state)
+TEST(others_go_below_in_order)
 {
 	struct end *a = end_new(A), *b = end_new(B);
 	static uint8_t bytes[4][LEN];
@@ -86,7 +80,7 @@ static void others_go_below_in_order(void **state)
 	end_free(b);
 }
 
-static void every_service_goes_through_memory(void **state)
+TEST(every_service_goes_through_memory)
 {
 	static const uint8_t opcodes[] = {0x0a, 0x20, 0x64, 0x81, 0xf0};
 	struct end *a = end_new(A), *b = end_new(B);
@@ -105,7 +99,7 @@ static void every_service_goes_through_memory(void **state)
 	end_free(b);
 }
 
-static void what_is_in_the_sockets_is_older(void **state)
+TEST(what_is_in_the_sockets_is_older)
 {
 	struct end *a = end_new(A), *b = end_new(B);
 	struct pkt pkts[BURST];
@@ -124,7 +118,7 @@ static void what_is_in_the_sockets_is_older(void **state)
 	end_free(b);
 }
 
-static void the_sockets_are_not_forgotten(void **state)
+TEST(the_sockets_are_not_forgotten)
 {
 	struct end *a = end_new(A), *b = end_new(B);
 	struct pkt pkts[BURST];
@@ -168,7 +162,7 @@ static void send_outward(struct end *e, uint64_t now_ns)
 }
 
 /* A look costs a system call. */
-static void sockets_that_nobody_uses_are_looked_at_less_often(void **state)
+TEST(sockets_that_nobody_uses_are_looked_at_less_often)
 {
 	struct end *a = end_new(A), *b = end_new(B);
 	struct pkt pkts[BURST];
@@ -199,7 +193,7 @@ static void sockets_that_nobody_uses_are_looked_at_less_often(void **state)
 	end_free(b);
 }
 
-static void memory_has_all_while_sockets_are_quiet(void **state)
+TEST(memory_has_all_while_sockets_are_quiet)
 {
 	struct end *a = end_new(A), *b = end_new(B);
 
@@ -238,7 +232,7 @@ static uint32_t fill_ring(struct end *e, unsigned slot)
 	return n;
 }
 
-static void a_full_ring_loses_nothing(void **state)
+TEST(a_full_ring_loses_nothing)
 {
 	struct end *a = end_new(A), *b = end_new(B);
 	struct pkt pkts[BURST];
@@ -270,7 +264,7 @@ static void a_full_ring_loses_nothing(void **state)
 	end_free(b);
 }
 
-static void a_full_ring_holds_up_nobody_else(void **state)
+TEST(a_full_ring_holds_up_nobody_else)
 {
 	struct end *a = end_new(A), *b = end_new(B), *c = end_new(C);
 
@@ -291,7 +285,7 @@ static void a_full_ring_holds_up_nobody_else(void **state)
 	end_free(c);
 }
 
-static void a_ring_that_stays_full_is_looked_at_ever_less(void **state)
+TEST(a_ring_that_stays_full_is_looked_at_ever_less)
 {
 	struct end *a = end_new(A), *b = end_new(B);
 	uint64_t now_ns = 1, last_ns = 1, end_ns = 1000000000;
@@ -312,7 +306,7 @@ static void a_ring_that_stays_full_is_looked_at_ever_less(void **state)
 	end_free(b);
 }
 
-static void datagrams_get_half_of_what_is_kept(void **state)
+TEST(datagrams_get_half_of_what_is_kept)
 {
 	struct end *a = end_new(A), *b = end_new(B);
 	static uint8_t bytes[1][LEN];
@@ -343,7 +337,7 @@ static bool is_readable(struct end *e)
 	return poll(&p, 1, 0) == 1;
 }
 
-static void a_sleeper_is_woken_once(void **state)
+TEST(a_sleeper_is_woken_once)
 {
 	struct end *a = end_new(A), *b = end_new(B);
 
@@ -386,7 +380,7 @@ static void sleep_ahead(struct end *a, struct end *b)
 	assert_false(is_readable(b));
 }
 
-static void a_sleeper_that_is_ahead_is_woken_before_its_packets_are_taken(void **state)
+TEST(a_sleeper_that_is_ahead_is_woken_before_its_packets_are_taken)
 {
 	struct end *a = end_new(A), *b = end_new(B);
 	bool woken = false;
@@ -407,7 +401,7 @@ static void a_sleeper_that_is_ahead_is_woken_before_its_packets_are_taken(void *
 	end_free(b);
 }
 
-static void a_sleeper_that_is_ahead_is_woken_by_who_sleeps_too(void **state)
+TEST(a_sleeper_that_is_ahead_is_woken_by_who_sleeps_too)
 {
 	struct end *a = end_new(A), *b = end_new(B);
 
@@ -421,7 +415,7 @@ static void a_sleeper_that_is_ahead_is_woken_by_who_sleeps_too(void **state)
 	end_free(b);
 }
 
-static void a_sleeper_that_woke_by_itself_is_not_woken(void **state)
+TEST(a_sleeper_that_woke_by_itself_is_not_woken)
 {
 	struct end *a = end_new(A), *b = end_new(B);
 
@@ -435,7 +429,7 @@ static void a_sleeper_that_woke_by_itself_is_not_woken(void **state)
 	end_free(b);
 }
 
-static void what_the_dead_sent_is_received(void **state)
+TEST(what_the_dead_sent_is_received)
 {
 	struct end *a = end_new(A), *b = end_new(B);
 
@@ -448,7 +442,7 @@ static void what_the_dead_sent_is_received(void **state)
 	end_free(b);
 }
 
-static void a_lost_ring_is_wanted_again_later(void **state)
+TEST(a_lost_ring_is_wanted_again_later)
 {
 	struct end *a = end_new(A), *b = end_new(B);
 	int fds[2];
@@ -473,7 +467,7 @@ static void a_lost_ring_is_wanted_again_later(void **state)
 	end_free(b);
 }
 
-static void rings_take_no_more_memory_than_is_allowed(void **state)
+TEST(rings_take_no_more_memory_than_is_allowed)
 {
 	struct end *a = end_new(A);
 	int fds[2];
@@ -492,7 +486,7 @@ static void rings_take_no_more_memory_than_is_allowed(void **state)
 	end_free(a);
 }
 
-static void a_process_reaches_itself(void **state)
+TEST(a_process_reaches_itself)
 {
 	struct end *a = end_new(A);
 	int fds[2];
@@ -537,7 +531,7 @@ static uint8_t *bytes_of(struct shm_memory *m, uint32_t at)
 
 enum { SEGMENT_AT = 4, KIND_AT = 6 }; /* in a record, whose length is first */
 
-static void nonsense_ends_that_ring_alone(void **state)
+TEST(nonsense_ends_that_ring_alone)
 {
 	struct end *a = end_new(A), *b = end_new(B), *c = end_new(C);
 	struct shm_memory *m;
@@ -567,7 +561,7 @@ static void nonsense_ends_that_ring_alone(void **state)
 }
 
 /* All around it there is a record, of packets for nobody here. */
-static void a_ring_without_an_end_is_left(void **state)
+TEST(a_ring_without_an_end_is_left)
 {
 	struct end *a = end_new(A), *b = end_new(B), *c = end_new(C);
 	struct shm_memory *m = connect_to_hostile(a, b);
@@ -605,7 +599,7 @@ static void put_raw(struct shm_memory *m, unsigned slot, const struct flow *flow
 	shm_publish(&p);
 }
 
-static void packets_of_others_are_not_taken(void **state)
+TEST(packets_of_others_are_not_taken)
 {
 	for (int from_afar = 0; from_afar < 2; from_afar++) {
 		struct end *a = end_new(A), *b = end_new(B);
@@ -629,7 +623,7 @@ static void packets_of_others_are_not_taken(void **state)
 }
 
 /* An address goes and returns; the two ends hear of it one after the other. */
-static void packets_follow_the_hosts_addresses(void **state)
+TEST(packets_follow_the_hosts_addresses)
 {
 	struct end *a = end_new(A), *b = end_new(B);
 	const uint8_t(*own)[16] = (const uint8_t(*)[16])within.dst;
@@ -656,7 +650,7 @@ static void packets_follow_the_hosts_addresses(void **state)
 	end_free(b);
 }
 
-static void a_bell_that_rings_for_ever_is_not_heard_for_ever(void **state)
+TEST(a_bell_that_rings_for_ever_is_not_heard_for_ever)
 {
 	struct end *a = end_new(A), *b = end_new(B);
 	uint64_t one = 1;
@@ -677,7 +671,7 @@ static void a_bell_that_rings_for_ever_is_not_heard_for_ever(void **state)
 	end_free(b);
 }
 
-static void what_is_no_ring_is_refused(void **state)
+TEST(what_is_no_ring_is_refused)
 {
 	struct end *b = end_new(B);
 	int good[2], fds[2];
@@ -725,7 +719,7 @@ static uint64_t clock_ns(void)
 }
 
 /* A process sends numbered packets and is killed in the middle: what arrives is a beginning of them. */
-static void a_killed_process_leaves_no_gap(void **state)
+TEST(a_killed_process_leaves_no_gap)
 {
 	struct end *a = end_new(A), *b = end_new(B);
 	uint32_t next = 0;
@@ -760,38 +754,4 @@ static void a_killed_process_leaves_no_gap(void **state)
 	assert_true(next > MANY);
 	end_free(a);
 	end_free(b);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(packets_within_the_host_go_through_memory),
-		cmocka_unit_test(others_go_below_in_order),
-		cmocka_unit_test(every_service_goes_through_memory),
-		cmocka_unit_test(what_is_in_the_sockets_is_older),
-		cmocka_unit_test(the_sockets_are_not_forgotten),
-		cmocka_unit_test(sockets_that_nobody_uses_are_looked_at_less_often),
-		cmocka_unit_test(memory_has_all_while_sockets_are_quiet),
-		cmocka_unit_test(a_full_ring_loses_nothing),
-		cmocka_unit_test(a_full_ring_holds_up_nobody_else),
-		cmocka_unit_test(a_ring_that_stays_full_is_looked_at_ever_less),
-		cmocka_unit_test(datagrams_get_half_of_what_is_kept),
-		cmocka_unit_test(a_sleeper_is_woken_once),
-		cmocka_unit_test(a_sleeper_that_is_ahead_is_woken_before_its_packets_are_taken),
-		cmocka_unit_test(a_sleeper_that_is_ahead_is_woken_by_who_sleeps_too),
-		cmocka_unit_test(a_sleeper_that_woke_by_itself_is_not_woken),
-		cmocka_unit_test(what_the_dead_sent_is_received),
-		cmocka_unit_test(a_lost_ring_is_wanted_again_later),
-		cmocka_unit_test(rings_take_no_more_memory_than_is_allowed),
-		cmocka_unit_test(a_process_reaches_itself),
-		cmocka_unit_test(nonsense_ends_that_ring_alone),
-		cmocka_unit_test(a_ring_without_an_end_is_left),
-		cmocka_unit_test(packets_of_others_are_not_taken),
-		cmocka_unit_test(packets_follow_the_hosts_addresses),
-		cmocka_unit_test(a_bell_that_rings_for_ever_is_not_heard_for_ever),
-		cmocka_unit_test(what_is_no_ring_is_refused),
-		cmocka_unit_test(a_killed_process_leaves_no_gap),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,6 +5,7 @@
  * shm_ring_races does.)
  */
 #include "io/shm_ends.h"
+#include "support/test.h"
 
 #include <poll.h>
 #include <pthread.h>
@@ -136,7 +137,7 @@ static void *run(void *arg)
 	return NULL;
 }
 
-static void both_ends_run_at_once(void **state)
+TEST(both_ends_run_at_once)
 {
 	struct side *a = calloc(1, sizeof(*a)), *b = calloc(1, sizeof(*b));
 	pthread_t thread;
@@ -158,13 +159,4 @@ static void both_ends_run_at_once(void **state)
 	end_free(b->e);
 	free(a);
 	free(b);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(both_ends_run_at_once),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

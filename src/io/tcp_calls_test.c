@@ -1,19 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Calls that the kernel has done with, beside a model that has a flag for each. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <setjmp.h>
-#include <stdbool.h>
-#include <cmocka.h>
 
 #include "base/prng.h"
 #include "io/tcp_calls.h"
+#include "support/test.h"
 
 enum { CALLS = 5000 };
 
 /* Notices about random runs of calls, in any order, and about calls that were never made. */
-static void notices_in_any_order_advance_as_in_the_model(void **state)
+TEST(notices_in_any_order_advance_as_in_the_model)
 {
 	for (uint64_t seed = 1; seed <= 50; seed++) {
 		uint32_t start = seed % 2 ? 0 : UINT32_MAX - CALLS / 2; /* the numbers wrap */
@@ -43,13 +38,4 @@ static void notices_in_any_order_advance_as_in_the_model(void **state)
 		for (size_t i = 0; i < TCP_CALLS_MAX / 64; i++)
 			assert_int_equal(c.late[i], 0);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(notices_in_any_order_advance_as_in_the_model),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

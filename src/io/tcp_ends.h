@@ -3,21 +3,14 @@
 #ifndef IO_TCP_ENDS_H
 #define IO_TCP_ENDS_H
 
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <setjmp.h>
 #include <errno.h>
 #include <netinet/in.h>
 #include <poll.h>
-#include <stdbool.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
-#include <cmocka.h>
 
 #include "io/tcp.h"
+#include "support/test.h"
 
 enum { PKTS = 16, LISTENER = 7, STREAM = 9, PATIENCE_MS = 10000 };
 

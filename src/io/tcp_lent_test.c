@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Pieces that a stream is lent: they arrive as they were, come back when nobody needs them, and always come back. */
 #include "io/tcp_ends.h"
+#include "support/test.h"
 
 #include <linux/capability.h>
 #include <sys/mman.h>
@@ -107,8 +108,10 @@ static void lend_until_full(void)
 	assert_noted(a.back < lent);
 }
 
+#define CASE(name) TEST_WITH(name, lent_set_up, lent_tear_down)
+
 /* A program that writes something else where a piece was, as soon as it is back. */
-static void what_is_back_may_be_changed(void **state)
+CASE(what_is_back_may_be_changed)
 {
 	uint32_t returned;
 
@@ -143,7 +146,7 @@ static void what_is_back_may_be_changed(void **state)
 	}
 }
 
-static void a_peer_that_does_not_read_keeps_pieces(void **state)
+CASE(a_peer_that_does_not_read_keeps_pieces)
 {
 	lend_until_full();
 	for (int i = 0; i < 100; i++)
@@ -155,7 +158,7 @@ static void a_peer_that_does_not_read_keeps_pieces(void **state)
 	assert_int_equal(tcp_leaving(a.io).bytes, 0);
 }
 
-static void a_fin_waits_behind_pieces(void **state)
+CASE(a_fin_waits_behind_pieces)
 {
 	lend_until_full();
 	send_kind(&a, PKT_FIN, NULL, 0);
@@ -168,7 +171,7 @@ static void a_fin_waits_behind_pieces(void **state)
 }
 
 /* Both directions have ended, and the stream goes when all is back. */
-static void a_stream_that_is_over_waits_for_pieces(void **state)
+CASE(a_stream_that_is_over_waits_for_pieces)
 {
 	send_kind(&b, PKT_FIN, NULL, 0);
 	UNTIL(a.fin);
@@ -192,7 +195,7 @@ static void got_no_changed_byte(void)
 	assert_memory_equal(b.got, expected, b.got_len);
 }
 
-static void a_reset_is_answered_when_all_is_back(void **state)
+CASE(a_reset_is_answered_when_all_is_back)
 {
 	lend_until_full();
 	send_kind(&a, PKT_RESET, NULL, 0);
@@ -205,7 +208,7 @@ static void a_reset_is_answered_when_all_is_back(void **state)
 }
 
 /* Behind a FIN, which a reset without pieces would leave to the kernel. */
-static void a_reset_takes_pieces_back_behind_a_fin(void **state)
+CASE(a_reset_takes_pieces_back_behind_a_fin)
 {
 	lend_until_full();
 	/* All is the kernel's. */
@@ -224,7 +227,7 @@ static void a_reset_takes_pieces_back_behind_a_fin(void **state)
 	got_no_changed_byte();
 }
 
-static void a_peer_that_resets_gives_pieces_back(void **state)
+CASE(a_peer_that_resets_gives_pieces_back)
 {
 	lend_until_full();
 	send_kind(&b, PKT_RESET, NULL, 0);
@@ -233,7 +236,7 @@ static void a_peer_that_resets_gives_pieces_back(void **state)
 }
 
 /* The program has unmapped it, though it is lent: the bytes cannot be made up. */
-static void memory_that_is_gone_is_the_end(void **state)
+CASE(memory_that_is_gone_is_the_end)
 {
 	uint8_t *gone = mmap(NULL, 2 * PIECE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
@@ -248,7 +251,7 @@ static void memory_that_is_gone_is_the_end(void **state)
 	assert_int_equal(tcp_streams(a.io), 0);
 }
 
-static void more_pieces_than_agreed_are_an_error(void **state)
+CASE(more_pieces_than_agreed_are_an_error)
 {
 	for (uint32_t i = 0; i < TCP_LENT_MAX + 1; i++)
 		send_kind(&a, PKT_LENT, memory[i % PIECES], PIECE); /* whatever room there is */
@@ -259,7 +262,7 @@ static void more_pieces_than_agreed_are_an_error(void **state)
 }
 
 /* The kernel's notes are memory that is locked, of which the process may have none. */
-static void a_kernel_that_takes_no_note_copies(void **state)
+CASE(a_kernel_that_takes_no_note_copies)
 {
 	struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
 	struct __user_cap_data_struct caps[2], less[2];
@@ -286,22 +289,7 @@ static void a_kernel_that_takes_no_note_copies(void **state)
 	assert_int_equal(syscall(SYS_capset, &head, caps), 0);
 }
 
-int main(void)
+__attribute__((constructor)) static void lend_always(void)
 {
-#define TEST(f) cmocka_unit_test_setup_teardown(f, lent_set_up, lent_tear_down)
-	const struct CMUnitTest tests[] = {
-		TEST(what_is_back_may_be_changed),
-		TEST(a_peer_that_does_not_read_keeps_pieces),
-		TEST(a_fin_waits_behind_pieces),
-		TEST(a_stream_that_is_over_waits_for_pieces),
-		TEST(a_reset_is_answered_when_all_is_back),
-		TEST(a_reset_takes_pieces_back_behind_a_fin),
-		TEST(a_peer_that_resets_gives_pieces_back),
-		TEST(memory_that_is_gone_is_the_end),
-		TEST(more_pieces_than_agreed_are_an_error),
-		TEST(a_kernel_that_takes_no_note_copies),
-	};
-
 	zerocopy_always = true;
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

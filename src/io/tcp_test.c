@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Streams between two back ends over loopback: opening, bytes in any amounts, room, and every end. */
 #include "io/tcp_ends.h"
+#include "support/test.h"
 
 #include <sys/mman.h>
 #include <sys/resource.h>
 
-static void bytes_arrive_in_order_and_room_comes_back(void **state)
+#define CASE(name) TEST_WITH(name, set_up, tear_down)
+
+CASE(bytes_arrive_in_order_and_room_comes_back)
 {
 	size_t total = 0, sent = 8 << 20, at = 0;
 	uint8_t *data = malloc(sent);
@@ -29,7 +32,7 @@ static void bytes_arrive_in_order_and_room_comes_back(void **state)
 }
 
 /* A peer that does not read: what was granted is kept, no more is granted, and nothing is lost. */
-static void a_peer_that_does_not_read_holds_up_its_stream_alone(void **state)
+CASE(a_peer_that_does_not_read_holds_up_its_stream_alone)
 {
 	static uint8_t data[64 << 10];
 	size_t sent = 0;
@@ -51,7 +54,7 @@ static void a_peer_that_does_not_read_holds_up_its_stream_alone(void **state)
 		assert_int_equal(b.got[i], (uint8_t)(i / sizeof(data)));
 }
 
-static void a_fin_each_way_ends_the_stream(void **state)
+CASE(a_fin_each_way_ends_the_stream)
 {
 	connect_them();
 	send_kind(&a, PKT_BYTES, "last words", 10);
@@ -66,7 +69,7 @@ static void a_fin_each_way_ends_the_stream(void **state)
 	assert_true(!a.reset && !b.reset);
 }
 
-static void a_reset_is_told_to_the_peer(void **state)
+CASE(a_reset_is_told_to_the_peer)
 {
 	connect_them();
 	send_kind(&a, PKT_RESET, NULL, 0);
@@ -78,7 +81,7 @@ static void a_reset_is_told_to_the_peer(void **state)
 }
 
 /* The end of a process, as its peer sees it that was about to answer. */
-static void what_came_before_a_reset_is_read(void **state)
+CASE(what_came_before_a_reset_is_read)
 {
 	connect_them();
 	send_kind(&b, PKT_BYTES, "last words", 10);
@@ -92,7 +95,7 @@ static void what_came_before_a_reset_is_read(void **state)
 }
 
 /* A peer that is slow to end gets all the same what the kernel had before the FIN. */
-static void a_reset_behind_a_fin_takes_nothing_back(void **state)
+CASE(a_reset_behind_a_fin_takes_nothing_back)
 {
 	static const uint8_t data[64 << 10];
 	size_t sent = 0;
@@ -110,7 +113,7 @@ static void a_reset_behind_a_fin_takes_nothing_back(void **state)
 	assert_true(b.fin);
 }
 
-static void nobody_listens(void **state)
+CASE(nobody_listens)
 {
 	a.stream = STREAM;
 	send_kind(&a, PKT_OPEN, NULL, 0);
@@ -119,7 +122,7 @@ static void nobody_listens(void **state)
 	assert_int_equal(tcp_streams(a.io), 0);
 }
 
-static void a_port_has_one_listener(void **state)
+CASE(a_port_has_one_listener)
 {
 	struct flow at = loopback();
 
@@ -152,7 +155,7 @@ static int plain_bind(uint16_t to)
 
 /* One that is bound alone is nobody's, before and after others can share it, and nobody connects to it before it
  * listens. */
-static void a_port_that_is_bound_is_kept(void **state)
+CASE(a_port_that_is_bound_is_kept)
 {
 	struct flow at = loopback();
 
@@ -185,7 +188,7 @@ static int plain_client(void)
 }
 
 /* A listener for whose client there is no descriptor sleeps, and accepts the client when there is one again. */
-static void a_client_waits_for_a_descriptor(void **state)
+CASE(a_client_waits_for_a_descriptor)
 {
 	struct pollfd p = {.events = POLLIN};
 	struct rlimit limit, none;
@@ -213,7 +216,7 @@ static void a_client_waits_for_a_descriptor(void **state)
 	close(client);
 }
 
-static void many_streams_come_and_go(void **state)
+CASE(many_streams_come_and_go)
 {
 	connect_them();
 	for (uint32_t i = 0; i < 300; i++) {
@@ -244,7 +247,7 @@ static size_t place(void *ctx, uint32_t number, uint8_t **to)
 }
 
 /* What has a place is put there to the last byte; what follows comes as ever. */
-static void bytes_are_read_into_their_place(void **state)
+CASE(bytes_are_read_into_their_place)
 {
 	enum { PLACE = 50000, LEN = 60000 };
 	static uint8_t data[LEN], region[PLACE + 64];
@@ -271,7 +274,7 @@ static void bytes_are_read_into_their_place(void **state)
 }
 
 /* The program has unmapped it, or a part of it: no byte is lost, and what could not be put there comes in packets. */
-static void bytes_whose_place_is_gone_come_in_packets(void **state)
+CASE(bytes_whose_place_is_gone_come_in_packets)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE), len = 3 * page;
 	uint8_t *data = malloc(len);
@@ -304,26 +307,4 @@ static void bytes_whose_place_is_gone_come_in_packets(void **state)
 			munmap(b.place, page);
 	}
 	free(data);
-}
-
-int main(void)
-{
-#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
-	const struct CMUnitTest tests[] = {
-		TEST(bytes_arrive_in_order_and_room_comes_back),
-		TEST(a_peer_that_does_not_read_holds_up_its_stream_alone),
-		TEST(a_fin_each_way_ends_the_stream),
-		TEST(a_reset_is_told_to_the_peer),
-		TEST(what_came_before_a_reset_is_read),
-		TEST(a_reset_behind_a_fin_takes_nothing_back),
-		TEST(nobody_listens),
-		TEST(a_port_has_one_listener),
-		TEST(a_port_that_is_bound_is_kept),
-		TEST(a_client_waits_for_a_descriptor),
-		TEST(many_streams_come_and_go),
-		TEST(bytes_are_read_into_their_place),
-		TEST(bytes_whose_place_is_gone_come_in_packets),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

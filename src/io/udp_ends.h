@@ -3,18 +3,13 @@
 #ifndef IO_UDP_ENDS_H
 #define IO_UDP_ENDS_H
 
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <setjmp.h>
 #include <arpa/inet.h>
 #include <netinet/in.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
-#include <cmocka.h>
 
 #include "io/udp.h"
+#include "support/test.h"
 
 /* A socket that reads, bound to a free port of any address; -1: the family is not there. */
 static inline int bind_any(enum udp_family family, uint16_t *port)

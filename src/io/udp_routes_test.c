@@ -3,20 +3,14 @@
  * By which interface UDP packets leave, in a network namespace of the test's own with two cables to one subnet, whose
  * other ends nobody reads: the kernel counts what each carries.
  */
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <setjmp.h>
-#include <cmocka.h>
 
 #include <inttypes.h>
 #include <net/if.h>
-#include <stdbool.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "io/own_net.h"
 #include "io/udp_ends.h"
+#include "support/test.h"
 
 enum { PACKETS = 100, PORT = 4791, PAIRS = 10000 };
 
@@ -35,7 +29,7 @@ static struct io_counters counters;
 static struct io_interfaces interfaces;
 static uint64_t now_ns = SECOND;
 
-static void network_make(void)
+__attribute__((constructor)) static void network_make(void)
 {
 	own_net_make();
 	own_net_run("ip link set lo up && ip addr add 10.9.0.1/32 dev lo");
@@ -120,7 +114,7 @@ static void assert_leaves_by(const char *interface, const char *src, const char 
 	assert_true(carried_by(interface) >= carried + PACKETS);
 }
 
-static void packets_leave_by_the_interface_of_their_source(void **state)
+TEST(packets_leave_by_the_interface_of_their_source)
 {
 	assert_leaves_by("vra1", "10.0.0.1", "10.0.0.9");
 	assert_leaves_by("vra2", "10.0.0.2", "10.0.0.9");
@@ -128,13 +122,13 @@ static void packets_leave_by_the_interface_of_their_source(void **state)
 	assert_leaves_by("vra2", "fd00::2", "fd00::9");
 }
 
-static void of_several_next_hops_the_source_has_its_own(void **state)
+TEST(of_several_next_hops_the_source_has_its_own)
 {
 	assert_leaves_by("vra1", "10.0.0.1", "172.17.0.9");
 	assert_leaves_by("vra2", "10.0.0.2", "172.17.0.9");
 }
 
-static void without_a_route_there_the_routing_table_chooses(void **state)
+TEST(without_a_route_there_the_routing_table_chooses)
 {
 	assert_leaves_by("vra1", "10.0.0.2", "172.16.0.9");
 	assert_leaves_by("vra1", "10.9.0.1", "172.16.0.9");
@@ -142,7 +136,7 @@ static void without_a_route_there_the_routing_table_chooses(void **state)
 }
 
 /* ifb is as a dummy: it takes what it is given, and nobody ever hears of it. */
-static void an_interface_that_leads_nowhere_has_no_route(void **state)
+TEST(an_interface_that_leads_nowhere_has_no_route)
 {
 	struct io_gid gid;
 
@@ -156,7 +150,7 @@ static void an_interface_that_leads_nowhere_has_no_route(void **state)
 	gids_set();
 }
 
-static void what_is_for_this_host_stays_here(void **state)
+TEST(what_is_for_this_host_stays_here)
 {
 	assert_leaves_by("lo", "10.0.0.2", "10.0.0.1");
 	assert_leaves_by("lo", "10.0.0.1", "10.0.0.1");
@@ -164,7 +158,7 @@ static void what_is_for_this_host_stays_here(void **state)
 	assert_leaves_by("lo", "fd00::2", "fd00::1");
 }
 
-static void routes_come_and_go(void **state)
+TEST(routes_come_and_go)
 {
 	assert_leaves_by("vra2", "10.0.0.2", "10.0.0.9");
 	own_net_run("ip route del 10.0.0.0/24 dev vra2");
@@ -180,7 +174,7 @@ static void routes_come_and_go(void **state)
 	gids_set();
 }
 
-static void one_cable_does_not_need_the_other(void **state)
+TEST(one_cable_does_not_need_the_other)
 {
 	own_net_run("ip link set vra1 down");
 	assert_leaves_by("vra2", "10.0.0.2", "10.0.0.9");
@@ -191,7 +185,7 @@ static void one_cable_does_not_need_the_other(void **state)
 }
 
 /* More pairs of addresses than are kept. */
-static void no_pair_takes_anothers_place(void **state)
+TEST(no_pair_takes_anothers_place)
 {
 	uint64_t before = counted_at("vra2");
 	char dst[32];
@@ -221,19 +215,4 @@ static int close_io(void **state)
 	return 0;
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(packets_leave_by_the_interface_of_their_source),
-		cmocka_unit_test(of_several_next_hops_the_source_has_its_own),
-		cmocka_unit_test(without_a_route_there_the_routing_table_chooses),
-		cmocka_unit_test(an_interface_that_leads_nowhere_has_no_route),
-		cmocka_unit_test(what_is_for_this_host_stays_here),
-		cmocka_unit_test(routes_come_and_go),
-		cmocka_unit_test(one_cable_does_not_need_the_other),
-		cmocka_unit_test(no_pair_takes_anothers_place),
-	};
-
-	network_make();
-	return cmocka_run_group_tests(tests, open_io, close_io);
-}
+TEST_PROGRAM(open_io, close_io)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Which of several sockets a look reads, and how many system calls it makes. */
 #include "io/udp_ends.h"
+#include "support/test.h"
 
 /* Two ports in each family, as RoCEv2 and veRoCE have them. */
 struct four {
@@ -74,7 +75,7 @@ static size_t four_look(struct four *q, uint64_t after_ns, size_t found[4])
 
 enum { SOON_NS = 300, PAUSE_NS = 100000 };
 
-static void idle_sockets_cost_little(void **state)
+TEST(idle_sockets_cost_little)
 {
 	enum { LOOKS = 1600 };
 	struct four q = {0};
@@ -104,7 +105,7 @@ static void idle_sockets_cost_little(void **state)
 	four_close(&q);
 }
 
-static void every_socket_is_found_soon(void **state)
+TEST(every_socket_is_found_soon)
 {
 	struct four q = {0};
 	size_t found[4] = {0};
@@ -135,7 +136,7 @@ static void every_socket_is_found_soon(void **state)
 }
 
 /* A caller that a descriptor woke finds its packet with the first call. */
-static void after_a_pause_one_look_finds_any_socket(void **state)
+TEST(after_a_pause_one_look_finds_any_socket)
 {
 	struct four q = {0};
 	size_t found[4] = {0};
@@ -157,7 +158,7 @@ static void after_a_pause_one_look_finds_any_socket(void **state)
 	four_close(&q);
 }
 
-static void all_sockets_are_served_under_load(void **state)
+TEST(all_sockets_are_served_under_load)
 {
 	struct four q = {0};
 	size_t found[4] = {0};
@@ -175,16 +176,4 @@ static void all_sockets_are_served_under_load(void **state)
 	for (size_t i = 0; i < q.n; i++)
 		assert_true(found[i] > 0);
 	four_close(&q);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(idle_sockets_cost_little),
-		cmocka_unit_test(every_socket_is_found_soon),
-		cmocka_unit_test(after_a_pause_one_look_finds_any_socket),
-		cmocka_unit_test(all_sockets_are_served_under_load),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

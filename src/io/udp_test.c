@@ -5,13 +5,12 @@
 #include <netinet/udp.h>
 #include <poll.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "io/udp_ends.h"
+#include "support/test.h"
 
 enum { BYTES = 200000, PKTS = 256 };
 
@@ -139,7 +138,7 @@ static const struct address_row {
 
 enum { ADDRESSES = sizeof(addresses) / sizeof(addresses[0]) };
 
-static void lone_packets_arrive_as_sent(void **state)
+TEST(lone_packets_arrive_as_sent)
 {
 	static const struct {
 		uint8_t tos, ttl;
@@ -164,7 +163,7 @@ static void lone_packets_arrive_as_sent(void **state)
 }
 
 /* RoCEv2 senders leave the checksum zero (IBTA A17.3.2); by default IPv6 drops such datagrams. */
-static void zero_checksums_are_taken_over_ipv6(void **state)
+TEST(zero_checksums_are_taken_over_ipv6)
 {
 	struct rig *r = rig_new(&(struct udp_config){0});
 	struct sockaddr_in6 to = {.sin6_family = AF_INET6, .sin6_addr = IN6ADDR_LOOPBACK_INIT};
@@ -182,7 +181,7 @@ static void zero_checksums_are_taken_over_ipv6(void **state)
 	rig_free(r);
 }
 
-static void source_is_the_kernels_where_the_flow_has_none(void **state)
+TEST(source_is_the_kernels_where_the_flow_has_none)
 {
 	struct rig *r = rig_new(&(struct udp_config){0});
 	struct flow f = flow_to(r, UDP_V4, "0.0.0.0", "127.0.0.1");
@@ -195,7 +194,7 @@ static void source_is_the_kernels_where_the_flow_has_none(void **state)
 	rig_free(r);
 }
 
-static void trains_arrive_whole(void **state)
+TEST(trains_arrive_whole)
 {
 	static const struct {
 		size_t n;
@@ -226,7 +225,7 @@ static void trains_arrive_whole(void **state)
 	rig_free(r);
 }
 
-static void several_trains_leave_in_one_call(void **state)
+TEST(several_trains_leave_in_one_call)
 {
 	struct rig *r = rig_new(&(struct udp_config){0});
 	struct flow f = flow_to(r, UDP_V4, "127.0.0.1", "127.0.0.1");
@@ -245,7 +244,7 @@ static void several_trains_leave_in_one_call(void **state)
 	rig_free(r);
 }
 
-static void refused_packets_are_consumed_and_counted(void **state)
+TEST(refused_packets_are_consumed_and_counted)
 {
 	struct rig *r = rig_new(&(struct udp_config){0});
 	struct flow good = flow_to(r, UDP_V4, "127.0.0.1", "127.0.0.1");
@@ -269,7 +268,7 @@ static void refused_packets_are_consumed_and_counted(void **state)
 	rig_free(r);
 }
 
-static void without_trains_only_what_is_faithful_leaves(void **state)
+TEST(without_trains_only_what_is_faithful_leaves)
 {
 	struct rig *r = rig_new(&(struct udp_config){.no_trains = true});
 	struct flow v4 = flow_to(r, UDP_V4, "127.0.0.1", "127.0.0.1");
@@ -294,7 +293,7 @@ static void without_trains_only_what_is_faithful_leaves(void **state)
 	rig_free(r);
 }
 
-static void both_families_are_served_under_load(void **state)
+TEST(both_families_are_served_under_load)
 {
 	struct rig *r = rig_new(&(struct udp_config){0});
 	bool seen = false;
@@ -322,7 +321,7 @@ static void both_families_are_served_under_load(void **state)
 	rig_free(r);
 }
 
-static void paths_have_ports_of_their_own(void **state)
+TEST(paths_have_ports_of_their_own)
 {
 	struct rig *r = rig_new(&(struct udp_config){.paths = UDP_PATHS_MAX});
 	size_t in_range = 0;
@@ -353,7 +352,7 @@ static void paths_have_ports_of_their_own(void **state)
 	rig_free(r);
 }
 
-static void what_waits_at_a_timed_port_says_how_long(void **state)
+TEST(what_waits_at_a_timed_port_says_how_long)
 {
 	enum { WAIT_NS = 3000000 };
 
@@ -397,7 +396,7 @@ static uint64_t much_later(void)
 
 /* The process lost its processor between its look at the clock and the call: what came meanwhile was not there to be
  * read. */
-static void what_came_after_the_time_of_a_call_did_not_wait(void **state)
+TEST(what_came_after_the_time_of_a_call_did_not_wait)
 {
 	struct rig *r = rig_new(&(struct udp_config){0});
 	struct udp_config rx = {.counters = &r->rx_counters,
@@ -427,7 +426,7 @@ static void what_came_after_the_time_of_a_call_did_not_wait(void **state)
 	rig_free(r);
 }
 
-static void without_paths_asked_for_there_is_one(void **state)
+TEST(without_paths_asked_for_there_is_one)
 {
 	struct rig *r = rig_new(&(struct udp_config){0});
 
@@ -449,7 +448,7 @@ static rlim_t limit_with_free(unsigned count)
 	return limit;
 }
 
-static void few_descriptors_give_few_paths(void **state)
+TEST(few_descriptors_give_few_paths)
 {
 	struct rig *r = rig_new(&(struct udp_config){.no_ipv6 = true});
 	struct rlimit old, few;
@@ -490,7 +489,7 @@ static unsigned free_descriptors(void)
 	return n;
 }
 
-static void paths_come_later_and_leave_descriptors_to_others(void **state)
+TEST(paths_come_later_and_leave_descriptors_to_others)
 {
 	struct io_counters counters = {0};
 	struct udp_config cfg = {.spare_fds = 8, .no_ipv6 = true, .counters = &counters};
@@ -525,7 +524,7 @@ static void paths_come_later_and_leave_descriptors_to_others(void **state)
 }
 
 /* Long runs make a TOS the socket's own; each packet has the TOS of its flow all the same. */
-static void every_packet_leaves_with_its_own_tos(void **state)
+TEST(every_packet_leaves_with_its_own_tos)
 {
 	enum { N = 3000, BURST = 40, PATHS = 3 };
 	struct rig *r = rig_new(&(struct udp_config){.paths = PATHS});
@@ -565,7 +564,7 @@ static void every_packet_leaves_with_its_own_tos(void **state)
 }
 
 /* The ICMP error "port unreachable" comes back before the next packet is sent. */
-static void unreachable_peers_are_no_send_errors(void **state)
+TEST(unreachable_peers_are_no_send_errors)
 {
 	struct rig *r = rig_new(&(struct udp_config){.paths = 2});
 
@@ -589,7 +588,7 @@ static void unreachable_peers_are_no_send_errors(void **state)
 	rig_free(r);
 }
 
-static void overflow_is_counted(void **state)
+TEST(overflow_is_counted)
 {
 	struct rig *r = rig_new(&(struct udp_config){0});
 	struct flow f = flow_to(r, UDP_V4, "127.0.0.1", "127.0.0.1");
@@ -611,29 +610,4 @@ static void overflow_is_counted(void **state)
 	assert_true(got < 101);
 	assert_int_equal(r->rx_counters.rx_overflow, 101 - got);
 	rig_free(r);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(lone_packets_arrive_as_sent),
-		cmocka_unit_test(zero_checksums_are_taken_over_ipv6),
-		cmocka_unit_test(source_is_the_kernels_where_the_flow_has_none),
-		cmocka_unit_test(trains_arrive_whole),
-		cmocka_unit_test(several_trains_leave_in_one_call),
-		cmocka_unit_test(refused_packets_are_consumed_and_counted),
-		cmocka_unit_test(without_trains_only_what_is_faithful_leaves),
-		cmocka_unit_test(both_families_are_served_under_load),
-		cmocka_unit_test(paths_have_ports_of_their_own),
-		cmocka_unit_test(what_waits_at_a_timed_port_says_how_long),
-		cmocka_unit_test(what_came_after_the_time_of_a_call_did_not_wait),
-		cmocka_unit_test(without_paths_asked_for_there_is_one),
-		cmocka_unit_test(few_descriptors_give_few_paths),
-		cmocka_unit_test(paths_come_later_and_leave_descriptors_to_others),
-		cmocka_unit_test(every_packet_leaves_with_its_own_tos),
-		cmocka_unit_test(unreachable_peers_are_no_send_errors),
-		cmocka_unit_test(overflow_is_counted),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

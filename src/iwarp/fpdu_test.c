@@ -1,11 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* FPDUs: CRC, padding, markers, and streams cut anywhere. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <setjmp.h>
-#include <string.h>
-#include <cmocka.h>
 
 #include "base/byteorder.h"
 #include "base/prng.h"
@@ -14,6 +8,7 @@
 #include "iwarp/golden.h"
 #include "../tests/support/heap.h"
 #include "../tests/support/vectors.h"
+#include "support/test.h"
 
 enum { RAW_MAX = FPDU_PLAIN_MAX + 4 * 200 };
 
@@ -35,7 +30,7 @@ static int tear_down(void **state)
 	return 0;
 }
 
-static void crc32c_of_the_check_string(void **state)
+TEST(crc32c_of_the_check_string)
 {
 	uint8_t p[CRC32C_LEN];
 	static const uint8_t expect[] = {0x83, 0x92, 0x06, 0xe3};
@@ -49,7 +44,7 @@ static void crc32c_of_the_check_string(void **state)
 }
 
 /* The compiler's code would be slow behind it: base/vectors.h. */
-static void crc32c_leaves_no_upper_half(void **state)
+TEST(crc32c_leaves_no_upper_half)
 {
 	static uint8_t bytes[400];
 
@@ -81,7 +76,7 @@ static void check_golden(const char *hex, struct fpdu_framing framing)
 }
 
 /* Laid out in parts it has the same bytes. */
-static void fpdu_in_parts_is_the_same(void **state)
+TEST(fpdu_in_parts_is_the_same)
 {
 	enum { HEAD = 14, MOST = 300 };
 	uint8_t whole[FPDU_LENGTH_LEN + MOST + FPDU_END_MAX], parts[sizeof(whole)];
@@ -107,7 +102,7 @@ static void fpdu_in_parts_is_the_same(void **state)
 	}
 }
 
-static void fpdu_golden_bytes_both_ways(void **state)
+TEST(fpdu_golden_bytes_both_ways)
 {
 	static const char *const plain[] = {
 		GOLDEN_RTR_WRITE,       GOLDEN_SEND,           GOLDEN_WRITE,        GOLDEN_READ_REQUEST,
@@ -170,7 +165,7 @@ static void read_in_pieces(const uint8_t *raw, size_t n, struct fpdu_framing fra
 	fpdu_reader_fini(&r, &pool);
 }
 
-static void a_stream_cut_anywhere_gives_the_same_ulpdus(void **state)
+TEST(a_stream_cut_anywhere_gives_the_same_ulpdus)
 {
 	static const uint32_t lens[] = {14, 15, 16, 17, 18, 500, 508, 512, 1428, 0, 3000, 1};
 	enum { COUNT = sizeof(lens) / sizeof(*lens) };
@@ -191,7 +186,7 @@ static void a_stream_cut_anywhere_gives_the_same_ulpdus(void **state)
 	}
 }
 
-static void the_longest_fpdu_with_markers_everywhere(void **state)
+TEST(the_longest_fpdu_with_markers_everywhere)
 {
 	static uint8_t raw[RAW_MAX];
 	struct prng rng;
@@ -207,7 +202,7 @@ static void the_longest_fpdu_with_markers_everywhere(void **state)
 	}
 }
 
-static void a_marker_reaches_back_over_the_longest_marked_fpdu(void **state)
+TEST(a_marker_reaches_back_over_the_longest_marked_fpdu)
 {
 	for (uint16_t pos = 0; pos < FPDU_MARKER_SPACING; pos += 4) {
 		struct fpdu_framing f = {.markers = true, .pos = pos};
@@ -217,7 +212,7 @@ static void a_marker_reaches_back_over_the_longest_marked_fpdu(void **state)
 }
 
 /* RFC 5044 4.3: one at each 512th byte, and it leads back to the length. */
-static void markers_stand_at_each_512th_byte(void **state)
+TEST(markers_stand_at_each_512th_byte)
 {
 	static const uint32_t lens[] = {100, 2000, 700};
 	static uint8_t raw[8192];
@@ -248,7 +243,7 @@ static enum fpdu_result read_one(const uint8_t *raw, size_t n, struct fpdu_frami
 	return result;
 }
 
-static void every_flipped_bit_is_found_by_the_crc(void **state)
+TEST(every_flipped_bit_is_found_by_the_crc)
 {
 	uint8_t raw[64];
 	size_t n = golden_bytes(raw, GOLDEN_WRITE);
@@ -261,7 +256,7 @@ static void every_flipped_bit_is_found_by_the_crc(void **state)
 	}
 }
 
-static void a_wrong_marker_is_found_without_a_crc(void **state)
+TEST(a_wrong_marker_is_found_without_a_crc)
 {
 	struct fpdu_framing framing = {.markers = true, .pos = GOLDEN_MARKER_INSIDE_POS};
 	uint8_t raw[64];
@@ -274,7 +269,7 @@ static void a_wrong_marker_is_found_without_a_crc(void **state)
 	assert_int_equal(read_one(raw, n, framing), FPDU_BAD_MARKER);
 }
 
-static void pieces_that_find_no_memory_end_the_stream(void **state)
+TEST(pieces_that_find_no_memory_end_the_stream)
 {
 	uint8_t raw[64];
 	size_t n = golden_bytes(raw, GOLDEN_WRITE);
@@ -285,7 +280,7 @@ static void pieces_that_find_no_memory_end_the_stream(void **state)
 	heap.gets_left = -1;
 }
 
-static void a_stream_may_end_between_fpdus_alone(void **state)
+TEST(a_stream_may_end_between_fpdus_alone)
 {
 	uint8_t raw[64];
 	size_t n = golden_bytes(raw, GOLDEN_WRITE);
@@ -304,7 +299,7 @@ static void a_stream_may_end_between_fpdus_alone(void **state)
 }
 
 /* RFC 5044 4.5, and what an EMSS of 1448 leaves for payload. */
-static void mulpdu_fills_a_segment(void **state)
+TEST(mulpdu_fills_a_segment)
 {
 	assert_int_equal(fpdu_mulpdu(1448, false), 1448 - 6);
 	assert_int_equal(fpdu_mulpdu(1449, false), 1449 - 7);
@@ -322,23 +317,4 @@ static void mulpdu_fills_a_segment(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(crc32c_of_the_check_string),
-		cmocka_unit_test(crc32c_leaves_no_upper_half),
-		cmocka_unit_test(fpdu_golden_bytes_both_ways),
-		cmocka_unit_test(fpdu_in_parts_is_the_same),
-		cmocka_unit_test(a_stream_cut_anywhere_gives_the_same_ulpdus),
-		cmocka_unit_test(the_longest_fpdu_with_markers_everywhere),
-		cmocka_unit_test(a_marker_reaches_back_over_the_longest_marked_fpdu),
-		cmocka_unit_test(markers_stand_at_each_512th_byte),
-		cmocka_unit_test(every_flipped_bit_is_found_by_the_crc),
-		cmocka_unit_test(a_wrong_marker_is_found_without_a_crc),
-		cmocka_unit_test(pieces_that_find_no_memory_end_the_stream),
-		cmocka_unit_test(a_stream_may_end_between_fpdus_alone),
-		cmocka_unit_test(mulpdu_fills_a_segment),
-	};
-
-	return cmocka_run_group_tests(tests, set_up, tear_down);
-}
+TEST_PROGRAM(set_up, tear_down)

@@ -1,19 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* MPA's start-up frames. */
 #include <errno.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <setjmp.h>
-#include <string.h>
-#include <cmocka.h>
 
 #include "base/byteorder.h"
 #include "base/prng.h"
 #include "iwarp/golden.h"
 #include "iwarp/mpa.h"
+#include "support/test.h"
 
-static void request_and_reply_golden_bytes(void **state)
+TEST(request_and_reply_golden_bytes)
 {
 	uint8_t golden[64], out[MPA_FRAME_MAX];
 	size_t n = golden_bytes(golden, GOLDEN_REQUEST);
@@ -43,7 +38,7 @@ static void request_and_reply_golden_bytes(void **state)
 }
 
 /* Every wrong byte of the key is seen as soon as it is there; nothing is judged before the header is whole. */
-static void the_key_is_judged_at_each_byte(void **state)
+TEST(the_key_is_judged_at_each_byte)
 {
 	uint8_t golden[64];
 	size_t n = golden_bytes(golden, GOLDEN_REQUEST);
@@ -60,7 +55,7 @@ static void the_key_is_judged_at_each_byte(void **state)
 }
 
 /* Revision, S, length: RFC 5044 7.1.1, RFC 6581 9. */
-static void revisions_and_lengths(void **state)
+TEST(revisions_and_lengths)
 {
 	static const struct {
 		uint8_t rev, flags;
@@ -83,7 +78,7 @@ static void revisions_and_lengths(void **state)
 	}
 }
 
-static void revision_1_knows_no_enhanced_set_up(void **state)
+TEST(revision_1_knows_no_enhanced_set_up)
 {
 	uint8_t p[64];
 	struct mpa_frame f;
@@ -95,7 +90,7 @@ static void revision_1_knows_no_enhanced_set_up(void **state)
 	assert_int_equal(f.data_len, 8);
 }
 
-static void frames_round_trip(void **state)
+TEST(frames_round_trip)
 {
 	uint8_t data[MPA_PD_MAX], p[MPA_FRAME_MAX];
 	struct prng rng;
@@ -131,17 +126,4 @@ static void frames_round_trip(void **state)
 			    f.rtr == g.rtr && f.rev == g.rev && f.ird == g.ird && f.ord == g.ord &&
 			    f.data_len == g.data_len);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(request_and_reply_golden_bytes),
-		cmocka_unit_test(the_key_is_judged_at_each_byte),
-		cmocka_unit_test(revisions_and_lengths),
-		cmocka_unit_test(revision_1_knows_no_enhanced_set_up),
-		cmocka_unit_test(frames_round_trip),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

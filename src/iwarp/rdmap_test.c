@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* RDMAP's opcodes, headers and the judge of a ULPDU's form. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <setjmp.h>
-#include <string.h>
-#include <cmocka.h>
 
 #include "iwarp/golden.h"
 #include "iwarp/rdmap.h"
+#include "support/test.h"
 
 static uint8_t raw[128];
 
@@ -23,7 +18,7 @@ static struct rdmap_segment judged(const char *hex)
 }
 
 /* RFC 5040 figure 4, RFC 7306 figure 5: typed anew. */
-static void opcodes_are_those_of_the_standards(void **state)
+TEST(opcodes_are_those_of_the_standards)
 {
 	static const struct {
 		uint8_t opcode;
@@ -46,7 +41,7 @@ static void opcodes_are_those_of_the_standards(void **state)
 	}
 }
 
-static void tagged_golden_fields(void **state)
+TEST(tagged_golden_fields)
 {
 	struct rdmap_segment s = judged(GOLDEN_WRITE);
 	uint8_t out[DDP_UNTAGGED_LEN];
@@ -65,7 +60,7 @@ static void tagged_golden_fields(void **state)
 	assert_memory_equal(s.payload, "0123", 4);
 }
 
-static void untagged_golden_fields(void **state)
+TEST(untagged_golden_fields)
 {
 	struct rdmap_segment s = judged(GOLDEN_SEND_SE_INV);
 	uint8_t out[DDP_UNTAGGED_LEN];
@@ -81,7 +76,7 @@ static void untagged_golden_fields(void **state)
 	assert_memory_equal(out, raw + 2, ddp_len(s.ddp.tagged));
 }
 
-static void read_request_golden_fields(void **state)
+TEST(read_request_golden_fields)
 {
 	struct rdmap_segment s = judged(GOLDEN_READ_REQUEST);
 	uint8_t out[READ_REQUEST_LEN];
@@ -97,7 +92,7 @@ static void read_request_golden_fields(void **state)
 	assert_memory_equal(out, s.header, sizeof(out));
 }
 
-static void atomic_golden_fields(void **state)
+TEST(atomic_golden_fields)
 {
 	struct rdmap_segment s = judged(GOLDEN_ATOMIC_REQUEST);
 	uint8_t out[ATOMIC_REQUEST_LEN];
@@ -122,7 +117,7 @@ static void atomic_golden_fields(void **state)
 }
 
 /* Each error in a form, and its code (RFC 5040 7, RFC 5041 7). */
-static void a_wrong_form_has_its_code(void **state)
+TEST(a_wrong_form_has_its_code)
 {
 	static const struct {
 		const char *golden;
@@ -164,7 +159,7 @@ static void a_wrong_form_has_its_code(void **state)
 	}
 }
 
-static void reserved_bits_are_not_looked_at(void **state)
+TEST(reserved_bits_are_not_looked_at)
 {
 	struct rdmap_segment s;
 
@@ -172,19 +167,4 @@ static void reserved_bits_are_not_looked_at(void **state)
 	raw[2] |= 0x3c;
 	raw[3] |= 0x30;
 	assert_int_equal(rdmap_judge(&s, raw + 2, get_be16(raw)), TERM_NONE);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(opcodes_are_those_of_the_standards),
-		cmocka_unit_test(tagged_golden_fields),
-		cmocka_unit_test(untagged_golden_fields),
-		cmocka_unit_test(read_request_golden_fields),
-		cmocka_unit_test(atomic_golden_fields),
-		cmocka_unit_test(a_wrong_form_has_its_code),
-		cmocka_unit_test(reserved_bits_are_not_looked_at),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,18 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Terminate: its shape by cause, and siw's order of bits. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <setjmp.h>
-#include <string.h>
-#include <cmocka.h>
 
 #include "iwarp/golden.h"
 #include "iwarp/rdmap.h"
+#include "support/test.h"
 
 enum { CONTROL_AT = 2 + DDP_UNTAGGED_LEN }; /* in an FPDU */
 
-static void golden_bytes_both_ways(void **state)
+TEST(golden_bytes_both_ways)
 {
 	uint8_t raw[64], out[TERM_MAX];
 	struct terminate t;
@@ -35,7 +30,7 @@ static void golden_bytes_both_ways(void **state)
 }
 
 /* RFC 5040 figure 10. */
-static void the_cause_says_what_goes_along(void **state)
+TEST(the_cause_says_what_goes_along)
 {
 	static const struct {
 		enum term_cause cause;
@@ -70,7 +65,7 @@ static void the_cause_says_what_goes_along(void **state)
 }
 
 /* Without a header to tell of (bytes that are none) the bits are clear. */
-static void nothing_goes_along_where_nothing_is_known(void **state)
+TEST(nothing_goes_along_where_nothing_is_known)
 {
 	uint8_t out[TERM_MAX];
 	struct terminate t = {.cause = TERM_UNTAGGED_NO_BUFFER};
@@ -80,7 +75,7 @@ static void nothing_goes_along_where_nothing_is_known(void **state)
 }
 
 /* Linux's siw on a little-endian machine. */
-static void siw_order_is_understood(void **state)
+TEST(siw_order_is_understood)
 {
 	static const struct {
 		uint8_t control[4];
@@ -104,16 +99,4 @@ static void siw_order_is_understood(void **state)
 		assert_int_equal(t.ddp != NULL, (cases[i].control[2] & 2) != 0);
 		assert_int_equal(t.request != NULL, (cases[i].control[2] & 4) != 0);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(golden_bytes_both_ways),
-		cmocka_unit_test(the_cause_says_what_goes_along),
-		cmocka_unit_test(nothing_goes_along_where_nothing_is_known),
-		cmocka_unit_test(siw_order_is_understood),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

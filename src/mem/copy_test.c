@@ -1,18 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <ucontext.h>
 #include <unistd.h>
-#include <cmocka.h>
 
 #include "base/prng.h"
 #include "mem/copy.h"
+#include "support/test.h"
 
 enum { PAGE = 4096, LONG = 2 * PAGE };
 
@@ -76,7 +70,7 @@ static void fill(uint8_t *p, size_t len, uint64_t seed)
 }
 
 /* Every length up to a few pieces, at every alignment of both ends; nothing beside it is touched. */
-static void copies_what_memcpy_does(void **state)
+TEST(copies_what_memcpy_does)
 {
 	static uint8_t from[LONG + 64], to[LONG + 128], want[LONG + 128];
 
@@ -108,7 +102,7 @@ static void copies_what_memcpy_does(void **state)
  * One byte too many, at either end and on either side: the call returns false and the process
  * lives.
  */
-static void memory_that_is_not_there_is_told(void **state)
+TEST(memory_that_is_not_there_is_told)
 {
 	static uint8_t there[LONG + 64];
 	int before = faults, tries = 0;
@@ -131,7 +125,7 @@ static void memory_that_is_not_there_is_told(void **state)
 }
 
 /* A fault far into a copy leaves what came before it. */
-static void what_was_placed_before_the_fault_stays(void **state)
+TEST(what_was_placed_before_the_fault_stays)
 {
 	static uint8_t from[LONG];
 
@@ -144,7 +138,7 @@ static void what_was_placed_before_the_fault_stays(void **state)
 	assert_memory_equal(island + PAGE + 1, from, PAGE - 256);
 }
 
-static void memory_that_is_only_readable_is_told(void **state)
+TEST(memory_that_is_only_readable_is_told)
 {
 	uint64_t found = 7, *word = (uint64_t *)island;
 	uint8_t here[64] = {0};
@@ -161,7 +155,7 @@ static void memory_that_is_only_readable_is_told(void **state)
 	assert_int_equal(mprotect(island, PAGE, PROT_READ | PROT_WRITE), 0);
 }
 
-static void atomics_on_memory_that_is_not_there_are_told(void **state)
+TEST(atomics_on_memory_that_is_not_there_are_told)
 {
 	uint64_t found = 7, *gone = (uint64_t *)(island + LONG);
 
@@ -171,7 +165,7 @@ static void atomics_on_memory_that_is_not_there_are_told(void **state)
 	assert_int_equal(found, 7);
 }
 
-static void no_other_instruction_is_known(void **state)
+TEST(no_other_instruction_is_known)
 {
 	assert_int_equal(mem_fixup(0), 0);
 	assert_int_equal(mem_fixup(UINTPTR_MAX), 0);
@@ -180,7 +174,7 @@ static void no_other_instruction_is_known(void **state)
 }
 #endif
 
-static void atomics_tell_what_was_there(void **state)
+TEST(atomics_tell_what_was_there)
 {
 	uint64_t word = 40, found = 0;
 
@@ -197,19 +191,4 @@ static void atomics_tell_what_was_there(void **state)
 	assert_int_equal(word, 7);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(copies_what_memcpy_does),
-#ifdef PC
-		cmocka_unit_test(memory_that_is_not_there_is_told),
-		cmocka_unit_test(what_was_placed_before_the_fault_stays),
-		cmocka_unit_test(memory_that_is_only_readable_is_told),
-		cmocka_unit_test(atomics_on_memory_that_is_not_there_are_told),
-		cmocka_unit_test(no_other_instruction_is_known),
-#endif
-		cmocka_unit_test(atomics_tell_what_was_there),
-	};
-
-	return cmocka_run_group_tests(tests, setup, teardown);
-}
+TEST_PROGRAM(setup, teardown)

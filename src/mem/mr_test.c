@@ -1,17 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
 
 #include "base/pkt.h"
 #include "base/prng.h"
 #include "mem/mr.h"
 #include "support/heap.h"
+#include "support/test.h"
 
 static const uint8_t secret[16] = {1, 2, 3};
 
@@ -44,7 +38,9 @@ static int teardown(void **state)
 	return 0;
 }
 
-static void check_opens_exactly_the_range(void **state)
+#define CASE(name) TEST_WITH(name, setup, teardown)
+
+CASE(check_opens_exactly_the_range)
 {
 	static uint8_t mem[4096];
 	struct world *w = *state;
@@ -81,7 +77,7 @@ static void check_opens_exactly_the_range(void **state)
 	}
 }
 
-static void check_wants_every_access_bit_and_the_pd(void **state)
+CASE(check_wants_every_access_bit_and_the_pd)
 {
 	static uint8_t mem[64];
 	struct world *w = *state;
@@ -101,7 +97,7 @@ static void check_wants_every_access_bit_and_the_pd(void **state)
 	}
 }
 
-static void validate_refuses_what_no_region_may_be(void **state)
+CASE(validate_refuses_what_no_region_may_be)
 {
 	uint8_t *const base = (uint8_t *)4096;
 	uint8_t *const last = (uint8_t *)UINTPTR_MAX;
@@ -145,7 +141,7 @@ static void validate_refuses_what_no_region_may_be(void **state)
 	assert_int_equal(w->pd.users, 0);
 }
 
-static void zero_based_region_starts_at_0(void **state)
+CASE(zero_based_region_starts_at_0)
 {
 	static uint8_t mem[64];
 	struct world *w = *state;
@@ -158,7 +154,7 @@ static void zero_based_region_starts_at_0(void **state)
 	assert_null(mr_check(&w->table, mr->key, &w->pd, (uintptr_t)mem, 1, 0));
 }
 
-static void pd_counts_its_regions(void **state)
+CASE(pd_counts_its_regions)
 {
 	static uint8_t mem[64];
 	struct world *w = *state;
@@ -174,7 +170,7 @@ static void pd_counts_its_regions(void **state)
 	assert_int_equal(w->pd.users, 0);
 }
 
-static void rekey_closes_the_old_key(void **state)
+CASE(rekey_closes_the_old_key)
 {
 	static uint8_t mem[64];
 	struct world *w = *state;
@@ -192,7 +188,7 @@ static void rekey_closes_the_old_key(void **state)
 	assert_int_equal(w->table.count, 1);
 }
 
-static void keys_0_and_all_ones_open_nothing(void **state)
+CASE(keys_0_and_all_ones_open_nothing)
 {
 	static uint8_t mem[64];
 	struct world *w = *state;
@@ -205,7 +201,7 @@ static void keys_0_and_all_ones_open_nothing(void **state)
 }
 
 /* The same secret gives the same keys, another one others. */
-static void keys_depend_on_the_secret(void **state)
+CASE(keys_depend_on_the_secret)
 {
 	static uint8_t mem[64];
 	static const uint8_t other[16] = {1, 2, 4};
@@ -226,7 +222,7 @@ static void keys_depend_on_the_secret(void **state)
 	mr_table_fini(&different);
 }
 
-static void create_without_memory_changes_nothing(void **state)
+CASE(create_without_memory_changes_nothing)
 {
 	static uint8_t mem[64];
 	struct world *w = *state;
@@ -248,7 +244,7 @@ static void create_without_memory_changes_nothing(void **state)
 }
 
 /* Random creations, deletions and re-keyings against a plain array. */
-static void table_agrees_with_a_naive_model(void **state)
+CASE(table_agrees_with_a_naive_model)
 {
 	enum { LIVE_MAX = 3000, STEPS = 60000 };
 	static uint8_t mem[64];
@@ -290,7 +286,7 @@ static void table_agrees_with_a_naive_model(void **state)
 }
 
 /* A packet of several pieces: the first long one is left, all others are copied. */
-static void read_leaves_one_long_piece(void **state)
+CASE(read_leaves_one_long_piece)
 {
 	struct world *w = *state;
 	static uint8_t region[3 * PKT_FAR_BYTES_MIN], packet[4 * PKT_FAR_BYTES_MIN];
@@ -316,7 +312,7 @@ static void read_leaves_one_long_piece(void **state)
 }
 
 /* The packet was not sent: what is laid out in its place is another. */
-static void read_forgets_what_a_packet_left_that_was_given_up(void **state)
+CASE(read_forgets_what_a_packet_left_that_was_given_up)
 {
 	struct world *w = *state;
 	static uint8_t region[2 * PKT_FAR_BYTES_MIN], packet[2 * PKT_FAR_BYTES_MIN];
@@ -334,7 +330,7 @@ static void read_forgets_what_a_packet_left_that_was_given_up(void **state)
 }
 
 /* What was lent is revoked when it may not be read any more, and only if it is of that kind. */
-static void what_is_lent_is_revoked_with_its_region(void **state)
+CASE(what_is_lent_is_revoked_with_its_region)
 {
 	struct world *w = *state;
 	static uint8_t region[PKT_FAR_BYTES_MIN], packet[PKT_FAR_BYTES_MIN];
@@ -365,25 +361,4 @@ static void what_is_lent_is_revoked_with_its_region(void **state)
 	assert_int_equal(lender.revocations, 41);
 	mr_revoke(&w->table, MR_LENT_REQUESTS);
 	assert_int_equal(lender.revocations, 42);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(check_opens_exactly_the_range, setup, teardown),
-		cmocka_unit_test_setup_teardown(check_wants_every_access_bit_and_the_pd, setup, teardown),
-		cmocka_unit_test_setup_teardown(validate_refuses_what_no_region_may_be, setup, teardown),
-		cmocka_unit_test_setup_teardown(zero_based_region_starts_at_0, setup, teardown),
-		cmocka_unit_test_setup_teardown(pd_counts_its_regions, setup, teardown),
-		cmocka_unit_test_setup_teardown(rekey_closes_the_old_key, setup, teardown),
-		cmocka_unit_test_setup_teardown(keys_0_and_all_ones_open_nothing, setup, teardown),
-		cmocka_unit_test_setup_teardown(keys_depend_on_the_secret, setup, teardown),
-		cmocka_unit_test_setup_teardown(create_without_memory_changes_nothing, setup, teardown),
-		cmocka_unit_test_setup_teardown(read_leaves_one_long_piece, setup, teardown),
-		cmocka_unit_test_setup_teardown(what_is_lent_is_revoked_with_its_region, setup, teardown),
-		cmocka_unit_test_setup_teardown(read_forgets_what_a_packet_left_that_was_given_up, setup, teardown),
-		cmocka_unit_test_setup_teardown(table_agrees_with_a_naive_model, setup, teardown),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

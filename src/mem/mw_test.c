@@ -1,16 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
 
 #include "base/prng.h"
 #include "mem/mw.h"
 #include "support/heap.h"
+#include "support/test.h"
 
 static const uint8_t secret[16] = {4, 5, 6};
 
@@ -108,7 +102,9 @@ static const enum mw_type T1 = MW_TYPE_1, T2 = MW_TYPE_2;
 
 enum { R = MR_REMOTE_READ, W = MR_REMOTE_WRITE, A = MR_REMOTE_ATOMIC };
 
-static void bind_keeps_what_ibta_demands(void **state)
+#define CASE(name) TEST_WITH(name, setup, teardown)
+
+CASE(bind_keeps_what_ibta_demands)
 {
 	struct world *w = *state;
 	const struct {
@@ -164,7 +160,7 @@ static void bind_keeps_what_ibta_demands(void **state)
 	}
 }
 
-static void bind_refuses_keys_that_are_not_the_windows(void **state)
+CASE(bind_refuses_keys_that_are_not_the_windows)
 {
 	struct world *w = *state;
 	struct mw *other;
@@ -196,7 +192,7 @@ static void bind_refuses_keys_that_are_not_the_windows(void **state)
 	}
 }
 
-static void handle_of_a_window_that_is_gone_binds_nothing(void **state)
+CASE(handle_of_a_window_that_is_gone_binds_nothing)
 {
 	struct world *w = *state;
 	struct mw_binding b = binding(w->type_2, w->type_2->opened.key, w->mr);
@@ -209,7 +205,7 @@ static void handle_of_a_window_that_is_gone_binds_nothing(void **state)
 	assert_false(mw_bind(&w->table, &b, &w->qp));
 }
 
-static void window_opens_its_range_and_access_alone(void **state)
+CASE(window_opens_its_range_and_access_alone)
 {
 	struct world *w = *state;
 	struct mw_binding b = binding(w->type_2, w->type_2->opened.key, w->mr);
@@ -235,7 +231,7 @@ static void window_opens_its_range_and_access_alone(void **state)
 	}
 }
 
-static void type_2_opens_for_the_qp_that_bound_it(void **state)
+CASE(type_2_opens_for_the_qp_that_bound_it)
 {
 	struct world *w = *state;
 	uint32_t key = bind_2(w, &w->qp);
@@ -253,7 +249,7 @@ static void type_2_opens_for_the_qp_that_bound_it(void **state)
 	assert_true(opens(w, key, &w->same_pd, IOVA + 100, 1, R));
 }
 
-static void type_1_opens_for_every_qp_of_its_pd_until_bound_anew(void **state)
+CASE(type_1_opens_for_every_qp_of_its_pd_until_bound_anew)
 {
 	struct world *w = *state;
 	struct mw_binding b = binding(w->type_1, mw_draw_key(&w->table), w->mr);
@@ -282,7 +278,7 @@ static void type_1_opens_for_every_qp_of_its_pd_until_bound_anew(void **state)
 	assert_int_equal(w->read_only->windows, 0);
 }
 
-static void type_2_is_bound_when_it_is_free(void **state)
+CASE(type_2_is_bound_when_it_is_free)
 {
 	struct world *w = *state;
 	uint32_t key = bind_2(w, &w->qp);
@@ -296,7 +292,7 @@ static void type_2_is_bound_when_it_is_free(void **state)
 	assert_false(opens(w, key, &w->qp, again.addr, 1, R));
 }
 
-static void invalidated_region_keeps_its_l_key(void **state)
+CASE(invalidated_region_keeps_its_l_key)
 {
 	struct world *w = *state;
 	struct mr *mr = region(w, &w->pd, MR_LOCAL_WRITE | R | W | A);
@@ -309,7 +305,7 @@ static void invalidated_region_keeps_its_l_key(void **state)
 	assert_non_null(mr_check(&w->table, mr->key, &w->pd, IOVA, 1, MR_LOCAL_WRITE));
 }
 
-static void region_that_goes_unbinds_its_windows(void **state)
+CASE(region_that_goes_unbinds_its_windows)
 {
 	struct world *w = *state;
 	uint32_t key = bind_2(w, &w->qp);
@@ -325,7 +321,7 @@ static void region_that_goes_unbinds_its_windows(void **state)
 }
 
 /* Thousands of windows and regions come and go; a model says what each key opens. */
-static void table_finds_what_a_model_says(void **state)
+CASE(table_finds_what_a_model_says)
 {
 	enum { COUNT = 600, STEPS = 30000 };
 	static struct {
@@ -376,7 +372,7 @@ static void table_finds_what_a_model_says(void **state)
 	}
 }
 
-static void window_is_a_user_of_its_pd(void **state)
+CASE(window_is_a_user_of_its_pd)
 {
 	struct world *w = *state;
 	uint32_t before = w->other_pd.users;
@@ -391,25 +387,4 @@ static void window_is_a_user_of_its_pd(void **state)
 	assert_int_equal(w->other_pd.users, before + 1);
 	mw_destroy(&w->table, mw);
 	assert_int_equal(w->other_pd.users, before);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(bind_keeps_what_ibta_demands),
-		TEST(bind_refuses_keys_that_are_not_the_windows),
-		TEST(handle_of_a_window_that_is_gone_binds_nothing),
-		TEST(window_opens_its_range_and_access_alone),
-		TEST(type_2_opens_for_the_qp_that_bound_it),
-		TEST(type_1_opens_for_every_qp_of_its_pd_until_bound_anew),
-		TEST(type_2_is_bound_when_it_is_free),
-		TEST(invalidated_region_keeps_its_l_key),
-		TEST(region_that_goes_unbinds_its_windows),
-		TEST(table_finds_what_a_model_says),
-		TEST(window_is_a_user_of_its_pd),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,15 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
-
 #include "base/prng.h"
 #include "mem/sge.h"
 #include "support/heap.h"
+#include "support/test.h"
 
 enum { REGION_BYTES = 4096, IOVA = 1 << 20 };
 
@@ -48,7 +41,9 @@ static int teardown(void **state)
 	return 0;
 }
 
-static void check_looks_at_every_element(void **state)
+#define CASE(name) TEST_WITH(name, setup, teardown)
+
+CASE(check_looks_at_every_element)
 {
 	struct world *w = *state;
 	uint32_t rw = w->rw->key, ro = w->ro->key, none = 0;
@@ -74,7 +69,7 @@ static void check_looks_at_every_element(void **state)
 	assert_false(sge_check(&w->table, &w->other_pd, (struct sge_list){rows[1].sge, 1}, 0));
 }
 
-static void copies_agree_with_a_byte_by_byte_model(void **state)
+CASE(copies_agree_with_a_byte_by_byte_model)
 {
 	enum { ELEMENTS = 6, ROUNDS = 4000 };
 	struct world *w = *state;
@@ -122,7 +117,7 @@ static void copies_agree_with_a_byte_by_byte_model(void **state)
 	}
 }
 
-static void copies_stop_at_a_key_that_does_not_open(void **state)
+CASE(copies_stop_at_a_key_that_does_not_open)
 {
 	struct world *w = *state;
 	uint8_t msg[64] = {0};
@@ -145,22 +140,10 @@ static void copies_stop_at_a_key_that_does_not_open(void **state)
 	assert_false(sge_scatter(&w->table, &w->pd, going, 8, msg, 8));
 }
 
-static void lengths_add_up_beyond_32_bits(void **state)
+TEST(lengths_add_up_beyond_32_bits)
 {
 	const struct sge sge[] = {{0, UINT32_MAX, 0}, {0, UINT32_MAX, 0}};
 
 	assert_true(sge_total(sge, 2) == 2 * (uint64_t)UINT32_MAX);
 	assert_true(sge_total(sge, 0) == 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(check_looks_at_every_element, setup, teardown),
-		cmocka_unit_test_setup_teardown(copies_agree_with_a_byte_by_byte_model, setup, teardown),
-		cmocka_unit_test_setup_teardown(copies_stop_at_a_key_that_does_not_open, setup, teardown),
-		cmocka_unit_test(lengths_add_up_beyond_32_bits),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,18 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The rules of credits (IBTA 7.9.4) and of arbitration (7.6.9), each by itself. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include "net/credit.h"
 #include "net/vl_arbiter.h"
+#include "support/test.h"
 
 enum { BLOCKS = 130 };
 
-static void a_block_is_64_bytes_from_lrh_to_vcrc_or_a_part_of_them(void **state)
+TEST(a_block_is_64_bytes_from_lrh_to_vcrc_or_a_part_of_them)
 {
 	assert_int_equal(credit_blocks(1 + CREDIT_DELIMITER_BYTES), 1);
 	assert_int_equal(credit_blocks(64 + CREDIT_DELIMITER_BYTES), 1);
@@ -20,7 +15,7 @@ static void a_block_is_64_bytes_from_lrh_to_vcrc_or_a_part_of_them(void **state)
 	assert_int_equal(credit_blocks(4096 + CREDIT_DELIMITER_BYTES), 64);
 }
 
-static void a_packet_is_sent_only_if_the_limit_covers_its_last_block(void **state)
+TEST(a_packet_is_sent_only_if_the_limit_covers_its_last_block)
 {
 	struct credit_sender s = {.fctbs = 4000, .fccl = 14};
 
@@ -31,7 +26,7 @@ static void a_packet_is_sent_only_if_the_limit_covers_its_last_block(void **stat
 	assert_false(credit_may_send(&s, 1));
 }
 
-static void the_limit_is_what_was_received_and_what_is_free(void **state)
+TEST(the_limit_is_what_was_received_and_what_is_free)
 {
 	struct credit_receiver r = {.abr = 4090, .buffer_blocks = BLOCKS};
 
@@ -42,7 +37,7 @@ static void the_limit_is_what_was_received_and_what_is_free(void **state)
 	assert_int_equal(credit_limit(&r), (4090 + BLOCKS + 20) % 4096);
 }
 
-static void no_more_than_2048_blocks_are_allowed_however_large_the_buffer_is(void **state)
+TEST(no_more_than_2048_blocks_are_allowed_however_large_the_buffer_is)
 {
 	struct credit_receiver r = {.abr = 100, .buffer_blocks = 3000};
 
@@ -53,7 +48,7 @@ static void no_more_than_2048_blocks_are_allowed_however_large_the_buffer_is(voi
 	assert_int_equal(credit_limit(&r), 101 + 952 + 2047);
 }
 
-static void what_has_no_room_is_not_counted(void **state)
+TEST(what_has_no_room_is_not_counted)
 {
 	struct credit_receiver r = {.buffer_blocks = BLOCKS};
 
@@ -64,7 +59,7 @@ static void what_has_no_room_is_not_counted(void **state)
 }
 
 /* ABR becomes FCTBS, so the credits of packets that the wire lost come back with the next flow control packet. */
-static void lost_packets_cost_no_credits(void **state)
+TEST(lost_packets_cost_no_credits)
 {
 	struct credit_sender s = {.fccl = BLOCKS}, back = {0};
 	struct credit_receiver r = {.buffer_blocks = BLOCKS}, unused = {0};
@@ -85,7 +80,7 @@ static void lost_packets_cost_no_credits(void **state)
 	}
 }
 
-static void a_lost_flow_control_packet_is_made_up_for_by_the_next(void **state)
+TEST(a_lost_flow_control_packet_is_made_up_for_by_the_next)
 {
 	struct credit_sender s = {.fccl = BLOCKS};
 	struct credit_receiver r = {.buffer_blocks = BLOCKS}, unused = {0};
@@ -109,7 +104,7 @@ static void count_sent(const struct vl_tables *t, uint8_t ready, int packets, co
 		sent[vl_choose(&a, t, ready, bytes)] += 1;
 }
 
-static void lanes_of_a_table_share_by_weight_in_units_of_64_bytes(void **state)
+TEST(lanes_of_a_table_share_by_weight_in_units_of_64_bytes)
 {
 	const struct vl_tables t = {.low = {{0, 32}, {1, 96}}, .low_count = 2};
 	const uint32_t bytes[VL_LANES] = {1024, 1024};
@@ -120,7 +115,7 @@ static void lanes_of_a_table_share_by_weight_in_units_of_64_bytes(void **state)
 	assert_int_equal(sent[1], 3000);
 }
 
-static void a_packet_may_overdraw_the_weight_of_its_entry(void **state)
+TEST(a_packet_may_overdraw_the_weight_of_its_entry)
 {
 	const struct vl_tables t = {.low = {{0, 1}, {1, 1}}, .low_count = 2};
 	const uint32_t bytes[VL_LANES] = {4096, 64};
@@ -130,7 +125,7 @@ static void a_packet_may_overdraw_the_weight_of_its_entry(void **state)
 	assert_int_equal(sent[0], 50);
 }
 
-static void a_turn_passes_lanes_that_have_nothing_and_entries_without_weight(void **state)
+TEST(a_turn_passes_lanes_that_have_nothing_and_entries_without_weight)
 {
 	const struct vl_tables t = {.low = {{0, 9}, {1, 9}, {2, 0}}, .low_count = 3};
 	const uint32_t bytes[VL_LANES] = {64, 64, 64};
@@ -140,7 +135,7 @@ static void a_turn_passes_lanes_that_have_nothing_and_entries_without_weight(voi
 	assert_int_equal(sent[1], 10);
 }
 
-static void high_priority_goes_first_for_its_limit_and_then_low_has_one_packet(void **state)
+TEST(high_priority_goes_first_for_its_limit_and_then_low_has_one_packet)
 {
 	struct vl_tables t = {.high = {{1, 255}}, .low = {{0, 255}}, .high_count = 1, .low_count = 1, .high_limit = 2};
 	const uint32_t bytes[VL_LANES] = {1024, 1024};
@@ -172,7 +167,7 @@ static unsigned high_before_low(struct vl_arbiter *a, const struct vl_tables *t)
 
 /* IBTA 7.6.9.2: the counter begins anew when it has expired, and when high priority has nothing, whether or not low
  * has. */
-static void the_limit_of_high_priority_begins_anew(void **state)
+TEST(the_limit_of_high_priority_begins_anew)
 {
 	const struct vl_tables t = {
 		.high = {{1, 255}}, .low = {{0, 255}}, .high_count = 1, .low_count = 1, .high_limit = 2};
@@ -188,7 +183,7 @@ static void the_limit_of_high_priority_begins_anew(void **state)
 	assert_int_equal(high_before_low(&a, &t), 8);
 }
 
-static void low_priority_goes_while_high_has_nothing(void **state)
+TEST(low_priority_goes_while_high_has_nothing)
 {
 	const struct vl_tables t = {.high = {{1, 1}}, .low = {{0, 1}}, .high_count = 1, .low_count = 1};
 	const uint32_t bytes[VL_LANES] = {1024, 1024};
@@ -200,7 +195,7 @@ static void low_priority_goes_while_high_has_nothing(void **state)
 	assert_int_equal(vl_choose(&a, &t, 2, bytes), 1);
 }
 
-static void a_lane_that_no_table_names_goes_last(void **state)
+TEST(a_lane_that_no_table_names_goes_last)
 {
 	const struct vl_tables t = {.low = {{3, 1}}, .low_count = 1};
 	const uint32_t bytes[VL_LANES] = {64, 64, 64, 64, 64, 64, 64, 64};
@@ -208,26 +203,4 @@ static void a_lane_that_no_table_names_goes_last(void **state)
 
 	assert_int_equal(vl_choose(&a, &t, 1 << 3 | 1 << 1, bytes), 3);
 	assert_int_equal(vl_choose(&a, &t, 1 << 5 | 1 << 1, bytes), 1);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_block_is_64_bytes_from_lrh_to_vcrc_or_a_part_of_them),
-		cmocka_unit_test(a_packet_is_sent_only_if_the_limit_covers_its_last_block),
-		cmocka_unit_test(the_limit_is_what_was_received_and_what_is_free),
-		cmocka_unit_test(no_more_than_2048_blocks_are_allowed_however_large_the_buffer_is),
-		cmocka_unit_test(what_has_no_room_is_not_counted),
-		cmocka_unit_test(lost_packets_cost_no_credits),
-		cmocka_unit_test(a_lost_flow_control_packet_is_made_up_for_by_the_next),
-		cmocka_unit_test(lanes_of_a_table_share_by_weight_in_units_of_64_bytes),
-		cmocka_unit_test(a_packet_may_overdraw_the_weight_of_its_entry),
-		cmocka_unit_test(a_turn_passes_lanes_that_have_nothing_and_entries_without_weight),
-		cmocka_unit_test(high_priority_goes_first_for_its_limit_and_then_low_has_one_packet),
-		cmocka_unit_test(the_limit_of_high_priority_begins_anew),
-		cmocka_unit_test(low_priority_goes_while_high_has_nothing),
-		cmocka_unit_test(a_lane_that_no_table_names_goes_last),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,19 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Networks whose links have credits: nothing is lost, rates are those of closed forms, and circles of waiting are
  * found. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 #include <errno.h>
-#include <cmocka.h>
 
 #include "net/credit.h"
 #include "net/network.h"
 #include "support/sim_checks.h"
+#include "support/test.h"
 
 enum {
 	BYTES = 1024 + CREDIT_DELIMITER_BYTES, /* of a packet on the wire */
@@ -39,7 +32,7 @@ static struct network_config credits(uint32_t packets)
  * A buffer of k packets on one link. A packet's room is known to the sender again a packet, a delay, a flow control
  * packet and a delay after its first bit left: the rate is that of k packets in so long, or the link's.
  */
-static void a_links_rate_is_its_buffer_a_round_trip(void **state)
+TEST(a_links_rate_is_its_buffer_a_round_trip)
 {
 	const uint64_t delay_ps = 4 * PACKET_PS / 2, loop_ps = PACKET_PS + 2 * delay_ps + FRAME_PS;
 
@@ -72,7 +65,7 @@ static void a_links_rate_is_its_buffer_a_round_trip(void **state)
 }
 
 /* What a switch holds frees its room only when it has left: the loop is longer by that. */
-static void room_in_a_switch_is_free_when_the_packet_has_left(void **state)
+TEST(room_in_a_switch_is_free_when_the_packet_has_left)
 {
 	const uint64_t loop_ps = 2 * PACKET_PS + 2 * US + FRAME_PS;
 	struct network_config config = credits(1);
@@ -89,7 +82,7 @@ static void room_in_a_switch_is_free_when_the_packet_has_left(void **state)
 	finish(net, hosts);
 }
 
-static void incast_takes_as_long_as_its_bytes_and_loses_nothing(void **state)
+TEST(incast_takes_as_long_as_its_bytes_and_loses_nothing)
 {
 	for (int per_output = 0; per_output < 2; per_output++) {
 		struct network_config config = credits(32);
@@ -117,7 +110,7 @@ static void incast_takes_as_long_as_its_bytes_and_loses_nothing(void **state)
 	}
 }
 
-static void senders_of_an_incast_share_alike(void **state)
+TEST(senders_of_an_incast_share_alike)
 {
 	struct network_config config = credits(8);
 	struct topology t;
@@ -199,7 +192,7 @@ static uint64_t victims_percent(uint32_t senders, bool own_lane)
  * One of k senders alternates between the full port and an idle one. On one lane it gets 1/k of the link for each: a
  * packet waits behind one that goes elsewhere. On a lane of its own the victim gets what its link has left.
  */
-static void a_packet_behind_one_that_waits_waits_too_unless_it_has_a_lane_of_its_own(void **state)
+TEST(a_packet_behind_one_that_waits_waits_too_unless_it_has_a_lane_of_its_own)
 {
 	for (uint32_t k = 2; k <= 8; k *= 2) {
 		assert_in_range(victims_percent(k, false), 100 / k - 2, 100 / k + 1);
@@ -207,7 +200,7 @@ static void a_packet_behind_one_that_waits_waits_too_unless_it_has_a_lane_of_its
 	}
 }
 
-static void lanes_share_a_port_by_their_weights(void **state)
+TEST(lanes_share_a_port_by_their_weights)
 {
 	struct network_config config = credits(32);
 	struct topology t;
@@ -226,7 +219,7 @@ static void lanes_share_a_port_by_their_weights(void **state)
 	finish(net, hosts);
 }
 
-static void credits_do_not_leak_on_a_link_that_loses(void **state)
+TEST(credits_do_not_leak_on_a_link_that_loses)
 {
 	const struct network_loss loss = {.loss_ppb = 20000000, .corrupt_ppb = 20000000};
 	struct network_config config = credits(2);
@@ -249,7 +242,7 @@ static void credits_do_not_leak_on_a_link_that_loses(void **state)
 	finish(net, hosts);
 }
 
-static void a_link_that_was_down_begins_with_all_its_credits(void **state)
+TEST(a_link_that_was_down_begins_with_all_its_credits)
 {
 	struct network_config config = credits(4);
 	struct topology t;
@@ -292,7 +285,7 @@ static struct network *ring(uint32_t n, uint32_t hops, const struct network_conf
 
 /* Two hops on, each ring link is asked for by packets from the one before: a circle, which closes when buffers are
  * full. */
-static void a_ring_on_one_lane_stands_still_and_the_circle_is_named(void **state)
+TEST(a_ring_on_one_lane_stands_still_and_the_circle_is_named)
 {
 	for (int per_output = 0; per_output < 2; per_output++) {
 		struct network_config config = credits(8);
@@ -318,7 +311,7 @@ static void a_ring_on_one_lane_stands_still_and_the_circle_is_named(void **state
 	}
 }
 
-static void a_ring_whose_packets_end_at_the_next_switch_has_no_circle(void **state)
+TEST_MANY(a_ring_whose_packets_end_at_the_next_switch_has_no_circle)
 {
 	struct network_config config = credits(8);
 	struct flow_host *hosts;
@@ -333,7 +326,7 @@ static void a_ring_whose_packets_end_at_the_next_switch_has_no_circle(void **sta
 
 /* With room for one packet, buffers are full or waited for nearly always; a look at them at any time finds a way out.
  */
-static void what_only_waits_long_is_no_deadlock(void **state)
+TEST(what_only_waits_long_is_no_deadlock)
 {
 	for (uint64_t delay_ps = US; delay_ps < 2 * US; delay_ps += US / 10) {
 		struct network_config config = credits(1);
@@ -354,7 +347,7 @@ static void what_only_waits_long_is_no_deadlock(void **state)
 }
 
 /* A flow control packet tells what was sent before it: it must not overtake packets that a switch's pipeline holds. */
-static void credits_hold_behind_a_switchs_pipeline(void **state)
+TEST(credits_hold_behind_a_switchs_pipeline)
 {
 	struct network_config config = credits(2);
 	struct topology t;
@@ -373,7 +366,7 @@ static void credits_hold_behind_a_switchs_pipeline(void **state)
 }
 
 /* The life of a head of queue (HOQLife) ends a circle, at the price of what is dropped. */
-static void a_packets_life_ends_a_circle(void **state)
+TEST_MANY(a_packets_life_ends_a_circle)
 {
 	struct network_config config = credits(8);
 	struct flow_host *hosts;
@@ -393,7 +386,7 @@ static void a_packets_life_ends_a_circle(void **state)
 	finish(net, hosts);
 }
 
-static void what_does_not_go_with_credits_is_refused(void **state)
+TEST(what_does_not_go_with_credits_is_refused)
 {
 	char error[NETWORK_ERROR_BYTES];
 	struct network_config config;
@@ -421,30 +414,4 @@ static void what_does_not_go_with_credits_is_refused(void **state)
 		network_destroy(net);
 	}
 	tree_free(&t);
-}
-
-int main(int argc, char **argv)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_links_rate_is_its_buffer_a_round_trip),
-		cmocka_unit_test(room_in_a_switch_is_free_when_the_packet_has_left),
-		cmocka_unit_test(incast_takes_as_long_as_its_bytes_and_loses_nothing),
-		cmocka_unit_test(senders_of_an_incast_share_alike),
-		cmocka_unit_test(a_packet_behind_one_that_waits_waits_too_unless_it_has_a_lane_of_its_own),
-		cmocka_unit_test(lanes_share_a_port_by_their_weights),
-		cmocka_unit_test(credits_do_not_leak_on_a_link_that_loses),
-		cmocka_unit_test(a_link_that_was_down_begins_with_all_its_credits),
-		cmocka_unit_test(a_ring_on_one_lane_stands_still_and_the_circle_is_named),
-		cmocka_unit_test(what_only_waits_long_is_no_deadlock),
-		cmocka_unit_test(credits_hold_behind_a_switchs_pipeline),
-		cmocka_unit_test(what_does_not_go_with_credits_is_refused),
-	};
-	const struct CMUnitTest many[] = {
-		cmocka_unit_test(a_packets_life_ends_a_circle),
-		cmocka_unit_test(a_ring_whose_packets_end_at_the_next_switch_has_no_circle),
-	};
-
-	if (argc > 1 && strcmp(argv[1], "many") == 0)
-		return cmocka_run_group_tests(many, NULL, NULL);
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,19 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <cmocka.h>
-
 #include "base/prng.h"
 #include "net/event.h"
+#include "support/test.h"
 
 static struct event_queue q;
 static int objects[8];
 
-static void equal_times_come_by_class_then_in_order(void **state)
+TEST(equal_times_come_by_class_then_in_order)
 {
 	static const struct {
 		unsigned class;
@@ -33,7 +26,7 @@ static void equal_times_come_by_class_then_in_order(void **state)
 	event_queue_fini(&q);
 }
 
-static void a_lower_class_pushed_at_the_present_time_comes_first(void **state)
+TEST(a_lower_class_pushed_at_the_present_time_comes_first)
 {
 	const struct event *e;
 
@@ -49,7 +42,7 @@ static void a_lower_class_pushed_at_the_present_time_comes_first(void **state)
 	event_queue_fini(&q);
 }
 
-static void nothing_comes_before_its_time(void **state)
+TEST(nothing_comes_before_its_time)
 {
 	const struct event *e;
 
@@ -70,7 +63,7 @@ static void nothing_comes_before_its_time(void **state)
 }
 
 /* A million events, each of which pushes the next: with any width of a tick they come in order. */
-static void order_does_not_depend_on_the_tick(void **state)
+TEST(order_does_not_depend_on_the_tick)
 {
 	static const unsigned ticks[] = {0, 3, 8, 13, 20, 40, 99};
 	uint64_t hashes[sizeof(ticks) / sizeof(*ticks)];
@@ -100,16 +93,4 @@ static void order_does_not_depend_on_the_tick(void **state)
 		assert_int_equal(hashes[t], hashes[0]);
 		event_queue_fini(&q);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(equal_times_come_by_class_then_in_order),
-		cmocka_unit_test(a_lower_class_pushed_at_the_present_time_comes_first),
-		cmocka_unit_test(nothing_comes_before_its_time),
-		cmocka_unit_test(order_does_not_depend_on_the_tick),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,18 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Faults of links and their counters, and queueing as theory has it. */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
 
 #include "base/prng.h"
 #include "net/network.h"
 #include "support/sim_checks.h"
+#include "support/test.h"
 
 static struct network *pair(struct flow_host **hosts)
 {
@@ -28,7 +21,7 @@ static struct network *pair(struct flow_host **hosts)
 	return net;
 }
 
-static void each_packet_is_lost_by_chance(void **state)
+TEST(each_packet_is_lost_by_chance)
 {
 	struct flow_host *hosts;
 	struct network *net = pair(&hosts);
@@ -46,7 +39,7 @@ static void each_packet_is_lost_by_chance(void **state)
 	finish(net, hosts);
 }
 
-static void the_topology_tells_a_links_loss(void **state)
+TEST(the_topology_tells_a_links_loss)
 {
 	struct network_config config;
 	struct topology t;
@@ -82,7 +75,7 @@ static void note_gap(struct flow_host *h, const struct packet *p, uint64_t now_p
 }
 
 /* Bad periods of 20 packets, a hundredth of all packets; in them every packet is lost. */
-static void gilbert_elliott_loses_in_bursts(void **state)
+TEST(gilbert_elliott_loses_in_bursts)
 {
 	struct flow_host *hosts;
 	struct network *net = pair(&hosts);
@@ -112,7 +105,7 @@ static void note_missing(struct flow_host *h, const struct packet *p, uint64_t n
 	last_number = number;
 }
 
-static void exactly_the_packets_of_the_list_are_lost(void **state)
+TEST(exactly_the_packets_of_the_list_are_lost)
 {
 	struct flow_host *hosts;
 	struct network *net = pair(&hosts);
@@ -133,7 +126,7 @@ static void exactly_the_packets_of_the_list_are_lost(void **state)
 	finish(net, hosts);
 }
 
-static void corrupt_packets_are_counted_where_they_arrive(void **state)
+TEST(corrupt_packets_are_counted_where_they_arrive)
 {
 	struct flow_host *hosts;
 	struct network *net = pair(&hosts);
@@ -151,7 +144,7 @@ static void corrupt_packets_are_counted_where_they_arrive(void **state)
 }
 
 /* Neither takes the place of the other, nor of bad periods. */
-static void loss_and_corruption_add_up(void **state)
+TEST(loss_and_corruption_add_up)
 {
 	struct flow_host *hosts;
 	struct network *net = pair(&hosts);
@@ -174,7 +167,7 @@ static void note_jitter(struct flow_host *h, const struct packet *p, uint64_t no
 	came_ps = now_ps;
 }
 
-static void jitter_reorders_and_loses_nothing(void **state)
+TEST(jitter_reorders_and_loses_nothing)
 {
 	struct flow_host *hosts;
 	struct network *net = pair(&hosts);
@@ -190,7 +183,7 @@ static void jitter_reorders_and_loses_nothing(void **state)
 	finish(net, hosts);
 }
 
-static void what_does_not_exist_is_refused(void **state)
+TEST(what_does_not_exist_is_refused)
 {
 	struct flow_host *hosts;
 	struct network *net = pair(&hosts);
@@ -237,7 +230,7 @@ static void sample(void *context, struct network *net, uint64_t now_ps)
  * Two senders of n: the queue grows by a packet each 80 ns and then shrinks, so each length lasts
  * as long.
  */
-static void queues_can_be_watched(void **state)
+TEST(queues_can_be_watched)
 {
 	enum { N = 64, BYTES = 1024 };
 	struct network_config config;
@@ -322,7 +315,7 @@ static void poisson_arrive(void *host, struct packet *p, uint64_t now_ps)
 }
 
 /* Mean wait of M/D/1 at load r, in packet times: r / (2 (1 - r)). */
-static void single_packets_wait_as_in_m_d_1(void **state)
+TEST_MANY(single_packets_wait_as_in_m_d_1)
 {
 	const struct endpoint_ops ops = {poisson_pull, poisson_arrive, poisson_timer};
 	struct network_config config;
@@ -343,26 +336,4 @@ static void single_packets_wait_as_in_m_d_1(void **state)
 	/* 2.0 packet times of 80 ns, within 2 %. */
 	assert_in_range(h.wait_ps / h.got, 156800, 163200);
 	network_destroy(h.net);
-}
-
-int main(int argc, char **argv)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(each_packet_is_lost_by_chance),
-		cmocka_unit_test(the_topology_tells_a_links_loss),
-		cmocka_unit_test(gilbert_elliott_loses_in_bursts),
-		cmocka_unit_test(exactly_the_packets_of_the_list_are_lost),
-		cmocka_unit_test(corrupt_packets_are_counted_where_they_arrive),
-		cmocka_unit_test(loss_and_corruption_add_up),
-		cmocka_unit_test(jitter_reorders_and_loses_nothing),
-		cmocka_unit_test(what_does_not_exist_is_refused),
-		cmocka_unit_test(queues_can_be_watched),
-	};
-	const struct CMUnitTest many[] = {
-		cmocka_unit_test(single_packets_wait_as_in_m_d_1),
-	};
-
-	if (argc > 1 && strcmp(argv[1], "many") == 0)
-		return cmocka_run_group_tests(many, NULL, NULL);
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

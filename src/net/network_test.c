@@ -1,22 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The plain network: times that can be worked out by hand, refusals, and the same run twice. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
 
 #include "net/network.h"
 #include "support/sim_checks.h"
+#include "support/test.h"
 
 /*
  * 1000 bytes at 100 Gbit/s take 80 ns; two hops of 1 us; the last packet is sent behind n - 1
  * others.
  */
-static void a_flow_takes_as_long_as_its_bytes(void **state)
+TEST(a_flow_takes_as_long_as_its_bytes)
 {
 	struct network_config config = {.switch_latency_ps = 600000};
 	struct topology t;
@@ -33,7 +26,7 @@ static void a_flow_takes_as_long_as_its_bytes(void **state)
 	finish(net, hosts);
 }
 
-static void hosts_back_to_back_need_no_switch(void **state)
+TEST(hosts_back_to_back_need_no_switch)
 {
 	struct network_config config = {0};
 	struct topology t;
@@ -50,7 +43,7 @@ static void hosts_back_to_back_need_no_switch(void **state)
 }
 
 /* Three senders, room for ten packets beside the one being sent. */
-static void what_does_not_fit_is_dropped(void **state)
+TEST(what_does_not_fit_is_dropped)
 {
 	struct network_config config = {.port_queue_bytes = 10500};
 	struct topology t;
@@ -76,7 +69,7 @@ static void what_does_not_fit_is_dropped(void **state)
 	finish(net, hosts);
 }
 
-static void control_overtakes_data(void **state)
+TEST(control_overtakes_data)
 {
 	struct network_config config = {0};
 	struct topology t;
@@ -107,7 +100,7 @@ static void timed_timer(void *host, uint64_t now_ps)
 	t->fired_ps[t->fired++] = now_ps;
 }
 
-static void timers_come_when_they_were_last_set_to(void **state)
+TEST(timers_come_when_they_were_last_set_to)
 {
 	const struct endpoint_ops ops = {.timer = timed_timer};
 	struct network_config config = {0};
@@ -209,7 +202,7 @@ static uint64_t trace(enum scenario scenario, uint64_t seed)
  * The hashes are the same on every machine and with every compiler; a change of the model changes
  * them.
  */
-static void the_same_seed_gives_the_same_trace(void **state)
+TEST(the_same_seed_gives_the_same_trace)
 {
 	static const uint64_t hashes[SCENARIOS] = {
 		[PLAIN] = UINT64_C(0x621275c61a76044c),
@@ -224,7 +217,7 @@ static void the_same_seed_gives_the_same_trace(void **state)
 	}
 }
 
-static void what_cannot_be_is_refused_with_the_reason(void **state)
+TEST(what_cannot_be_is_refused_with_the_reason)
 {
 	static const struct {
 		uint64_t rate_bps, delay_ps;
@@ -252,19 +245,4 @@ static void what_cannot_be_is_refused_with_the_reason(void **state)
 		assert_string_equal(error, cases[i].reason);
 		tree_free(&t);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_flow_takes_as_long_as_its_bytes),
-		cmocka_unit_test(hosts_back_to_back_need_no_switch),
-		cmocka_unit_test(what_does_not_fit_is_dropped),
-		cmocka_unit_test(control_overtakes_data),
-		cmocka_unit_test(timers_come_when_they_were_last_set_to),
-		cmocka_unit_test(the_same_seed_gives_the_same_trace),
-		cmocka_unit_test(what_cannot_be_is_refused_with_the_reason),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

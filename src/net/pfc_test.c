@@ -1,16 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* A lossless class loses nothing, wastes nothing, and needs exactly the computed headroom. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
 
 #include "net/network.h"
 #include "support/sim_checks.h"
+#include "support/test.h"
 
 enum { SENDERS = 8, PACKETS = 400 };
 
@@ -35,7 +28,7 @@ static struct network_config lossless(enum network_pfc model)
 /*
  * Time: the first packet's way to the switch, then all of them through the one port, without a gap.
  */
-static void incast_takes_as_long_as_its_bytes_and_loses_nothing(void **state)
+TEST(incast_takes_as_long_as_its_bytes_and_loses_nothing)
 {
 	for (size_t m = 0; m < 2; m++) {
 		struct network_config config = lossless(models[m]);
@@ -66,7 +59,7 @@ static void incast_takes_as_long_as_its_bytes_and_loses_nothing(void **state)
 }
 
 /* A class goes on when that much more than what paused it has left, so the larger it is the fewer pauses there are. */
-static void a_resume_offset_spares_pauses(void **state)
+TEST(a_resume_offset_spares_pauses)
 {
 	uint64_t resumes[2];
 
@@ -93,7 +86,7 @@ static void a_resume_offset_spares_pauses(void **state)
 }
 
 /* 256 quanta are 1.3 us: each pause lasts that long after its last frame, independent of the queue. */
-static void without_resume_frames_pauses_run_out_by_themselves(void **state)
+TEST(without_resume_frames_pauses_run_out_by_themselves)
 {
 	const uint64_t quanta_ps = 256 * 512 * 10;
 	struct network_config config = lossless(NETWORK_PFC);
@@ -150,7 +143,7 @@ static uint32_t headroom_used(uint32_t headroom_bytes, uint32_t reverse_bytes, u
 	return counts.headroom_bytes_max;
 }
 
-static void headroom_is_used_up_to_the_formula_and_not_a_byte_is_spare(void **state)
+TEST(headroom_is_used_up_to_the_formula_and_not_a_byte_is_spare)
 {
 	const uint32_t formula = 2 * 10 * 12500 + 2 * 1000 + 84; /* 12500 bytes a us */
 	uint32_t most = 0;
@@ -177,7 +170,7 @@ static void headroom_is_used_up_to_the_formula_and_not_a_byte_is_spare(void **st
 }
 
 /* The slow host 1 makes its switch pause the other one, which then pauses host 0. */
-static void pauses_spread_as_a_tree_whose_depth_is_told(void **state)
+TEST(pauses_spread_as_a_tree_whose_depth_is_told)
 {
 	for (size_t m = 0; m < 2; m++) {
 		struct network_config config = lossless(models[m]);
@@ -205,7 +198,7 @@ static void pauses_spread_as_a_tree_whose_depth_is_told(void **state)
 }
 
 /* Pauses of a microsecond: only refreshing them keeps the sender quiet. */
-static void a_pause_is_refreshed_before_it_runs_out(void **state)
+TEST(a_pause_is_refreshed_before_it_runs_out)
 {
 	struct network_config config = lossless(NETWORK_PFC);
 	struct network_port_counts counts;
@@ -228,7 +221,7 @@ static void a_pause_is_refreshed_before_it_runs_out(void **state)
 }
 
 /* Class 2 goes on while class 1 is paused, in the hosts as in the switches. */
-static void a_pause_is_for_its_class_only(void **state)
+TEST(a_pause_is_for_its_class_only)
 {
 	struct network_config config = lossless(NETWORK_PFC);
 	struct topology t;
@@ -252,7 +245,7 @@ static void a_pause_is_for_its_class_only(void **state)
 }
 
 /* The host drains a tenth of what is sent, so the switch, and through it the sender, have to wait. */
-static void a_slow_receiver_pauses_its_switch(void **state)
+TEST(a_slow_receiver_pauses_its_switch)
 {
 	for (int lossy = 0; lossy < 2; lossy++) {
 		struct network_config config = lossless(NETWORK_PFC);
@@ -285,7 +278,7 @@ static void a_slow_receiver_pauses_its_switch(void **state)
 	}
 }
 
-static void a_buffer_without_room_for_headroom_is_refused(void **state)
+TEST(a_buffer_without_room_for_headroom_is_refused)
 {
 	struct network_config config = lossless(NETWORK_PFC);
 	char error[NETWORK_ERROR_BYTES];
@@ -299,21 +292,4 @@ static void a_buffer_without_room_for_headroom_is_refused(void **state)
 	assert_null(network_create(&t, &config, error));
 	assert_non_null(strstr(error, "lossless classes need a shared buffer"));
 	tree_free(&t);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(incast_takes_as_long_as_its_bytes_and_loses_nothing),
-		cmocka_unit_test(a_resume_offset_spares_pauses),
-		cmocka_unit_test(without_resume_frames_pauses_run_out_by_themselves),
-		cmocka_unit_test(headroom_is_used_up_to_the_formula_and_not_a_byte_is_spare),
-		cmocka_unit_test(pauses_spread_as_a_tree_whose_depth_is_told),
-		cmocka_unit_test(a_pause_is_refreshed_before_it_runs_out),
-		cmocka_unit_test(a_pause_is_for_its_class_only),
-		cmocka_unit_test(a_slow_receiver_pauses_its_switch),
-		cmocka_unit_test(a_buffer_without_room_for_headroom_is_refused),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,16 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Which way packets go: shares of equal paths, spraying, links that fail or slow down. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
 
 #include "net/network.h"
 #include "support/sim_checks.h"
+#include "support/test.h"
 
 enum { LEAVES = 2, SPINES = 8, LEAF_HOSTS = 8, HOSTS = LEAVES * LEAF_HOSTS };
 
@@ -41,7 +34,7 @@ static struct network *leaf_spine(const struct network_config *config)
  * standard deviation 29.6; the sum of squares over the mean is chi-squared with 7 degrees of
  * freedom, above 24.3 once in a thousand times.
  */
-static void ecmp_throws_flows_like_balls_into_bins(void **state)
+TEST(ecmp_throws_flows_like_balls_into_bins)
 {
 	for (uint64_t seed = 0; seed < 3; seed++) {
 		struct network_config config;
@@ -72,7 +65,7 @@ static void ecmp_throws_flows_like_balls_into_bins(void **state)
 	}
 }
 
-static void ecmp_keeps_a_flow_on_one_path(void **state)
+TEST(ecmp_keeps_a_flow_on_one_path)
 {
 	struct network_config config;
 
@@ -90,7 +83,7 @@ static void ecmp_keeps_a_flow_on_one_path(void **state)
 }
 
 /* All hosts send at full rate to a host of the other leaf, over just enough links. */
-static void sprayed_permutations_keep_queues_short(void **state)
+TEST(sprayed_permutations_keep_queues_short)
 {
 	static const struct {
 		enum network_routing routing;
@@ -157,7 +150,7 @@ static void note_number(struct flow_host *h, const struct packet *p, uint64_t no
 	newest = p->flow;
 }
 
-static void flowlets_move_only_after_a_gap(void **state)
+TEST(flowlets_move_only_after_a_gap)
 {
 	const struct endpoint_ops ops = {.pull = pull_numbered, .arrive = flow_arrive};
 
@@ -185,7 +178,7 @@ static void flowlets_move_only_after_a_gap(void **state)
 	}
 }
 
-static void weights_follow_rates(void **state)
+TEST(weights_follow_rates)
 {
 	struct network_config config;
 
@@ -232,7 +225,7 @@ static struct network *failing(uint64_t converge_ps, struct flow_host **hosts)
 	return net;
 }
 
-static void a_failed_link_is_a_hole_until_routes_follow(void **state)
+TEST(a_failed_link_is_a_hole_until_routes_follow)
 {
 	/* 12.5 packets a us are lost: until routes follow, or all the time. */
 	static const struct {
@@ -270,7 +263,7 @@ static void a_failed_link_is_a_hole_until_routes_follow(void **state)
 }
 
 /* Routes go round a spine that has lost the way down, at the leaves, too. */
-static void routes_avoid_what_fails_further_on(void **state)
+TEST(routes_avoid_what_fails_further_on)
 {
 	struct network_config config;
 
@@ -296,7 +289,7 @@ static void routes_avoid_what_fails_further_on(void **state)
 	finish(net, hosts);
 }
 
-static void a_degraded_link_stays_in_its_group(void **state)
+TEST(a_degraded_link_stays_in_its_group)
 {
 	struct network_config config;
 
@@ -322,7 +315,7 @@ static void note_hops(struct flow_host *h, const struct packet *p, uint64_t now_
 	assert_int_equal(p->hops, edge ? 1 : pod ? 3 : 5);
 }
 
-static void all_pairs_of_a_fat_tree_reach_each_other_by_shortest_paths(void **state)
+TEST(all_pairs_of_a_fat_tree_reach_each_other_by_shortest_paths)
 {
 	struct network_config config;
 	struct topology t;
@@ -342,21 +335,4 @@ static void all_pairs_of_a_fat_tree_reach_each_other_by_shortest_paths(void **st
 	for (uint32_t h = 0; h < 16; h++)
 		assert_int_equal(hosts[h].got, 15);
 	finish(net, hosts);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(ecmp_throws_flows_like_balls_into_bins),
-		cmocka_unit_test(ecmp_keeps_a_flow_on_one_path),
-		cmocka_unit_test(sprayed_permutations_keep_queues_short),
-		cmocka_unit_test(flowlets_move_only_after_a_gap),
-		cmocka_unit_test(weights_follow_rates),
-		cmocka_unit_test(a_failed_link_is_a_hole_until_routes_follow),
-		cmocka_unit_test(routes_avoid_what_fails_further_on),
-		cmocka_unit_test(a_degraded_link_stays_in_its_group),
-		cmocka_unit_test(all_pairs_of_a_fat_tree_reach_each_other_by_shortest_paths),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,21 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Which packet goes first, and which is cut or marked. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
 
 #include "base/int_stack.h"
 #include "net/network.h"
 #include "net/network_state.h"
 #include "support/sim_checks.h"
+#include "support/test.h"
 
 /* Classes 1, 2, 3 with quanta 1 : 2 : 4 and packets of other sizes; shares are of bytes. */
-static void dwrr_gives_shares_of_bytes_whatever_the_packets(void **state)
+TEST(dwrr_gives_shares_of_bytes_whatever_the_packets)
 {
 	static const uint32_t sizes[] = {1500, 300, 1000};
 	struct network_config config;
@@ -50,7 +43,7 @@ static void dwrr_gives_shares_of_bytes_whatever_the_packets(void **state)
 }
 
 /* A class that leaves its turn unused because its queue is empty gets no credit for later. */
-static void an_empty_class_saves_nothing(void **state)
+TEST(an_empty_class_saves_nothing)
 {
 	struct network_config config;
 	struct topology t;
@@ -74,7 +67,7 @@ static void an_empty_class_saves_nothing(void **state)
 
 /* Classes 1 and 2 share a port, and class 3 gets what they leave: a packet that was under way when they began, and all
  * when they have ended. */
-static void the_low_class_gets_what_others_leave(void **state)
+TEST(the_low_class_gets_what_others_leave)
 {
 	struct network_config config;
 	struct topology t;
@@ -99,7 +92,7 @@ static void the_low_class_gets_what_others_leave(void **state)
 	finish(net, hosts);
 }
 
-static void control_overtakes_data(void **state)
+TEST(control_overtakes_data)
 {
 	struct network_config config;
 	struct topology t;
@@ -119,7 +112,7 @@ static void control_overtakes_data(void **state)
 	finish(net, hosts);
 }
 
-static void a_control_burst_lets_data_through(void **state)
+TEST(a_control_burst_lets_data_through)
 {
 	struct network_config config;
 	struct topology t;
@@ -159,7 +152,7 @@ static void note_marked_and_cut(struct flow_host *h, const struct packet *p, uin
 	marked_and_cut += p->flags & PACKET_TRIMMED && p->flags & PACKET_CE;
 }
 
-static void trimmed_packets_arrive_instead_of_getting_lost(void **state)
+TEST(trimmed_packets_arrive_instead_of_getting_lost)
 {
 	for (int coin = 0; coin < 2; coin++) {
 		struct network_config config = trimming();
@@ -191,7 +184,7 @@ static void trimmed_packets_arrive_instead_of_getting_lost(void **state)
 }
 
 /* Beyond kmax a mark is certain, so every trimmed packet has one, or none has. */
-static void what_is_left_of_a_packet_is_marked_only_if_asked_for(void **state)
+TEST(what_is_left_of_a_packet_is_marked_only_if_asked_for)
 {
 	for (int mark = 0; mark < 2; mark++) {
 		struct network_config config = trimming();
@@ -223,7 +216,7 @@ static void what_is_left_of_a_packet_is_marked_only_if_asked_for(void **state)
 	}
 }
 
-static void what_may_not_be_cut_is_dropped_and_so_are_headers_without_room(void **state)
+TEST(what_may_not_be_cut_is_dropped_and_so_are_headers_without_room)
 {
 	struct network_config config = trimming();
 	struct topology t;
@@ -254,7 +247,7 @@ static void what_may_not_be_cut_is_dropped_and_so_are_headers_without_room(void 
 }
 
 /* The draws themselves, a million at each length. */
-static void red_marks_with_the_probability_of_the_line(void **state)
+TEST(red_marks_with_the_probability_of_the_line)
 {
 	static const struct {
 		uint32_t queue_bytes;
@@ -305,7 +298,7 @@ static void red_marks_with_the_probability_of_the_line(void **state)
  * leave in round r, r wait before and r + 1 once that round's two have arrived, of which one
  * leaves.
  */
-static void a_step_marks_by_the_queue_that_is_left_behind(void **state)
+TEST(a_step_marks_by_the_queue_that_is_left_behind)
 {
 	enum { N = 100, K = 30 };
 	struct network_config config;
@@ -364,7 +357,7 @@ static struct packet *pull_with_int(void *host, uint32_t allowed, uint64_t now_p
 	return p;
 }
 
-static void int_tells_of_each_switch(void **state)
+TEST(int_tells_of_each_switch)
 {
 	const struct endpoint_ops ops = {.pull = pull_with_int, .arrive = flow_arrive};
 	struct network_config config;
@@ -389,7 +382,7 @@ static void int_tells_of_each_switch(void **state)
 }
 
 /* Two lossy ports share: each has alpha times what both leave free. */
-static void a_lossy_queue_gets_alpha_of_what_is_free(void **state)
+TEST(a_lossy_queue_gets_alpha_of_what_is_free)
 {
 	static const struct {
 		int8_t alpha_log2;
@@ -423,7 +416,7 @@ static void a_lossy_queue_gets_alpha_of_what_is_free(void **state)
 	}
 }
 
-static void a_queue_has_a_limit_of_its_own_beside_a_shared_buffer(void **state)
+TEST(a_queue_has_a_limit_of_its_own_beside_a_shared_buffer)
 {
 	static const struct {
 		uint32_t limit_bytes, trim_wire_bytes;
@@ -462,25 +455,4 @@ static void a_queue_has_a_limit_of_its_own_beside_a_shared_buffer(void **state)
 		}
 		finish(net, hosts);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(dwrr_gives_shares_of_bytes_whatever_the_packets),
-		cmocka_unit_test(an_empty_class_saves_nothing),
-		cmocka_unit_test(the_low_class_gets_what_others_leave),
-		cmocka_unit_test(control_overtakes_data),
-		cmocka_unit_test(a_control_burst_lets_data_through),
-		cmocka_unit_test(trimmed_packets_arrive_instead_of_getting_lost),
-		cmocka_unit_test(what_is_left_of_a_packet_is_marked_only_if_asked_for),
-		cmocka_unit_test(what_may_not_be_cut_is_dropped_and_so_are_headers_without_room),
-		cmocka_unit_test(red_marks_with_the_probability_of_the_line),
-		cmocka_unit_test(a_step_marks_by_the_queue_that_is_left_behind),
-		cmocka_unit_test(int_tells_of_each_switch),
-		cmocka_unit_test(a_lossy_queue_gets_alpha_of_what_is_free),
-		cmocka_unit_test(a_queue_has_a_limit_of_its_own_beside_a_shared_buffer),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

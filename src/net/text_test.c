@@ -1,21 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <errno.h>
-#include <string.h>
 
 #include "net/text.h"
+#include "support/test.h"
 
 static struct word word(const char *s)
 {
 	return (struct word){s, strlen(s)};
 }
 
-static void numbers_are_exact_and_rounded_half_up(void **state)
+TEST(numbers_are_exact_and_rounded_half_up)
 {
 	static const struct {
 		const char *text;
@@ -66,7 +60,7 @@ static void numbers_are_exact_and_rounded_half_up(void **state)
 	}
 }
 
-static void rates_and_times_have_units(void **state)
+TEST(rates_and_times_have_units)
 {
 	static const struct {
 		bool (*read)(struct word, uint64_t *);
@@ -103,7 +97,7 @@ static void rates_and_times_have_units(void **state)
 	}
 }
 
-static void counts_have_a_limit(void **state)
+TEST(counts_have_a_limit)
 {
 	uint64_t value;
 
@@ -116,7 +110,7 @@ static void counts_have_a_limit(void **state)
 	assert_false(word_count(word("18446744073709551617"), UINT64_MAX, &value));
 }
 
-static void tokens_cross_lines_and_words_do_not(void **state)
+TEST(tokens_cross_lines_and_words_do_not)
 {
 	static const char text[] = "a  b\n\n# c\n d\r\ne";
 	struct text t;
@@ -140,7 +134,7 @@ static void tokens_cross_lines_and_words_do_not(void **state)
 	assert_false(text_next_line(&t));
 }
 
-static void the_first_line_is_a_line(void **state)
+TEST(the_first_line_is_a_line)
 {
 	struct text t;
 	struct word w;
@@ -154,7 +148,7 @@ static void the_first_line_is_a_line(void **state)
 	assert_true(word_is(w, "z"));
 }
 
-static void errors_show_what_was_read_and_stay_within_bounds(void **state)
+TEST(errors_show_what_was_read_and_stay_within_bounds)
 {
 	struct text_error err;
 	char longest[500];
@@ -173,18 +167,4 @@ static void errors_show_what_was_read_and_stay_within_bounds(void **state)
 	text_fail(&err, 0, "%s", longest);
 	assert_int_equal(strlen(err.message), TEXT_ERROR_BYTES - 1);
 	assert_int_equal(text_fail(NULL, 0, "%u", (uint64_t)1), -EINVAL);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(numbers_are_exact_and_rounded_half_up),
-		cmocka_unit_test(rates_and_times_have_units),
-		cmocka_unit_test(counts_have_a_limit),
-		cmocka_unit_test(tokens_cross_lines_and_words_do_not),
-		cmocka_unit_test(the_first_line_is_a_line),
-		cmocka_unit_test(errors_show_what_was_read_and_stay_within_bounds),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

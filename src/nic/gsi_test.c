@@ -1,15 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Management datagrams between two nics, and other packets to QPN 1. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <setjmp.h>
-#include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
 
 #include "base/byteorder.h"
 #include "nic/nic.h"
+#include "support/test.h"
 #include "wire/cm_golden.h"
 #include "wire/icrc.h"
 
@@ -59,7 +53,7 @@ static int teardown(void **state)
 	return 0;
 }
 
-static void a_mad_arrives_as_it_was_sent(void **state)
+TEST_WITH(a_mad_arrives_as_it_was_sent, setup, teardown)
 {
 	struct flow flow = a_to_b(), came;
 	uint8_t mad[MAD_LEN];
@@ -112,7 +106,7 @@ static bool is_taken(size_t at, uint8_t value, uint32_t cut)
 	return nic_mad_take(b, &came, mad);
 }
 
-static void what_is_no_mad_is_dropped(void **state)
+TEST_WITH(what_is_no_mad_is_dropped, setup, teardown)
 {
 	assert_true(is_taken(0, 0x64, 0));
 	assert_true(is_taken(2, 0x7f, 0));  /* a limited member's P_Key */
@@ -126,7 +120,7 @@ static void what_is_no_mad_is_dropped(void **state)
 	assert_int_equal(nic_counters(b)->rx_dropped, 0);
 }
 
-static void a_flood_is_bounded(void **state)
+TEST_WITH(a_flood_is_bounded, setup, teardown)
 {
 	struct flow flow = a_to_b();
 	uint32_t sent = 0;
@@ -148,15 +142,4 @@ static void a_flood_is_bounded(void **state)
 	assert_int_equal(nic_output(a, &p, 1, 0), 1);
 	nic_input(b, &p, 0);
 	assert_int_equal(nic_counters(b)->rx_dropped, 1);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(a_mad_arrives_as_it_was_sent, setup, teardown),
-		cmocka_unit_test_setup_teardown(what_is_no_mad_is_dropped, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_flood_is_bounded, setup, teardown),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
-
 #include "nic/state.h"
+#include "support/test.h"
 
 enum {
 	TO_INIT_C = QPA_STATE | QPA_PKEY_INDEX | QPA_PORT | QPA_ACCESS_FLAGS,
@@ -56,7 +51,7 @@ static const struct row {
 	{QPT_UD, QPS_RESET, QPS_ERR, QPA_STATE, true},
 };
 
-static void moves_need_exactly_their_attributes(void **state)
+TEST(moves_need_exactly_their_attributes)
 {
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		const struct row *r = &rows[i];
@@ -66,7 +61,7 @@ static void moves_need_exactly_their_attributes(void **state)
 	}
 }
 
-static void every_state_can_be_reset_or_failed(void **state)
+TEST(every_state_can_be_reset_or_failed)
 {
 	static const enum qp_type types[] = {QPT_RC, QPT_UC, QPT_UD};
 
@@ -78,14 +73,4 @@ static void every_state_can_be_reset_or_failed(void **state)
 			assert_true(qp_transition_is_legal(types[t], s, QPS_ERR, QPA_STATE));
 		}
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(moves_need_exactly_their_attributes),
-		cmocka_unit_test(every_state_can_be_reset_or_failed),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

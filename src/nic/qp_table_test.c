@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdlib.h>
-
-#include <cmocka.h>
 
 #include "nic/state.h"
+#include "support/test.h"
 
 enum { QPN_BITS = 10, NUMBERS = (1 << QPN_BITS) - 2 /* 0 and 1 are reserved */ };
 
@@ -57,7 +52,7 @@ static void check_all(const struct nic *nic, struct qp *qps)
 	}
 }
 
-static void every_number_is_given_once_and_finds_its_qp(void **state)
+TEST(every_number_is_given_once_and_finds_its_qp)
 {
 	struct nic *nic = nic_of_slot(0);
 	struct qp *qps = calloc(NUMBERS + 1, sizeof(*qps));
@@ -71,7 +66,7 @@ static void every_number_is_given_once_and_finds_its_qp(void **state)
 }
 
 /* Every slot has as many as the device reports, though only the first lacks the two reserved ones. */
-static void there_are_as_many_as_the_device_says(void **state)
+TEST(there_are_as_many_as_the_device_says)
 {
 	struct qp *qps = calloc(NIC_MAX_QP + 1, sizeof(*qps));
 
@@ -93,7 +88,7 @@ static void there_are_as_many_as_the_device_says(void **state)
 	free(qps);
 }
 
-static void a_number_that_was_given_back_finds_nobody(void **state)
+TEST(a_number_that_was_given_back_finds_nobody)
 {
 	struct nic *nic = nic_of_slot(0);
 	struct qp *qps = calloc(NUMBERS, sizeof(*qps));
@@ -112,7 +107,7 @@ static void a_number_that_was_given_back_finds_nobody(void **state)
 	free(qps);
 }
 
-static void numbers_of_another_process_find_nobody(void **state)
+TEST(numbers_of_another_process_find_nobody)
 {
 	struct nic *nic = nic_of_slot(1);
 	struct qp qp = {0};
@@ -126,7 +121,7 @@ static void numbers_of_another_process_find_nobody(void **state)
 	free(nic);
 }
 
-static void without_memory_for_more_buckets_qps_are_found(void **state)
+TEST(without_memory_for_more_buckets_qps_are_found)
 {
 	struct nic *nic = nic_of_slot(0);
 	struct qp *qps = calloc(NUMBERS, sizeof(*qps));
@@ -138,17 +133,4 @@ static void without_memory_for_more_buckets_qps_are_found(void **state)
 	out_of_memory = false;
 	empty(nic, qps);
 	free(qps);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_number_is_given_once_and_finds_its_qp),
-		cmocka_unit_test(there_are_as_many_as_the_device_says),
-		cmocka_unit_test(a_number_that_was_given_back_finds_nobody),
-		cmocka_unit_test(numbers_of_another_process_find_nobody),
-		cmocka_unit_test(without_memory_for_more_buckets_qps_are_found),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

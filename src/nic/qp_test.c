@@ -1,15 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "nic/nic.h"
 #include "nic/state.h"
+#include "support/test.h"
 
 /* The allocation that fails, counted from 0; -1: none does. */
 static int to_fail = -1;
@@ -113,7 +107,7 @@ static int modify_out_of_memory(struct fixture *f, const struct qp_attr *a, uint
 	}
 }
 
-static void modify_changes_nothing_without_memory(void **state)
+TEST(modify_changes_nothing_without_memory)
 {
 	static const struct {
 		enum qp_type type;
@@ -143,7 +137,7 @@ static void modify_changes_nothing_without_memory(void **state)
 	}
 }
 
-static void more_reads_than_there_is_memory_for_change_nothing(void **state)
+TEST(more_reads_than_there_is_memory_for_change_nothing)
 {
 	struct nic_config *c = calloc(1, sizeof(*c));
 	struct fixture f;
@@ -162,7 +156,7 @@ static void more_reads_than_there_is_memory_for_change_nothing(void **state)
 	free(c);
 }
 
-static void reports_say_where_queue_pairs_lead(void **state)
+TEST(reports_say_where_queue_pairs_lead)
 {
 	static const struct {
 		enum qp_type type;
@@ -216,7 +210,7 @@ static void reports_say_where_queue_pairs_lead(void **state)
 }
 
 /* Memory takes packets between the host's own addresses alone, as they are now. */
-static void a_queue_pair_is_near_while_the_host_has_its_addresses(void **state)
+TEST(a_queue_pair_is_near_while_the_host_has_its_addresses)
 {
 	struct nic_config *c = calloc(1, sizeof(*c));
 	struct fixture f = qp_in_init(QPT_RC, c);
@@ -243,16 +237,4 @@ static void a_queue_pair_is_near_while_the_host_has_its_addresses(void **state)
 	}
 	nic_destroy(f.nic);
 	free(c);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(modify_changes_nothing_without_memory),
-		cmocka_unit_test(more_reads_than_there_is_memory_for_change_nothing),
-		cmocka_unit_test(reports_say_where_queue_pairs_lead),
-		cmocka_unit_test(a_queue_pair_is_near_while_the_host_has_its_addresses),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,17 +2,12 @@
 #include <errno.h>
 #include <pthread.h>
 #include <semaphore.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
 #include <time.h>
-#include <cmocka.h>
 
 #include "base/prng.h"
 #include "queue/cq.h"
 #include "support/heap.h"
+#include "support/test.h"
 
 static bool push(struct cq *cq, uint64_t wr_id)
 {
@@ -29,7 +24,7 @@ static void start_at(struct cq *cq, uint32_t index)
 	atomic_store(&cq->solicited_end, index);
 }
 
-static void capacity_is_at_least_what_was_asked(void **state)
+TEST(capacity_is_at_least_what_was_asked)
 {
 	static const uint32_t asked[] = {1, 2, 3, 4, 5, 100, 128, 129};
 
@@ -51,7 +46,7 @@ static void capacity_is_at_least_what_was_asked(void **state)
 	}
 }
 
-static void completions_are_polled_in_order_across_the_wrap(void **state)
+TEST(completions_are_polled_in_order_across_the_wrap)
 {
 	struct heap heap = HEAP_INIT;
 	struct alloc a = heap_alloc(&heap);
@@ -74,7 +69,7 @@ static void completions_are_polled_in_order_across_the_wrap(void **state)
 	cq_fini(&cq, &a);
 }
 
-static void overrun_kills_the_queue(void **state)
+TEST(overrun_kills_the_queue)
 {
 	struct heap heap = HEAP_INIT;
 	struct alloc a = heap_alloc(&heap);
@@ -94,7 +89,7 @@ static void overrun_kills_the_queue(void **state)
 	cq_fini(&cq, &a);
 }
 
-static void consuming_hands_back_send_slots(void **state)
+TEST(consuming_hands_back_send_slots)
 {
 	struct heap heap = HEAP_INIT;
 	struct alloc a = heap_alloc(&heap);
@@ -120,7 +115,7 @@ static void consuming_hands_back_send_slots(void **state)
 	assert_int_equal(heap.bytes, 0);
 }
 
-static void event_fires_once_for_what_was_asked(void **state)
+TEST(event_fires_once_for_what_was_asked)
 {
 	enum { NOT = -1, ANY = 0, SOLICITED = 1 };
 	static const struct {
@@ -183,7 +178,7 @@ static void story_step(struct cq *cq, const char *story, char step)
  * solicited one, one in error; t takes the oldest; a arms, o arms for solicited ones alone. What a capital letter does
  * raises an event.
  */
-static void arming_raises_an_event_for_what_waits(void **state)
+TEST(arming_raises_an_event_for_what_waits)
 {
 	/* clang-format off */
 	static const char *const stories[] = {
@@ -217,7 +212,7 @@ static void arming_raises_an_event_for_what_waits(void **state)
 }
 
 /* fire is one flag for a burst: a completion that does not count leaves it as it is. */
-static void fire_is_only_ever_set(void **state)
+TEST(fire_is_only_ever_set)
 {
 	struct heap heap = HEAP_INIT;
 	struct alloc a = heap_alloc(&heap);
@@ -230,7 +225,7 @@ static void fire_is_only_ever_set(void **state)
 	cq_fini(&cq, &a);
 }
 
-static void purge_drops_one_qp_and_keeps_the_order(void **state)
+TEST(purge_drops_one_qp_and_keeps_the_order)
 {
 	struct heap heap = HEAP_INIT;
 	struct alloc a = heap_alloc(&heap);
@@ -255,7 +250,7 @@ static void purge_drops_one_qp_and_keeps_the_order(void **state)
 	cq_fini(&cq, &a);
 }
 
-static void purge_leaves_no_trace_of_solicited_ones(void **state)
+TEST(purge_leaves_no_trace_of_solicited_ones)
 {
 	struct heap heap = HEAP_INIT;
 	struct alloc a = heap_alloc(&heap);
@@ -284,7 +279,7 @@ static void purge_leaves_no_trace_of_solicited_ones(void **state)
 	cq_fini(&cq, &a);
 }
 
-static void resize_keeps_what_was_not_polled(void **state)
+TEST(resize_keeps_what_was_not_polled)
 {
 	static const uint32_t sizes[] = {8, 64, 16, 5, 300, 8};
 	struct heap heap = HEAP_INIT;
@@ -369,7 +364,7 @@ static void *program(void *arg)
 	return NULL;
 }
 
-static void no_event_is_lost_between_arm_and_poll(void **state)
+TEST(no_event_is_lost_between_arm_and_poll)
 {
 	struct heap heap = HEAP_INIT;
 	struct alloc a = heap_alloc(&heap);
@@ -428,7 +423,7 @@ static void *taker(void *arg)
 	return NULL;
 }
 
-static void a_completion_raises_one_event(void **state)
+TEST(a_completion_raises_one_event)
 {
 	struct heap heap = HEAP_INIT;
 	struct alloc a = heap_alloc(&heap);
@@ -456,24 +451,4 @@ static void a_completion_raises_one_event(void **state)
 	assert_int_equal(c.idle_events, 0);
 	sem_destroy(&c.wake);
 	cq_fini(&c.cq, &a);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(capacity_is_at_least_what_was_asked),
-		cmocka_unit_test(completions_are_polled_in_order_across_the_wrap),
-		cmocka_unit_test(overrun_kills_the_queue),
-		cmocka_unit_test(consuming_hands_back_send_slots),
-		cmocka_unit_test(event_fires_once_for_what_was_asked),
-		cmocka_unit_test(arming_raises_an_event_for_what_waits),
-		cmocka_unit_test(purge_leaves_no_trace_of_solicited_ones),
-		cmocka_unit_test(fire_is_only_ever_set),
-		cmocka_unit_test(purge_drops_one_qp_and_keeps_the_order),
-		cmocka_unit_test(resize_keeps_what_was_not_polled),
-		cmocka_unit_test(no_event_is_lost_between_arm_and_poll),
-		cmocka_unit_test(a_completion_raises_one_event),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,16 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <cmocka.h>
 
 #include "base/prng.h"
 #include "queue/rq.h"
 #include "support/handover.h"
 #include "support/heap.h"
+#include "support/test.h"
 
 static void post(struct rq *rq, uint64_t wr_id)
 {
@@ -21,7 +16,7 @@ static void post(struct rq *rq, uint64_t wr_id)
 	rq_post(rq, w);
 }
 
-static void wqes_are_taken_in_the_order_posted(void **state)
+TEST(wqes_are_taken_in_the_order_posted)
 {
 	struct heap heap = HEAP_INIT;
 	struct alloc a = heap_alloc(&heap);
@@ -54,7 +49,7 @@ static void wqes_are_taken_in_the_order_posted(void **state)
 	assert_int_equal(heap.bytes, 0);
 }
 
-static void unposted_slot_is_given_again(void **state)
+TEST(unposted_slot_is_given_again)
 {
 	struct heap heap = HEAP_INIT;
 	struct alloc a = heap_alloc(&heap);
@@ -70,7 +65,7 @@ static void unposted_slot_is_given_again(void **state)
 }
 
 /* The property an SRQ needs: WQEs come back in any order, and none is given out twice. */
-static void wqes_come_back_in_any_order(void **state)
+TEST(wqes_come_back_in_any_order)
 {
 	enum { WQES = 37, STEPS = 100000 };
 	struct heap heap = HEAP_INIT;
@@ -122,7 +117,7 @@ static void wqes_come_back_in_any_order(void **state)
 	assert_int_equal(heap.bytes, 0);
 }
 
-static void reset_frees_every_slot(void **state)
+TEST(reset_frees_every_slot)
 {
 	struct heap heap = HEAP_INIT;
 	struct alloc a = heap_alloc(&heap);
@@ -140,7 +135,7 @@ static void reset_frees_every_slot(void **state)
 	rq_fini(&rq, &a);
 }
 
-static void queue_of_0_is_always_full(void **state)
+TEST(queue_of_0_is_always_full)
 {
 	struct heap heap = HEAP_INIT;
 	struct alloc a = heap_alloc(&heap);
@@ -156,7 +151,7 @@ static void queue_of_0_is_always_full(void **state)
 	assert_int_equal(heap.blocks, 0);
 }
 
-static void failed_init_gives_back_what_it_got(void **state)
+TEST(failed_init_gives_back_what_it_got)
 {
 	for (int gets = 0; gets < 2; gets++) {
 		struct heap heap = {.gets_left = gets};
@@ -191,7 +186,7 @@ static void *poster(void *arg)
 	return NULL;
 }
 
-static void poster_and_nic_need_no_lock(void **state)
+TEST(poster_and_nic_need_no_lock)
 {
 	struct heap heap = HEAP_INIT;
 	struct alloc a = heap_alloc(&heap);
@@ -215,19 +210,4 @@ static void poster_and_nic_need_no_lock(void **state)
 	}
 	pthread_join(t, NULL);
 	rq_fini(&rq, &a);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(wqes_are_taken_in_the_order_posted),
-		cmocka_unit_test(unposted_slot_is_given_again),
-		cmocka_unit_test(wqes_come_back_in_any_order),
-		cmocka_unit_test(reset_frees_every_slot),
-		cmocka_unit_test(queue_of_0_is_always_full),
-		cmocka_unit_test(failed_init_gives_back_what_it_got),
-		cmocka_unit_test(poster_and_nic_need_no_lock),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

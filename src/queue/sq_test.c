@@ -1,17 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <cmocka.h>
 
 #include "queue/sq.h"
 #include "support/handover.h"
 #include "support/heap.h"
+#include "support/test.h"
 
-static void slot_holds_the_larger_of_sges_and_inline_bytes(void **state)
+TEST(slot_holds_the_larger_of_sges_and_inline_bytes)
 {
 	static const struct {
 		uint32_t max_wr, max_sge, max_inline;
@@ -40,7 +35,7 @@ static void slot_holds_the_larger_of_sges_and_inline_bytes(void **state)
 	}
 }
 
-static void full_queue_gives_no_slot_until_completions_are_polled(void **state)
+TEST(full_queue_gives_no_slot_until_completions_are_polled)
 {
 	struct heap heap = HEAP_INIT;
 	struct alloc a = heap_alloc(&heap);
@@ -66,7 +61,7 @@ static void full_queue_gives_no_slot_until_completions_are_polled(void **state)
 	sq_fini(&sq, &a);
 }
 
-static void indices_wrap_at_32_bits(void **state)
+TEST(indices_wrap_at_32_bits)
 {
 	struct heap heap = HEAP_INIT;
 	struct alloc a = heap_alloc(&heap);
@@ -84,7 +79,7 @@ static void indices_wrap_at_32_bits(void **state)
 	sq_fini(&sq, &a);
 }
 
-static void queue_of_0_is_always_full(void **state)
+TEST(queue_of_0_is_always_full)
 {
 	struct heap heap = HEAP_INIT;
 	struct alloc a = heap_alloc(&heap);
@@ -99,7 +94,7 @@ static void queue_of_0_is_always_full(void **state)
 	assert_int_equal(heap.blocks, 0);
 }
 
-static void no_memory_is_reported(void **state)
+TEST(no_memory_is_reported)
 {
 	struct heap heap = {.gets_left = 0};
 	struct alloc a = heap_alloc(&heap);
@@ -132,7 +127,7 @@ static void *poster(void *arg)
 	return NULL;
 }
 
-static void poster_and_nic_need_no_lock(void **state)
+TEST(poster_and_nic_need_no_lock)
 {
 	struct heap heap = HEAP_INIT;
 	struct alloc a = heap_alloc(&heap);
@@ -157,18 +152,4 @@ static void poster_and_nic_need_no_lock(void **state)
 	}
 	pthread_join(t, NULL);
 	sq_fini(&sq, &a);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(slot_holds_the_larger_of_sges_and_inline_bytes),
-		cmocka_unit_test(full_queue_gives_no_slot_until_completions_are_polled),
-		cmocka_unit_test(indices_wrap_at_32_bits),
-		cmocka_unit_test(queue_of_0_is_always_full),
-		cmocka_unit_test(no_memory_is_reported),
-		cmocka_unit_test(poster_and_nic_need_no_lock),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

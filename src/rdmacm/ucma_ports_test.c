@@ -7,6 +7,7 @@
 #include <rdma/rdma_user_cm.h>
 
 #include "support/mpa_hand.h"
+#include "support/test.h"
 
 /* What TCP was asked, and what it answers. */
 static unsigned binds, listens;
@@ -90,7 +91,9 @@ static uint16_t port_of(const struct cm_id *id)
 	return info.local.port;
 }
 
-static void a_port_that_is_drawn_is_taken_at_once(void **state)
+#define CASE(name) TEST_WITH(name, set_up_ports, tear_down)
+
+CASE(a_port_that_is_drawn_is_taken_at_once)
 {
 	struct cm_id *id = new_id();
 
@@ -106,7 +109,7 @@ static void a_port_that_is_drawn_is_taken_at_once(void **state)
 	assert_int_equal(listens, 1);
 }
 
-static void an_id_that_listens_unbound_draws_likewise(void **state)
+CASE(an_id_that_listens_unbound_draws_likewise)
 {
 	struct cm_id *id = new_id();
 
@@ -119,7 +122,7 @@ static void an_id_that_listens_unbound_draws_likewise(void **state)
 }
 
 /* Where no port is free it says so, and the id is as it was. */
-static void a_host_without_ports_is_told(void **state)
+CASE(a_host_without_ports_is_told)
 {
 	struct cm_id *id = new_id();
 
@@ -135,7 +138,7 @@ static void a_host_without_ports_is_told(void **state)
 }
 
 /* Whether TCP has a port that a program asks for shows when it listens, and not before. */
-static void a_port_that_was_asked_for_is_judged_when_it_listens(void **state)
+CASE(a_port_that_was_asked_for_is_judged_when_it_listens)
 {
 	struct cm_id *id = new_id();
 
@@ -152,7 +155,7 @@ static void a_port_that_was_asked_for_is_judged_when_it_listens(void **state)
 }
 
 /* A descriptor too few is no reason for another port; who listens is told. */
-static void a_port_that_cannot_be_taken_is_told_when_it_listens(void **state)
+CASE(a_port_that_cannot_be_taken_is_told_when_it_listens)
 {
 	struct cm_id *id = new_id();
 
@@ -163,7 +166,7 @@ static void a_port_that_cannot_be_taken_is_told_when_it_listens(void **state)
 }
 
 /* The port is released when the id goes, and when it connects: then the connection binds to the port. */
-static void a_port_is_given_back(void **state)
+CASE(a_port_is_given_back)
 {
 	struct cm_addr src = {.family = CM_IPV4}, dst = {.family = CM_IPV4, .port = PORT};
 	struct cm_param p = {.qpn = qp_number(qp)};
@@ -184,20 +187,4 @@ static void a_port_is_given_back(void **state)
 	drain();
 	assert_int_equal(resets, 2);
 	assert_int_not_equal(opened, 0);
-}
-
-#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up_ports, tear_down)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(a_port_that_is_drawn_is_taken_at_once),
-		TEST(an_id_that_listens_unbound_draws_likewise),
-		TEST(a_host_without_ports_is_told),
-		TEST(a_port_that_was_asked_for_is_judged_when_it_listens),
-		TEST(a_port_that_cannot_be_taken_is_told_when_it_listens),
-		TEST(a_port_is_given_back),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

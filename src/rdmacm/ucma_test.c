@@ -3,20 +3,14 @@
  * Commands as librdmacm writes them, on one machine that receives its own messages. Wrong commands get the errors of
  * Linux's drivers/infiniband/core/ucma.c.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
-#include <stdlib.h>
-#include <string.h>
 #include <rdma/rdma_user_cm.h>
 
 #include "rdmacm/ucma.h"
+#include "support/test.h"
 
 enum { OTHER_FD = 42, PORT = 7174 };
 
@@ -230,7 +224,9 @@ static uint32_t events_of_destroyed(uint32_t id)
 
 /* ---- what programs do ------------------------------------------------------------------------------- */
 
-static void a_connection_from_its_beginning_to_its_end(void **state)
+#define CASE(name) TEST_WITH(name, setup, teardown)
+
+CASE(a_connection_from_its_beginning_to_its_end)
 {
 	uint32_t listener = listening(RDMA_PS_TCP), client = resolved(2, RDMA_PS_TCP), server;
 	struct rdma_ucm_connect connect = {.conn_param = param(0x11, "hello"), .id = client};
@@ -281,7 +277,7 @@ static void a_connection_from_its_beginning_to_its_end(void **state)
 	assert_int_equal(events_of_destroyed(listener), 1);
 }
 
-static void datagrams_have_a_layout_of_their_own(void **state)
+CASE(datagrams_have_a_layout_of_their_own)
 {
 	uint32_t client;
 	struct rdma_ucm_connect connect = {.conn_param = param(0, "hello")};
@@ -306,7 +302,7 @@ static void datagrams_have_a_layout_of_their_own(void **state)
 	assert_int_equal(e.param.ud.ah_attr.port_num, 1);
 }
 
-static void a_route_is_told_as_far_as_it_is_known(void **state)
+CASE(a_route_is_told_as_far_as_it_is_known)
 {
 	struct rdma_ucm_query_route_resp r;
 	struct rdma_ucm_query q = {.response = AT(&r), .id = create(1, RDMA_PS_TCP)};
@@ -328,7 +324,7 @@ static void a_route_is_told_as_far_as_it_is_known(void **state)
 	assert_int_equal(ntohs(in.sin_port), PORT);
 }
 
-static void what_cannot_be_reached_is_said_at_once(void **state)
+CASE(what_cannot_be_reached_is_said_at_once)
 {
 	struct rdma_ucm_resolve_ip to = {.dst_addr = sockaddr(PORT), .id = create(2, RDMA_PS_TCP), .timeout_ms = 1};
 
@@ -343,7 +339,7 @@ static void what_cannot_be_reached_is_said_at_once(void **state)
 }
 
 /* Its peer is told, and need not wait for a program that has given up. */
-static void what_cannot_be_accepted_is_refused(void **state)
+CASE(what_cannot_be_accepted_is_refused)
 {
 	uint32_t client;
 	struct rdma_ucm_connect connect = {.conn_param = param(0x11, "hello")};
@@ -361,7 +357,7 @@ static void what_cannot_be_accepted_is_refused(void **state)
 	assert_int_equal(RUN(ACCEPT, accept, 0), -EINVAL);
 }
 
-static void options_are_taken_by_their_length(void **state)
+CASE(options_are_taken_by_their_length)
 {
 	static const struct {
 		uint32_t level, name, len;
@@ -384,7 +380,7 @@ static void options_are_taken_by_their_length(void **state)
 	assert_int_equal(RUN(SET_OPTION, cmd, 0), -EFAULT);
 }
 
-static void an_id_moves_to_another_channel(void **state)
+CASE(an_id_moves_to_another_channel)
 {
 	struct rdma_ucm_migrate_resp resp;
 	struct rdma_ucm_migrate_id cmd = {.response = AT(&resp), .fd = OTHER_FD};
@@ -418,7 +414,7 @@ static struct rdma_ucm_join_mcast group_of(uint32_t id, const char *address, voi
 	return cmd;
 }
 
-static void a_group_is_joined_and_left(void **state)
+CASE(a_group_is_joined_and_left)
 {
 	uint32_t id = create(5, RDMA_PS_UDP);
 	struct rdma_ucm_create_id_resp resp = {.id = 99};
@@ -473,7 +469,7 @@ static ssize_t tell(uint32_t id, uint32_t type, int32_t status, uint64_t arg)
 }
 
 /* A program's own events, which wait behind others like any event. */
-static void a_program_tells_itself_an_event(void **state)
+CASE(a_program_tells_itself_an_event)
 {
 	enum { USER = 18, INTERNAL = 19, ADDRINFO_RESOLVED = 16 };
 	uint32_t id = create(7, RDMA_PS_TCP), datagrams = create(8, RDMA_PS_UDP);
@@ -505,7 +501,7 @@ static ssize_t resolve_service(uint32_t id)
 }
 
 /* Linux asks InfiniBand's subnet administrator, and says so where there is none. */
-static void services_are_of_infiniband(void **state)
+CASE(services_are_of_infiniband)
 {
 	uint32_t id = create(1, RDMA_PS_TCP);
 
@@ -518,7 +514,7 @@ static void services_are_of_infiniband(void **state)
 
 /* ---- what is wrong ------------------------------------------------------------------------------------ */
 
-static void what_is_no_command_is_refused(void **state)
+CASE(what_is_no_command_is_refused)
 {
 	uint8_t bytes[320] = {0};
 	struct rdma_ucm_cmd_hdr hdr = {.cmd = RDMA_USER_CM_CMD_GET_EVENT, .in = 8, .out = 400};
@@ -536,7 +532,7 @@ static void what_is_no_command_is_refused(void **state)
 	assert_int_equal(run_on(channel, RDMA_USER_CM_CMD_GET_EVENT, bytes, 8, 324), -EAGAIN);
 }
 
-static void an_event_that_cannot_be_told_stays(void **state)
+CASE(an_event_that_cannot_be_told_stays)
 {
 	struct rdma_ucm_resolve_ip to = {.dst_addr = sockaddr(PORT), .id = create(2, RDMA_PS_TCP), .timeout_ms = 1};
 	struct rdma_ucm_get_event nowhere = {0};
@@ -547,7 +543,7 @@ static void an_event_that_cannot_be_told_stays(void **state)
 }
 
 /* Linux takes a command's bytes where they are, whatever hdr.in says, but for those that have grown. */
-static void the_length_in_the_header_counts_where_a_command_has_grown(void **state)
+CASE(the_length_in_the_header_counts_where_a_command_has_grown)
 {
 	struct {
 		struct rdma_ucm_cmd_hdr hdr;
@@ -572,7 +568,7 @@ static ssize_t run_id(uint32_t number, size_t in, size_t id_at, uint32_t id, siz
 }
 
 /* Each command with an id that is not there, and with one of another channel. */
-static void ids_are_looked_up_by_every_command(void **state)
+CASE(ids_are_looked_up_by_every_command)
 {
 	static const struct {
 		uint32_t number;
@@ -593,7 +589,7 @@ static void ids_are_looked_up_by_every_command(void **state)
 }
 
 /* What Linux judges before it looks for the id. */
-static void what_makes_no_sense_is_refused_for_any_id(void **state)
+CASE(what_makes_no_sense_is_refused_for_any_id)
 {
 	struct rdma_ucm_bind_ip bind = {.id = 4711};
 	struct rdma_ucm_connect connect = {.id = 4711};
@@ -622,7 +618,7 @@ static void what_makes_no_sense_is_refused_for_any_id(void **state)
 	assert_int_equal(RUN(RESOLVE_IP, resolve_ip, 0), -ENOENT);
 }
 
-static void commands_of_a_connection_need_one(void **state)
+CASE(commands_of_a_connection_need_one)
 {
 	uint32_t id = resolved(2, RDMA_PS_TCP), datagrams = create(3, RDMA_PS_UDP);
 	struct rdma_ucm_accept accept = {.id = id, .conn_param = param(1, "")};
@@ -641,7 +637,7 @@ static void commands_of_a_connection_need_one(void **state)
 
 /* ---- QUERY ------------------------------------------------------------------------------------------ */
 
-static void paths_are_records_as_on_the_wire(void **state)
+CASE(paths_are_records_as_on_the_wire)
 {
 	struct {
 		uint32_t num, reserved, flags, more;
@@ -676,7 +672,7 @@ static void paths_are_records_as_on_the_wire(void **state)
 	assert_int_equal(RUN(QUERY, q, sizeof(r)), -ENOSYS);
 }
 
-static void gids_are_addresses_with_a_service(void **state)
+CASE(gids_are_addresses_with_a_service)
 {
 	struct rdma_ucm_query_addr_resp r;
 	struct rdma_ucm_query q = {.response = AT(&r), .id = create(1, RDMA_PS_TCP), .option = RDMA_USER_CM_QUERY_GID};
@@ -702,7 +698,7 @@ static void gids_are_addresses_with_a_service(void **state)
 	assert_int_equal(r.ibdev_index, 3);
 }
 
-static void addresses_of_another_kind_are_refused(void **state)
+CASE(addresses_of_another_kind_are_refused)
 {
 	enum { FAMILY_IB = 27 };
 	struct rdma_ucm_bind cmd = {.id = create(1, RDMA_PS_TCP), .addr_size = 48, .addr = {.ss_family = FAMILY_IB}};
@@ -717,7 +713,7 @@ static void addresses_of_another_kind_are_refused(void **state)
 	assert_int_equal(bind_id(cmd.id, 1024), 0);
 }
 
-static void a_join_that_makes_no_sense_is_refused(void **state)
+CASE(a_join_that_makes_no_sense_is_refused)
 {
 	uint32_t id = create(5, RDMA_PS_UDP), stream = create(6, RDMA_PS_TCP);
 	struct rdma_ucm_create_id_resp resp;
@@ -747,34 +743,4 @@ static void a_join_that_makes_no_sense_is_refused(void **state)
 	leave.response = 0;
 	assert_int_equal(RUN(LEAVE_MCAST, leave, 4), -EFAULT);
 	assert_int_equal(joins, 1);
-}
-
-#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		T(a_connection_from_its_beginning_to_its_end),
-		T(datagrams_have_a_layout_of_their_own),
-		T(a_route_is_told_as_far_as_it_is_known),
-		T(what_cannot_be_reached_is_said_at_once),
-		T(what_cannot_be_accepted_is_refused),
-		T(options_are_taken_by_their_length),
-		T(an_id_moves_to_another_channel),
-		T(a_group_is_joined_and_left),
-		T(a_join_that_makes_no_sense_is_refused),
-		T(a_program_tells_itself_an_event),
-		T(services_are_of_infiniband),
-		T(what_is_no_command_is_refused),
-		T(addresses_of_another_kind_are_refused),
-		T(an_event_that_cannot_be_told_stays),
-		T(the_length_in_the_header_counts_where_a_command_has_grown),
-		T(ids_are_looked_up_by_every_command),
-		T(what_makes_no_sense_is_refused_for_any_id),
-		T(commands_of_a_connection_need_one),
-		T(paths_are_records_as_on_the_wire),
-		T(gids_are_addresses_with_a_service),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

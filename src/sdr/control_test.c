@@ -1,17 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The control messages and the description of an end, against bytes written by hand from the
  * diagrams. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <setjmp.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
-#include <cmocka.h>
 
 #include "sdr/control.h"
 #include "sdr/info.h"
+#include "support/test.h"
 
 enum { TAG = 0x01020304, SHORT_MAX = 64 };
 
@@ -36,7 +31,7 @@ static size_t with_header(uint8_t *buf, enum control_type type, uint32_t number,
 	return (size_t)CONTROL_HEADER_LEN + len;
 }
 
-static void control_encodes_golden_bytes(void **state)
+TEST(control_encodes_golden_bytes)
 {
 	const struct grant grants[] = {{65536, 0xaabbccdd}, {UINT64_C(0x200000000), 7}};
 	const uint8_t bits[] = {0xfe, 0x01};
@@ -56,7 +51,7 @@ static void control_encodes_golden_bytes(void **state)
 	assert_memory_equal(buf, golden_sr_nack, sizeof(golden_sr_nack));
 }
 
-static void control_decodes_golden_bytes(void **state)
+TEST(control_decodes_golden_bytes)
 {
 	struct control c;
 	struct cts cts;
@@ -103,7 +98,7 @@ static const uint8_t golden_ec_ack[] = {
 	0x53, 0x44, 1, 4, 0, 0, 0, 9, 0, 0, 0, 7, 0, 4, 0, 0, 0, 0, 0, 8,
 };
 
-static void ec_messages_are_as_they_are_drawn(void **state)
+TEST(ec_messages_are_as_they_are_drawn)
 {
 	const struct ec_short said = {.marker = 3, .groups = 5, .count = 2};
 	const struct ec_lack lacks[] = {{6, 1}, {256, 258}};
@@ -132,7 +127,7 @@ static void ec_messages_are_as_they_are_drawn(void **state)
 }
 
 /* A byte more or less, a count of one more, a mode that is none. */
-static void ec_messages_of_another_length_are_ignored(void **state)
+TEST(ec_messages_of_another_length_are_ignored)
 {
 	uint8_t buf[64] = {0};
 	struct control c;
@@ -155,7 +150,7 @@ static void ec_messages_of_another_length_are_ignored(void **state)
 }
 
 /* Each row spoils one byte of the CTS. */
-static void control_ignores_what_is_not_its_own(void **state)
+TEST(control_ignores_what_is_not_its_own)
 {
 	static const struct {
 		uint8_t at, value;
@@ -191,7 +186,7 @@ static void control_ignores_what_is_not_its_own(void **state)
 }
 
 /* Behind the last byte there is no memory: a payload of variable length says its length in bytes that must be there. */
-static void a_short_payload_is_not_read_beyond_its_end(void **state)
+TEST(a_short_payload_is_not_read_beyond_its_end)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
 	uint8_t *memory = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -211,7 +206,7 @@ static void a_short_payload_is_not_read_beyond_its_end(void **state)
 	munmap(memory, 2 * page);
 }
 
-static void numbers_are_found_near_to_what_is_known(void **state)
+TEST(numbers_are_found_near_to_what_is_known)
 {
 	assert_true(number_near(5, 7) == 7);
 	assert_true(number_near(5, 3) == 3);
@@ -243,7 +238,7 @@ static const struct info golden_fields = {
 	.gid = {[10] = 0xff, 0xff, 127, 0, 0, 1},
 };
 
-static void info_encodes_golden_bytes(void **state)
+TEST(info_encodes_golden_bytes)
 {
 	uint8_t buf[sizeof(golden_info)];
 
@@ -255,7 +250,7 @@ static void info_encodes_golden_bytes(void **state)
 	assert_memory_equal(buf, golden_info, sizeof(buf));
 }
 
-static void info_decodes_golden_bytes(void **state)
+TEST(info_decodes_golden_bytes)
 {
 	struct info i;
 
@@ -268,7 +263,7 @@ static void info_decodes_golden_bytes(void **state)
 }
 
 /* The queue pairs for idle fill stand behind the others. */
-static void info_has_a_channel_for_idle_fill(void **state)
+TEST(info_has_a_channel_for_idle_fill)
 {
 	struct info i = golden_fields;
 	uint8_t buf[INFO_LEN_MAX];
@@ -291,7 +286,7 @@ static void info_has_a_channel_for_idle_fill(void **state)
 	assert_false(info_decode(&i, buf, sizeof(buf)));
 }
 
-static void info_refuses_what_it_would_not_write(void **state)
+TEST(info_refuses_what_it_would_not_write)
 {
 	static const struct {
 		uint8_t at, value;
@@ -310,7 +305,7 @@ static void info_refuses_what_it_would_not_write(void **state)
 		assert_false(info_decode(&i, golden_info, len));
 }
 
-static void info_matches_the_same_shape_in_another_role(void **state)
+TEST(info_matches_the_same_shape_in_another_role)
 {
 	struct info a = golden_fields, b = golden_fields;
 
@@ -329,24 +324,4 @@ static void info_matches_the_same_shape_in_another_role(void **state)
 	assert_true(info_match(&a, &b));
 	b.fills = true;
 	assert_false(info_match(&a, &b));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(control_encodes_golden_bytes),
-		cmocka_unit_test(control_decodes_golden_bytes),
-		cmocka_unit_test(control_ignores_what_is_not_its_own),
-		cmocka_unit_test(a_short_payload_is_not_read_beyond_its_end),
-		cmocka_unit_test(ec_messages_are_as_they_are_drawn),
-		cmocka_unit_test(ec_messages_of_another_length_are_ignored),
-		cmocka_unit_test(numbers_are_found_near_to_what_is_known),
-		cmocka_unit_test(info_encodes_golden_bytes),
-		cmocka_unit_test(info_decodes_golden_bytes),
-		cmocka_unit_test(info_has_a_channel_for_idle_fill),
-		cmocka_unit_test(info_refuses_what_it_would_not_write),
-		cmocka_unit_test(info_matches_the_same_shape_in_another_role),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <setjmp.h>
-#include <cmocka.h>
-
 #include "base/prng.h"
 #include "sdr/ec/code.h"
 #include "sdr/ec_choice.h"
 #include "sdr/model/binomial.h"
+#include "support/test.h"
 
 /* 400 Gbit/s and 25 ms: 1.25 GB are under way. */
 static struct ec_link far(double loss)
@@ -23,7 +18,7 @@ static enum ec_reason choose(double loss, uint32_t pieces, uint64_t behind, stru
 	return ec_choose(&link, pieces, 4096, behind, UINT32_MAX, l);
 }
 
-static void what_others_follow_is_not_coded(void **state)
+TEST(what_others_follow_is_not_coded)
 {
 	struct ec_layout l;
 
@@ -34,7 +29,7 @@ static void what_others_follow_is_not_coded(void **state)
 	assert_true(l.parity > 0);
 }
 
-static void what_loses_nothing_is_not_coded(void **state)
+TEST(what_loses_nothing_is_not_coded)
 {
 	struct ec_layout l;
 
@@ -44,7 +39,7 @@ static void what_loses_nothing_is_not_coded(void **state)
 }
 
 /* 8 GiB: the last 1.25 GB and a block at most. */
-static void a_long_message_has_a_coded_tail(void **state)
+TEST(a_long_message_has_a_coded_tail)
 {
 	struct ec_layout l;
 	uint32_t first;
@@ -56,7 +51,7 @@ static void a_long_message_has_a_coded_tail(void **state)
 
 /* As many parities as keep all but a message in ten thousand from a second answer, at a price that
  * grows with the loss. */
-static void a_message_is_short_once_in_ten_thousand(void **state)
+TEST(a_message_is_short_once_in_ten_thousand)
 {
 	static const struct {
 		double loss, most;
@@ -76,7 +71,7 @@ static void a_message_is_short_once_in_ten_thousand(void **state)
 	}
 }
 
-static void every_choice_is_a_layout_and_a_code(void **state)
+TEST(every_choice_is_a_layout_and_a_code)
 {
 	struct prng rng;
 
@@ -97,7 +92,7 @@ static void every_choice_is_a_layout_and_a_code(void **state)
 	}
 }
 
-static void losses_are_estimated_upwards(void **state)
+TEST(losses_are_estimated_upwards)
 {
 	struct loss_counts e = {0};
 
@@ -114,18 +109,4 @@ static void losses_are_estimated_upwards(void **state)
 	e = (struct loss_counts){0};
 	loss_note(&e, 100, 100);
 	assert_true(loss_upper(&e) == 0.5);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_others_follow_is_not_coded),
-		cmocka_unit_test(what_loses_nothing_is_not_coded),
-		cmocka_unit_test(a_long_message_has_a_coded_tail),
-		cmocka_unit_test(a_message_is_short_once_in_ten_thousand),
-		cmocka_unit_test(every_choice_is_a_layout_and_a_code),
-		cmocka_unit_test(losses_are_estimated_upwards),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,13 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <setjmp.h>
-#include <string.h>
-#include <cmocka.h>
-
 #include "base/prng.h"
 #include "sdr/ec_layout.h"
+#include "support/test.h"
 
 enum { PIECES_MAX = 700 };
 
@@ -80,7 +74,7 @@ static void check_groups(const struct ec_layout *l)
 	assert_int_equal(pieces, l->pieces);
 }
 
-static void layouts_have_every_piece_once(void **state)
+TEST(layouts_have_every_piece_once)
 {
 	struct prng rng;
 
@@ -94,7 +88,7 @@ static void layouts_have_every_piece_once(void **state)
 }
 
 /* 10 pieces, groups of 4, two of them a block: the second block has one group of two. */
-static void pieces_are_dealt_out_in_turn(void **state)
+TEST(pieces_are_dealt_out_in_turn)
 {
 	struct ec_layout l = {.pieces = 10, .data = 4, .parity = 1, .parity_max = 2, .depth = 2};
 	const uint32_t groups[] = {0, 1, 0, 1, 0, 1, 0, 1, 2, 2};
@@ -111,7 +105,7 @@ static void pieces_are_dealt_out_in_turn(void **state)
 	assert_int_equal(ec_layout_parity_of(&l, 2, 1).at, 5);
 }
 
-static void layouts_that_cannot_be_are_refused(void **state)
+TEST(layouts_that_cannot_be_are_refused)
 {
 	const struct ec_layout good = {.pieces = 10, .data = 4, .parity = 1, .parity_max = 2, .depth = 2};
 	struct ec_layout bad[] = {good, good, good, good, good, good, good, good};
@@ -128,15 +122,4 @@ static void layouts_that_cannot_be_are_refused(void **state)
 		assert_false(ec_layout_settle(&bad[i]));
 		assert_int_equal(bad[i].groups, 0);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(layouts_have_every_piece_once),
-		cmocka_unit_test(pieces_are_dealt_out_in_turn),
-		cmocka_unit_test(layouts_that_cannot_be_are_refused),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

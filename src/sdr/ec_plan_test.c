@@ -1,14 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <setjmp.h>
-#include <string.h>
-#include <cmocka.h>
-
 #include "base/byteorder.h"
 #include "base/prng.h"
 #include "sdr/ec_plan.h"
+#include "support/test.h"
 
 /* MDS, parity on demand, an end marker; 32 and 8 of at most 40, 4 groups a block, 25 ms. */
 static const uint8_t golden[EC_PLAN_LEN] = {
@@ -27,7 +21,7 @@ static const struct ec_config usual = {
 	.inject_ns = 10000,
 };
 
-static void plans_are_as_they_are_drawn(void **state)
+TEST(plans_are_as_they_are_drawn)
 {
 	uint8_t buf[EC_PLAN_LEN];
 	struct ec_config c;
@@ -45,7 +39,7 @@ static void plans_are_as_they_are_drawn(void **state)
 }
 
 /* A peer that asks for answers every microsecond is not obliged. */
-static void plans_of_short_times_are_lengthened(void **state)
+TEST(plans_of_short_times_are_lengthened)
 {
 	uint8_t buf[EC_PLAN_LEN];
 	struct ec_config c;
@@ -58,7 +52,7 @@ static void plans_of_short_times_are_lengthened(void **state)
 	assert_true(ec_config_valid(&c));
 }
 
-static void plans_that_make_no_sense_are_refused(void **state)
+TEST(plans_that_make_no_sense_are_refused)
 {
 	static const struct {
 		uint8_t at, value;
@@ -82,7 +76,7 @@ static void plans_that_make_no_sense_are_refused(void **state)
 }
 
 /* Any bytes: what is taken is valid, and within the room there is. */
-static void any_plan_is_valid_or_refused(void **state)
+TEST(any_plan_is_valid_or_refused)
 {
 	uint8_t buf[EC_PLAN_LEN];
 	uint32_t taken = 0;
@@ -109,16 +103,4 @@ static void any_plan_is_valid_or_refused(void **state)
 		assert_true(c.layout.groups * c.layout.parity_max <= 4000);
 	}
 	assert_true(taken > 1000);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(plans_are_as_they_are_drawn),
-		cmocka_unit_test(plans_of_short_times_are_lengthened),
-		cmocka_unit_test(plans_that_make_no_sense_are_refused),
-		cmocka_unit_test(any_plan_is_valid_or_refused),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,13 +5,6 @@
  * was sent.
  */
 #include <math.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <setjmp.h>
-#include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
 
 #include "base/byteorder.h"
 #include "base/prng.h"
@@ -21,6 +14,7 @@
 #include "sdr/ec_sender.h"
 #include "support/events.h"
 #include "support/heap.h"
+#include "support/test.h"
 
 enum {
 	PIECES_MAX = 4096,
@@ -327,7 +321,7 @@ static uint64_t injection_ns(const struct wish *w)
 
 /* ---- without losses */
 
-static void ec_is_done_when_the_data_is_there(void **state)
+TEST(ec_is_done_when_the_data_is_there)
 {
 	struct wish w = usual(EC_CAUCHY, EC_FALLBACK_SR, 320);
 
@@ -343,7 +337,7 @@ static void ec_is_done_when_the_data_is_there(void **state)
 }
 
 /* Ten pieces: one group, most of which is not there. */
-static void ec_a_message_may_be_smaller_than_a_group(void **state)
+TEST(ec_a_message_may_be_smaller_than_a_group)
 {
 	for (uint32_t pieces = 1; pieces <= 10; pieces++) {
 		for (uint32_t lose = 0; lose <= 8; lose++) {
@@ -358,7 +352,7 @@ static void ec_a_message_may_be_smaller_than_a_group(void **state)
 
 /* ---- the code repairs */
 
-static void ec_as_many_losses_as_parities_cost_nothing(void **state)
+TEST(ec_as_many_losses_as_parities_cost_nothing)
 {
 	struct wish w = usual(EC_CAUCHY, EC_FALLBACK_SR, 32);
 
@@ -374,7 +368,7 @@ static void ec_as_many_losses_as_parities_cost_nothing(void **state)
 
 /* ---- the fall-back to Selective Repeat */
 
-static void ec_falls_back_after_its_time_and_repeats_the_failed_groups(void **state)
+TEST(ec_falls_back_after_its_time_and_repeats_the_failed_groups)
 {
 	struct wish w = usual(EC_CAUCHY, EC_FALLBACK_SR, 320);
 	uint64_t first_ns;
@@ -389,7 +383,7 @@ static void ec_falls_back_after_its_time_and_repeats_the_failed_groups(void **st
 	assert_int_equal(run.pieces_sent, 400 + 9);
 }
 
-static void ec_xor_falls_back_with_two_losses_in_a_class(void **state)
+TEST(ec_xor_falls_back_with_two_losses_in_a_class)
 {
 	struct wish w = usual(EC_XOR, EC_FALLBACK_SR, 64);
 
@@ -398,7 +392,7 @@ static void ec_xor_falls_back_with_two_losses_in_a_class(void **state)
 	assert_int_equal(run.nacks, 1);
 }
 
-static void ec_an_end_marker_spares_the_time(void **state)
+TEST(ec_an_end_marker_spares_the_time)
 {
 	struct wish w = usual(EC_CAUCHY, EC_FALLBACK_SR, 320);
 
@@ -410,7 +404,7 @@ static void ec_an_end_marker_spares_the_time(void **state)
 /* ---- parity on demand */
 
 /* Nine of a group with eight parities: one is short, and two more than that come. */
-static void ec_a_shortage_is_answered_with_fresh_parities(void **state)
+TEST(ec_a_shortage_is_answered_with_fresh_parities)
 {
 	struct wish w = usual(EC_CAUCHY, EC_FALLBACK_PARITY, 32);
 
@@ -421,7 +415,7 @@ static void ec_a_shortage_is_answered_with_fresh_parities(void **state)
 }
 
 /* A group that others have overtaken is repaired while these are sent. */
-static void ec_early_groups_are_repaired_meanwhile(void **state)
+TEST(ec_early_groups_are_repaired_meanwhile)
 {
 	struct wish w = usual(EC_CAUCHY, EC_FALLBACK_PARITY, 4096);
 
@@ -434,7 +428,7 @@ static void ec_early_groups_are_repaired_meanwhile(void **state)
 }
 
 /* Only the last blocks have parities unasked; the others are repaired while these are sent. */
-static void ec_parities_may_be_of_the_tail_alone(void **state)
+TEST(ec_parities_may_be_of_the_tail_alone)
 {
 	struct wish w = usual(EC_CAUCHY, EC_FALLBACK_PARITY, 4096);
 
@@ -447,7 +441,7 @@ static void ec_parities_may_be_of_the_tail_alone(void **state)
 	assert_int_equal(run.s.sent_parity, 88 * 8);
 }
 
-static void ec_a_lost_end_marker_is_sent_again(void **state)
+TEST(ec_a_lost_end_marker_is_sent_again)
 {
 	struct wish w = usual(EC_CAUCHY, EC_FALLBACK_PARITY, 32);
 
@@ -460,7 +454,7 @@ static void ec_a_lost_end_marker_is_sent_again(void **state)
 }
 
 /* All of it is lost, and the marker says that there was something. */
-static void ec_a_message_may_be_lost_as_a_whole(void **state)
+TEST(ec_a_message_may_be_lost_as_a_whole)
 {
 	struct wish w = usual(EC_CAUCHY, EC_FALLBACK_PARITY, 32);
 
@@ -468,7 +462,7 @@ static void ec_a_message_may_be_lost_as_a_whole(void **state)
 	assert_true(time_of(&w) < 52 * MS + injection_ns(&w));
 }
 
-static void ec_a_lost_acknowledgement_is_said_again(void **state)
+TEST(ec_a_lost_acknowledgement_is_said_again)
 {
 	struct wish w = usual(EC_CAUCHY, EC_FALLBACK_PARITY, 32);
 
@@ -482,7 +476,7 @@ static void ec_a_lost_acknowledgement_is_said_again(void **state)
 	assert_true(time_of(&w) < 200 * MS);
 }
 
-static void ec_a_group_without_fresh_parities_goes_anew(void **state)
+TEST(ec_a_group_without_fresh_parities_goes_anew)
 {
 	struct wish w = usual(EC_CAUCHY, EC_FALLBACK_PARITY, 32);
 
@@ -493,7 +487,7 @@ static void ec_a_group_without_fresh_parities_goes_anew(void **state)
 	assert_int_equal(run.pieces_sent, 40 + 32);
 }
 
-static void ec_gives_up_when_nothing_arrives(void **state)
+TEST(ec_gives_up_when_nothing_arrives)
 {
 	struct wish w = usual(EC_CAUCHY, EC_FALLBACK_PARITY, 32);
 
@@ -517,7 +511,7 @@ static void ec_gives_up_when_nothing_arrives(void **state)
 
 /* A burst of 16 takes twice as much from a group as its parities give, or two from each of eight.
  */
-static void ec_interleaving_divides_a_burst(void **state)
+TEST(ec_interleaving_divides_a_burst)
 {
 	struct wish w = usual(EC_CAUCHY, EC_FALLBACK_PARITY, 2048);
 
@@ -562,7 +556,7 @@ static struct wish drawn_wish(uint64_t seed)
 	return w;
 }
 
-static void ec_every_byte_is_right_on_bad_channels(void **state)
+TEST(ec_every_byte_is_right_on_bad_channels)
 {
 	for (uint64_t seed = 1; seed <= 400; seed++) {
 		struct wish w = drawn_wish(seed);
@@ -573,7 +567,7 @@ static void ec_every_byte_is_right_on_bad_channels(void **state)
 
 /* 32 groups at 3 %: every eighth message of (16,2) and its like has a short group; what it takes
  * then is little more than one more round trip. */
-static void ec_one_answer_is_enough(void **state)
+TEST(ec_one_answer_is_enough)
 {
 	uint32_t shorts = 0, second = 0;
 
@@ -611,7 +605,7 @@ static bool say_short(uint32_t marker, uint32_t group, uint16_t pieces, uint64_t
 	return ec_sender_take(&run.s, CONTROL_EC_SHORT, payload, now_ns);
 }
 
-static void ec_words_that_cannot_be_change_nothing(void **state)
+TEST(ec_words_that_cannot_be_change_nothing)
 {
 	struct wish w = usual(EC_CAUCHY, EC_FALLBACK_PARITY, 300);
 	uint8_t payload[EC_SHORT_FIXED_LEN + 2 * EC_SHORT_GROUP_LEN];
@@ -637,7 +631,7 @@ static void ec_words_that_cannot_be_change_nothing(void **state)
 }
 
 /* The receiver had enough, or says so: it is not asked why. */
-static void ec_an_acknowledgement_ends_what_is_not_sent_yet(void **state)
+TEST(ec_an_acknowledgement_ends_what_is_not_sent_yet)
 {
 	struct wish w = usual(EC_CAUCHY, EC_FALLBACK_PARITY, 300);
 	uint8_t payload[EC_ACK_LEN];
@@ -653,7 +647,7 @@ static void ec_an_acknowledgement_ends_what_is_not_sent_yet(void **state)
 	finish();
 }
 
-static void ec_nothing_is_owed_of_groups_that_were_not_sent(void **state)
+TEST(ec_nothing_is_owed_of_groups_that_were_not_sent)
 {
 	struct wish w = usual(EC_CAUCHY, EC_FALLBACK_PARITY, 300);
 
@@ -668,7 +662,7 @@ static void ec_nothing_is_owed_of_groups_that_were_not_sent(void **state)
 
 /* A second word about what was answered counts when its marker came after the answer, or in a round
  * trip. */
-static void ec_a_stale_shortage_is_not_answered_again(void **state)
+TEST(ec_a_stale_shortage_is_not_answered_again)
 {
 	struct wish w = usual(EC_CAUCHY, EC_FALLBACK_PARITY, 32);
 	struct ec_piece p;
@@ -696,7 +690,7 @@ static void ec_a_stale_shortage_is_not_answered_again(void **state)
 }
 
 /* It says that everything lacks everything, whenever it is listened to. */
-static void ec_a_liar_costs_a_bounded_number_of_pieces(void **state)
+TEST(ec_a_liar_costs_a_bounded_number_of_pieces)
 {
 	struct wish w = usual(EC_CAUCHY, EC_FALLBACK_PARITY, 320);
 	struct ec_piece p;
@@ -713,34 +707,4 @@ static void ec_a_liar_costs_a_bounded_number_of_pieces(void **state)
 	assert_int_equal(run.s.end, SR_TRIED_TOO_OFTEN);
 	assert_true(sent <= 320 + 10 * (40 + 64 * 32));
 	finish();
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(ec_is_done_when_the_data_is_there),
-		cmocka_unit_test(ec_a_message_may_be_smaller_than_a_group),
-		cmocka_unit_test(ec_as_many_losses_as_parities_cost_nothing),
-		cmocka_unit_test(ec_falls_back_after_its_time_and_repeats_the_failed_groups),
-		cmocka_unit_test(ec_xor_falls_back_with_two_losses_in_a_class),
-		cmocka_unit_test(ec_an_end_marker_spares_the_time),
-		cmocka_unit_test(ec_a_shortage_is_answered_with_fresh_parities),
-		cmocka_unit_test(ec_early_groups_are_repaired_meanwhile),
-		cmocka_unit_test(ec_parities_may_be_of_the_tail_alone),
-		cmocka_unit_test(ec_a_lost_end_marker_is_sent_again),
-		cmocka_unit_test(ec_a_message_may_be_lost_as_a_whole),
-		cmocka_unit_test(ec_a_lost_acknowledgement_is_said_again),
-		cmocka_unit_test(ec_a_group_without_fresh_parities_goes_anew),
-		cmocka_unit_test(ec_gives_up_when_nothing_arrives),
-		cmocka_unit_test(ec_interleaving_divides_a_burst),
-		cmocka_unit_test(ec_every_byte_is_right_on_bad_channels),
-		cmocka_unit_test(ec_one_answer_is_enough),
-		cmocka_unit_test(ec_words_that_cannot_be_change_nothing),
-		cmocka_unit_test(ec_an_acknowledgement_ends_what_is_not_sent_yet),
-		cmocka_unit_test(ec_nothing_is_owed_of_groups_that_were_not_sent),
-		cmocka_unit_test(ec_a_stale_shortage_is_not_answered_again),
-		cmocka_unit_test(ec_a_liar_costs_a_bounded_number_of_pieces),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

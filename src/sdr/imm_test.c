@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The split of the transport immediate, and the limits of a connection. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <setjmp.h>
-#include <string.h>
-#include <cmocka.h>
 
 #include "base/prng.h"
 #include "sdr/shape.h"
+#include "support/test.h"
 
 static const struct imm_split usual = {10, 18, 4};
 
@@ -22,7 +17,7 @@ static const struct shape usual_shape = {
 	.message_bytes = 1 << 20,
 };
 
-static void imm_fields_lie_where_the_diagram_says(void **state)
+TEST(imm_fields_lie_where_the_diagram_says)
 {
 	assert_int_equal(imm_pack(usual, (struct imm){.id = 1}), 0x00400000);
 	assert_int_equal(imm_pack(usual, (struct imm){.offset = 1}), 0x00000010);
@@ -31,7 +26,7 @@ static void imm_fields_lie_where_the_diagram_says(void **state)
 	assert_int_equal(imm_pack((struct imm_split){8, 22, 2}, (struct imm){.id = 0x80}), 0x80000000);
 }
 
-static void imm_round_trips_in_every_split(void **state)
+TEST(imm_round_trips_in_every_split)
 {
 	struct prng rng;
 
@@ -47,7 +42,7 @@ static void imm_round_trips_in_every_split(void **state)
 	}
 }
 
-static void imm_split_is_refused_unless_it_fills_32_bits(void **state)
+TEST(imm_split_is_refused_unless_it_fills_32_bits)
 {
 	assert_true(imm_split_valid(usual));
 	assert_true(imm_split_valid((struct imm_split){8, 22, 2}));
@@ -59,7 +54,7 @@ static void imm_split_is_refused_unless_it_fills_32_bits(void **state)
 	assert_false(imm_split_valid((struct imm_split){255, 255, 34}));
 }
 
-static void imm_fragments_begin_with_the_least_significant(void **state)
+TEST(imm_fragments_begin_with_the_least_significant)
 {
 	assert_int_equal(imm_fragments(usual), 8);
 	assert_int_equal(imm_fragment(usual, 0x12345678, 0), 8);
@@ -68,7 +63,7 @@ static void imm_fragments_begin_with_the_least_significant(void **state)
 }
 
 /* Each row breaks one member of the usual shape. */
-static void shape_limits_are_held(void **state)
+TEST(shape_limits_are_held)
 {
 	static const struct {
 		size_t member;
@@ -92,7 +87,7 @@ static void shape_limits_are_held(void **state)
 	}
 }
 
-static void shape_messages_are_a_chunk_to_what_offsets_reach(void **state)
+TEST(shape_messages_are_a_chunk_to_what_offsets_reach)
 {
 	struct shape s = usual_shape;
 
@@ -108,7 +103,7 @@ static void shape_messages_are_a_chunk_to_what_offsets_reach(void **state)
 	assert_false(shape_valid(&s));
 }
 
-static void shape_numbers_wrap_through_slots_and_generations(void **state)
+TEST(shape_numbers_wrap_through_slots_and_generations)
 {
 	const struct shape *s = &usual_shape;
 
@@ -120,19 +115,4 @@ static void shape_numbers_wrap_through_slots_and_generations(void **state)
 	assert_int_equal(shape_packets(s, 1), 1);
 	assert_int_equal(shape_packets(s, 65537), 17);
 	assert_int_equal(shape_chunks(s, 65537), 2);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(imm_fields_lie_where_the_diagram_says),
-		cmocka_unit_test(imm_round_trips_in_every_split),
-		cmocka_unit_test(imm_split_is_refused_unless_it_fills_32_bits),
-		cmocka_unit_test(imm_fragments_begin_with_the_least_significant),
-		cmocka_unit_test(shape_limits_are_held),
-		cmocka_unit_test(shape_messages_are_a_chunk_to_what_offsets_reach),
-		cmocka_unit_test(shape_numbers_wrap_through_slots_and_generations),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,16 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Slots, their bitmaps and generations, and the worker's verdicts. */
 #include <errno.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <setjmp.h>
-#include <string.h>
-#include <cmocka.h>
 
 #include "sdr/receiver.h"
 #include "support/heap.h"
 #include "support/sdr_small.h"
+#include "support/test.h"
 
 struct fixture {
 	struct heap heap;
@@ -68,7 +63,9 @@ static uint64_t chunk_word(struct fixture *f, uint64_t number)
 	return receiver_slot(&f->r, number)->chunk_bits[0];
 }
 
-static void receiver_publishes_a_chunk_with_its_last_packet(void **state)
+#define CASE(name) TEST_WITH(name, make, unmake)
+
+CASE(receiver_publishes_a_chunk_with_its_last_packet)
 {
 	struct fixture *f = *state;
 	uint64_t n = post(f, 1024);
@@ -83,7 +80,7 @@ static void receiver_publishes_a_chunk_with_its_last_packet(void **state)
 	assert_int_equal(slot_chunk_mask(receiver_slot(&f->r, n), &small, 0), 0);
 }
 
-static void receiver_short_last_chunk_has_its_own_mask(void **state)
+CASE(receiver_short_last_chunk_has_its_own_mask)
 {
 	struct fixture *f = *state;
 	uint64_t n = post(f, 256 + 64 + 1);
@@ -95,7 +92,7 @@ static void receiver_short_last_chunk_has_its_own_mask(void **state)
 	assert_int_equal(note(f, n, 6, 1), SDR_DROP_OFFSET);
 }
 
-static void receiver_counts_a_packet_once(void **state)
+CASE(receiver_counts_a_packet_once)
 {
 	struct fixture *f = *state;
 	uint64_t n = post(f, 64);
@@ -106,7 +103,7 @@ static void receiver_counts_a_packet_once(void **state)
 	assert_int_equal(f->w.verdicts[SDR_DUP], 1);
 }
 
-static void receiver_refuses_what_cannot_be(void **state)
+CASE(receiver_refuses_what_cannot_be)
 {
 	struct fixture *f = *state;
 	uint64_t number;
@@ -120,7 +117,7 @@ static void receiver_refuses_what_cannot_be(void **state)
 	assert_int_equal(chunk_word(f, 0), 0);
 }
 
-static void receiver_takes_slots_in_order_and_waits_for_them(void **state)
+CASE(receiver_takes_slots_in_order_and_waits_for_them)
 {
 	struct fixture *f = *state;
 	uint64_t number;
@@ -135,7 +132,7 @@ static void receiver_takes_slots_in_order_and_waits_for_them(void **state)
 }
 
 /* The slot is posted again at once, and what the message before still had under way comes then. */
-static void receiver_late_packets_of_another_generation_do_not_count(void **state)
+CASE(receiver_late_packets_of_another_generation_do_not_count)
 {
 	struct fixture *f = *state;
 	uint64_t first = post(f, 64), again;
@@ -151,7 +148,7 @@ static void receiver_late_packets_of_another_generation_do_not_count(void **stat
 	assert_int_equal(note(f, again, 0, 64), SDR_CHUNK);
 }
 
-static void receiver_completes_once(void **state)
+CASE(receiver_completes_once)
 {
 	struct fixture *f = *state;
 	uint64_t n = post(f, 64);
@@ -162,7 +159,7 @@ static void receiver_completes_once(void **state)
 	assert_null(receiver_slot(&f->r, n));
 }
 
-static void receiver_slot_is_busy_while_a_worker_is_inside(void **state)
+CASE(receiver_slot_is_busy_while_a_worker_is_inside)
 {
 	struct fixture *f = *state;
 	uint64_t n = post(f, 128);
@@ -180,7 +177,7 @@ static void receiver_slot_is_busy_while_a_worker_is_inside(void **state)
 }
 
 /* A worker may look at a slot, be refused, and leave when the slot has been posted again. */
-static void slot_opens_while_a_refused_worker_has_not_left(void **state)
+CASE(slot_opens_while_a_refused_worker_has_not_left)
 {
 	struct fixture *f = *state;
 	struct slot *slot = &f->r.slots[0];
@@ -192,7 +189,7 @@ static void slot_opens_while_a_refused_worker_has_not_left(void **state)
 	assert_int_equal(note(f, 0, 0, 64), SDR_CHUNK);
 }
 
-static void receiver_bitmaps_are_clean_when_a_slot_is_posted_again(void **state)
+CASE(receiver_bitmaps_are_clean_when_a_slot_is_posted_again)
 {
 	struct fixture *f = *state;
 
@@ -206,7 +203,7 @@ static void receiver_bitmaps_are_clean_when_a_slot_is_posted_again(void **state)
 	}
 }
 
-static void receiver_puts_the_users_immediate_together(void **state)
+CASE(receiver_puts_the_users_immediate_together)
 {
 	struct fixture *f = *state;
 	uint64_t n = post(f, 256);
@@ -224,7 +221,7 @@ static void receiver_puts_the_users_immediate_together(void **state)
 	assert_int_equal(note(f, n, 8, 0), SDR_DROP_OFFSET);
 }
 
-static void receiver_knows_the_newest_message_that_came(void **state)
+CASE(receiver_knows_the_newest_message_that_came)
 {
 	struct fixture *f = *state;
 
@@ -238,7 +235,7 @@ static void receiver_knows_the_newest_message_that_came(void **state)
 	assert_int_equal(receiver_newest_touched(&f->r), 3);
 }
 
-static void receiver_without_memory_leaves_none_behind(void **state)
+TEST(receiver_without_memory_leaves_none_behind)
 {
 	for (int gets = 0; gets < 2; gets++) {
 		struct heap heap = {.gets_left = gets};
@@ -248,25 +245,4 @@ static void receiver_without_memory_leaves_none_behind(void **state)
 		assert_int_equal(receiver_init(&r, &small, &alloc), -ENOMEM);
 		assert_int_equal(heap.blocks, 0);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(receiver_publishes_a_chunk_with_its_last_packet, make, unmake),
-		cmocka_unit_test_setup_teardown(receiver_short_last_chunk_has_its_own_mask, make, unmake),
-		cmocka_unit_test_setup_teardown(receiver_counts_a_packet_once, make, unmake),
-		cmocka_unit_test_setup_teardown(receiver_refuses_what_cannot_be, make, unmake),
-		cmocka_unit_test_setup_teardown(receiver_takes_slots_in_order_and_waits_for_them, make, unmake),
-		cmocka_unit_test_setup_teardown(receiver_late_packets_of_another_generation_do_not_count, make, unmake),
-		cmocka_unit_test_setup_teardown(receiver_completes_once, make, unmake),
-		cmocka_unit_test_setup_teardown(receiver_slot_is_busy_while_a_worker_is_inside, make, unmake),
-		cmocka_unit_test_setup_teardown(slot_opens_while_a_refused_worker_has_not_left, make, unmake),
-		cmocka_unit_test_setup_teardown(receiver_bitmaps_are_clean_when_a_slot_is_posted_again, make, unmake),
-		cmocka_unit_test_setup_teardown(receiver_puts_the_users_immediate_together, make, unmake),
-		cmocka_unit_test_setup_teardown(receiver_knows_the_newest_message_that_came, make, unmake),
-		cmocka_unit_test(receiver_without_memory_leaves_none_behind),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,12 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* A sending end: its calls, the packets that they make, and the grants that they need. */
 #include <errno.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <setjmp.h>
-#include <string.h>
-#include <cmocka.h>
 
 #include "base/prng.h"
 #include "sdr/grants.h"
@@ -14,6 +8,7 @@
 #include "sdr/sender.h"
 #include "support/heap.h"
 #include "support/sdr_small.h"
+#include "support/test.h"
 
 enum { ITV_NS = 1000, CTS_BYTES = CTS_FIXED_LEN + 4 * CTS_GRANT_LEN };
 
@@ -105,7 +100,9 @@ static struct send_block block(uint64_t offset, uint64_t bytes)
 	return (struct send_block){.addr = 0x10000 + offset, .bytes = bytes, .offset = offset, .lkey = 7};
 }
 
-static void sender_waits_for_a_grant(void **state)
+#define CASE(name) TEST_WITH(name, make, unmake)
+
+CASE(sender_waits_for_a_grant)
 {
 	struct fixture *f = *state;
 	struct send_block b = block(0, 256);
@@ -119,7 +116,7 @@ static void sender_waits_for_a_grant(void **state)
 	assert_int_equal(sender_post(&f->s, NULL, &b, &number), -EAGAIN);
 }
 
-static void sender_cuts_a_block_into_packets(void **state)
+CASE(sender_cuts_a_block_into_packets)
 {
 	struct fixture *f = *state;
 	struct send_block b = block(256, 321);
@@ -148,7 +145,7 @@ static void sender_cuts_a_block_into_packets(void **state)
 	assert_int_equal(sender_done(&f->s, number), -EINVAL);
 }
 
-static void sender_refuses_blocks_that_do_not_fit_and_uses_no_number(void **state)
+CASE(sender_refuses_blocks_that_do_not_fit_and_uses_no_number)
 {
 	static const struct {
 		uint64_t offset, bytes;
@@ -172,7 +169,7 @@ static void sender_refuses_blocks_that_do_not_fit_and_uses_no_number(void **stat
 	assert_int_equal(sender_post(&f->s, NULL, &(struct send_block){.offset = 512, .bytes = 188}, &number), 0);
 }
 
-static void sender_streams_blocks_in_any_order_and_again(void **state)
+CASE(sender_streams_blocks_in_any_order_and_again)
 {
 	struct fixture *f = *state;
 	struct send_block last = block(256, 100), first = block(0, 256);
@@ -196,7 +193,7 @@ static void sender_streams_blocks_in_any_order_and_again(void **state)
 	assert_int_equal(sender_add(&f->s, number, &first), -EINVAL);
 }
 
-static void sender_block_without_bytes_is_refused(void **state)
+CASE(sender_block_without_bytes_is_refused)
 {
 	struct fixture *f = *state;
 	struct send_block none = block(0, 0);
@@ -210,7 +207,7 @@ static void sender_block_without_bytes_is_refused(void **state)
 	assert_int_equal(sender_done(&f->s, number), 1); /* an empty message is one */
 }
 
-static void sender_queue_is_bounded(void **state)
+CASE(sender_queue_is_bounded)
 {
 	struct fixture *f = *state;
 	struct send_block b = block(0, 256);
@@ -226,7 +223,7 @@ static void sender_queue_is_bounded(void **state)
 }
 
 /* The lengths of one-shot messages with an immediate, and how many packets they take. */
-static void sender_immediate_arrives_whatever_the_length(void **state)
+CASE(sender_immediate_arrives_whatever_the_length)
 {
 	static const struct {
 		uint32_t bytes;
@@ -248,7 +245,7 @@ static void sender_immediate_arrives_whatever_the_length(void **state)
 	}
 }
 
-static void sender_stream_brings_the_rest_of_its_immediate_at_the_end(void **state)
+CASE(sender_stream_brings_the_rest_of_its_immediate_at_the_end)
 {
 	struct fixture *f = *state;
 	struct send_block b = block(256, 256);
@@ -264,7 +261,7 @@ static void sender_stream_brings_the_rest_of_its_immediate_at_the_end(void **sta
 	assert_int_equal(got, imm);
 }
 
-static void sender_last_chunk_repeats_the_immediate(void **state)
+CASE(sender_last_chunk_repeats_the_immediate)
 {
 	struct fixture *f = *state;
 	struct send_block b = block(256, 64);
@@ -279,7 +276,7 @@ static void sender_last_chunk_repeats_the_immediate(void **state)
 	}
 }
 
-static void sender_generation_follows_the_number(void **state)
+CASE(sender_generation_follows_the_number)
 {
 	struct fixture *f = *state;
 	struct send_block b = block(0, 64);
@@ -300,7 +297,7 @@ static void sender_generation_follows_the_number(void **state)
 	}
 }
 
-static void grants_that_are_lost_are_told_again_and_then_no_more(void **state)
+CASE(grants_that_are_lost_are_told_again_and_then_no_more)
 {
 	struct fixture *f = *state;
 	uint16_t flags;
@@ -320,7 +317,7 @@ static void grants_that_are_lost_are_told_again_and_then_no_more(void **state)
 	assert_int_equal(f->g.repeated, 2);
 }
 
-static void grants_confirmed_are_never_more_than_made(void **state)
+CASE(grants_confirmed_are_never_more_than_made)
 {
 	struct fixture *f = *state;
 
@@ -332,7 +329,7 @@ static void grants_confirmed_are_never_more_than_made(void **state)
 	assert_int_equal(f->g.known, 1);
 }
 
-static void grants_have_room_for_as_many_as_slots(void **state)
+CASE(grants_have_room_for_as_many_as_slots)
 {
 	struct fixture *f = *state;
 
@@ -345,7 +342,7 @@ static void grants_have_room_for_as_many_as_slots(void **state)
 	assert_true(grants_room(&f->g, 1));
 }
 
-static void sender_ignores_grants_that_are_old_early_or_senseless(void **state)
+CASE(sender_ignores_grants_that_are_old_early_or_senseless)
 {
 	struct fixture *f = *state;
 	uint8_t payload[CTS_FIXED_LEN + 8 * CTS_GRANT_LEN];
@@ -370,7 +367,7 @@ static void sender_ignores_grants_that_are_old_early_or_senseless(void **state)
 
 /* Streams over a channel that loses, doubles and delays: what the receiver still lacks is sent again, until all is
  * there. Slots and generations wrap several times, and packets come after their message was completed. */
-static void sender_and_receiver_agree_on_a_bad_channel(void **state)
+CASE(sender_and_receiver_agree_on_a_bad_channel)
 {
 	struct fixture *f = *state;
 	struct send_packet kept[64];
@@ -419,28 +416,4 @@ static void sender_and_receiver_agree_on_a_bad_channel(void **state)
 	}
 	assert_true(f->w.verdicts[SDR_DROP_LATE] > 0);
 	assert_int_equal(f->w.verdicts[SDR_DROP_LEN] + f->w.verdicts[SDR_DROP_OFFSET] + f->w.verdicts[SDR_DROP_ID], 0);
-}
-
-int main(void)
-{
-#define CASE(name) cmocka_unit_test_setup_teardown(name, make, unmake)
-	const struct CMUnitTest tests[] = {
-		CASE(sender_waits_for_a_grant),
-		CASE(sender_cuts_a_block_into_packets),
-		CASE(sender_refuses_blocks_that_do_not_fit_and_uses_no_number),
-		CASE(sender_streams_blocks_in_any_order_and_again),
-		CASE(sender_block_without_bytes_is_refused),
-		CASE(sender_queue_is_bounded),
-		CASE(sender_immediate_arrives_whatever_the_length),
-		CASE(sender_stream_brings_the_rest_of_its_immediate_at_the_end),
-		CASE(sender_last_chunk_repeats_the_immediate),
-		CASE(sender_generation_follows_the_number),
-		CASE(grants_that_are_lost_are_told_again_and_then_no_more),
-		CASE(grants_confirmed_are_never_more_than_made),
-		CASE(grants_have_room_for_as_many_as_slots),
-		CASE(sender_ignores_grants_that_are_old_early_or_senseless),
-		CASE(sender_and_receiver_agree_on_a_bad_channel),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,20 +6,14 @@
  */
 #include <errno.h>
 #include <math.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <setjmp.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
 
 #include "base/prng.h"
 #include "sdr/sr_receiver.h"
 #include "sdr/sr_sender.h"
 #include "support/events.h"
 #include "support/heap.h"
+#include "support/test.h"
 
 enum { CHUNKS_MAX = 4096, PAYLOAD_MAX = 1024, WORDS_MAX = 256 };
 
@@ -204,7 +198,7 @@ static struct wish usual(void)
 			     .seed = 1};
 }
 
-static void sr_without_losses_takes_the_injection_and_a_round_trip(void **state)
+TEST(sr_without_losses_takes_the_injection_and_a_round_trip)
 {
 	struct wish w = usual();
 
@@ -215,7 +209,7 @@ static void sr_without_losses_takes_the_injection_and_a_round_trip(void **state)
 	assert_int_equal(run.chunks_sent, 100);
 }
 
-static void sr_sends_a_lost_chunk_again_after_its_rto_alone(void **state)
+TEST(sr_sends_a_lost_chunk_again_after_its_rto_alone)
 {
 	struct wish w = usual();
 
@@ -225,7 +219,7 @@ static void sr_sends_a_lost_chunk_again_after_its_rto_alone(void **state)
 	assert_int_equal(run.chunks_sent, 101);
 }
 
-static void sr_sends_what_the_receiver_names_at_once(void **state)
+TEST(sr_sends_what_the_receiver_names_at_once)
 {
 	struct wish w = usual();
 
@@ -237,7 +231,7 @@ static void sr_sends_what_the_receiver_names_at_once(void **state)
 }
 
 /* No packet overtakes the last chunk: a silence of a quarter of a round trip shows its loss. */
-static void sr_names_the_tail_after_a_silence(void **state)
+TEST(sr_names_the_tail_after_a_silence)
 {
 	struct wish w = usual();
 	uint64_t t;
@@ -249,7 +243,7 @@ static void sr_names_the_tail_after_a_silence(void **state)
 	assert_int_equal(run.chunks_sent, 101);
 }
 
-static void sr_a_lost_word_about_the_whole_is_said_again(void **state)
+TEST(sr_a_lost_word_about_the_whole_is_said_again)
 {
 	struct wish w = usual();
 
@@ -263,7 +257,7 @@ static void sr_a_lost_word_about_the_whole_is_said_again(void **state)
 	assert_int_equal(run.probes, 1);
 }
 
-static void sr_gives_up_when_nothing_arrives(void **state)
+TEST(sr_gives_up_when_nothing_arrives)
 {
 	struct wish w = usual();
 
@@ -283,7 +277,7 @@ static void sr_gives_up_when_nothing_arrives(void **state)
 }
 
 /* Losses both ways, other orders, small and large messages, with and without NACK. */
-static void sr_everything_arrives_on_bad_channels(void **state)
+TEST(sr_everything_arrives_on_bad_channels)
 {
 	for (uint64_t seed = 1; seed <= 200; seed++) {
 		struct wish w = usual();
@@ -301,7 +295,7 @@ static void sr_everything_arrives_on_bad_channels(void **state)
 /* The completion times of a message of 128 MiB in chunks of 64 KiB at 400 Gbit/s and 25 ms, with a
  * chunk in a thousand lost: 92.379 ms on average where only the RTO repairs (the closed form of the
  * maximum of geometric times). With the argument "many" alone. */
-static void sr_mean_time_is_the_closed_forms(void **state)
+TEST_MANY(sr_mean_time_is_the_closed_forms)
 {
 	const uint32_t runs = 600;
 	double sum = 0;
@@ -340,7 +334,7 @@ static bool nack(struct sr_sender *s, uint32_t first, uint32_t count, uint64_t n
 	return sr_sender_nack(s, payload, now_ns);
 }
 
-static void sr_words_that_cannot_be_change_nothing(void **state)
+TEST(sr_words_that_cannot_be_change_nothing)
 {
 	const uint8_t bitmap[2] = {0xff, 0xff};
 	uint8_t payload[SR_NACK_FIXED_LEN + 2 * SR_NACK_RUN_LEN];
@@ -363,7 +357,7 @@ static void sr_words_that_cannot_be_change_nothing(void **state)
 	sr_sender_free(&s);
 }
 
-static void sr_asks_are_suppressed_for_what_is_under_way(void **state)
+TEST(sr_asks_are_suppressed_for_what_is_under_way)
 {
 	struct heap heap;
 	struct alloc alloc;
@@ -390,7 +384,7 @@ static void sr_asks_are_suppressed_for_what_is_under_way(void **state)
 }
 
 /* An acknowledgement that takes longer than the RTO would else have everything repeated. */
-static void sr_rto_is_twice_what_acknowledgements_take(void **state)
+TEST(sr_rto_is_twice_what_acknowledgements_take)
 {
 	const uint8_t none[2] = {0};
 	struct heap heap;
@@ -420,7 +414,7 @@ static void sr_rto_is_twice_what_acknowledgements_take(void **state)
 }
 
 /* A code repairs a chunk, or its packets still wait for the wire, when it is acknowledged. */
-static void sr_an_acknowledgement_before_the_sending_is_no_round_trip(void **state)
+TEST(sr_an_acknowledgement_before_the_sending_is_no_round_trip)
 {
 	const uint8_t none[2] = {0};
 	struct heap heap;
@@ -436,7 +430,7 @@ static void sr_an_acknowledgement_before_the_sending_is_no_round_trip(void **sta
 	sr_sender_free(&s);
 }
 
-static void sr_stale_acks_take_nothing_back(void **state)
+TEST(sr_stale_acks_take_nothing_back)
 {
 	const uint8_t bitmap[2] = {0x05, 0};
 	struct heap heap;
@@ -452,29 +446,4 @@ static void sr_stale_acks_take_nothing_back(void **state)
 	assert_true(sr_sender_ack(&s, &(struct sr_ack){10, 0}, bitmap, 12));
 	assert_int_equal(s.end, SR_DONE);
 	sr_sender_free(&s);
-}
-
-int main(int argc, char **argv)
-{
-	const struct CMUnitTest many[] = {
-		cmocka_unit_test(sr_mean_time_is_the_closed_forms),
-	};
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(sr_without_losses_takes_the_injection_and_a_round_trip),
-		cmocka_unit_test(sr_sends_a_lost_chunk_again_after_its_rto_alone),
-		cmocka_unit_test(sr_sends_what_the_receiver_names_at_once),
-		cmocka_unit_test(sr_names_the_tail_after_a_silence),
-		cmocka_unit_test(sr_a_lost_word_about_the_whole_is_said_again),
-		cmocka_unit_test(sr_gives_up_when_nothing_arrives),
-		cmocka_unit_test(sr_everything_arrives_on_bad_channels),
-		cmocka_unit_test(sr_words_that_cannot_be_change_nothing),
-		cmocka_unit_test(sr_asks_are_suppressed_for_what_is_under_way),
-		cmocka_unit_test(sr_rto_is_twice_what_acknowledgements_take),
-		cmocka_unit_test(sr_an_acknowledgement_before_the_sending_is_no_round_trip),
-		cmocka_unit_test(sr_stale_acks_take_nothing_back),
-	};
-
-	if (argc > 1 && strcmp(argv[1], "many") == 0)
-		return cmocka_run_group_tests(many, NULL, NULL);
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

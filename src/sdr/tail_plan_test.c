@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Plans: every packet of the tail is in one group, sizes add up, parities grow with loss and stay few; estimates. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <cmocka.h>
 
 #include "sdr/loss_estimate.h"
 #include "sdr/tail_words.h"
+#include "support/test.h"
 
 /* 4 KiB at 400 Gbit/s, 3750 km. */
 static struct tail_link link_with(double loss, double burst)
@@ -16,11 +11,10 @@ static struct tail_link link_with(double loss, double burst)
 	return (struct tail_link){.rtt_ns = 25000000, .packet_ns = 84, .loss = loss, .burst = burst};
 }
 
-static void each_packet_of_the_tail_is_in_one_group(void **state)
+TEST(each_packet_of_the_tail_is_in_one_group)
 {
 	static const uint32_t sizes[] = {1, 2, 7, 255, 256, 300, 2048, 32768, 32769, 262144, 700000};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
 		struct tail_link l = link_with(1e-2, 1);
 		struct tail_plan p;
@@ -43,12 +37,11 @@ static void each_packet_of_the_tail_is_in_one_group(void **state)
 	}
 }
 
-static void only_what_no_word_can_reach_is_coded(void **state)
+TEST(only_what_no_word_can_reach_is_coded)
 {
 	struct tail_link l = link_with(1e-3, 1);
 	struct tail_plan p;
 
-	(void)state;
 	tail_plan_make(&p, 2097152, &l);
 	assert_in_range(p.packets - p.tail, 25000000 / 84, 25000000 / 84 * 21 / 20);
 	tail_plan_make(&p, 32768, &l);
@@ -57,7 +50,7 @@ static void only_what_no_word_can_reach_is_coded(void **state)
 
 /* 128 MiB: 131 groups of 250 would need 5 parities at 1e-3, as P(Poisson(0.255) > 5) = 3e-7 and P(.. > 4) = 7e-6; 36 of
  * 911 need 7, as P(Poisson(0.92) > 7) = 6e-6. */
-static void parities_are_as_few_as_do(void **state)
+TEST(parities_are_as_few_as_do)
 {
 	static const struct {
 		double loss;
@@ -68,7 +61,6 @@ static void parities_are_as_few_as_do(void **state)
 		{1e-3, 5, 7, 0.008}, {1e-2, 12, 20, 0.052}, {5e-2, 28, 34, 0.15},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(want) / sizeof(want[0]); i++) {
 		struct tail_link l = link_with(want[i].loss, 1);
 		struct tail_plan p;
@@ -81,11 +73,10 @@ static void parities_are_as_few_as_do(void **state)
 
 /* At 1e-2 groups of 278 packets would have 13 parities, and the 32 that there are would not do for the 28 losses of
  * 1e-1. */
-static void groups_are_small_enough_for_the_loss_that_is_feared(void **state)
+TEST(groups_are_small_enough_for_the_loss_that_is_feared)
 {
 	static const double losses[] = {1e-3, 1e-2, 2.5e-2};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(losses) / sizeof(losses[0]); i++) {
 		struct tail_link l = link_with(losses[i], 1);
 		double most, mean;
@@ -106,12 +97,11 @@ static void groups_are_small_enough_for_the_loss_that_is_feared(void **state)
 	assert_int_equal(tail_plan_parity_max(992), 32);
 }
 
-static void bursts_cost_little_where_groups_are_many(void **state)
+TEST(bursts_cost_little_where_groups_are_many)
 {
 	struct tail_link single = link_with(1e-3, 1), bursts = link_with(1e-3, 16);
 	struct tail_plan a, b;
 
-	(void)state;
 	tail_plan_make(&a, 32768, &single);
 	tail_plan_make(&b, 32768, &bursts);
 	assert_in_range(b.parity, a.parity, a.parity + 2);
@@ -120,14 +110,13 @@ static void bursts_cost_little_where_groups_are_many(void **state)
 	assert_true(b.parity > 4 * a.parity); /* two groups share each burst */
 }
 
-static void a_plan_is_read_as_it_was_written(void **state)
+TEST(a_plan_is_read_as_it_was_written)
 {
 	static const uint8_t golden[TAIL_PLAN_LEN] = {0, 0, 0x80, 0, 0, 0, 0x10, 0, 0, 250, 0, 44, 0, 5, 0, 1};
 	struct tail_plan p = {.packets = 32768, .tail = 4096, .size = 250, .depth = 44, .parity = 5}, q;
 	uint8_t at[TAIL_PLAN_LEN];
 	bool ended;
 
-	(void)state;
 	assert_int_equal(tail_plan_encode(at, &p, true), TAIL_PLAN_LEN);
 	assert_memory_equal(at, golden, sizeof(golden));
 	assert_true(tail_plan_decode(&q, &ended, at));
@@ -147,13 +136,12 @@ static void a_plan_is_read_as_it_was_written(void **state)
 	assert_false(tail_plan_decode(&q, &ended, at));
 }
 
-static void a_state_is_read_as_it_was_written(void **state)
+TEST(a_state_is_read_as_it_was_written)
 {
 	static const uint8_t golden[TAIL_STATE_LEN] = {0, 0, 1, 0, 0, 0, 0, 3, 0, 0, 0, 2, 0, 0, 0, 1};
 	struct tail_state s = {256, 3, 2, true}, t;
 	uint8_t at[TAIL_STATE_LEN];
 
-	(void)state;
 	tail_state_encode(at, &s);
 	assert_memory_equal(at, golden, sizeof(golden));
 	assert_true(tail_state_decode(&t, at));
@@ -163,11 +151,10 @@ static void a_state_is_read_as_it_was_written(void **state)
 	assert_false(tail_state_decode(&t, at));
 }
 
-static void the_estimate_is_upwards_and_comes_near(void **state)
+TEST(the_estimate_is_upwards_and_comes_near)
 {
 	struct loss_estimate e;
 
-	(void)state;
 	loss_estimate_init(&e);
 	assert_true(loss_estimate_high(&e) >= 1e-2);
 	for (int i = 0; i < 10; i++) {
@@ -183,28 +170,10 @@ static void the_estimate_is_upwards_and_comes_near(void **state)
 	assert_true(loss_estimate_high(&e) <= 1.01e-5);
 }
 
-static void copies_grow_with_loss(void **state)
+TEST(copies_grow_with_loss)
 {
-	(void)state;
 	assert_int_equal(tail_copies(300, 1e-3), 2); /* 300 packets, 1e-6 */
 	assert_int_equal(tail_copies(3000, 1e-2), 4);
 	assert_int_equal(tail_copies(1, 0), 1);
 	assert_int_equal(tail_copies(1e6, 0.5), 8);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(each_packet_of_the_tail_is_in_one_group),
-		cmocka_unit_test(only_what_no_word_can_reach_is_coded),
-		cmocka_unit_test(parities_are_as_few_as_do),
-		cmocka_unit_test(groups_are_small_enough_for_the_loss_that_is_feared),
-		cmocka_unit_test(bursts_cost_little_where_groups_are_many),
-		cmocka_unit_test(a_plan_is_read_as_it_was_written),
-		cmocka_unit_test(a_state_is_read_as_it_was_written),
-		cmocka_unit_test(the_estimate_is_upwards_and_comes_near),
-		cmocka_unit_test(copies_grow_with_loss),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,15 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Tail coding over a link in virtual time that loses packets and words: how long messages take, and what lies do. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <string.h>
-#include <cmocka.h>
 
 #include "support/tail_link.h"
+#include "support/test.h"
 
 static const struct tail_link_wish base = {
 	.packets = 2048, .rtt_ns = 25000000, .packet_ns = 84, .word_loss = -1, .seed = 1};
@@ -50,25 +45,23 @@ static void train(struct loss_estimate *e, const struct tail_link_wish *w)
 	run_many(*w, 50, e);
 }
 
-static void a_link_without_loss_costs_little(void **state)
+TEST(a_link_without_loss_costs_little)
 {
 	struct tail_link_wish w = base;
 	struct loss_estimate e;
 	struct times t;
 
-	(void)state;
 	train(&e, &w);
 	t = run_many(w, 20, &e);
 	assert_true(t.most < 1.001);
 	assert_true(t.extra < 0.02);
 }
 
-static void losses_are_made_good_without_a_second_round(void **state)
+TEST_MANY(losses_are_made_good_without_a_second_round)
 {
 	static const double losses[] = {1e-3, 1e-2, 5e-2};
 	static const double extras[] = {0.02, 0.085, 0.25};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(losses) / sizeof(losses[0]); i++) {
 		struct tail_link_wish w = base;
 		struct loss_estimate e;
@@ -82,12 +75,11 @@ static void losses_are_made_good_without_a_second_round(void **state)
 	}
 }
 
-static void bursts_are_spread_over_groups(void **state)
+TEST_MANY(bursts_are_spread_over_groups)
 {
 	struct tail_link_wish w = base;
 	struct loss_estimate e;
 
-	(void)state;
 	w.packets = 32768;
 	w.loss = 1e-3;
 	w.burst = 16;
@@ -96,13 +88,12 @@ static void bursts_are_spread_over_groups(void **state)
 }
 
 /* A message of many round trips: what is lost early is repaired meanwhile, and only the tail has parities. */
-static void early_losses_cost_no_time(void **state)
+TEST_MANY(early_losses_cost_no_time)
 {
 	struct tail_link_wish w = base;
 	struct loss_estimate e;
 	struct times t;
 
-	(void)state;
 	w.packets = 60000;
 	w.rtt_ns = 500000; /* 6000 packets */
 	w.loss = 1e-2;
@@ -113,13 +104,12 @@ static void early_losses_cost_no_time(void **state)
 }
 
 /* Assumed ten times too low, a message needs a second round, and not a third; ten times too high costs parities. */
-static void a_wrong_assumption_costs_a_round_at_most(void **state)
+TEST(a_wrong_assumption_costs_a_round_at_most)
 {
 	struct tail_link_wish w = base;
 	struct loss_estimate e;
 	struct times low, high;
 
-	(void)state;
 	loss_estimate_init(&e);
 	w.loss = 1e-2;
 	w.assumed = 1e-3;
@@ -132,13 +122,12 @@ static void a_wrong_assumption_costs_a_round_at_most(void **state)
 }
 
 /* The same assumptions, at three sizes: parities that go on need no word of what is missing. */
-static void idle_fill_saves_that_round(void **state)
+TEST_MANY(idle_fill_saves_that_round)
 {
 	static const uint32_t packets[] = {256, 2048, 32768};
 	static const double losses[] = {1e-3, 1e-2, 0.1};
 	struct loss_estimate e;
 
-	(void)state;
 	for (size_t i = 0; i < 9; i++) {
 		struct tail_link_wish w = base;
 		struct times with, without;
@@ -157,11 +146,10 @@ static void idle_fill_saves_that_round(void **state)
 	}
 }
 
-static void everything_arrives_over_terrible_links(void **state)
+TEST(everything_arrives_over_terrible_links)
 {
 	struct loss_estimate e;
 
-	(void)state;
 	for (uint32_t i = 0; i < 60; i++) {
 		struct tail_link_wish w = base;
 
@@ -178,13 +166,12 @@ static void everything_arrives_over_terrible_links(void **state)
 	}
 }
 
-static void a_receiver_that_never_answers_ends_the_message(void **state)
+TEST(a_receiver_that_never_answers_ends_the_message)
 {
 	struct tail_link_wish w = base;
 	struct loss_estimate e;
 	struct tail_link_result r;
 
-	(void)state;
 	loss_estimate_init(&e);
 	w.word_loss = 1;
 	w.timeout_ns = 20 * w.rtt_ns;
@@ -210,7 +197,7 @@ static void sender_with(struct tail_sender *s, uint32_t packets, const struct al
 }
 
 /* Who names every packet all the time has each sent eight times a round trip at most, and the message ends. */
-static void naming_everything_bounds_what_is_sent(void **state)
+TEST(naming_everything_bounds_what_is_sent)
 {
 	const struct alloc alloc = heap_alloc(&heap);
 	uint8_t all[SR_NACK_FIXED_LEN + SR_NACK_RUN_LEN];
@@ -219,7 +206,6 @@ static void naming_everything_bounds_what_is_sent(void **state)
 	struct tail_send p;
 	uint64_t sent = 0;
 
-	(void)state;
 	sender_with(&s, 300, &alloc);
 	sr_nack_encode(all, &run, 1);
 	for (uint64_t now_ns = 0; now_ns < 10000000; now_ns += 1000) {
@@ -253,26 +239,24 @@ static uint64_t parities_of(const struct tail_config *c, uint32_t packets, struc
 	return parities;
 }
 
-static void parities_have_the_room_that_the_receiver_gives(void **state)
+TEST(parities_have_the_room_that_the_receiver_gives)
 {
 	struct tail_config c = {.rtt_ns = 25000000, .packet_ns = 84, .timeout_ns = 1000000000, .loss = 0.3};
 	struct tail_plan plan;
 	uint64_t wanted = parities_of(&c, 2048, &plan);
 
-	(void)state;
 	assert_true(wanted > 1000);
 	c.parity_packets = 500;
 	assert_in_range(parities_of(&c, 2048, &plan), 400, 500);
 }
 
 /* Losses can be repaired while the messages behind are sent. */
-static void a_message_with_others_behind_it_has_a_shorter_tail(void **state)
+TEST(a_message_with_others_behind_it_has_a_shorter_tail)
 {
 	struct tail_config c = {.rtt_ns = 25000000, .packet_ns = 84, .timeout_ns = 1000000000, .loss = 0.01};
 	struct tail_plan plan;
 	uint64_t alone = parities_of(&c, 400000, &plan), half;
 
-	(void)state;
 	c.behind_ns = c.rtt_ns / 2;
 	half = parities_of(&c, 400000, &plan);
 	assert_true(half < alone * 6 / 10 && half > alone * 4 / 10);
@@ -295,12 +279,11 @@ static void filler_init(struct tail_sender *s, const struct tail_config *c, uint
 }
 
 /* Even without a word from the receiver, at most a round trip's packets are filled in, and each parity goes once. */
-static void idle_fill_is_bounded(void **state)
+TEST(idle_fill_is_bounded)
 {
 	static const uint64_t rtts_ns[] = {20000, 1000000};
 	const struct alloc alloc = heap_alloc(&heap);
 
-	(void)state;
 	for (int i = 0; i < 4; i++) {
 		struct tail_config c = {.rtt_ns = rtts_ns[i % 2],
 					.packet_ns = 100,
@@ -331,7 +314,7 @@ static void idle_fill_is_bounded(void **state)
 }
 
 /* Packets that were named go before it, one of it goes in a packet's time, and none once all is there. */
-static void idle_fill_gives_way(void **state)
+TEST(idle_fill_gives_way)
 {
 	const struct tail_config c = {.rtt_ns = 1000000, .packet_ns = 100, .timeout_ns = 1000000000, .fill = true};
 	const struct alloc alloc = heap_alloc(&heap);
@@ -341,7 +324,6 @@ static void idle_fill_gives_way(void **state)
 	struct tail_sender s;
 	struct tail_send p;
 
-	(void)state;
 	filler_init(&s, &c, 300, &alloc);
 	assert_true(tail_sender_fill(&s, &p, 1000));
 	assert_false(tail_sender_fill(&s, &p, 1099));
@@ -362,14 +344,13 @@ static void idle_fill_gives_way(void **state)
 	tail_sender_free(&s);
 }
 
-static void nobody_fills_unasked_or_behind_whom_more_is_sent(void **state)
+TEST(nobody_fills_unasked_or_behind_whom_more_is_sent)
 {
 	struct tail_config c = {.rtt_ns = 1000000, .packet_ns = 100, .timeout_ns = 1000000000};
 	const struct alloc alloc = heap_alloc(&heap);
 	struct tail_sender s;
 	struct tail_send p;
 
-	(void)state;
 	for (int i = 0; i < 2; i++) {
 		c.fill = i;
 		c.behind_ns = i * c.rtt_ns;
@@ -379,7 +360,7 @@ static void nobody_fills_unasked_or_behind_whom_more_is_sent(void **state)
 	}
 }
 
-static void words_of_no_such_message_are_refused(void **state)
+TEST(words_of_no_such_message_are_refused)
 {
 	const struct alloc alloc = heap_alloc(&heap);
 	static const struct chunk_run wrong[] = {{300, 1}, {299, 2}, {0, 0}, {1, UINT32_MAX}};
@@ -393,7 +374,6 @@ static void words_of_no_such_message_are_refused(void **state)
 	struct tail_sender s;
 	struct tail_receiver r;
 
-	(void)state;
 	sender_with(&s, 300, &alloc);
 	assert_int_equal(tail_receiver_init(&r, 1000000, 300, 600, 0, &alloc), 0);
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
@@ -417,7 +397,7 @@ static void words_of_no_such_message_are_refused(void **state)
 }
 
 /* Workers look at their clock once a pass, and a receive may be posted during it. */
-static void a_clock_from_before_the_receive_delays_nothing(void **state)
+TEST(a_clock_from_before_the_receive_delays_nothing)
 {
 	const uint64_t rtt_ns = 25000000, start_ns = UINT64_C(1000000000000);
 	const struct alloc alloc = heap_alloc(&heap);
@@ -425,7 +405,6 @@ static void a_clock_from_before_the_receive_delays_nothing(void **state)
 	enum control_type type;
 	uint8_t word[256];
 
-	(void)state;
 	assert_int_equal(tail_receiver_init(&r, rtt_ns, 64, 16, start_ns, &alloc), 0);
 	tail_receiver_came(&r, false, 5, start_ns - 200000);
 	assert_true(tail_receiver_deadline(&r) < start_ns + rtt_ns / 64);
@@ -436,7 +415,7 @@ static void a_clock_from_before_the_receive_delays_nothing(void **state)
 }
 
 /* A receiver that would look for what is missing, and then has everything, has nothing to look for. */
-static void whoever_has_everything_is_not_woken_for_what_is_missing(void **state)
+TEST(whoever_has_everything_is_not_woken_for_what_is_missing)
 {
 	const struct tail_plan plan = {.packets = 64, .size = 64, .depth = 1, .parity = 2};
 	const struct alloc alloc = heap_alloc(&heap);
@@ -444,7 +423,6 @@ static void whoever_has_everything_is_not_woken_for_what_is_missing(void **state
 	enum control_type type;
 	uint8_t word[256];
 
-	(void)state;
 	assert_int_equal(tail_receiver_init(&r, 25000000, 64, 16, 0, &alloc), 0);
 	for (uint32_t i = 1; i < 64; i++)
 		tail_receiver_came(&r, false, i, 1000);
@@ -476,7 +454,7 @@ static void find_unsolvable(uint16_t lost[2])
 }
 
 /* As many parities as packets are missing: the receiver must see that these do not do, and name them. */
-static void a_wide_group_is_whole_only_if_its_parities_do(void **state)
+TEST(a_wide_group_is_whole_only_if_its_parities_do)
 {
 	const struct tail_plan plan = {.packets = 300, .size = 300, .depth = 1, .parity = 2};
 	const struct alloc alloc = heap_alloc(&heap);
@@ -485,7 +463,6 @@ static void a_wide_group_is_whole_only_if_its_parities_do(void **state)
 	uint8_t word[256];
 	uint16_t lost[2];
 
-	(void)state;
 	find_unsolvable(lost);
 	assert_int_equal(tail_receiver_init(&r, 25000000, 300, 600, 0, &alloc), 0);
 	tail_plan_encode(word, &plan, true);
@@ -507,7 +484,7 @@ static void a_wide_group_is_whole_only_if_its_parities_do(void **state)
 	tail_receiver_free(&r);
 }
 
-static void memory_may_run_out(void **state)
+TEST(memory_may_run_out)
 {
 	const struct tail_config c = {.rtt_ns = 1000000, .packet_ns = 100, .timeout_ns = 1000000000};
 	const struct alloc alloc = heap_alloc(&heap);
@@ -515,7 +492,6 @@ static void memory_may_run_out(void **state)
 	struct tail_receiver r;
 	struct tail_sender s;
 
-	(void)state;
 	loss_estimate_init(&e);
 	for (int i = 0; i < 3; i++) {
 		heap.gets_left = i;
@@ -525,35 +501,4 @@ static void memory_may_run_out(void **state)
 		assert_int_equal(heap.blocks, 0);
 	}
 	heap.gets_left = -1;
-}
-
-int main(int argc, char **argv)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_link_without_loss_costs_little),
-		cmocka_unit_test(a_wrong_assumption_costs_a_round_at_most),
-		cmocka_unit_test(everything_arrives_over_terrible_links),
-		cmocka_unit_test(a_receiver_that_never_answers_ends_the_message),
-		cmocka_unit_test(naming_everything_bounds_what_is_sent),
-		cmocka_unit_test(parities_have_the_room_that_the_receiver_gives),
-		cmocka_unit_test(a_message_with_others_behind_it_has_a_shorter_tail),
-		cmocka_unit_test(idle_fill_is_bounded),
-		cmocka_unit_test(idle_fill_gives_way),
-		cmocka_unit_test(nobody_fills_unasked_or_behind_whom_more_is_sent),
-		cmocka_unit_test(words_of_no_such_message_are_refused),
-		cmocka_unit_test(a_clock_from_before_the_receive_delays_nothing),
-		cmocka_unit_test(whoever_has_everything_is_not_woken_for_what_is_missing),
-		cmocka_unit_test(a_wide_group_is_whole_only_if_its_parities_do),
-		cmocka_unit_test(memory_may_run_out),
-	};
-	const struct CMUnitTest many[] = {
-		cmocka_unit_test(early_losses_cost_no_time),
-		cmocka_unit_test(bursts_are_spread_over_groups),
-		cmocka_unit_test(idle_fill_saves_that_round),
-		cmocka_unit_test(losses_are_made_good_without_a_second_round),
-	};
-
-	if (argc > 1 && strcmp(argv[1], "many") == 0)
-		return cmocka_run_group_tests(many, NULL, NULL);
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <stdio.h>
 
 #include "support/sim_run.h"
+#include "support/test.h"
 
 enum { SETS = 6 };
 
@@ -54,7 +49,7 @@ static bool goes(const struct algorithm *a, int protocol)
 	return !protocol || strcmp(a->sets[0], "cc.algorithm=hpcc") != 0; /* only of rocev2 */
 }
 
-static void tracing_changes_nothing(void **state)
+TEST(tracing_changes_nothing)
 {
 	for (unsigned i = 0; i < ALGORITHMS; i++) {
 		for (int p = 0; p < 2; p++) {
@@ -73,7 +68,7 @@ static void tracing_changes_nothing(void **state)
 	}
 }
 
-static void signal_and_target_are_the_algorithms_own(void **state)
+TEST(signal_and_target_are_the_algorithms_own)
 {
 	for (unsigned i = 0; i < ALGORITHMS; i++) {
 		const struct algorithm *a = &algorithms[i];
@@ -97,7 +92,7 @@ static void signal_and_target_are_the_algorithms_own(void **state)
  * Records of one flow of four are in order of time, no two alike in a row, from its start to its
  * end.
  */
-static void a_record_is_a_change_of_a_flow_that_was_asked_for(void **state)
+TEST(a_record_is_a_change_of_a_flow_that_was_asked_for)
 {
 	struct sim_run run;
 	const struct results_flow *f;
@@ -122,7 +117,7 @@ static void a_record_is_a_change_of_a_flow_that_was_asked_for(void **state)
 }
 
 /* Four senders at line rate meet, and DCQCN cuts: rates begin at the line's, alpha is at most one. */
-static void the_trace_of_dcqcn_is_dcqcn(void **state)
+TEST(the_trace_of_dcqcn_is_dcqcn)
 {
 	uint64_t least = UINT64_MAX;
 	struct sim_run run;
@@ -142,7 +137,7 @@ static void the_trace_of_dcqcn_is_dcqcn(void **state)
 	sim_run_free(&run);
 }
 
-static void each_path_of_a_veroce_flow_has_its_own(void **state)
+TEST(each_path_of_a_veroce_flow_has_its_own)
 {
 	uint32_t records[16] = {0};
 	struct sim_run run;
@@ -156,17 +151,4 @@ static void each_path_of_a_veroce_flow_has_its_own(void **state)
 	for (unsigned i = 0; i < 16; i++)
 		assert_true(records[i] > 1); /* its start, and changes */
 	sim_run_free(&run);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(tracing_changes_nothing),
-		cmocka_unit_test(signal_and_target_are_the_algorithms_own),
-		cmocka_unit_test(a_record_is_a_change_of_a_flow_that_was_asked_for),
-		cmocka_unit_test(the_trace_of_dcqcn_is_dcqcn),
-		cmocka_unit_test(each_path_of_a_veroce_flow_has_its_own),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

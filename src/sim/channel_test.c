@@ -1,14 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "sim/channel.h"
 #include "support/sim_checks.h"
+#include "support/test.h"
 
 enum { DONE_MAX = 64 };
 
@@ -95,7 +88,9 @@ static struct channel *open_channel(uint32_t piece_bytes)
 	return c;
 }
 
-static void messages_complete_in_the_order_posted(void **state)
+#define CASE(name) TEST_WITH(name, setup, teardown)
+
+CASE(messages_complete_in_the_order_posted)
 {
 	struct channel *c = open_channel(CHANNEL_PIECE_BYTES_MAX);
 	struct message_post m[20];
@@ -114,7 +109,7 @@ static void messages_complete_in_the_order_posted(void **state)
 	channel_close(c);
 }
 
-static void a_long_message_goes_in_pieces(void **state)
+CASE(a_long_message_goes_in_pieces)
 {
 	struct channel *c = open_channel(3000);
 	struct message_post a = {.bytes = 100000, .imm = 1, .notify = true}, b = {.bytes = 3000};
@@ -130,7 +125,7 @@ static void a_long_message_goes_in_pieces(void **state)
 	channel_close(c);
 }
 
-static void arrivals_are_reported_before_the_sender_knows(void **state)
+CASE(arrivals_are_reported_before_the_sender_knows)
 {
 	struct channel *c = open_channel(CHANNEL_PIECE_BYTES_MAX);
 	struct message_post m[30];
@@ -149,7 +144,7 @@ static void arrivals_are_reported_before_the_sender_knows(void **state)
 	channel_close(c);
 }
 
-static void progress_grows_to_the_whole(void **state)
+CASE(progress_grows_to_the_whole)
 {
 	struct channel *c = open_channel(20000);
 	struct message_post m = {.bytes = 100000};
@@ -176,7 +171,7 @@ static void progress_grows_to_the_whole(void **state)
 }
 
 /* In the middle of a transfer, too: packets under way do no harm. */
-static void a_channel_may_close_at_any_time(void **state)
+CASE(a_channel_may_close_at_any_time)
 {
 	for (uint64_t at_ps = 0; at_ps < 20 * US; at_ps += 777777) {
 		struct channel *c = open_channel(5000);
@@ -191,7 +186,7 @@ static void a_channel_may_close_at_any_time(void **state)
 	assert_int_equal(nic_counters(host_nic(t.host[1]))->qps, 0);
 }
 
-static void a_break_completes_everything_that_was_posted(void **state)
+CASE(a_break_completes_everything_that_was_posted)
 {
 	struct channel *c = open_channel(1000);
 	struct message_post m[10];
@@ -209,7 +204,7 @@ static void a_break_completes_everything_that_was_posted(void **state)
 }
 
 /* 2^4 numbers, some of which are unused. */
-static void numbers_run_out_and_come_back(void **state)
+CASE(numbers_run_out_and_come_back)
 {
 	struct channel *c[16];
 	unsigned n = 0;
@@ -222,19 +217,4 @@ static void numbers_run_out_and_come_back(void **state)
 	assert_non_null(c[n]);
 	for (unsigned i = 0; i <= n; i++)
 		channel_close(c[i]);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(messages_complete_in_the_order_posted, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_long_message_goes_in_pieces, setup, teardown),
-		cmocka_unit_test_setup_teardown(arrivals_are_reported_before_the_sender_knows, setup, teardown),
-		cmocka_unit_test_setup_teardown(progress_grows_to_the_whole, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_channel_may_close_at_any_time, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_break_completes_everything_that_was_posted, setup, teardown),
-		cmocka_unit_test_setup_teardown(numbers_run_out_and_come_back, setup, teardown),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <stdio.h>
 
 #include "sim/event_log.h"
 #include "support/sim_run.h"
+#include "support/test.h"
 
 static const char star[] = "[topology]\nkind = star\nhosts = 4\n"
 			   "[workload.w]\nkind = incast\nsize = 100KB\nstart = 50us\n"
@@ -54,7 +49,7 @@ static uint64_t lines_with(const struct log *t, const char *words)
 	return n;
 }
 
-static void a_line_says_when_what_where_and_of_which_packet(void **state)
+TEST(a_line_says_when_what_where_and_of_which_packet)
 {
 	static const char two[] = "[topology]\nkind = star\nhosts = 2\n"
 				  "[transport]\nprotocol = rocev2\n[cc]\nalgorithm = none\n"
@@ -81,7 +76,7 @@ static void a_line_says_when_what_where_and_of_which_packet(void **state)
 	sim_run_free(&run);
 }
 
-static void the_log_changes_nothing_and_is_the_same_each_time(void **state)
+TEST(the_log_changes_nothing_and_is_the_same_each_time)
 {
 	static const char *const sets[][4] = {
 		{"link.loss=2%", NULL},
@@ -107,7 +102,7 @@ static void the_log_changes_nothing_and_is_the_same_each_time(void **state)
 	}
 }
 
-static void every_hop_and_every_loss_has_its_line(void **state)
+TEST(every_hop_and_every_loss_has_its_line)
 {
 	static const struct {
 		const char *sets[4];
@@ -139,7 +134,7 @@ static void every_hop_and_every_loss_has_its_line(void **state)
 	}
 }
 
-static void pauses_trims_marks_and_failures_are_told(void **state)
+TEST(pauses_trims_marks_and_failures_are_told)
 {
 	static const struct {
 		const char *sets[6];
@@ -170,16 +165,4 @@ static void pauses_trims_marks_and_failures_are_told(void **state)
 	assert_true(lines_with(&t, " link-down\n") > 0); /* what was lost */
 	free(t.at);
 	sim_run_free(&run);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_line_says_when_what_where_and_of_which_packet),
-		cmocka_unit_test(the_log_changes_nothing_and_is_the_same_each_time),
-		cmocka_unit_test(every_hop_and_every_loss_has_its_line),
-		cmocka_unit_test(pauses_trims_marks_and_failures_are_told),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,16 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Records by golden bytes that tshark dissects as they should be. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-#include <cmocka.h>
 
 #include "sim/frame_ib.h"
+#include "support/test.h"
 
 /* An ACK from LID 2 to LID 1, on lane 1, of service level 1. */
-static void an_ack_has_lrh_icrc_and_vcrc(void **state)
+TEST(an_ack_has_lrh_icrc_and_vcrc)
 {
 	static const uint8_t expected[] = {0x00, 0x00,    0x00, 0x80, 0x02, 0x00, 0x00, 0x00, 21,   4,
 					   0,    16 + 30, 0,    0,    0,    30, /* 2.5 s */
@@ -37,7 +32,7 @@ static void an_ack_has_lrh_icrc_and_vcrc(void **state)
 	assert_memory_equal(frame, expected, sizeof(expected));
 }
 
-static void a_flow_control_packet_has_its_counters_and_lpcrc(void **state)
+TEST(a_flow_control_packet_has_its_counters_and_lpcrc)
 {
 	static const uint8_t expected[16 + 48] = {0,  0, 0, 0, 0,  0,    0,    0,    25,   4,    0,
 						  64, 0, 0, 0, 48, 0x00, 0x10, 0x10, 0x90, 0xfa, 0xbc};
@@ -48,14 +43,4 @@ static void a_flow_control_packet_has_its_counters_and_lpcrc(void **state)
 	assert_int_equal(frame_ib_encode(frame, &p, 0, &length), sizeof(expected));
 	assert_int_equal(length, sizeof(expected));
 	assert_memory_equal(frame, expected, sizeof(expected));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(an_ack_has_lrh_icrc_and_vcrc),
-		cmocka_unit_test(a_flow_control_packet_has_its_counters_and_lpcrc),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "sim/frame.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <string.h>
-#include <cmocka.h>
-
 #include "sim/host.h"
+#include "support/test.h"
 #include "wire/icrc.h"
 
 enum { IP = 14, UDP = IP + 20, BODY = UDP + 8 };
@@ -28,7 +24,7 @@ static uint32_t checksum(const uint8_t *header)
 	return sum;
 }
 
-static void a_data_packet_is_cut_before_its_payload(void **state)
+TEST(a_data_packet_is_cut_before_its_payload)
 {
 	uint8_t body[16 + 4], frame[FRAME_BYTES_MAX];
 	struct packet p = {.body = body,
@@ -57,7 +53,7 @@ static void a_data_packet_is_cut_before_its_payload(void **state)
 }
 
 /* The ICRC is read back by the nic's own check, which finds the identification 0 too. */
-static void a_filled_frame_has_an_icrc(void **state)
+TEST(a_filled_frame_has_an_icrc)
 {
 	uint8_t body[16 + 4] = {0x0a, 0x40}, frame[2048];
 	struct packet p = {.body = body,
@@ -85,7 +81,7 @@ static void a_filled_frame_has_an_icrc(void **state)
 	assert_int_equal(frame[length], 0xee);
 }
 
-static void a_trimmed_packet_is_as_long_as_what_is_left(void **state)
+TEST(a_trimmed_packet_is_as_long_as_what_is_left)
 {
 	uint8_t body[40] = {0}, frame[FRAME_BYTES_MAX];
 	struct packet p = {.body = body,
@@ -102,7 +98,7 @@ static void a_trimmed_packet_is_as_long_as_what_is_left(void **state)
 	assert_int_equal(frame[IP + 1], 9 << 2 | 3);
 }
 
-static void no_packet_overflows_a_frame(void **state)
+TEST(no_packet_overflows_a_frame)
 {
 	static uint8_t body[UINT16_MAX];
 	uint8_t frame[FRAME_BYTES_MAX];
@@ -118,7 +114,7 @@ static void no_packet_overflows_a_frame(void **state)
 	assert_int_equal(length, BODY);
 }
 
-static void a_pause_names_its_classes_and_how_long(void **state)
+TEST(a_pause_names_its_classes_and_how_long)
 {
 	uint8_t frame[FRAME_BYTES_MAX];
 	struct packet p = {.flags = PACKET_PAUSE,
@@ -129,17 +125,4 @@ static void a_pause_names_its_classes_and_how_long(void **state)
 	assert_int_equal(length, 60);
 	assert_memory_equal(frame, "\x01\x80\xc2\0\0\x01", 6);
 	assert_memory_equal(frame + 12, "\x88\x08\x01\x01\0\x18\0\0\0\0\0\0\x12\x34\0\0", 16);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_data_packet_is_cut_before_its_payload),
-		cmocka_unit_test(a_filled_frame_has_an_icrc),
-		cmocka_unit_test(a_trimmed_packet_is_as_long_as_what_is_left),
-		cmocka_unit_test(no_packet_overflows_a_frame),
-		cmocka_unit_test(a_pause_names_its_classes_and_how_long),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <stdio.h>
 
 #include "support/sim_run.h"
+#include "support/test.h"
 
 #define US UINT64_C(1000000)
 #define NS UINT64_C(1000)
@@ -56,7 +51,7 @@ static uint64_t slowest_ps(const char *text, const char *const *sets, const char
 /* ---- programs and acknowledgements --------------------------------------------------------------- */
 
 /* While a post waits, the first CAPS of a veRoCE queue pair leave. */
-static void a_flow_takes_its_ideal_time_and_the_delays(void **state)
+TEST(a_flow_takes_its_ideal_time_and_the_delays)
 {
 	static const struct {
 		const char *sets[4];
@@ -86,7 +81,7 @@ static void a_flow_takes_its_ideal_time_and_the_delays(void **state)
 }
 
 /* A chunk goes on when it was received, and each time a program sees it and posts: 2 (n - 1) steps. */
-static void each_step_of_a_collective_waits_for_its_programs(void **state)
+TEST(each_step_of_a_collective_waits_for_its_programs)
 {
 	static const char ring[] = "[topology]\nkind = star\nhosts = 4\n"
 				   "[transport]\nprotocol = rocev2\nheader_bytes = 64\n"
@@ -114,7 +109,7 @@ static void each_step_of_a_collective_waits_for_its_programs(void **state)
  * A channel that closes with its completion, and one whose completion finds the next message on its
  * way.
  */
-static void messages_of_a_connection_stay_apart(void **state)
+TEST(messages_of_a_connection_stay_apart)
 {
 	static const char *const sets[] = {"workload.w.repeat=20",
 					   "workload.w.interval=1us",
@@ -139,7 +134,7 @@ enum { PACKETS = 500 };
 
 static const char many[] = "workload.w.size=2048000"; /* PACKETS of 4096 */
 
-static void a_host_sends_no_faster_than_it_reads(void **state)
+TEST(a_host_sends_no_faster_than_it_reads)
 {
 	static const char *const one[] = {"workload.w.size=4096", NULL}, *const all[] = {many, NULL};
 	uint64_t one_ps = slowest_ps(pair, one, NULL), all_ps = slowest_ps(pair, all, NULL);
@@ -153,7 +148,7 @@ static void a_host_sends_no_faster_than_it_reads(void **state)
 	assert_true(slowest_ps(pair, all, "host.read_rate=98Gbps") > all_ps);
 }
 
-static void veroce_reads_no_faster_either(void **state)
+TEST(veroce_reads_no_faster_either)
 {
 	static const char *const sets[] = {many, "transport.protocol=veroce", NULL};
 	uint64_t took_ps = slowest_ps(pair, sets, "host.read_rate=40Gbps");
@@ -162,7 +157,7 @@ static void veroce_reads_no_faster_either(void **state)
 }
 
 /* ACKs of arriving data delay packets; meanwhile the bus reads on. */
-static void acknowledgements_take_nothing_from_the_bus(void **state)
+TEST(acknowledgements_take_nothing_from_the_bus)
 {
 	static const char both[] = "[topology]\nkind = star\nhosts = 2\n"
 				   "[link]\nrate = 100Gbps\ndelay = 1us\n"
@@ -176,7 +171,7 @@ static void acknowledgements_take_nothing_from_the_bus(void **state)
 
 /* ---- receiving ----------------------------------------------------------------------------------- */
 
-static void a_receiver_takes_no_faster_than_it_drains(void **state)
+TEST(a_receiver_takes_no_faster_than_it_drains)
 {
 	static const char *const one[] = {"workload.w.size=4096", NULL};
 	static const char *const all[] = {many, "host.rx_drain=25Gbps", NULL};
@@ -189,7 +184,7 @@ static void a_receiver_takes_no_faster_than_it_drains(void **state)
 			 one_ps + PACKETS * 4 * wire_ps(4096 + 64));
 }
 
-static void a_slow_receiver_pauses_and_loses_nothing(void **state)
+TEST(a_slow_receiver_pauses_and_loses_nothing)
 {
 	static const char *const protocols[] = {"transport.protocol=rocev2", "transport.protocol=veroce"};
 
@@ -208,7 +203,7 @@ static void a_slow_receiver_pauses_and_loses_nothing(void **state)
 	}
 }
 
-static void a_full_receive_buffer_drops_at_the_host(void **state)
+TEST(a_full_receive_buffer_drops_at_the_host)
 {
 	static const char *const sets[] = {
 		many, "transport.protocol=veroce", "host.rx_drain=10Gbps", "host.rx_buffer=100KB", "run.check=on",
@@ -232,7 +227,7 @@ static void a_full_receive_buffer_drops_at_the_host(void **state)
 
 /* ---- state of queue pairs ------------------------------------------------------------------------ */
 
-static void the_first_packet_waits_for_state_at_both_ends(void **state)
+TEST(the_first_packet_waits_for_state_at_both_ends)
 {
 	static const char *const one[] = {"workload.w.size=100", NULL}, *const all[] = {many, NULL};
 	static const char *const cached[] = {"workload.w.size=100", "host.qp_cache=1", "host.qp_miss=1500ns", NULL};
@@ -243,7 +238,7 @@ static void the_first_packet_waits_for_state_at_both_ends(void **state)
 }
 
 /* Their packets take turns, and each finds the other's state. */
-static void two_queue_pairs_need_state_for_two(void **state)
+TEST(two_queue_pairs_need_state_for_two)
 {
 	static const char *const small[] = {many, "workload.w.qps=2", "host.qp_cache=1", NULL};
 	static const char *const large[] = {many, "workload.w.qps=2", "host.qp_cache=2", NULL};
@@ -254,7 +249,7 @@ static void two_queue_pairs_need_state_for_two(void **state)
 	assert_in_range(few_ps, PACKETS * US, 2 * PACKETS * US + 10 * US);
 }
 
-static void fetches_lose_nothing(void **state)
+TEST(fetches_lose_nothing)
 {
 	static const char *const sets[] = {
 		"host.qp_cache=3",       "host.qp_miss=300ns",          "host.read_rate=80Gbps", "host.ack_delay=1us",
@@ -280,7 +275,7 @@ static void fetches_lose_nothing(void **state)
 
 /* ---- CNPs ---------------------------------------------------------------------------------------- */
 
-static void cnps_of_a_port_keep_their_distance(void **state)
+TEST(cnps_of_a_port_keep_their_distance)
 {
 	static const char *const gaps[] = {"transport.cnp_gap_port=0", "transport.cnp_gap_port=10us"};
 	static const char text[] = "[topology]\nkind = star\nhosts = 9\n"
@@ -306,25 +301,4 @@ static void cnps_of_a_port_keep_their_distance(void **state)
 	assert_true(cnps[1] <= time_ps / (10 * US) + 1);
 	assert_true(cnps[1] > 8);
 	assert_true(cnps[0] > 2 * cnps[1]);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_flow_takes_its_ideal_time_and_the_delays),
-		cmocka_unit_test(each_step_of_a_collective_waits_for_its_programs),
-		cmocka_unit_test(messages_of_a_connection_stay_apart),
-		cmocka_unit_test(a_host_sends_no_faster_than_it_reads),
-		cmocka_unit_test(veroce_reads_no_faster_either),
-		cmocka_unit_test(acknowledgements_take_nothing_from_the_bus),
-		cmocka_unit_test(a_receiver_takes_no_faster_than_it_drains),
-		cmocka_unit_test(a_slow_receiver_pauses_and_loses_nothing),
-		cmocka_unit_test(a_full_receive_buffer_drops_at_the_host),
-		cmocka_unit_test(the_first_packet_waits_for_state_at_both_ends),
-		cmocka_unit_test(two_queue_pairs_need_state_for_two),
-		cmocka_unit_test(fetches_lose_nothing),
-		cmocka_unit_test(cnps_of_a_port_keep_their_distance),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

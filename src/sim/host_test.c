@@ -1,14 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "base/int_stack.h"
 #include "sim/channel.h"
 #include "support/sim_checks.h"
+#include "support/test.h"
 #include "wire/opcode.h"
 #include "wire/rocev2.h"
 #include "wire/veroce.h"
@@ -154,7 +148,7 @@ static unsigned count(uint16_t flag, bool with)
 
 /* ---- packets ------------------------------------------------------------------------------------------- */
 
-static void a_packet_weighs_what_it_weighs_on_ethernet(void **state)
+TEST(a_packet_weighs_what_it_weighs_on_ethernet)
 {
 	struct network_config net = plain();
 
@@ -171,7 +165,7 @@ static void a_packet_weighs_what_it_weighs_on_ethernet(void **state)
 	stop();
 }
 
-static void a_scenario_may_say_what_packets_weigh(void **state)
+TEST(a_scenario_may_say_what_packets_weigh)
 {
 	struct network_config net = plain();
 
@@ -196,7 +190,7 @@ static void a_scenario_may_say_what_packets_weigh(void **state)
 	stop();
 }
 
-static void answers_go_in_the_class_that_they_are_to(void **state)
+TEST(answers_go_in_the_class_that_they_are_to)
 {
 	struct network_config net = plain();
 
@@ -214,7 +208,7 @@ static void answers_go_in_the_class_that_they_are_to(void **state)
 	}
 }
 
-static void a_channel_may_have_a_class_of_its_own(void **state)
+TEST(a_channel_may_have_a_class_of_its_own)
 {
 	static const enum protocol protocols[] = {PROTOCOL_ROCEV2, PROTOCOL_VEROCE};
 	struct network_config net = plain();
@@ -237,7 +231,7 @@ static void a_channel_may_have_a_class_of_its_own(void **state)
 	}
 }
 
-static void data_is_ecn_capable_if_it_is_to_be(void **state)
+TEST(data_is_ecn_capable_if_it_is_to_be)
 {
 	struct network_config net = plain();
 
@@ -252,7 +246,7 @@ static void data_is_ecn_capable_if_it_is_to_be(void **state)
 	}
 }
 
-static void veroce_spreads_over_source_ports_and_rocev2_does_not(void **state)
+TEST(veroce_spreads_over_source_ports_and_rocev2_does_not)
 {
 	static const enum protocol protocols[] = {PROTOCOL_ROCEV2, PROTOCOL_VEROCE};
 	struct network_config net = plain();
@@ -277,7 +271,7 @@ static void veroce_spreads_over_source_ports_and_rocev2_does_not(void **state)
 	}
 }
 
-static void two_queue_pairs_of_rocev2_may_take_two_ways(void **state)
+TEST(two_queue_pairs_of_rocev2_may_take_two_ways)
 {
 	struct network_config net = plain();
 	unsigned differ = 0;
@@ -299,7 +293,7 @@ static void two_queue_pairs_of_rocev2_may_take_two_ways(void **state)
  * Host 0 sends to host 3, as do 1 and 2, and is therefore paused. If answers have a class of their own,
  * it acknowledges data from host 3 meanwhile.
  */
-static void a_pause_stops_data_and_not_its_answers(void **state)
+TEST(a_pause_stops_data_and_not_its_answers)
 {
 	static const enum protocol protocols[] = {PROTOCOL_ROCEV2, PROTOCOL_VEROCE};
 
@@ -340,7 +334,7 @@ static void a_pause_stops_data_and_not_its_answers(void **state)
 
 /* ---- failures ------------------------------------------------------------------------------------------ */
 
-static void whoever_is_not_heard_breaks_the_queue_pair(void **state)
+TEST(whoever_is_not_heard_breaks_the_queue_pair)
 {
 	static const enum protocol protocols[] = {PROTOCOL_ROCEV2, PROTOCOL_VEROCE};
 	struct network_config net = plain();
@@ -359,7 +353,7 @@ static void whoever_is_not_heard_breaks_the_queue_pair(void **state)
 	}
 }
 
-static void corrupt_and_late_packets_do_no_harm(void **state)
+TEST(corrupt_and_late_packets_do_no_harm)
 {
 	struct network_config net = plain();
 	const struct network_loss corrupt = {.corrupt_ppb = 20000000};
@@ -372,22 +366,4 @@ static void corrupt_and_late_packets_do_no_harm(void **state)
 	assert_int_equal(t.good, 1);
 	assert_true(nic_counters(host_nic(t.host[0]))->retransmits > 0);
 	stop();
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_packet_weighs_what_it_weighs_on_ethernet),
-		cmocka_unit_test(a_scenario_may_say_what_packets_weigh),
-		cmocka_unit_test(answers_go_in_the_class_that_they_are_to),
-		cmocka_unit_test(a_channel_may_have_a_class_of_its_own),
-		cmocka_unit_test(data_is_ecn_capable_if_it_is_to_be),
-		cmocka_unit_test(veroce_spreads_over_source_ports_and_rocev2_does_not),
-		cmocka_unit_test(two_queue_pairs_of_rocev2_may_take_two_ways),
-		cmocka_unit_test(a_pause_stops_data_and_not_its_answers),
-		cmocka_unit_test(whoever_is_not_heard_breaks_the_queue_pair),
-		cmocka_unit_test(corrupt_and_late_packets_do_no_harm),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,14 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "sim/ideal.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "base/prng.h"
+#include "support/test.h"
 
 #define GBPS UINT64_C(1000000000)
 #define US   UINT64_C(1000000)
@@ -47,7 +41,7 @@ static uint64_t model_ps(const struct ideal_way *w, const struct host_message *m
 	return at_ps + w->hosts_ps + 2 * (w->delay_ps + (w->links - 1) * w->latency_ps);
 }
 
-static void a_packet_is_stored_and_forwarded(void **state)
+TEST(a_packet_is_stored_and_forwarded)
 {
 	static const uint64_t rates[] = {100 * GBPS, 100 * GBPS};
 	const struct host_message m = {.packets = 1, .last_bytes = 1100, .ack_bytes = 86};
@@ -58,7 +52,7 @@ static void a_packet_is_stored_and_forwarded(void **state)
 	assert_int_equal(ideal_ps(&w, &m, MTU), 2 * 88000 + 2 * 6880 + 4 * US + 2 * 600000 + 7);
 }
 
-static void a_long_message_takes_its_time_on_the_narrowest_link(void **state)
+TEST(a_long_message_takes_its_time_on_the_narrowest_link)
 {
 	static const uint64_t rates[] = {100 * GBPS, 25 * GBPS, 400 * GBPS};
 	const struct host_message m = {.packets = 1000, .first_bytes = 1100, .full_bytes = 1100, .last_bytes = 1100};
@@ -67,7 +61,7 @@ static void a_long_message_takes_its_time_on_the_narrowest_link(void **state)
 	assert_int_equal(ideal_ps(&w, &m, MTU), 88000 + 1000 * 352000 + 22000);
 }
 
-static void every_message_takes_what_its_packets_take_one_by_one(void **state)
+TEST(every_message_takes_what_its_packets_take_one_by_one)
 {
 	static const uint64_t speeds[] = {10 * GBPS, 25 * GBPS, 40 * GBPS, 100 * GBPS, 400 * GBPS};
 	struct prng prng;
@@ -92,15 +86,4 @@ static void every_message_takes_what_its_packets_take_one_by_one(void **state)
 			fail_msg("run %d: %llu, one by one %llu", run, (unsigned long long)ideal_ps(&w, &m, MTU),
 				 (unsigned long long)model_ps(&w, &m));
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_packet_is_stored_and_forwarded),
-		cmocka_unit_test(a_long_message_takes_its_time_on_the_narrowest_link),
-		cmocka_unit_test(every_message_takes_what_its_packets_take_one_by_one),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,15 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "base/prng.h"
 #include "sim/key_map.h"
+#include "support/test.h"
 
-static void an_empty_map_has_nothing(void **state)
+TEST(an_empty_map_has_nothing)
 {
 	struct key_map m = {0};
 
@@ -18,7 +12,7 @@ static void an_empty_map_has_nothing(void **state)
 	key_map_fini(&m);
 }
 
-static void a_key_has_its_last_value(void **state)
+TEST(a_key_has_its_last_value)
 {
 	struct key_map m = {0};
 
@@ -30,7 +24,7 @@ static void a_key_has_its_last_value(void **state)
 }
 
 /* Few keys, so that they come and go in each other's runs. */
-static void a_map_agrees_with_an_array(void **state)
+TEST(a_map_agrees_with_an_array)
 {
 	enum { KEYS = 700 };
 	uint64_t model[KEYS];
@@ -56,15 +50,4 @@ static void a_map_agrees_with_an_array(void **state)
 	for (uint64_t i = 0; i < KEYS; i++)
 		assert_int_equal(key_map_get(&m, i << 20), model[i]);
 	key_map_fini(&m);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(an_empty_map_has_nothing),
-		cmocka_unit_test(a_key_has_its_last_value),
-		cmocka_unit_test(a_map_agrees_with_an_array),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

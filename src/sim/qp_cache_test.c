@@ -1,16 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "base/prng.h"
 #include "sim/qp_cache.h"
+#include "support/test.h"
 
-static void what_was_used_last_is_at_hand(void **state)
+TEST(what_was_used_last_is_at_hand)
 {
 	struct qp_cache *c = qp_cache_create(2, 100);
 
@@ -25,7 +18,7 @@ static void what_was_used_last_is_at_hand(void **state)
 	qp_cache_destroy(c);
 }
 
-static void fetches_wait_for_each_other(void **state)
+TEST(fetches_wait_for_each_other)
 {
 	struct qp_cache *c = qp_cache_create(8, 100);
 
@@ -37,7 +30,7 @@ static void fetches_wait_for_each_other(void **state)
 	qp_cache_destroy(c);
 }
 
-static void a_cache_agrees_with_a_list(void **state)
+TEST(a_cache_agrees_with_a_list)
 {
 	static const uint32_t rooms[] = {1, 2, 3, 64, 65, 200};
 
@@ -66,15 +59,4 @@ static void a_cache_agrees_with_a_list(void **state)
 		assert_true(misses > rooms[k]);
 		qp_cache_destroy(c);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_was_used_last_is_at_hand),
-		cmocka_unit_test(fetches_wait_for_each_other),
-		cmocka_unit_test(a_cache_agrees_with_a_list),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

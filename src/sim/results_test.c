@@ -1,14 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-#include <string.h>
-
 #include "sim/results.h"
 #include "support/results_queue.h"
+#include "support/test.h"
 
 #define US  UINT64_C(1000000)
 #define ALL UINT32_MAX
@@ -48,7 +41,9 @@ static void flow_add(uint64_t bytes, double slowdown)
 	r.flows_done++;
 }
 
-static void percentiles_are_elements_of_rank_n_times_p(void **state)
+#define CASE(name) TEST_WITH(name, setup, teardown)
+
+CASE(percentiles_are_elements_of_rank_n_times_p)
 {
 	double x[10];
 	uint64_t u[3] = {5, 6, 7};
@@ -65,7 +60,7 @@ static void percentiles_are_elements_of_rank_n_times_p(void **state)
 	assert_int_equal(results_percentile_u64(u, 3, 333333), 5);
 }
 
-static void slowdown_is_of_done_flows_and_may_be_below_one(void **state)
+CASE(slowdown_is_of_done_flows_and_may_be_below_one)
 {
 	struct results_flow f = {.fct_ps = 25 * US, .ideal_ps = 10 * US};
 
@@ -79,7 +74,7 @@ static void slowdown_is_of_done_flows_and_may_be_below_one(void **state)
 	near(results_slowdown(&f), 0);
 }
 
-static void equal_bins_hold_a_twentieth_of_the_flows_by_size(void **state)
+CASE(equal_bins_hold_a_twentieth_of_the_flows_by_size)
 {
 	struct results_bin b[RESULTS_EQUAL_BINS];
 
@@ -98,7 +93,7 @@ static void equal_bins_hold_a_twentieth_of_the_flows_by_size(void **state)
 	}
 }
 
-static void bins_of_few_flows_may_be_empty(void **state)
+CASE(bins_of_few_flows_may_be_empty)
 {
 	struct results_bin b[RESULTS_EQUAL_BINS];
 	uint32_t sum = 0;
@@ -116,7 +111,7 @@ static void bins_of_few_flows_may_be_empty(void **state)
 	assert_int_equal(b[RESULTS_EQUAL_BINS - 1].bytes_max, 3);
 }
 
-static void fixed_bins_include_their_upper_bound(void **state)
+CASE(fixed_bins_include_their_upper_bound)
 {
 	static const uint64_t sizes[] = {1, 7000, 7001, 120000, 120001, 1000000, 1000001, 30000000};
 	struct results_bin b[RESULTS_FIXED_BINS];
@@ -134,7 +129,7 @@ static void fixed_bins_include_their_upper_bound(void **state)
 	assert_int_equal(b[3].bytes_max, UINT64_MAX);
 }
 
-static void bins_can_be_of_one_workload(void **state)
+CASE(bins_can_be_of_one_workload)
 {
 	struct results_bin b;
 
@@ -148,7 +143,7 @@ static void bins_can_be_of_one_workload(void **state)
 	assert_int_equal(b.count, 0);
 }
 
-static void jain_is_one_when_all_are_equal(void **state)
+CASE(jain_is_one_when_all_are_equal)
 {
 	static const double equal[] = {3, 3, 3, 3}, one[] = {4, 0, 0, 0}, some[] = {1, 2, 3};
 
@@ -159,7 +154,7 @@ static void jain_is_one_when_all_are_equal(void **state)
 	near(results_jain((double[]){0, 0}, 2), 1);
 }
 
-static void series_double_their_window_when_full(void **state)
+CASE(series_double_their_window_when_full)
 {
 	struct results_series s;
 
@@ -194,7 +189,7 @@ static void series_double_their_window_when_full(void **state)
 	results_series_free(&s);
 }
 
-static void queues_are_weighted_by_time(void **state)
+CASE(queues_are_weighted_by_time)
 {
 	struct results_port p = {.tier = 1}, *q;
 
@@ -224,7 +219,7 @@ static void queues_are_weighted_by_time(void **state)
 	assert_int_equal(q->sample_count[3], 1);
 }
 
-static void a_port_of_a_host_is_no_switch_queue(void **state)
+CASE(a_port_of_a_host_is_no_switch_queue)
 {
 	struct results_port p = {.tier = 0};
 
@@ -234,7 +229,7 @@ static void a_port_of_a_host_is_no_switch_queue(void **state)
 	assert_int_equal(results_queue_percentile_all(&r, 990000), 0);
 }
 
-static void drops_of_one_place_are_one_record(void **state)
+CASE(drops_of_one_place_are_one_record)
 {
 	struct results_drop d = {RESULTS_AT_SWITCH, RESULTS_DROP_BUFFER, 7, 9, 1, 3, 2, 3000};
 
@@ -247,7 +242,7 @@ static void drops_of_one_place_are_one_record(void **state)
 	assert_int_equal(r.drops[0].bytes, 6000);
 }
 
-static void rates_are_bits_by_time(void **state)
+CASE(rates_are_bits_by_time)
 {
 	assert_int_equal(results_bps(1250, 100000), UINT64_C(100000000000)); /* 1250 B in 100 ns */
 	assert_int_equal(results_bps(UINT64_MAX / 2, UINT64_C(1) << 63), 7999999999999);
@@ -271,7 +266,7 @@ static void two_flows(void)
 	r.time_ps = 4 * US;
 }
 
-static void fairness_is_of_flows_open_throughout(void **state)
+CASE(fairness_is_of_flows_open_throughout)
 {
 	struct results_fairness f[8];
 
@@ -303,7 +298,7 @@ static void fairness_is_of_flows_open_throughout(void **state)
 	near(f[0].jain, 0.8);
 }
 
-static void flows_of_a_connection_share_a_curve(void **state)
+CASE(flows_of_a_connection_share_a_curve)
 {
 	struct results_fairness f[8];
 
@@ -336,7 +331,7 @@ static void flows_of_a_connection_share_a_curve(void **state)
 	assert_int_equal(results_fairness_over_time(&r, 2, f, 8), 0);
 }
 
-static void curves_are_bounded(void **state)
+CASE(curves_are_bounded)
 {
 	results_goodput_start(&r, US, 2, 1);
 	for (uint64_t i = 0; i < 5; i++) {
@@ -351,7 +346,7 @@ static void curves_are_bounded(void **state)
 	assert_int_equal(r.goodput.grain_bytes, 1);
 }
 
-static void goodput_counts_without_series_too(void **state)
+CASE(goodput_counts_without_series_too)
 {
 	flow_add(400, 1);
 	results_goodput_add(&r, 0, 5, 100);
@@ -360,7 +355,7 @@ static void goodput_counts_without_series_too(void **state)
 	assert_int_equal(results_fairness_between(&r, 0, 0).flows, 0);
 }
 
-static void a_flow_is_done_once(void **state)
+CASE(a_flow_is_done_once)
 {
 	struct results_flow f = {.start_ps = 5, .fct_ps = RESULTS_NOT_DONE};
 	uint32_t number;
@@ -372,38 +367,10 @@ static void a_flow_is_done_once(void **state)
 	assert_int_equal(r.flows_done, 1);
 }
 
-static void names_cover_every_reason(void **state)
+CASE(names_cover_every_reason)
 {
 	for (int i = 0; i < RESULTS_REASONS; i++)
 		assert_non_null(results_reason_name((enum results_reason)i));
 	for (int i = 0; i < RESULTS_PLACES; i++)
 		assert_non_null(results_place_name((enum results_place)i));
-}
-
-#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		T(percentiles_are_elements_of_rank_n_times_p),
-		T(slowdown_is_of_done_flows_and_may_be_below_one),
-		T(equal_bins_hold_a_twentieth_of_the_flows_by_size),
-		T(bins_of_few_flows_may_be_empty),
-		T(fixed_bins_include_their_upper_bound),
-		T(bins_can_be_of_one_workload),
-		T(jain_is_one_when_all_are_equal),
-		T(series_double_their_window_when_full),
-		T(queues_are_weighted_by_time),
-		T(a_port_of_a_host_is_no_switch_queue),
-		T(drops_of_one_place_are_one_record),
-		T(rates_are_bits_by_time),
-		T(fairness_is_of_flows_open_throughout),
-		T(flows_of_a_connection_share_a_curve),
-		T(curves_are_bounded),
-		T(goodput_counts_without_series_too),
-		T(a_flow_is_done_once),
-		T(names_cover_every_reason),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

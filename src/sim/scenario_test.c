@@ -1,17 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "sim/scenario.h"
 #include "sim/scenario_row.h"
+#include "support/test.h"
 
 #define WORKLOAD "[workload.a]\n"
 
@@ -54,7 +47,7 @@ static void accepted(const char *text)
 		fail_msg("%s: line %" PRIu32 ": %s: %s", text, e.line, e.key, e.what);
 }
 
-static void defaults_are_as_the_table_says(void **state)
+TEST(defaults_are_as_the_table_says)
 {
 	accepted(WORKLOAD);
 	assert_string_equal(out->name, "some");
@@ -77,7 +70,7 @@ static void defaults_are_as_the_table_says(void **state)
 	assert_int_equal(out->run.until_ps, SCENARIO_NONE);
 }
 
-static void every_row_has_a_default_that_it_accepts(void **state)
+TEST(every_row_has_a_default_that_it_accepts)
 {
 	size_t count;
 	const struct scenario_row *r = scenario_rows(&count);
@@ -98,7 +91,7 @@ static void every_row_has_a_default_that_it_accepts(void **state)
 	}
 }
 
-static void values_carry_exact_units(void **state)
+TEST(values_carry_exact_units)
 {
 	static const struct {
 		const char *section, *key, *text;
@@ -139,7 +132,7 @@ static void values_carry_exact_units(void **state)
 	}
 }
 
-static void what_is_wrong_names_line_key_and_what_is_allowed(void **state)
+TEST(what_is_wrong_names_line_key_and_what_is_allowed)
 {
 	static const struct {
 		const char *text;
@@ -220,7 +213,7 @@ static void what_is_wrong_names_line_key_and_what_is_allowed(void **state)
 	}
 }
 
-static void long_lines_and_long_lists_are_refused(void **state)
+TEST(long_lines_and_long_lists_are_refused)
 {
 	struct scenario_error e;
 	char text[4096] = "[workload.a]\nhosts = 1";
@@ -238,7 +231,7 @@ static void long_lines_and_long_lists_are_refused(void **state)
 	assert_non_null(strstr(e.what, "longer than"));
 }
 
-static void overrides_win_and_know_instances(void **state)
+TEST(overrides_win_and_know_instances)
 {
 	struct scenario_error e;
 	static const char text[] = "[link]\nrate = 1Gbps\n[workload.a]\nkind = cdf\nstop = 1ms\n";
@@ -271,7 +264,7 @@ static void overrides_win_and_know_instances(void **state)
 	assert_string_equal(e.file, "--set");
 }
 
-static void sources_remember_where_keys_were_given(void **state)
+TEST(sources_remember_where_keys_were_given)
 {
 	struct scenario_source *s = scenario_source_create();
 	struct scenario_error e;
@@ -295,7 +288,7 @@ static void sources_remember_where_keys_were_given(void **state)
 	scenario_source_destroy(s);
 }
 
-static void lists_and_files_are_told(void **state)
+TEST(lists_and_files_are_told)
 {
 	struct scenario_wanted files[8];
 
@@ -320,7 +313,7 @@ static void lists_and_files_are_told(void **state)
 	assert_int_equal(scenario_files(out, files, 1), 3);
 }
 
-static void distributions_are_known_in_any_case(void **state)
+TEST(distributions_are_known_in_any_case)
 {
 	accepted("[workload.a]\nkind = cdf\ncdf = fb_hadoop\nstop = 1ms\n");
 	assert_string_equal(out->workload[0].cdf, "FB_Hadoop");
@@ -328,7 +321,7 @@ static void distributions_are_known_in_any_case(void **state)
 	assert_string_equal(out->workload[0].cdf, "WebSearch");
 }
 
-static void failures_come_in_order_of_time(void **state)
+TEST(failures_come_in_order_of_time)
 {
 	accepted("[failure.late]\ntime = 2ms\nlink = 0-1\n[failure.early]\nlink = 0-2\ntime = 1ms\n"
 		 "[failure.also]\ntime = 2ms\nlink = 0-3\n" WORKLOAD);
@@ -339,7 +332,7 @@ static void failures_come_in_order_of_time(void **state)
 	assert_int_equal(out->failure[1].link_b, 1);
 }
 
-static void rocev2_means_go_back_n_and_hpcc_four_times_the_rate(void **state)
+TEST(rocev2_means_go_back_n_and_hpcc_four_times_the_rate)
 {
 	accepted("[transport]\nprotocol = rocev2\n[topology]\nkind = hpcc\n[workload]\n");
 	assert_int_equal(out->transport.loss, SCENARIO_LOSS_GBN);
@@ -347,21 +340,4 @@ static void rocev2_means_go_back_n_and_hpcc_four_times_the_rate(void **state)
 	assert_string_equal(out->workload[0].name, "workload");
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(defaults_are_as_the_table_says),
-		cmocka_unit_test(every_row_has_a_default_that_it_accepts),
-		cmocka_unit_test(values_carry_exact_units),
-		cmocka_unit_test(what_is_wrong_names_line_key_and_what_is_allowed),
-		cmocka_unit_test(long_lines_and_long_lists_are_refused),
-		cmocka_unit_test(overrides_win_and_know_instances),
-		cmocka_unit_test(sources_remember_where_keys_were_given),
-		cmocka_unit_test(lists_and_files_are_told),
-		cmocka_unit_test(distributions_are_known_in_any_case),
-		cmocka_unit_test(failures_come_in_order_of_time),
-		cmocka_unit_test(rocev2_means_go_back_n_and_hpcc_four_times_the_rate),
-	};
-
-	return cmocka_run_group_tests(tests, setup, teardown);
-}
+TEST_PROGRAM(setup, teardown)

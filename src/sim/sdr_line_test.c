@@ -4,17 +4,12 @@
  * the argument "many": in messages four times as large, too, and times are those of the closed form in src/sdr/model.
  */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <string.h>
-#include <cmocka.h>
 
 #include "sdr/model/completion.h"
 #include "support/sim_run.h"
 #include "support/tail_link.h"
+#include "support/test.h"
 
 /* 8 MiB in 2048 packets of 4198 bytes: 0.17 ms of 25. */
 static const char text[] = "[topology]\n"
@@ -86,11 +81,10 @@ static void near(double value, double expected, double share)
 		fail_msg("%g is not within %g of %g", value, share, expected);
 }
 
-static void a_message_alone_takes_its_ideal_time(void **state)
+TEST(a_message_alone_takes_its_ideal_time)
 {
 	struct sim_run run;
 
-	(void)state;
 	sim_run_do(&run, text, NULL);
 	all_arrived(&run);
 	for (uint32_t i = 0; i < run.results.flow_count; i++)
@@ -101,43 +95,40 @@ static void a_message_alone_takes_its_ideal_time(void **state)
 }
 
 /* 240 messages of two losses each: the mean's standard error is 2 %. */
-static void a_timer_repeats_as_the_model_says(void **state)
+TEST_MANY(a_timer_repeats_as_the_model_says)
 {
 	const char *const sets[] = {"link.loss=0.001", "sdr.scheme=sr", NULL};
 	struct model_time t;
 
-	(void)state;
 	model_sr(&message, 3 * message.rtt_s, &t);
 	near(mean_s(sets, 4), t.mean_s, 0.06);
 }
 
 /* The model's receiver names a hole as it appears; ours after two more packets, and the last ones after a pause. */
-static void nacks_repeat_as_the_model_says(void **state)
+TEST_MANY(nacks_repeat_as_the_model_says)
 {
 	const char *const sets[] = {"link.loss=0.001", "sdr.scheme=nack", NULL};
 	struct model_time t;
 
-	(void)state;
 	model_sr(&message, message.rtt_s, &t);
 	near(mean_s(sets, 4), t.mean_s, 0.06);
 }
 
 /* Three groups in ten fall back; the timer is that of the expected end and a round trip. */
-static void codes_fall_back_as_the_model_says(void **state)
+TEST_MANY(codes_fall_back_as_the_model_says)
 {
 	const char *const sets[] = {"link.loss=0.02", "sdr.scheme=mds", "sdr.parity=4", NULL};
 	const struct model_code code = {.data = 32, .parity = 4, .wait_rtts = 1};
 	struct model_message m = message;
 	struct model_time t;
 
-	(void)state;
 	m.chunk_loss = 0.02;
 	model_ec(&m, &code, 3 * m.rtt_s, &t);
 	near(mean_s(sets, 4), t.mean_s, 0.1);
 }
 
 /* Loss is assumed five times too low, so that many messages need a second round. */
-static void packets_and_the_link_in_numbers_agree(void **state)
+TEST_MANY(packets_and_the_link_in_numbers_agree)
 {
 	const char *const sets[] = {"link.loss=0.01", "sdr.scheme=tail", "sdr.assumed_loss=0.002", NULL};
 	struct tail_link_wish w = {
@@ -145,7 +136,6 @@ static void packets_and_the_link_in_numbers_agree(void **state)
 	struct loss_estimate e;
 	double sum_s = 0;
 
-	(void)state;
 	loss_estimate_init(&e);
 	for (w.seed = 0; w.seed < 1000; w.seed++)
 		sum_s += (double)tail_link_run(&w, &e).done_ns / 1e9;
@@ -153,23 +143,21 @@ static void packets_and_the_link_in_numbers_agree(void **state)
 	near(mean_s(sets, 4), sum_s / 1000, 0.06);
 }
 
-static void tails_need_no_second_round(void **state)
+TEST_MANY(tails_need_no_second_round)
 {
 	const char *const sets[] = {"link.loss=0.001", "sdr.scheme=tail", NULL};
 
-	(void)state;
 	near(mean_s(sets, 4), 0.025 + 2048 * message.inject_s, 0.005);
 }
 
 /* By real packets, where the loss was taken for ten times too low: no message needs a second round. */
-static void idle_fill_saves_a_round(void **state)
+TEST_MANY(idle_fill_saves_a_round)
 {
 	const char *sets[] = {"link.loss=0.01",         "sdr.scheme=tail",
 			      "sdr.assumed_loss=0.001", "switch.weights=0,1,1,1000,1,1,1,1",
 			      "sdr.idle_fill=1",        NULL};
 	double most[2];
 
-	(void)state;
 	for (int fill = 0; fill < 2; fill++) {
 		struct sim_run run;
 
@@ -231,15 +219,13 @@ static void everything_arrives_over_bad_links(const char *size, bool again)
 	}
 }
 
-static void messages_arrive_over_bad_links(void **state)
+TEST(messages_arrive_over_bad_links)
 {
-	(void)state;
 	everything_arrives_over_bad_links("workload.message.size=2MiB", true);
 }
 
-static void large_messages_arrive_over_bad_links(void **state)
+TEST_MANY(large_messages_arrive_over_bad_links)
 {
-	(void)state;
 	everything_arrives_over_bad_links("workload.message.size=8MiB", false);
 }
 
@@ -266,12 +252,11 @@ static double second_ns(const char *const *sets)
 /* Two hosts share a link. The first one's parities would take as much of it again as its message has four times. In a
  * class of their own, whose weight is a thousandth, the other host does not notice them, and in one that gets what is
  * left at most two packets of theirs. */
-static void idle_fill_slows_nobody_down(void **state)
+TEST(idle_fill_slows_nobody_down)
 {
 	const char *sets[] = {NULL, NULL, NULL};
 	double alone, low, lowest, high;
 
-	(void)state;
 	alone = second_ns(sets);
 	sets[0] = "sdr.idle_fill=1";
 	low = second_ns(sets);
@@ -286,12 +271,11 @@ static void idle_fill_slows_nobody_down(void **state)
 }
 
 /* A host that has something to send again stops: at most one packet, of 3.4 us, is before a message. */
-static void idle_fill_stops_for_a_message_of_the_host(void **state)
+TEST(idle_fill_stops_for_a_message_of_the_host)
 {
 	const char *sets[] = {"workload.second.senders=0", "workload.second.start=200us", NULL, NULL};
 	double alone, low;
 
-	(void)state;
 	alone = second_ns(sets);
 	sets[2] = "sdr.idle_fill=1";
 	low = second_ns(sets);
@@ -299,7 +283,7 @@ static void idle_fill_stops_for_a_message_of_the_host(void **state)
 	assert_true(low - alone < 4000);
 }
 
-static void a_ring_of_four_sites_ends(void **state)
+TEST(a_ring_of_four_sites_ends)
 {
 	static const char *const sets[] = {"topology.kind=star", "topology.hosts=4",    "link.delay=6ms",
 					   "link.loss=0.001",    "link.loss_place=all", NULL};
@@ -308,7 +292,6 @@ static void a_ring_of_four_sites_ends(void **state)
 				   "[workload.ring]\nkind=ring-allreduce\nsize=4MiB\n[output]\ngoodput_window=none\n";
 	struct sim_run run;
 
-	(void)state;
 	sim_run_do(&run, ring, sets);
 	all_arrived(&run);
 	assert_int_equal(run.results.flow_count, 24);
@@ -316,7 +299,7 @@ static void a_ring_of_four_sites_ends(void **state)
 	sim_run_free(&run);
 }
 
-static void what_is_not_simulated_is_refused(void **state)
+TEST(what_is_not_simulated_is_refused)
 {
 	static const char *const wrong[][2] = {
 		{"cc.algorithm=swift", "cc.algorithm"},
@@ -325,7 +308,6 @@ static void what_is_not_simulated_is_refused(void **state)
 		{"output.cc_trace=all", "output.cc_trace"},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
 		const char *const sets[] = {wrong[i][0], NULL};
 		struct sim_run run;
@@ -335,29 +317,4 @@ static void what_is_not_simulated_is_refused(void **state)
 		assert_memory_equal(run.why, wrong[i][1], strlen(wrong[i][1]));
 		sim_run_free(&run);
 	}
-}
-
-int main(int argc, char **argv)
-{
-	const struct CMUnitTest many[] = {
-		cmocka_unit_test(a_timer_repeats_as_the_model_says),
-		cmocka_unit_test(nacks_repeat_as_the_model_says),
-		cmocka_unit_test(codes_fall_back_as_the_model_says),
-		cmocka_unit_test(packets_and_the_link_in_numbers_agree),
-		cmocka_unit_test(tails_need_no_second_round),
-		cmocka_unit_test(idle_fill_saves_a_round),
-		cmocka_unit_test(large_messages_arrive_over_bad_links),
-	};
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_message_alone_takes_its_ideal_time),
-		cmocka_unit_test(messages_arrive_over_bad_links),
-		cmocka_unit_test(idle_fill_slows_nobody_down),
-		cmocka_unit_test(idle_fill_stops_for_a_message_of_the_host),
-		cmocka_unit_test(a_ring_of_four_sites_ends),
-		cmocka_unit_test(what_is_not_simulated_is_refused),
-	};
-
-	if (argc > 1 && strcmp(argv[1], "many") == 0)
-		return cmocka_run_group_tests(many, NULL, NULL);
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

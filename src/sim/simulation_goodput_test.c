@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Goodput counts bytes when receivers get them, and queue lengths are right. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
 #include <stdio.h>
 
 #include "support/sim_run.h"
+#include "support/test.h"
 
 /* Three into one, with losses, and after a silence one more. */
 static const char lossy[] = "[topology]\nkind = star\nhosts = 4\n"
@@ -43,7 +39,7 @@ static uint64_t sum(const struct results_series *s)
 	return bytes;
 }
 
-static void a_window_has_what_arrived_in_it(void **state)
+TEST(a_window_has_what_arrived_in_it)
 {
 	static const char *const sets[][3] = {
 		{"transport.protocol=rocev2"},
@@ -70,7 +66,7 @@ static void a_window_has_what_arrived_in_it(void **state)
 }
 
 /* The part of a cut-off flow that arrived counts, early packets too; lost packets do not. */
-static void a_run_that_is_cut_off_tells_all_that_arrived(void **state)
+TEST(a_run_that_is_cut_off_tells_all_that_arrived)
 {
 	static const char *const lost[] = {"run.until=53us", "link.lost=0:5", "transport.rto=1ms", NULL};
 	static const char *const none[] = {"run.until=53us", "output.goodput_window=none", NULL};
@@ -92,7 +88,7 @@ static void a_run_that_is_cut_off_tells_all_that_arrived(void **state)
 }
 
 /* A burst that comes and goes between two ends of windows is not visible at those. */
-static void a_queue_over_time_has_the_longest_of_each_window(void **state)
+TEST(a_queue_over_time_has_the_longest_of_each_window)
 {
 	static const char *const sets[] = {"output.goodput_window=200us", "switch.buffer=32MB", "transport.window=10MB",
 					   NULL};
@@ -111,15 +107,4 @@ static void a_queue_over_time_has_the_longest_of_each_window(void **state)
 		seen = longest->queue.value[k] > seen ? longest->queue.value[k] : seen;
 	assert_int_equal(seen, longest->queue_bytes_max);
 	sim_run_free(&run);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_window_has_what_arrived_in_it),
-		cmocka_unit_test(a_run_that_is_cut_off_tells_all_that_arrived),
-		cmocka_unit_test(a_queue_over_time_has_the_longest_of_each_window),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

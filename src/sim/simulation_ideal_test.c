@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The time of a flow that is alone equals its ideal time in the results. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
 #include <stdio.h>
 
 #include "support/sim_run.h"
+#include "support/test.h"
 
 static const char star[] = "[topology]\nkind = star\nhosts = 2\n"
 			   "[workload.w]\nkind = flow\nsenders = 0\nreceivers = 1\n";
@@ -62,7 +58,7 @@ static void takes_its_ideal(const char *text, const char *const *sets)
 
 #define SETS(...) ((const char *const[]){__VA_ARGS__ __VA_OPT__(, ) NULL})
 
-static void one_flow_alone_takes_its_ideal_time(void **state)
+TEST(one_flow_alone_takes_its_ideal_time)
 {
 	takes_its_ideal(star, SETS());
 	takes_its_ideal(leaves, SETS());
@@ -72,7 +68,7 @@ static void one_flow_alone_takes_its_ideal_time(void **state)
 }
 
 /* The base RTT for congestion control and in reports. */
-static void the_base_rtt_counts_the_latency_of_switches(void **state)
+TEST(the_base_rtt_counts_the_latency_of_switches)
 {
 	struct sim_run without, with;
 
@@ -84,7 +80,7 @@ static void the_base_rtt_counts_the_latency_of_switches(void **state)
 	sim_run_free(&with);
 }
 
-static void what_hosts_take_is_part_of_the_ideal_time(void **state)
+TEST(what_hosts_take_is_part_of_the_ideal_time)
 {
 	takes_its_ideal(star, SETS("host.post_delay=700ns"));
 	takes_its_ideal(star, SETS("host.completion_delay=900ns"));
@@ -98,7 +94,7 @@ static void what_hosts_take_is_part_of_the_ideal_time(void **state)
  * A flow alone behind switches of 600 ns has slowdown 1, not the 1.28 of an ideal without
  * latencies.
  */
-static void a_slowdown_is_what_it_is(void **state)
+TEST(a_slowdown_is_what_it_is)
 {
 	const struct results_flow quick = {.fct_ps = 99, .ideal_ps = 100}, open = {.fct_ps = RESULTS_NOT_DONE},
 				  unknown = {.fct_ps = 99};
@@ -106,16 +102,4 @@ static void a_slowdown_is_what_it_is(void **state)
 	assert_true(results_slowdown(&quick) < 1);
 	assert_true(results_slowdown(&open) == 0);
 	assert_true(results_slowdown(&unknown) == 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(one_flow_alone_takes_its_ideal_time),
-		cmocka_unit_test(the_base_rtt_counts_the_latency_of_switches),
-		cmocka_unit_test(what_hosts_take_is_part_of_the_ideal_time),
-		cmocka_unit_test(a_slowdown_is_what_it_is),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

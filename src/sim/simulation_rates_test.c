@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Hosts of different speeds, and impossible figures. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
 #include <stdio.h>
 
 #include "support/sim_run.h"
+#include "support/test.h"
 
 /* Host 0 is slow; 1 to 3 are not. Node 4 is the switch. */
 static const char mixed[] = "5 1 4\n4\n0 4 10Gbps 0.001ms 0\n1 4 100Gbps 0.001ms 0\n2 4 100Gbps 0.001ms 0\n"
@@ -28,7 +24,7 @@ static void start(struct sim_run *run, const char *text, const char *const *sets
 	sim_run_create(run);
 }
 
-static void a_host_is_as_fast_as_its_own_link(void **state)
+TEST(a_host_is_as_fast_as_its_own_link)
 {
 	static const char *const kinds[][4] = {
 		{"transport.protocol=veroce", NULL},
@@ -58,7 +54,7 @@ static void a_host_is_as_fast_as_its_own_link(void **state)
 }
 
 /* Each host's own link is used to that share. */
-static void load_is_a_share_of_each_hosts_link(void **state)
+TEST_MANY(load_is_a_share_of_each_hosts_link)
 {
 	uint64_t bytes[4] = {0};
 	struct sim_run run;
@@ -78,7 +74,7 @@ static void load_is_a_share_of_each_hosts_link(void **state)
 	sim_run_free(&run);
 }
 
-static void a_collective_is_as_fast_as_its_slowest_host(void **state)
+TEST(a_collective_is_as_fast_as_its_slowest_host)
 {
 	static const char text[] = MIXED "[workload.w]\nkind = ring-allreduce\nsize = 4MB\n";
 	struct sim_run run;
@@ -94,7 +90,7 @@ static void a_collective_is_as_fast_as_its_slowest_host(void **state)
 }
 
 /* Only a fault of the simulator could cause one, so here the test puts it into the results. */
-static void a_figure_that_cannot_be_is_an_internal_error(void **state)
+TEST(a_figure_that_cannot_be_is_an_internal_error)
 {
 	struct sim_run run;
 
@@ -107,20 +103,4 @@ static void a_figure_that_cannot_be_is_an_internal_error(void **state)
 	assert_string_equal(run.results.partial_why,
 			    "internal error: flow 0 had 101265822784 bit/s, more than its hosts' 100000000000");
 	sim_run_free(&run);
-}
-
-int main(int argc, char **argv)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_host_is_as_fast_as_its_own_link),
-		cmocka_unit_test(a_collective_is_as_fast_as_its_slowest_host),
-		cmocka_unit_test(a_figure_that_cannot_be_is_an_internal_error),
-	};
-	const struct CMUnitTest many[] = {
-		cmocka_unit_test(load_is_a_share_of_each_hosts_link),
-	};
-
-	if (argc > 1 && strcmp(argv[1], "many") == 0)
-		return cmocka_run_group_tests(many, NULL, NULL);
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Rounds of a workload, flows that wait for others, and what a scenario's defaults stand for. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
 #include <stdio.h>
 
 #include "support/sim_run.h"
+#include "support/test.h"
 
 #define STAR "[topology]\nkind = star\nhosts = 8\n"
 
@@ -53,7 +49,7 @@ static void span_of_rounds(const struct results *r, uint64_t start_ps[ROUNDS], u
 	}
 }
 
-static void a_round_begins_when_the_one_before_is_done(void **state)
+TEST(a_round_begins_when_the_one_before_is_done)
 {
 	for (uint32_t i = 0; i < ROUND_KINDS; i++) {
 		for (uint32_t qps = 1; qps <= 2; qps++) {
@@ -69,7 +65,7 @@ static void a_round_begins_when_the_one_before_is_done(void **state)
 	}
 }
 
-static void rounds_with_an_interval_begin_by_the_clock(void **state)
+TEST(rounds_with_an_interval_begin_by_the_clock)
 {
 	uint64_t start_ps[ROUNDS], end_ps[ROUNDS];
 	struct sim_run run;
@@ -96,7 +92,7 @@ static bool shares(const struct results *r, uint32_t flow)
 }
 
 /* A permutation has other pairs in each round; only where it draws a pair again is its queue pair the same. */
-static void rounds_share_their_queue_pairs_unless_new_ones_are_asked_for(void **state)
+TEST(rounds_share_their_queue_pairs_unless_new_ones_are_asked_for)
 {
 	for (uint32_t i = 0; i < ROUND_KINDS; i++) {
 		for (int fresh = 0; fresh < 2; fresh++) {
@@ -112,7 +108,7 @@ static void rounds_share_their_queue_pairs_unless_new_ones_are_asked_for(void **
 	}
 }
 
-static void a_round_of_several_queue_pairs_is_one_collective(void **state)
+TEST(a_round_of_several_queue_pairs_is_one_collective)
 {
 	struct sim_run run;
 
@@ -136,7 +132,7 @@ static void start_file(struct sim_run *run, const char *flows, const char *const
 	sim_run_create(run);
 }
 
-static void a_flow_that_is_never_released_is_counted(void **state)
+TEST(a_flow_that_is_never_released_is_counted)
 {
 	static const char matrix[] = "Nodes 4\nConnections 3\nTriggers 1\n"
 				     "0->1 id 1 start 0 size 1000 send_done_trigger 1\n"
@@ -155,7 +151,7 @@ static void a_flow_that_is_never_released_is_counted(void **state)
 	sim_run_free(&run);
 }
 
-static void more_nodes_than_hosts_are_refused(void **state)
+TEST(more_nodes_than_hosts_are_refused)
 {
 	struct sim_run run;
 
@@ -175,7 +171,7 @@ static void count_class(void *counts, const char *line, size_t bytes)
 		((uint32_t *)counts)[class[7] - '0']++;
 }
 
-static void flows_of_a_file_have_their_own_classes(void **state)
+TEST(flows_of_a_file_have_their_own_classes)
 {
 	static const char flows[] = "2\n0 1 1 100 40960 0\n2 1 5 100 81920 0\n";
 	static const struct {
@@ -196,7 +192,7 @@ static void flows_of_a_file_have_their_own_classes(void **state)
 	}
 }
 
-static void answers_in_the_class_of_data_need_one_class(void **state)
+TEST(answers_in_the_class_of_data_need_one_class)
 {
 	static const char *const sets[] = {"transport.ack_class=data", NULL};
 	struct sim_run run;
@@ -210,7 +206,7 @@ static void answers_in_the_class_of_data_need_one_class(void **state)
 /* ---- what figures are measured against ---------------------------------------------------------------- */
 
 /* The best that any algorithm can do is to keep the link of the busiest host full. */
-static void the_ideal_of_an_exchange_is_that_of_its_busiest_host(void **state)
+TEST(the_ideal_of_an_exchange_is_that_of_its_busiest_host)
 {
 	static const char *const kinds[] = {"kind = moe\nsize = 4MB\n", "kind = moe\nzipf = 0\nsize = 4MB\n",
 					    "kind = all-to-all\nsize = 4MB\n"};
@@ -245,7 +241,7 @@ static uint64_t longest_queue(const struct results *r)
 }
 
 /* Two senders without congestion control: half of what both send waits, unless a window keeps it back. */
-static void no_window_is_none(void **state)
+TEST(no_window_is_none)
 {
 	static const char text[] =
 		STAR "[switch]\nbuffer = 1GB\n[transport]\nprotocol = rocev2\n[cc]\nalgorithm = none\n"
@@ -262,7 +258,7 @@ static void no_window_is_none(void **state)
 }
 
 /* Flows of a site do not queue for as long as the way to the other one takes. */
-static void each_pair_of_hosts_has_its_own_base_rtt(void **state)
+TEST(each_pair_of_hosts_has_its_own_base_rtt)
 {
 	static const char text[] =
 		"[topology]\nkind = two-dc\nsite = star\nhosts = 5\n[link]\nlong_delay = 100km\n"
@@ -287,7 +283,7 @@ static void count_answers(void *counts, const char *line, size_t bytes)
 		((uint32_t *)counts)[1] += strstr(line, "RC_ACK") != NULL;
 }
 
-static void hpcc_hears_of_every_packet(void **state)
+TEST(hpcc_hears_of_every_packet)
 {
 	static const char text[] = STAR "[switch]\nint = on\n[transport]\nprotocol = rocev2\n[cc]\nalgorithm = hpcc\n"
 					"[workload.w]\nkind = flow\nsenders = 0\nreceivers = 1\nsize = 1MB\n";
@@ -300,24 +296,4 @@ static void hpcc_hears_of_every_packet(void **state)
 	assert_int_equal(counts[0], 245);
 	assert_int_equal(counts[1], counts[0]);
 	sim_run_free(&run);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_round_begins_when_the_one_before_is_done),
-		cmocka_unit_test(rounds_with_an_interval_begin_by_the_clock),
-		cmocka_unit_test(rounds_share_their_queue_pairs_unless_new_ones_are_asked_for),
-		cmocka_unit_test(a_round_of_several_queue_pairs_is_one_collective),
-		cmocka_unit_test(a_flow_that_is_never_released_is_counted),
-		cmocka_unit_test(more_nodes_than_hosts_are_refused),
-		cmocka_unit_test(flows_of_a_file_have_their_own_classes),
-		cmocka_unit_test(answers_in_the_class_of_data_need_one_class),
-		cmocka_unit_test(the_ideal_of_an_exchange_is_that_of_its_busiest_host),
-		cmocka_unit_test(no_window_is_none),
-		cmocka_unit_test(each_pair_of_hosts_has_its_own_base_rtt),
-		cmocka_unit_test(hpcc_hears_of_every_packet),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,22 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Scenarios from their text to their results. With the argument "many": what megabytes and large scenarios take. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
 #include <dirent.h>
 #include <stdio.h>
 
 #include "support/sim_run.h"
+#include "support/test.h"
 
 static const char two_hosts[] = "[topology]\nkind = star\nhosts = 2\n"
 				"[workload.w]\nkind = flow\nsenders = 0\nreceivers = 1\nsize = 100KB\n";
 
 /* ---- what is refused --------------------------------------------------------------------------------- */
 
-static void refusals_name_the_key(void **state)
+TEST(refusals_name_the_key)
 {
 	static const struct {
 		const char *set, *says;
@@ -56,7 +52,7 @@ static void refusals_name_the_key(void **state)
 }
 
 /* There are so many queue pair numbers that this takes long. */
-static void more_queue_pairs_than_numbers_are_refused(void **state)
+TEST_MANY(more_queue_pairs_than_numbers_are_refused)
 {
 	static const char *const sets[] = {"host.idle_qps=100000", NULL};
 	struct sim_run run;
@@ -67,7 +63,7 @@ static void more_queue_pairs_than_numbers_are_refused(void **state)
 	sim_run_free(&run);
 }
 
-static void several_keys_that_do_not_go_together_are_refused(void **state)
+TEST(several_keys_that_do_not_go_together_are_refused)
 {
 	static const struct {
 		const char *sets[5], *says;
@@ -95,7 +91,7 @@ static void several_keys_that_do_not_go_together_are_refused(void **state)
 	}
 }
 
-static void a_link_that_is_not_there_cannot_fail(void **state)
+TEST(a_link_that_is_not_there_cannot_fail)
 {
 	char text[512];
 	struct sim_run run;
@@ -188,13 +184,13 @@ static unsigned run_folder(const char *folder, bool (*wanted)(const char *name))
 	return count;
 }
 
-static void each_scenario_that_comes_along_runs(void **state)
+TEST(each_scenario_that_comes_along_runs)
 {
 	assert_true(run_folder(SHARE_SCENARIOS, is_wanted) >= 10);
 	assert_true(run_folder(BENCH_SCENARIOS, is_wanted) >= 5);
 }
 
-static void each_large_scenario_runs(void **state)
+TEST_MANY(each_large_scenario_runs)
 {
 	assert_true(run_folder(SHARE_SCENARIOS, is_large) >= 5);
 	assert_true(run_folder(BENCH_SCENARIOS, is_large) >= 3);
@@ -202,7 +198,7 @@ static void each_large_scenario_runs(void **state)
 
 /* ---- ends -------------------------------------------------------------------------------------------- */
 
-static void a_run_ends_with_its_last_flow(void **state)
+TEST(a_run_ends_with_its_last_flow)
 {
 	struct sim_run run;
 	struct simulation_progress p;
@@ -220,7 +216,7 @@ static void a_run_ends_with_its_last_flow(void **state)
 	sim_run_free(&run);
 }
 
-static void a_run_that_is_cut_off_says_so(void **state)
+TEST(a_run_that_is_cut_off_says_so)
 {
 	static const struct {
 		const char *sets[3], *why;
@@ -244,7 +240,7 @@ static void a_run_that_is_cut_off_says_so(void **state)
 }
 
 /* Each kind is built by code of its own. */
-static void a_workload_starts_when_it_is_to(void **state)
+TEST(a_workload_starts_when_it_is_to)
 {
 	static const char *const kinds[] = {"flow\nsenders = 0\nreceivers = 1",
 					    "incast",
@@ -276,7 +272,7 @@ static void a_workload_starts_when_it_is_to(void **state)
 	}
 }
 
-static void slices_of_any_size_give_the_same_run(void **state)
+TEST(slices_of_any_size_give_the_same_run)
 {
 	static const char *const sets[] = {"workload.w.size=1MB", "link.loss=1%", NULL};
 	uint64_t want = 0;
@@ -298,7 +294,7 @@ static void slices_of_any_size_give_the_same_run(void **state)
 }
 
 /* The flow starts when all CAPS are exchanged. */
-static void idle_queue_pairs_do_not_slow_a_flow(void **state)
+TEST(idle_queue_pairs_do_not_slow_a_flow)
 {
 	static const char *const later[] = {"workload.w.start=100us", "cc.algorithm=none", NULL};
 	static const char *const idle[] = {"workload.w.start=100us", "cc.algorithm=none", "host.idle_qps=100", NULL};
@@ -325,7 +321,7 @@ static uint64_t fct_ps_of(const struct results *r, uint32_t workload)
 }
 
 /* Host 0 is one of four that send to host 4, and the only one that sends to host 3. */
-static void a_pause_stops_its_class_alone(void **state)
+TEST_MANY(a_pause_stops_its_class_alone)
 {
 	static const char *const protocols[] = {"transport.protocol=rocev2", "transport.protocol=veroce"};
 	static const char text[] = "[topology]\nkind = star\nhosts = 5\n[link]\nrate = 100Gbps\n"
@@ -358,7 +354,7 @@ static void a_pause_stops_its_class_alone(void **state)
 }
 
 /* One queue pair and eight: each class has every other packet. */
-static void classes_of_a_host_take_turns(void **state)
+TEST_MANY(classes_of_a_host_take_turns)
 {
 	static const char text[] = "[topology]\nkind = star\nhosts = 3\n[link]\nrate = 100Gbps\n"
 				   "[cc]\nalgorithm = none\n[transport]\nheader_bytes = 64\nprotocol = rocev2\n"
@@ -384,7 +380,7 @@ static void classes_of_a_host_take_turns(void **state)
  * Each QP has few packets in the windows that all share, and none may wait for a delayed
  * acknowledgement of another.
  */
-static void queue_pairs_of_two_hosts_fill_the_line_together(void **state)
+TEST_MANY(queue_pairs_of_two_hosts_fill_the_line_together)
 {
 	static const char text[] = "[topology]\nkind = star\nhosts = 2\n[link]\nrate = 400Gbps\ndelay = 1us\n"
 				   "[workload.w]\nkind = incast\nsize = 2MB\n";
@@ -417,7 +413,7 @@ static void queue_pairs_of_two_hosts_fill_the_line_together(void **state)
  * Windows for a few packets and many QPs that need them: QPs that wait get room in turn. The spread is that
  * of a few turns: on one path turns are strict, and with more paths all are equally good.
  */
-static void queue_pairs_that_wait_for_room_get_it_in_turn(void **state)
+TEST_MANY(queue_pairs_that_wait_for_room_get_it_in_turn)
 {
 	static const char text[] = "[run]\nuntil = 1ms\n"
 				   "[topology]\nkind = star\nhosts = 2\n[link]\nrate = 100Gbps\ndelay = 1us\n"
@@ -450,7 +446,7 @@ static void queue_pairs_that_wait_for_room_get_it_in_turn(void **state)
 /* ---- paths and windows ------------------------------------------------------------------------------- */
 
 /* Two queue pairs, and a window that does not fill a round trip. */
-static void a_window_is_a_queue_pairs_or_all_of_theirs(void **state)
+TEST(a_window_is_a_queue_pairs_or_all_of_theirs)
 {
 	static const char *const scopes[] = {"cc.scope=hosts", "cc.scope=auto", "cc.scope=path"};
 	uint64_t took_ps[3];
@@ -472,7 +468,7 @@ static void a_window_is_a_queue_pairs_or_all_of_theirs(void **state)
 }
 
 /* Without a silence all packets take one of four ways. */
-static void a_flow_changes_its_path_after_a_silence(void **state)
+TEST(a_flow_changes_its_path_after_a_silence)
 {
 	static const struct {
 		const char *gap;
@@ -507,7 +503,7 @@ static void a_flow_changes_its_path_after_a_silence(void **state)
  * One of four hosts cannot be reached: the rest of the collective waits for it in vain, but the run
  * ends.
  */
-static void a_broken_queue_pair_ends_a_collective(void **state)
+TEST(a_broken_queue_pair_ends_a_collective)
 {
 	static const char *const protocols[] = {"transport.protocol=rocev2", "transport.protocol=veroce"};
 	static const char text[] = "[topology]\nkind = star\nhosts = 4\n"
@@ -529,7 +525,7 @@ static void a_broken_queue_pair_ends_a_collective(void **state)
 
 /* ---- totals ------------------------------------------------------------------------------------------ */
 
-static void totals_of_loss_are_those_of_all_hosts(void **state)
+TEST(totals_of_loss_are_those_of_all_hosts)
 {
 	static const char *const sets[] = {"workload.w.size=2MB", "link.loss=2%", "run.check=on", NULL};
 	struct sim_run run;
@@ -550,7 +546,7 @@ static void totals_of_loss_are_those_of_all_hosts(void **state)
 }
 
 /* Host 2 and the switch, node 3, at a rate that its port cannot take. */
-static void loss_is_told_by_port_reason_and_class(void **state)
+TEST(loss_is_told_by_port_reason_and_class)
 {
 	static const char text[] = "[topology]\nkind = star\nhosts = 3\n"
 				   "[workload.w]\nkind = incast\nreceivers = 2\nsize = 1MB\n"
@@ -586,7 +582,7 @@ static void loss_is_told_by_port_reason_and_class(void **state)
 	}
 }
 
-static void pause_frames_over_time_are_all_of_them(void **state)
+TEST(pause_frames_over_time_are_all_of_them)
 {
 	static const char text[] = "[topology]\nkind = star\nhosts = 9\n"
 				   "[workload.w]\nkind = incast\nsize = 1MB\n"
@@ -620,7 +616,7 @@ static void pause_frames_over_time_are_all_of_them(void **state)
 /* ---- exact loss -------------------------------------------------------------------------------------- */
 
 /* Two flows of host 0 take turns; a third flow comes from another host. */
-static void exact_packets_are_a_flows_and_not_a_hosts(void **state)
+TEST(exact_packets_are_a_flows_and_not_a_hosts)
 {
 	static const char text[] = "[topology]\nkind = star\nhosts = 4\n"
 				   "[workload.a]\nkind = flow\nsenders = 0,0,1\nreceivers = 1,2,2\nsize = 400KB\n"
@@ -652,7 +648,7 @@ static void exact_packets_are_a_flows_and_not_a_hosts(void **state)
  * Two messages at a time are under way on one queue pair: only a packet's PSN shows to which it
  * belongs.
  */
-static void messages_on_one_queue_pair_are_flows_of_their_own(void **state)
+TEST(messages_on_one_queue_pair_are_flows_of_their_own)
 {
 	static const char text[] =
 		"[topology]\nkind = star\nhosts = 2\n"
@@ -676,7 +672,7 @@ static void messages_on_one_queue_pair_are_flows_of_their_own(void **state)
 
 /* ---- queues ------------------------------------------------------------------------------------------ */
 
-static void a_queue_is_as_long_as_the_scenario_lets_it_be(void **state)
+TEST(a_queue_is_as_long_as_the_scenario_lets_it_be)
 {
 	static const struct {
 		const char *sets[3];
@@ -709,7 +705,7 @@ static void a_queue_is_as_long_as_the_scenario_lets_it_be(void **state)
 }
 
 /* Files name a queue by these two. */
-static void a_port_is_known_by_its_node_and_number(void **state)
+TEST(a_port_is_known_by_its_node_and_number)
 {
 	struct sim_run run;
 
@@ -734,7 +730,7 @@ static bool joins(const struct results_port *p, uint32_t a, uint32_t b)
 	return (p->node == a && p->to == b) || (p->node == b && p->to == a);
 }
 
-static void a_port_tells_the_rate_that_its_link_came_to_have(void **state)
+TEST(a_port_tells_the_rate_that_its_link_came_to_have)
 {
 	static const char text[] = "[topology]\nkind = leaf-spine\nleaves = 2\nspines = 2\nhosts = 2\n"
 				   "[link]\nrate = 100Gbps\n[run]\ncheck = on\n"
@@ -762,42 +758,4 @@ static void a_port_tells_the_rate_that_its_link_came_to_have(void **state)
 		assert_int_equal(p->rate_bps, joins(p, 4, 6) ? UINT64_C(40000000000) : UINT64_C(100000000000));
 	}
 	sim_run_free(&run);
-}
-
-int main(int argc, char **argv)
-{
-	const struct CMUnitTest many[] = {
-		cmocka_unit_test(more_queue_pairs_than_numbers_are_refused),
-		cmocka_unit_test(a_pause_stops_its_class_alone),
-		cmocka_unit_test(classes_of_a_host_take_turns),
-		cmocka_unit_test(queue_pairs_of_two_hosts_fill_the_line_together),
-		cmocka_unit_test(queue_pairs_that_wait_for_room_get_it_in_turn),
-		cmocka_unit_test(each_large_scenario_runs),
-	};
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(refusals_name_the_key),
-		cmocka_unit_test(several_keys_that_do_not_go_together_are_refused),
-		cmocka_unit_test(a_link_that_is_not_there_cannot_fail),
-		cmocka_unit_test(a_run_ends_with_its_last_flow),
-		cmocka_unit_test(a_run_that_is_cut_off_says_so),
-		cmocka_unit_test(a_workload_starts_when_it_is_to),
-		cmocka_unit_test(slices_of_any_size_give_the_same_run),
-		cmocka_unit_test(idle_queue_pairs_do_not_slow_a_flow),
-		cmocka_unit_test(a_window_is_a_queue_pairs_or_all_of_theirs),
-		cmocka_unit_test(a_flow_changes_its_path_after_a_silence),
-		cmocka_unit_test(a_broken_queue_pair_ends_a_collective),
-		cmocka_unit_test(totals_of_loss_are_those_of_all_hosts),
-		cmocka_unit_test(loss_is_told_by_port_reason_and_class),
-		cmocka_unit_test(pause_frames_over_time_are_all_of_them),
-		cmocka_unit_test(exact_packets_are_a_flows_and_not_a_hosts),
-		cmocka_unit_test(messages_on_one_queue_pair_are_flows_of_their_own),
-		cmocka_unit_test(a_queue_is_as_long_as_the_scenario_lets_it_be),
-		cmocka_unit_test(a_port_is_known_by_its_node_and_number),
-		cmocka_unit_test(a_port_tells_the_rate_that_its_link_came_to_have),
-		cmocka_unit_test(each_scenario_that_comes_along_runs),
-	};
-
-	if (argc > 1 && strcmp(argv[1], "many") == 0)
-		return cmocka_run_group_tests(many, NULL, NULL);
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,21 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <errno.h>
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include <cmocka.h>
 
 #include "base/prng.h"
 #include "space/space.h"
+#define TEST_OWN_MAIN
+#include "support/test.h"
 
 enum { UNIT = 64 << 10, MIB = 1 << 20, PIECES = 100, ROUNDS = 2000 };
 
@@ -57,7 +52,7 @@ static int memory_file(size_t bytes)
 	return fd;
 }
 
-static void memory_is_zeroed_and_aligned_however_it_was_used(void **state)
+TEST(memory_is_zeroed_and_aligned_however_it_was_used)
 {
 	static const size_t sizes[] = {1, 64, 65, 1000, 32768, 32769, UNIT, UNIT + 1, 5 * UNIT};
 
@@ -107,7 +102,7 @@ static void piece_put(struct piece *p)
 
 /* Of any sizes and in any order. What is left afterwards is few mappings: the kernel merges most of those between files
  * again. */
-static void pieces_never_overlap(void **state)
+TEST(pieces_never_overlap)
 {
 	struct piece pieces[PIECES] = {0};
 	int fd = memory_file(2 * UNIT);
@@ -129,7 +124,7 @@ static void pieces_never_overlap(void **state)
 	assert_in_range(maps(), before, before + PIECES / 4);
 }
 
-static void neighbours_that_are_given_back_are_one_run(void **state)
+TEST(neighbours_that_are_given_back_are_one_run)
 {
 	enum { RUNS = 4, RUN = 16 * UNIT };
 	static const int order[RUNS] = {2, 0, 3, 1};
@@ -150,7 +145,7 @@ static void neighbours_that_are_given_back_are_one_run(void **state)
 	space_put(all, RUNS * RUN);
 }
 
-static void what_is_given_back_takes_no_memory(void **state)
+TEST(what_is_given_back_takes_no_memory)
 {
 	enum { BYTES = 64 * MIB };
 	size_t before = resident_bytes();
@@ -165,7 +160,7 @@ static void what_is_given_back_takes_no_memory(void **state)
 }
 
 /* Not even while nothing of ours is there. */
-static void nobody_else_is_given_its_addresses(void **state)
+TEST(nobody_else_is_given_its_addresses)
 {
 	uint8_t *p = space_get(4 * MIB), *theirs[64];
 
@@ -181,7 +176,7 @@ static void nobody_else_is_given_its_addresses(void **state)
 		munmap(theirs[i], MIB);
 }
 
-static void the_reservation_ends_where_it_says(void **state)
+TEST(the_reservation_ends_where_it_says)
 {
 	uint8_t *p = space_get(UNIT), *from = p;
 
@@ -193,7 +188,7 @@ static void the_reservation_ends_where_it_says(void **state)
 	space_put(p, UNIT);
 }
 
-static void a_file_is_shared_and_then_gone(void **state)
+TEST(a_file_is_shared_and_then_gone)
 {
 	int fd = memory_file(UNIT);
 	uint8_t *a = space_map(fd, UNIT), *b = space_map(fd, UNIT), *c;
@@ -212,7 +207,7 @@ static void a_file_is_shared_and_then_gone(void **state)
 	close(fd);
 }
 
-static void what_cannot_be_mapped_takes_no_place(void **state)
+TEST(what_cannot_be_mapped_takes_no_place)
 {
 	uint8_t *p;
 
@@ -249,7 +244,7 @@ static void *churn(void *seed)
 	return NULL;
 }
 
-static void threads_share_it(void **state)
+TEST(threads_share_it)
 {
 	pthread_t threads[4];
 
@@ -266,7 +261,7 @@ static bool ends_well(pid_t pid)
 	return waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
-static void a_child_has_its_own_copy(void **state)
+TEST(a_child_has_its_own_copy)
 {
 	uint8_t *p = space_get(2 * UNIT), *q = space_get(100);
 	pid_t pid;
@@ -333,7 +328,7 @@ enum { HAS_SANITIZER = 1 };
 enum { HAS_SANITIZER = 0 };
 #endif
 
-static void limits_of_the_address_space_are_kept(void **state)
+TEST(limits_of_the_address_space_are_kept)
 {
 	static const char *const names[] = {"some", "little"};
 
@@ -353,19 +348,7 @@ static void limits_of_the_address_space_are_kept(void **state)
 
 int main(int argc, char **argv)
 {
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(memory_is_zeroed_and_aligned_however_it_was_used),
-		cmocka_unit_test(pieces_never_overlap),
-		cmocka_unit_test(neighbours_that_are_given_back_are_one_run),
-		cmocka_unit_test(what_is_given_back_takes_no_memory),
-		cmocka_unit_test(nobody_else_is_given_its_addresses),
-		cmocka_unit_test(the_reservation_ends_where_it_says),
-		cmocka_unit_test(a_file_is_shared_and_then_gone),
-		cmocka_unit_test(what_cannot_be_mapped_takes_no_place),
-		cmocka_unit_test(threads_share_it),
-		cmocka_unit_test(a_child_has_its_own_copy),
-		cmocka_unit_test(limits_of_the_address_space_are_kept),
-	};
-
-	return argc > 1 ? limited(argv[1]) : cmocka_run_group_tests(tests, NULL, NULL);
+	if (argc > 1)
+		return limited(argv[1]);
+	return test_run(argc, argv);
 }

@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+#include "support/test.h"
 #include "transport/config.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
 
 static uint64_t early_bytes_of(uint32_t window_bytes, uint64_t early_bytes_max)
 {
@@ -16,7 +11,7 @@ static uint64_t early_bytes_of(uint32_t window_bytes, uint64_t early_bytes_max)
 }
 
 /* Where many bytes are in flight, a packet that is lost lets many wait. */
-static void early_packets_have_room_for_four_windows(void **state)
+TEST(early_packets_have_room_for_four_windows)
 {
 	assert_int_equal(early_bytes_of(1 << 20, 0), 64 << 20);
 	assert_int_equal(early_bytes_of(16 << 20, 0), 64 << 20);
@@ -25,7 +20,7 @@ static void early_packets_have_room_for_four_windows(void **state)
 	assert_int_equal(early_bytes_of(100 << 20, 4096), 4096);
 }
 
-static void what_the_owner_set_stays(void **state)
+TEST(what_the_owner_set_stays)
 {
 	struct transport_config c = {
 		.paths = 3, .train_max = 5, .veroce = {.rx_window = 256, .rto_ns_min = 7, .pto_ns_min = 9}};
@@ -36,14 +31,4 @@ static void what_the_owner_set_stays(void **state)
 	assert_int_equal(c.veroce.rx_window, 256);
 	assert_int_equal(c.veroce.rto_ns_min, 7);
 	assert_int_equal(c.veroce.pto_ns_min, 9);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(early_packets_have_room_for_four_windows),
-		cmocka_unit_test(what_the_owner_set_stays),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,13 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "mem/mr.h"
+#include "support/test.h"
 #include "transport/tx.h"
 #include "wire/icrc.h"
 
@@ -50,7 +43,9 @@ static void commit(const struct flow *flow, uint32_t dqpn, uint32_t len)
 	tx_commit(&tx, flow, dqpn, len);
 }
 
-static void packets_of_one_length_are_one_contiguous_train(void **state)
+#define CASE(name) TEST_WITH(name, setup, teardown)
+
+CASE(packets_of_one_length_are_one_contiguous_train)
 {
 	for (int i = 0; i < 5; i++)
 		commit(&flow_a, 7, 100);
@@ -62,7 +57,7 @@ static void packets_of_one_length_are_one_contiguous_train(void **state)
 	}
 }
 
-static void a_shorter_packet_ends_its_train(void **state)
+CASE(a_shorter_packet_ends_its_train)
 {
 	commit(&flow_a, 7, 100);
 	commit(&flow_a, 7, 40);
@@ -74,7 +69,7 @@ static void a_shorter_packet_ends_its_train(void **state)
 	assert_int_equal(burst[2].ip_id, 0);
 }
 
-static void a_longer_packet_begins_a_train(void **state)
+CASE(a_longer_packet_begins_a_train)
 {
 	commit(&flow_a, 7, 40);
 	commit(&flow_a, 7, 100);
@@ -83,7 +78,7 @@ static void a_longer_packet_begins_a_train(void **state)
 	assert_int_equal(burst[1].ip_id, 0);
 }
 
-static void another_flow_or_qp_begins_a_train(void **state)
+CASE(another_flow_or_qp_begins_a_train)
 {
 	commit(&flow_a, 7, 40);
 	commit(&flow_b, 7, 40);
@@ -93,7 +88,7 @@ static void another_flow_or_qp_begins_a_train(void **state)
 		assert_int_equal(burst[i].train, 1);
 }
 
-static void a_train_stays_within_the_kernels_limits(void **state)
+CASE(a_train_stays_within_the_kernels_limits)
 {
 	for (int i = 0; i < 70; i++)
 		commit(&flow_a, 7, 40);
@@ -108,7 +103,7 @@ static void a_train_stays_within_the_kernels_limits(void **state)
 	assert_int_equal(burst[0].train, PKT_TRAIN_BYTES_MAX / 4136);
 }
 
-static void a_back_end_without_trains_gets_none(void **state)
+CASE(a_back_end_without_trains_gets_none)
 {
 	tx.train_max = 1;
 	commit(&flow_a, 7, 40);
@@ -118,7 +113,7 @@ static void a_back_end_without_trains_gets_none(void **state)
 	assert_int_equal(burst[1].ip_id, 0);
 }
 
-static void each_packet_is_sealed_with_its_place_in_the_train(void **state)
+CASE(each_packet_is_sealed_with_its_place_in_the_train)
 {
 	static struct icrc_ctx icrc;
 	uint16_t id;
@@ -132,7 +127,7 @@ static void each_packet_is_sealed_with_its_place_in_the_train(void **state)
 	}
 }
 
-static void a_kept_flow_is_copied_once_and_outlives_the_original(void **state)
+CASE(a_kept_flow_is_copied_once_and_outlives_the_original)
 {
 	struct flow gone = flow_a;
 	const struct flow *kept = tx_keep_flow(&tx, &gone);
@@ -147,7 +142,7 @@ static void a_kept_flow_is_copied_once_and_outlives_the_original(void **state)
 	assert_int_equal(burst[0].train, 2);
 }
 
-static void a_full_turn_has_no_room(void **state)
+CASE(a_full_turn_has_no_room)
 {
 	size_t n = 0;
 
@@ -161,7 +156,7 @@ static void a_full_turn_has_no_room(void **state)
 	assert_null(tx_room(&tx, 40));
 }
 
-static void a_train_that_ends_ends_the_turn_unless_a_whole_one_fits(void **state)
+CASE(a_train_that_ends_ends_the_turn_unless_a_whole_one_fits)
 {
 	for (int i = 0; i < 3; i++)
 		commit(&flow_a, 7, 1052);
@@ -183,7 +178,7 @@ static void answer(uint32_t len)
 	tx_commit_answer(&tx, &flow_b, 7, len);
 }
 
-static void a_full_turn_has_room_for_answers(void **state)
+CASE(a_full_turn_has_room_for_answers)
 {
 	static const uint32_t lens[] = {40, 1052, 4136};
 
@@ -207,7 +202,7 @@ static void a_full_turn_has_room_for_answers(void **state)
 }
 
 /* Such a turn has no room to keep. */
-static void a_turn_of_few_packets_is_full_of_data(void **state)
+CASE(a_turn_of_few_packets_is_full_of_data)
 {
 	tx_start(&tx, burst, 2 * TX_ANSWERS);
 	while (tx_room(&tx, 40))
@@ -217,7 +212,7 @@ static void a_turn_of_few_packets_is_full_of_data(void **state)
 }
 
 /* The packet that an answer follows was given up after some of it was left out. */
-static void an_answer_leaves_nothing_out(void **state)
+CASE(an_answer_leaves_nothing_out)
 {
 	struct mr_far far = {0};
 	size_t data;
@@ -238,7 +233,7 @@ static void an_answer_leaves_nothing_out(void **state)
 }
 
 /* Between processes of a host nothing is sealed, and what was left out of a packet is noted in it. */
-static void a_packet_says_what_it_leaves_out(void **state)
+CASE(a_packet_says_what_it_leaves_out)
 {
 	struct mr_far far = {0};
 
@@ -257,27 +252,4 @@ static void a_packet_says_what_it_leaves_out(void **state)
 		assert_int_equal(burst[i].far_at, i == 1 ? 60 : 0);
 		assert_int_equal(burst[i].far_bytes, i == 1 ? 1900 : 0);
 	}
-}
-
-int main(void)
-{
-#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-	const struct CMUnitTest tests[] = {
-		T(packets_of_one_length_are_one_contiguous_train),
-		T(a_shorter_packet_ends_its_train),
-		T(a_longer_packet_begins_a_train),
-		T(another_flow_or_qp_begins_a_train),
-		T(a_train_stays_within_the_kernels_limits),
-		T(a_back_end_without_trains_gets_none),
-		T(each_packet_is_sealed_with_its_place_in_the_train),
-		T(a_kept_flow_is_copied_once_and_outlives_the_original),
-		T(a_full_turn_has_no_room),
-		T(a_full_turn_has_room_for_answers),
-		T(a_turn_of_few_packets_is_full_of_data),
-		T(an_answer_leaves_nothing_out),
-		T(a_packet_says_what_it_leaves_out),
-		T(a_train_that_ends_ends_the_turn_unless_a_whole_one_fits),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* How a port's state and speed are told, against Linux's ib_get_eth_speed(), rate_show() and rxe_query_port(). */
+#include "support/test.h"
 #include "verbs/port.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <cmocka.h>
-
-static void the_state_is_that_of_carrier_and_switch(void **state)
+TEST(the_state_is_that_of_carrier_and_switch)
 {
 	struct engine_port p = {.active = true, .enabled = true};
 
@@ -23,7 +19,7 @@ static void the_state_is_that_of_carrier_and_switch(void **state)
 	assert_string_equal(port_state(&p)->phys_state_text, "3: Disabled");
 }
 
-static void speeds_are_the_next_that_verbs_can_say(void **state)
+TEST(speeds_are_the_next_that_verbs_can_say)
 {
 	static const struct {
 		uint64_t mbps;
@@ -45,14 +41,4 @@ static void speeds_are_the_next_that_verbs_can_say(void **state)
 		assert_int_equal(r->width, rows[i].width);
 		assert_string_equal(r->text, rows[i].text);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_state_is_that_of_carrier_and_switch),
-		cmocka_unit_test(speeds_are_the_next_that_verbs_can_say),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,19 +2,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include <cmocka.h>
 
+#include "support/test.h"
 #include "verbs/hostid.h"
 #include "verbs/tree.h"
 
@@ -58,7 +51,7 @@ static const struct expectation expected[] = {
 
 enum { EXPECTED_COUNT = sizeof(expected) / sizeof(expected[0]) };
 
-static void reading_gives_what_the_kernel_would_print(void **state)
+TEST(reading_gives_what_the_kernel_would_print)
 {
 	char buf[128];
 
@@ -70,7 +63,7 @@ static void reading_gives_what_the_kernel_would_print(void **state)
 	}
 }
 
-static void the_gids_of_rocev1_say_so(void **state)
+TEST(the_gids_of_rocev1_say_so)
 {
 	struct tree_facts v1 = facts;
 	char buf[32];
@@ -81,7 +74,7 @@ static void the_gids_of_rocev1_say_so(void **state)
 }
 
 /* The devices of a kind are numbered by themselves; verbs' own numbers count all. */
-static void devices_of_two_kinds_say_so(void **state)
+TEST(devices_of_two_kinds_say_so)
 {
 	static const struct expectation mixed[] = {
 		{"class/infiniband_verbs/uverbs0/ibdev", "verbena0"},
@@ -108,7 +101,7 @@ static void devices_of_two_kinds_say_so(void **state)
 	assert_int_equal(tree_read(&four, "class/infiniband/verbena2/node_type", buf, sizeof(buf)), -ENOENT);
 }
 
-static void an_unknown_file_is_not_there(void **state)
+TEST(an_unknown_file_is_not_there)
 {
 	char buf[8];
 
@@ -118,7 +111,7 @@ static void an_unknown_file_is_not_there(void **state)
 			 -ENOENT);
 }
 
-static void a_short_buffer_takes_what_fits(void **state)
+TEST(a_short_buffer_takes_what_fits)
 {
 	char buf[4] = "....";
 
@@ -154,7 +147,7 @@ static bool device_has_interface(const char *name, size_t first)
 }
 
 /* As NCCL does it. */
-static void a_device_is_a_link_to_a_virtual_one(void **state)
+TEST(a_device_is_a_link_to_a_virtual_one)
 {
 	char dir[] = "/tmp/verbena-tree-XXXXXX", path[512], home[PATH_MAX], again[PATH_MAX], target[256];
 	ssize_t len;
@@ -179,14 +172,14 @@ static void a_device_is_a_link_to_a_virtual_one(void **state)
 	run(path);
 }
 
-static void loopback_is_the_devices_interface_only_if_there_is_no_other(void **state)
+TEST(loopback_is_the_devices_interface_only_if_there_is_no_other)
 {
 	assert_true(device_has_interface("eth0", 0));
 	assert_false(device_has_interface("lo", 0));
 	assert_true(device_has_interface("lo", 1));
 }
 
-static void rendering_can_be_repeated_and_files_end_with_a_newline(void **state)
+TEST(rendering_can_be_repeated_and_files_end_with_a_newline)
 {
 	char dir[] = "/tmp/verbena-tree-XXXXXX", path[512], buf[128];
 	struct stat st;
@@ -238,7 +231,7 @@ static bool holds(const char *dir, const char *path, const char *text)
 	return text && !strcmp(buf, text);
 }
 
-static void a_later_rendering_changes_what_differs(void **state)
+TEST(a_later_rendering_changes_what_differs)
 {
 	static const struct tree_gid later[] = {{{0}, "eth0"}, {{[0] = 0xfd, [15] = 9}, "eth1"}};
 	struct tree_facts f = facts;
@@ -270,28 +263,10 @@ static void a_later_rendering_changes_what_differs(void **state)
 	run(path);
 }
 
-static void the_guid_is_stable_and_local(void **state)
+TEST(the_guid_is_stable_and_local)
 {
 	uint64_t guid = hostid_guid();
 
 	assert_true(guid == hostid_guid());
 	assert_int_equal(guid >> 56 & 3, 2);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(reading_gives_what_the_kernel_would_print),
-		cmocka_unit_test(the_gids_of_rocev1_say_so),
-		cmocka_unit_test(devices_of_two_kinds_say_so),
-		cmocka_unit_test(an_unknown_file_is_not_there),
-		cmocka_unit_test(a_short_buffer_takes_what_fits),
-		cmocka_unit_test(rendering_can_be_repeated_and_files_end_with_a_newline),
-		cmocka_unit_test(a_device_is_a_link_to_a_virtual_one),
-		cmocka_unit_test(loopback_is_the_devices_interface_only_if_there_is_no_other),
-		cmocka_unit_test(a_later_rendering_changes_what_differs),
-		cmocka_unit_test(the_guid_is_stable_and_local),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,20 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The AETH codec, the syndrome and the RNR timer codes. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <setjmp.h>
-#include <string.h>
-#include <cmocka.h>
 
 #include "base/prng.h"
+#include "support/test.h"
 #include "wire/aeth.h"
 
 /* Scapy 2.5, contrib/roce. */
 static const uint8_t golden[AETH_LEN] = {0x6c, 0x01, 0x02, 0x03};
 static const struct aeth golden_fields = {.syndrome = 0x6c, .msn = 0x010203};
 
-static void aeth_decodes_golden_bytes(void **state)
+TEST(aeth_decodes_golden_bytes)
 {
 	struct aeth h;
 
@@ -23,7 +18,7 @@ static void aeth_decodes_golden_bytes(void **state)
 	assert_true(h.msn == golden_fields.msn);
 }
 
-static void aeth_encodes_golden_bytes(void **state)
+TEST(aeth_encodes_golden_bytes)
 {
 	uint8_t buf[AETH_LEN];
 
@@ -33,7 +28,7 @@ static void aeth_encodes_golden_bytes(void **state)
 }
 
 /* Any bytes survive decode and encode. */
-static void aeth_round_trips(void **state)
+TEST(aeth_round_trips)
 {
 	struct prng rng;
 
@@ -51,7 +46,7 @@ static void aeth_round_trips(void **state)
 	}
 }
 
-static void aeth_syndrome_splits_into_kind_and_value(void **state)
+TEST(aeth_syndrome_splits_into_kind_and_value)
 {
 	static const struct {
 		uint8_t syndrome, kind, value;
@@ -76,7 +71,7 @@ static void aeth_syndrome_splits_into_kind_and_value(void **state)
 }
 
 /* IBTA Table 45, in units of 10 us. */
-static void aeth_rnr_times_are_the_specs(void **state)
+TEST(aeth_rnr_times_are_the_specs)
 {
 	static const uint32_t table[32] = {
 		65536, 1,   2,   3,   4,    6,    8,    12,   16,   24,   32,   48,    64,    96,    128,   192,
@@ -90,28 +85,13 @@ static void aeth_rnr_times_are_the_specs(void **state)
 }
 
 /* From code 1 on: 1, 2, 3, then 2^k and 3 * 2^(k-1) in turn. */
-static void aeth_rnr_times_double_every_second_code(void **state)
+TEST(aeth_rnr_times_double_every_second_code)
 {
 	for (unsigned code = 2; code + 2 < 32; code++)
 		assert_true(aeth_rnr_ns((uint8_t)(code + 2)) == 2 * aeth_rnr_ns((uint8_t)code));
 }
 
-static void aeth_rnr_takes_a_whole_syndrome(void **state)
+TEST(aeth_rnr_takes_a_whole_syndrome)
 {
 	assert_true(aeth_rnr_ns(AETH_RNR_NAK | 5) == aeth_rnr_ns(5));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(aeth_decodes_golden_bytes),
-		cmocka_unit_test(aeth_encodes_golden_bytes),
-		cmocka_unit_test(aeth_round_trips),
-		cmocka_unit_test(aeth_syndrome_splits_into_kind_and_value),
-		cmocka_unit_test(aeth_rnr_times_are_the_specs),
-		cmocka_unit_test(aeth_rnr_times_double_every_second_code),
-		cmocka_unit_test(aeth_rnr_takes_a_whole_syndrome),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

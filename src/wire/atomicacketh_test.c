@@ -1,20 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The ATOMICACKETH codec. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <setjmp.h>
-#include <string.h>
-#include <cmocka.h>
 
 #include "base/prng.h"
+#include "support/test.h"
 #include "wire/atomicacketh.h"
 
 /* By hand from the figure in IBTA 9.5. */
 static const uint8_t golden[ATOMICACKETH_LEN] = {0xf1, 0x02, 0x03, 0x04, 0x05, 0x06, 0x07, 0x08};
 static const struct atomicacketh golden_fields = {.orig = 0xf102030405060708};
 
-static void atomicacketh_decodes_golden_bytes(void **state)
+TEST(atomicacketh_decodes_golden_bytes)
 {
 	struct atomicacketh h;
 
@@ -22,7 +17,7 @@ static void atomicacketh_decodes_golden_bytes(void **state)
 	assert_true(h.orig == golden_fields.orig);
 }
 
-static void atomicacketh_encodes_golden_bytes(void **state)
+TEST(atomicacketh_encodes_golden_bytes)
 {
 	uint8_t buf[ATOMICACKETH_LEN];
 
@@ -32,7 +27,7 @@ static void atomicacketh_encodes_golden_bytes(void **state)
 }
 
 /* Any bytes survive decode and encode. */
-static void atomicacketh_round_trips(void **state)
+TEST(atomicacketh_round_trips)
 {
 	struct prng rng;
 
@@ -48,15 +43,4 @@ static void atomicacketh_round_trips(void **state)
 		atomicacketh_encode(out, &h);
 		assert_memory_equal(out, in, sizeof(in));
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(atomicacketh_decodes_golden_bytes),
-		cmocka_unit_test(atomicacketh_encodes_golden_bytes),
-		cmocka_unit_test(atomicacketh_round_trips),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

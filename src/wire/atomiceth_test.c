@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The ATOMICETH codec. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <setjmp.h>
-#include <string.h>
-#include <cmocka.h>
 
 #include "base/prng.h"
+#include "support/test.h"
 #include "wire/atomiceth.h"
 
 /* By hand from the figure in IBTA 9.3. */
@@ -17,7 +12,7 @@ static const uint8_t golden[ATOMICETH_LEN] = {0x01, 0x02, 0x03, 0x04, 0x05, 0x06
 static const struct atomiceth golden_fields = {
 	.va = 0x0102030405060708, .rkey = 0xa1b2c3d4, .swap_add = 0x1112131415161718, .compare = 0xf1f2f3f4f5f6f7f8};
 
-static void atomiceth_decodes_golden_bytes(void **state)
+TEST(atomiceth_decodes_golden_bytes)
 {
 	struct atomiceth h;
 
@@ -28,7 +23,7 @@ static void atomiceth_decodes_golden_bytes(void **state)
 	assert_true(h.compare == golden_fields.compare);
 }
 
-static void atomiceth_encodes_golden_bytes(void **state)
+TEST(atomiceth_encodes_golden_bytes)
 {
 	uint8_t buf[ATOMICETH_LEN];
 
@@ -38,7 +33,7 @@ static void atomiceth_encodes_golden_bytes(void **state)
 }
 
 /* Any bytes survive decode and encode. */
-static void atomiceth_round_trips(void **state)
+TEST(atomiceth_round_trips)
 {
 	struct prng rng;
 
@@ -54,15 +49,4 @@ static void atomiceth_round_trips(void **state)
 		atomiceth_encode(out, &h);
 		assert_memory_equal(out, in, sizeof(in));
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(atomiceth_decodes_golden_bytes),
-		cmocka_unit_test(atomiceth_encodes_golden_bytes),
-		cmocka_unit_test(atomiceth_round_trips),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The BTH codec. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <setjmp.h>
-#include <string.h>
-#include <cmocka.h>
 
 #include "base/prng.h"
+#include "support/test.h"
 #include "wire/bth.h"
 
 /* Scapy 2.5, contrib/roce. */
@@ -24,7 +19,7 @@ static const struct bth golden_fields = {.opcode = 0x0a,
 					 .dqpn = 0x123456,
 					 .psn = 0xabcdef};
 
-static void bth_decodes_golden_bytes(void **state)
+TEST(bth_decodes_golden_bytes)
 {
 	struct bth h;
 
@@ -44,7 +39,7 @@ static void bth_decodes_golden_bytes(void **state)
 	assert_true(h.psn == golden_fields.psn);
 }
 
-static void bth_encodes_golden_bytes(void **state)
+TEST(bth_encodes_golden_bytes)
 {
 	uint8_t buf[BTH_LEN];
 
@@ -54,7 +49,7 @@ static void bth_encodes_golden_bytes(void **state)
 }
 
 /* Any bytes, reserved bits cleared, survive decode and encode. */
-static void bth_round_trips(void **state)
+TEST(bth_round_trips)
 {
 	struct prng rng;
 
@@ -74,7 +69,7 @@ static void bth_round_trips(void **state)
 	}
 }
 
-static void bth_ignores_reserved_bits_on_decode(void **state)
+TEST(bth_ignores_reserved_bits_on_decode)
 {
 	uint8_t in[BTH_LEN], out[BTH_LEN];
 	struct bth h;
@@ -87,7 +82,7 @@ static void bth_ignores_reserved_bits_on_decode(void **state)
 	assert_memory_equal(out, golden, sizeof(golden));
 }
 
-static void bth_encode_confines_fields_to_their_width(void **state)
+TEST(bth_encode_confines_fields_to_their_width)
 {
 	struct bth h = {.pad = 0xff, .tver = 0xff, .dqpn = 0xff000000, .psn = 0xff000000};
 	static const uint8_t expect[BTH_LEN] = {[1] = 0x3f};
@@ -97,7 +92,7 @@ static void bth_encode_confines_fields_to_their_width(void **state)
 	assert_memory_equal(out, expect, sizeof(expect));
 }
 
-static void bth_flags_are_single_bits(void **state)
+TEST(bth_flags_are_single_bits)
 {
 	static const struct {
 		struct bth h;
@@ -116,18 +111,4 @@ static void bth_flags_are_single_bits(void **state)
 		bth_encode(out, &row[i].h);
 		assert_memory_equal(out, expect, sizeof(expect));
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(bth_decodes_golden_bytes),
-		cmocka_unit_test(bth_encodes_golden_bytes),
-		cmocka_unit_test(bth_round_trips),
-		cmocka_unit_test(bth_ignores_reserved_bits_on_decode),
-		cmocka_unit_test(bth_encode_confines_fields_to_their_width),
-		cmocka_unit_test(bth_flags_are_single_bits),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

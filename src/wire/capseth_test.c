@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The CAPSETH codec. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <setjmp.h>
-#include <string.h>
-#include <cmocka.h>
 
 #include "base/prng.h"
+#include "support/test.h"
 #include "wire/capseth.h"
 
 /* By hand from the figure in veRoCE 13.1. */
@@ -29,7 +24,7 @@ static const struct capseth golden_fields = {.magic = CAPS_MAGIC,
 					     .t_hint = 0x8140,
 					     .ack_timer_us = 0x9014};
 
-static void capseth_decodes_golden_bytes(void **state)
+TEST(capseth_decodes_golden_bytes)
 {
 	struct capseth h;
 
@@ -50,7 +45,7 @@ static void capseth_decodes_golden_bytes(void **state)
 	assert_true(h.ack_timer_us == golden_fields.ack_timer_us);
 }
 
-static void capseth_encodes_golden_bytes(void **state)
+TEST(capseth_encodes_golden_bytes)
 {
 	uint8_t buf[CAPSETH_LEN];
 
@@ -60,7 +55,7 @@ static void capseth_encodes_golden_bytes(void **state)
 }
 
 /* Any bytes survive decode and encode. */
-static void capseth_round_trips(void **state)
+TEST(capseth_round_trips)
 {
 	struct prng rng;
 
@@ -76,15 +71,4 @@ static void capseth_round_trips(void **state)
 		capseth_encode(out, &h);
 		assert_memory_equal(out, in, sizeof(in));
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(capseth_decodes_golden_bytes),
-		cmocka_unit_test(capseth_encodes_golden_bytes),
-		cmocka_unit_test(capseth_round_trips),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The codecs of connection management messages. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <setjmp.h>
-#include <string.h>
-#include <cmocka.h>
 
 #include "base/prng.h"
+#include "support/test.h"
 #include "wire/cm_dreq.h"
 #include "wire/cm_golden.h"
 #include "wire/cm_msg.h"
@@ -32,7 +27,7 @@ static const uint8_t server[16] = {[10] = 0xff, [11] = 0xff, [12] = 10, [13] = 9
 		assert_memory_equal(out, (mad) + MAD_HEADER_LEN, sizeof(out)); \
 	} while (0)
 
-static void the_header_is_that_of_linux(void **state)
+TEST(the_header_is_that_of_linux)
 {
 	uint8_t out[MAD_HEADER_LEN];
 	struct mad h;
@@ -52,7 +47,7 @@ static void the_header_is_that_of_linux(void **state)
 	assert_memory_equal(out, linux_req, sizeof(out));
 }
 
-static void the_header_has_every_field_in_its_place(void **state)
+TEST(the_header_has_every_field_in_its_place)
 {
 	static const uint8_t expect[MAD_HEADER_LEN] = {1,   2,   3,   4,    5,    6,    7, 8, 9,    0xa,  0xb,  0xc,
 						       0xd, 0xe, 0xf, 0x10, 0x11, 0x12, 0, 0, 0x13, 0x14, 0x15, 0x16};
@@ -72,7 +67,7 @@ static void the_header_has_every_field_in_its_place(void **state)
 	assert_memory_equal(out, expect, sizeof(out));
 }
 
-static void req_is_that_of_linux(void **state)
+TEST(req_is_that_of_linux)
 {
 	struct cm_req h;
 	struct cm_ip ip;
@@ -116,7 +111,7 @@ static void req_is_that_of_linux(void **state)
 }
 
 /* What Linux leaves zero: each field in turn all ones, and the bytes that this makes (IBTA 12.6.5). */
-static void req_has_every_bit_field_in_its_place(void **state)
+TEST(req_has_every_bit_field_in_its_place)
 {
 	static const struct {
 		struct cm_req h;
@@ -156,7 +151,7 @@ static void req_has_every_bit_field_in_its_place(void **state)
 	}
 }
 
-static void rep_is_that_of_linux(void **state)
+TEST(rep_is_that_of_linux)
 {
 	struct cm_rep h;
 
@@ -178,7 +173,7 @@ static void rep_is_that_of_linux(void **state)
 	ENCODES_BACK(cm_rep, linux_rep);
 }
 
-static void rep_has_every_bit_field_in_its_place(void **state)
+TEST(rep_has_every_bit_field_in_its_place)
 {
 	static const struct {
 		struct cm_rep h;
@@ -206,7 +201,7 @@ static void rep_has_every_bit_field_in_its_place(void **state)
 	}
 }
 
-static void the_short_messages_are_those_of_linux(void **state)
+TEST(the_short_messages_are_those_of_linux)
 {
 	struct cm_rtu rtu;
 	struct cm_rej rej;
@@ -235,7 +230,7 @@ static void the_short_messages_are_those_of_linux(void **state)
 }
 
 /* Linux sends MRA only to a peer that repeats itself; worked out by hand from IBTA 12.6.6 and 12.6.7. */
-static void mra_and_rej_have_every_field_in_its_place(void **state)
+TEST(mra_and_rej_have_every_field_in_its_place)
 {
 	uint8_t out[MAD_DATA_LEN], expect[MAD_DATA_LEN] = {1, 2, 3, 4, 5, 6, 7, 8, 0x40, 24 << 3, [10] = 9};
 	struct cm_mra mra = {.local_comm_id = 0x01020304,
@@ -259,7 +254,7 @@ static void mra_and_rej_have_every_field_in_its_place(void **state)
 	assert_memory_equal(out, expect, sizeof(out));
 }
 
-static void sidr_is_that_of_linux(void **state)
+TEST(sidr_is_that_of_linux)
 {
 	struct cm_sidr_req req;
 	struct cm_sidr_rep rep;
@@ -285,7 +280,7 @@ static void sidr_is_that_of_linux(void **state)
 	ENCODES_BACK(cm_sidr_rep, linux_sidr_refusal);
 }
 
-static void sidr_rep_has_its_vendor_id_in_two_pieces(void **state)
+TEST(sidr_rep_has_its_vendor_id_in_two_pieces)
 {
 	struct cm_sidr_rep h = {.vendor_id = 0x010203, .info_len = 4, .info[0] = 5, .private_data[0] = 6};
 	uint8_t out[MAD_DATA_LEN], expect[MAD_DATA_LEN] = {[5] = 4, [6] = 1, [7] = 2, [11] = 3, [24] = 5, [96] = 6};
@@ -296,7 +291,7 @@ static void sidr_rep_has_its_vendor_id_in_two_pieces(void **state)
 	assert_int_equal(h.vendor_id, 0x010203);
 }
 
-static void the_ip_header_comes_back(void **state)
+TEST(the_ip_header_comes_back)
 {
 	struct prng rng;
 
@@ -313,23 +308,4 @@ static void the_ip_header_comes_back(void **state)
 		cm_ip_encode(out, &h);
 		assert_memory_equal(out, in, sizeof(in));
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_header_is_that_of_linux),
-		cmocka_unit_test(the_header_has_every_field_in_its_place),
-		cmocka_unit_test(req_is_that_of_linux),
-		cmocka_unit_test(req_has_every_bit_field_in_its_place),
-		cmocka_unit_test(rep_is_that_of_linux),
-		cmocka_unit_test(rep_has_every_bit_field_in_its_place),
-		cmocka_unit_test(the_short_messages_are_those_of_linux),
-		cmocka_unit_test(mra_and_rej_have_every_field_in_its_place),
-		cmocka_unit_test(sidr_is_that_of_linux),
-		cmocka_unit_test(sidr_rep_has_its_vendor_id_in_two_pieces),
-		cmocka_unit_test(the_ip_header_comes_back),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,12 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
-#include <string.h>
-
+#include "support/test.h"
 #include "wire/crc32.h"
 #include "../tests/support/vectors.h"
 
@@ -39,15 +32,13 @@ static int fill(void **state)
 }
 
 /* The value that catalogues of CRCs give for these nine digits. */
-static void crc32_of_the_check_string(void **state)
+TEST(crc32_of_the_check_string)
 {
-	(void)state;
 	assert_int_equal(crc32_ieee(0, (const uint8_t *)"123456789", 9), 0xcbf43926);
 }
 
-static void crc32_of_every_length_is_the_remainder(void **state)
+TEST(crc32_of_every_length_is_the_remainder)
 {
-	(void)state;
 	for (size_t n = 0; n <= LEN_MAX; n++) {
 		uint32_t seed = (uint32_t)n * 2654435761u;
 		const uint8_t *p = bytes + n % 16;
@@ -58,12 +49,11 @@ static void crc32_of_every_length_is_the_remainder(void **state)
 }
 
 /* Each byte of a vector, a stride and a rest counts, and where it stands. */
-static void crc32_of_one_bit_anywhere(void **state)
+TEST(crc32_of_one_bit_anywhere)
 {
 	static const size_t lens[] = {32, 47, 63, 127, 128, 175, 256, 300, 1036};
 	static uint8_t zeros[1036];
 
-	(void)state;
 	for (size_t k = 0; k < sizeof(lens) / sizeof(lens[0]); k++) {
 		for (size_t i = 0; i < lens[k]; i++) {
 			zeros[i] = (uint8_t)(1 << i % 8);
@@ -73,17 +63,15 @@ static void crc32_of_one_bit_anywhere(void **state)
 	}
 }
 
-static void crc32_goes_on_where_it_stopped(void **state)
+TEST(crc32_goes_on_where_it_stopped)
 {
-	(void)state;
 	for (size_t cut = 0; cut <= 400; cut++)
 		assert_int_equal(crc32_ieee(crc32_ieee(0, bytes, cut), bytes + cut, 400 - cut), divide(0, bytes, 400));
 }
 
 /* The compiler's code would be slow behind it: base/vectors.h. */
-static void crc32_leaves_no_upper_half(void **state)
+TEST(crc32_leaves_no_upper_half)
 {
-	(void)state;
 	for (size_t len = 0; len <= 400; len++) {
 		crc32_ieee(0, bytes, len);
 		if (!upper_halves_are_clear())
@@ -91,13 +79,4 @@ static void crc32_leaves_no_upper_half(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(crc32_of_the_check_string),  cmocka_unit_test(crc32_of_every_length_is_the_remainder),
-		cmocka_unit_test(crc32_of_one_bit_anywhere),  cmocka_unit_test(crc32_goes_on_where_it_stopped),
-		cmocka_unit_test(crc32_leaves_no_upper_half),
-	};
-
-	return cmocka_run_group_tests(tests, fill, NULL);
-}
+TEST_PROGRAM(fill, NULL)

@@ -1,20 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The DETH codec. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <setjmp.h>
-#include <string.h>
-#include <cmocka.h>
 
 #include "base/prng.h"
+#include "support/test.h"
 #include "wire/deth.h"
 
 /* By hand from the figure in IBTA 9.3. */
 static const uint8_t golden[DETH_LEN] = {0x80, 0x01, 0x00, 0x00, 0x00, 0xab, 0xcd, 0xef};
 static const struct deth golden_fields = {.qkey = 0x80010000, .sqpn = 0xabcdef};
 
-static void deth_decodes_golden_bytes(void **state)
+TEST(deth_decodes_golden_bytes)
 {
 	struct deth h;
 
@@ -23,7 +18,7 @@ static void deth_decodes_golden_bytes(void **state)
 	assert_true(h.sqpn == golden_fields.sqpn);
 }
 
-static void deth_encodes_golden_bytes(void **state)
+TEST(deth_encodes_golden_bytes)
 {
 	uint8_t buf[DETH_LEN];
 
@@ -33,7 +28,7 @@ static void deth_encodes_golden_bytes(void **state)
 }
 
 /* Any bytes, reserved bits cleared, survive decode and encode. */
-static void deth_round_trips(void **state)
+TEST(deth_round_trips)
 {
 	struct prng rng;
 
@@ -52,7 +47,7 @@ static void deth_round_trips(void **state)
 	}
 }
 
-static void deth_ignores_and_clears_the_reserved_byte(void **state)
+TEST(deth_ignores_and_clears_the_reserved_byte)
 {
 	uint8_t in[DETH_LEN], out[DETH_LEN];
 	struct deth h;
@@ -64,16 +59,4 @@ static void deth_ignores_and_clears_the_reserved_byte(void **state)
 	h.sqpn |= 0xff000000;
 	deth_encode(out, &h);
 	assert_memory_equal(out, golden, sizeof(golden));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(deth_decodes_golden_bytes),
-		cmocka_unit_test(deth_encodes_golden_bytes),
-		cmocka_unit_test(deth_round_trips),
-		cmocka_unit_test(deth_ignores_and_clears_the_reserved_byte),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,16 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "base/flow_golden.h"
+#include "support/test.h"
 #include "wire/encap.h"
 #include "wire/grh.h"
 
-static void a_flow_has_the_row_of_its_addresses(void **state)
+TEST(a_flow_has_the_row_of_its_addresses)
 {
 	assert_ptr_equal(encap_of(&flow4), &encaps[ENCAP_ROCEV2_IPV4]);
 	assert_ptr_equal(encap_of(&flow6), &encaps[ENCAP_ROCEV2_IPV6]);
@@ -24,7 +18,7 @@ static struct flow without_udp(const struct flow *f)
 	return v1;
 }
 
-static void a_flow_without_ports_is_rocev1s(void **state)
+TEST(a_flow_without_ports_is_rocev1s)
 {
 	struct flow v4 = without_udp(&flow4), v6 = without_udp(&flow6);
 
@@ -33,7 +27,7 @@ static void a_flow_without_ports_is_rocev1s(void **state)
 }
 
 /* IBTA 7.8.1: TClass, flow label and hop limit are masked, next header and payload length are not. */
-static void the_grh_is_covered_but_for_what_routers_change(void **state)
+TEST(the_grh_is_covered_but_for_what_routers_change)
 {
 	const struct encap *e = &encaps[ENCAP_ROCEV1];
 	struct flow f = without_udp(&flow6);
@@ -52,7 +46,7 @@ static void the_grh_is_covered_but_for_what_routers_change(void **state)
 }
 
 /* The masked bytes are those on the wire, or ones (IBTA A17.3.3). */
-static void a_masked_head_is_the_head_on_the_wire_but_for_ones(void **state)
+TEST(a_masked_head_is_the_head_on_the_wire_but_for_ones)
 {
 	for (int i = 0; i < ENCAP_ROCEV1; i++) {
 		const struct encap *e = &encaps[i];
@@ -71,23 +65,10 @@ static void a_masked_head_is_the_head_on_the_wire_but_for_ones(void **state)
 	}
 }
 
-static void engines_have_ports_of_their_own(void **state)
+TEST(engines_have_ports_of_their_own)
 {
 	assert_int_equal(encaps[ENCAP_ROCEV2_IPV4].udp_port, 4791);
 	assert_int_equal(encaps[ENCAP_ROCEV2_IPV6].udp_port, 4791);
 	assert_int_equal(encaps[ENCAP_VEROCE_IPV4].udp_port, 4794);
 	assert_int_equal(encaps[ENCAP_VEROCE_IPV6].udp_port, 4794);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_flow_has_the_row_of_its_addresses),
-		cmocka_unit_test(a_flow_without_ports_is_rocev1s),
-		cmocka_unit_test(the_grh_is_covered_but_for_what_routers_change),
-		cmocka_unit_test(a_masked_head_is_the_head_on_the_wire_but_for_ones),
-		cmocka_unit_test(engines_have_ports_of_their_own),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

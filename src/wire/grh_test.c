@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The GRH codec and the GRH of a RoCEv2 datagram. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <setjmp.h>
-#include <string.h>
-#include <cmocka.h>
 
 #include "base/flow_golden.h"
 #include "base/prng.h"
+#include "support/test.h"
 #include "wire/grh.h"
 
 /* Scapy 2.5, contrib/roce. */
@@ -25,7 +20,7 @@ static const struct grh golden_fields = {
 	.sgid = {0x20, 0x01, 0x0d, 0xb8, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x01},
 	.dgid = {0xfe, 0x80, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0xab, 0xcd}};
 
-static void grh_decodes_golden_bytes(void **state)
+TEST(grh_decodes_golden_bytes)
 {
 	struct grh h;
 
@@ -39,7 +34,7 @@ static void grh_decodes_golden_bytes(void **state)
 	assert_memory_equal(h.dgid, golden_fields.dgid, 16);
 }
 
-static void grh_encodes_golden_bytes(void **state)
+TEST(grh_encodes_golden_bytes)
 {
 	uint8_t buf[GRH_LEN];
 
@@ -49,7 +44,7 @@ static void grh_encodes_golden_bytes(void **state)
 }
 
 /* Any bytes, the version aside, survive decode and encode. */
-static void grh_round_trips(void **state)
+TEST(grh_round_trips)
 {
 	struct prng rng;
 
@@ -68,7 +63,7 @@ static void grh_round_trips(void **state)
 	}
 }
 
-static void grh_from_an_ipv6_flow_is_the_ipv6_header(void **state)
+TEST(grh_from_an_ipv6_flow_is_the_ipv6_header)
 {
 	struct flow f = {.flow_label = 0x12345, .sport = 50000, .dport = 4791, .tos = 0x68, .ttl = 63};
 	uint8_t out[GRH_LEN];
@@ -88,7 +83,7 @@ static void grh_from_an_ipv6_flow_is_the_ipv6_header(void **state)
 	assert_memory_equal(h.dgid, golden_fields.dgid, 16);
 }
 
-static void grh_from_an_ipv4_flow_is_zeros_and_the_ipv4_header(void **state)
+TEST(grh_from_an_ipv4_flow_is_zeros_and_the_ipv4_header)
 {
 	/* Scapy 2.5: IP(src='10.1.2.3', dst='192.168.7.9', id=0, flags='DF', ttl=63, tos=0x68). */
 	static const uint8_t expect[GRH_LEN] = {[20] = 0x45, 0x68, 0x00, 0x29, 0x00, 0x00, 0x40, 0x00, 0x3f, 0x11,
@@ -100,7 +95,7 @@ static void grh_from_an_ipv4_flow_is_zeros_and_the_ipv4_header(void **state)
 	assert_memory_equal(out, expect, sizeof(expect));
 }
 
-static void grh_from_a_flow_without_udp_is_rocev1s_own(void **state)
+TEST(grh_from_a_flow_without_udp_is_rocev1s_own)
 {
 	struct flow f = {.flow_label = 0x12345, .tos = 0x68, .ttl = 63};
 	uint8_t out[GRH_LEN];
@@ -109,18 +104,4 @@ static void grh_from_a_flow_without_udp_is_rocev1s_own(void **state)
 	memcpy(f.dst, golden_fields.dgid, 16);
 	grh_from_flow(out, &f, 0x1234);
 	assert_memory_equal(out, golden, sizeof(golden));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(grh_decodes_golden_bytes),
-		cmocka_unit_test(grh_encodes_golden_bytes),
-		cmocka_unit_test(grh_round_trips),
-		cmocka_unit_test(grh_from_an_ipv6_flow_is_the_ipv6_header),
-		cmocka_unit_test(grh_from_an_ipv4_flow_is_zeros_and_the_ipv4_header),
-		cmocka_unit_test(grh_from_a_flow_without_udp_is_rocev1s_own),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* InfiniBand's packets: golden ones, round trips, and why a link drops one. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <setjmp.h>
-#include <string.h>
-#include <cmocka.h>
 
 #include "base/prng.h"
+#include "support/test.h"
 #include "wire/flow_control.h"
 #include "wire/ib_packet.h"
 #include "wire/icrc.h"
@@ -79,7 +74,7 @@ static const struct golden {
 
 enum { GOLDEN = sizeof(golden) / sizeof(golden[0]) };
 
-static void vcrc_has_its_check_value(void **state)
+TEST(vcrc_has_its_check_value)
 {
 	uint8_t text[] = "123456789..";
 
@@ -89,7 +84,7 @@ static void vcrc_has_its_check_value(void **state)
 	assert_false(vcrc_check(text, 1));
 }
 
-static void golden_packets_are_good(void **state)
+TEST(golden_packets_are_good)
 {
 	for (size_t i = 0; i < GOLDEN; i++) {
 		const struct golden *g = &golden[i];
@@ -111,7 +106,7 @@ static void golden_packets_are_good(void **state)
 	}
 }
 
-static void golden_packets_have_the_crcs_that_we_make(void **state)
+TEST(golden_packets_have_the_crcs_that_we_make)
 {
 	for (size_t i = 0; i < GOLDEN; i++) {
 		const struct golden *g = &golden[i];
@@ -128,7 +123,7 @@ static void golden_packets_have_the_crcs_that_we_make(void **state)
 }
 
 /* A switch that moves a packet to another lane makes a new VCRC; the ICRC stays (IBTA 7.8.1). */
-static void another_lane_changes_the_vcrc_alone(void **state)
+TEST(another_lane_changes_the_vcrc_alone)
 {
 	const struct golden *g = &golden[0];
 	uint8_t copy[PACKET_MAX];
@@ -147,7 +142,7 @@ static void another_lane_changes_the_vcrc_alone(void **state)
 			     ib_icrc(g->bytes, g->len - VCRC_LEN - ICRC_LEN));
 }
 
-static void each_fault_has_its_verdict(void **state)
+TEST(each_fault_has_its_verdict)
 {
 	static const struct {
 		size_t of, at;
@@ -178,7 +173,7 @@ static void each_fault_has_its_verdict(void **state)
 }
 
 /* Reserved bits aside any eight bytes come back. */
-static void lrh_round_trips(void **state)
+TEST(lrh_round_trips)
 {
 	struct prng r;
 
@@ -197,7 +192,7 @@ static void lrh_round_trips(void **state)
 	}
 }
 
-static void golden_flow_control_packets_round_trip(void **state)
+TEST(golden_flow_control_packets_round_trip)
 {
 	static const uint8_t normal[] = {0x00, 0x10, 0x10, 0x90, 0xfa, 0xbc},
 			     init[] = {0x10, 0x00, 0x00, 0x80, 0x50, 0xd5};
@@ -217,7 +212,7 @@ static void golden_flow_control_packets_round_trip(void **state)
 }
 
 /* IBTA 7.9.4.4, at the ends of the range and where the counters wrap. */
-static void credits_allow_what_the_peer_has_room_for(void **state)
+TEST(credits_allow_what_the_peer_has_room_for)
 {
 	assert_true(credit_allows(10, 8, 2));
 	assert_false(credit_allows(10, 8, 3));
@@ -225,20 +220,4 @@ static void credits_allow_what_the_peer_has_room_for(void **state)
 	assert_false(credit_allows(2, 4094, 5));
 	assert_true(credit_allows(2048, 0, 1));
 	assert_false(credit_allows(0, 0, 1));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(vcrc_has_its_check_value),
-		cmocka_unit_test(golden_packets_are_good),
-		cmocka_unit_test(golden_packets_have_the_crcs_that_we_make),
-		cmocka_unit_test(another_lane_changes_the_vcrc_alone),
-		cmocka_unit_test(each_fault_has_its_verdict),
-		cmocka_unit_test(lrh_round_trips),
-		cmocka_unit_test(golden_flow_control_packets_round_trip),
-		cmocka_unit_test(credits_allow_what_the_peer_has_room_for),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,15 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The ICRC against packets made by others, and its test without the IPv4 identification. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <setjmp.h>
-#include <string.h>
-#include <cmocka.h>
 
 #include "base/flow_golden.h"
 #include "base/ipudp.h"
 #include "base/prng.h"
+#include "support/test.h"
 #include "wire/bth.h"
 #include "wire/icrc.h"
 
@@ -34,7 +29,7 @@ static struct pkt make(uint8_t opcode, uint32_t n, const struct flow *f, uint16_
  * IPv4: Scapy 2.5, contrib/roce. IPv6, which that layer lacks: Scapy's IPv6 and BTH bytes, masked
  * as Annex A17 says and put through zlib's crc32.
  */
-static void icrc_seal_matches_golden_vectors(void **state)
+TEST(icrc_seal_matches_golden_vectors)
 {
 	static const struct {
 		const struct flow *flow;
@@ -68,7 +63,7 @@ static void icrc_seal_matches_golden_vectors(void **state)
 }
 
 /* A CNP sent by a ConnectX-4 Lx, published with the tests of Scapy's RoCE layer. */
-static void icrc_check_accepts_a_cnp_captured_from_hardware(void **state)
+TEST(icrc_check_accepts_a_cnp_captured_from_hardware)
 {
 	static const struct flow f = {
 		.src = {[10] = 0xff, [11] = 0xff, 10, 0, 17, 1},
@@ -87,7 +82,7 @@ static void icrc_check_accepts_a_cnp_captured_from_hardware(void **state)
 }
 
 /* The example of a UC SEND in the same tests, its ICRC stated there. */
-static void icrc_check_accepts_a_published_uc_send(void **state)
+TEST(icrc_check_accepts_a_published_uc_send)
 {
 	static const struct flow f = {
 		.src = {[10] = 0xff, [11] = 0xff, 192, 168, 0, 7},
@@ -110,7 +105,7 @@ static void icrc_check_accepts_a_published_uc_send(void **state)
 	assert_int_equal(id, 1144);
 }
 
-static void icrc_check_finds_every_identification_whatever_the_guess(void **state)
+TEST(icrc_check_finds_every_identification_whatever_the_guess)
 {
 	for (uint32_t id = 0; id < 0x10000; id++) {
 		struct pkt p = make(0x04, 64, &flow4, (uint16_t)id);
@@ -154,7 +149,7 @@ static uint32_t icrc_of(const struct pkt *p)
 }
 
 /* Each of their bits has a constant of its own. */
-static void icrc_seal_knows_every_bit_of_identification_and_masked_byte(void **state)
+TEST(icrc_seal_knows_every_bit_of_identification_and_masked_byte)
 {
 	for (int bit = 0; bit < 16; bit++) {
 		struct pkt p = make(0x04, 8, &flow4, (uint16_t)(1u << bit));
@@ -172,7 +167,7 @@ static void icrc_seal_knows_every_bit_of_identification_and_masked_byte(void **s
 }
 
 /* Packets of several flows and lengths by turns, so that the places in the cache are taken over. */
-static void icrc_seal_does_not_depend_on_the_cache(void **state)
+TEST(icrc_seal_does_not_depend_on_the_cache)
 {
 	static struct icrc_ctx seals;
 	struct prng rng;
@@ -197,7 +192,7 @@ static void icrc_seal_does_not_depend_on_the_cache(void **state)
 }
 
 /* More lengths than the cache has rows, in an order that makes them evict one another. */
-static void icrc_check_finds_the_identification_at_every_length(void **state)
+TEST(icrc_check_finds_the_identification_at_every_length)
 {
 	struct prng rng;
 
@@ -217,7 +212,7 @@ static void icrc_check_finds_the_identification_at_every_length(void **state)
 	}
 }
 
-static void icrc_check_does_not_depend_on_the_cache(void **state)
+TEST(icrc_check_does_not_depend_on_the_cache)
 {
 	struct prng rng;
 
@@ -238,7 +233,7 @@ static void icrc_check_does_not_depend_on_the_cache(void **state)
 	}
 }
 
-static void icrc_check_rejects_every_single_bit_error(void **state)
+TEST(icrc_check_rejects_every_single_bit_error)
 {
 	static const struct flow *const flows[] = {&flow4, &flow6};
 
@@ -263,7 +258,7 @@ static void icrc_check_rejects_every_single_bit_error(void **state)
  * The flags and fragment offset follow the identification and are covered, so an ICRC that differs
  * by any one of their bits is wrong: the search stops at 16 bits exactly.
  */
-static void icrc_check_searches_no_bit_beyond_the_identification(void **state)
+TEST(icrc_check_searches_no_bit_beyond_the_identification)
 {
 	struct pkt p = make(0x04, 256, &flow4, 0x1234);
 
@@ -286,7 +281,7 @@ static void icrc_check_searches_no_bit_beyond_the_identification(void **state)
 }
 
 /* What routers may change, Annex A17.3.3. */
-static void icrc_check_ignores_the_variant_fields(void **state)
+TEST(icrc_check_ignores_the_variant_fields)
 {
 	static const struct flow *const flows[] = {&flow4, &flow6};
 
@@ -305,7 +300,7 @@ static void icrc_check_ignores_the_variant_fields(void **state)
 	}
 }
 
-static void icrc_check_covers_addresses_and_ports(void **state)
+TEST(icrc_check_covers_addresses_and_ports)
 {
 	static const struct flow *const flows[] = {&flow4, &flow6};
 
@@ -334,7 +329,7 @@ static void icrc_check_covers_addresses_and_ports(void **state)
 	}
 }
 
-static void icrc_check_rejects_impossible_lengths(void **state)
+TEST(icrc_check_rejects_impossible_lengths)
 {
 	static const uint32_t lens[] = {0, 3, 4, BTH_LEN, BTH_LEN + ICRC_LEN - 1, 65508, UINT32_MAX};
 
@@ -346,7 +341,7 @@ static void icrc_check_rejects_impossible_lengths(void **state)
 	}
 }
 
-static void icrc_works_at_the_largest_datagram(void **state)
+TEST(icrc_works_at_the_largest_datagram)
 {
 	struct pkt p = make(0x04, 65507 - BTH_LEN - ICRC_LEN, &flow4, 0xabcd);
 	uint16_t id;
@@ -354,26 +349,4 @@ static void icrc_works_at_the_largest_datagram(void **state)
 	icrc_seal(NULL, &p, 0);
 	assert_true(icrc_check(&ctx, &p, 0, &id));
 	assert_int_equal(id, 0xabcd);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(icrc_seal_matches_golden_vectors),
-		cmocka_unit_test(icrc_check_accepts_a_cnp_captured_from_hardware),
-		cmocka_unit_test(icrc_check_accepts_a_published_uc_send),
-		cmocka_unit_test(icrc_check_finds_every_identification_whatever_the_guess),
-		cmocka_unit_test(icrc_seal_knows_every_bit_of_identification_and_masked_byte),
-		cmocka_unit_test(icrc_seal_does_not_depend_on_the_cache),
-		cmocka_unit_test(icrc_check_finds_the_identification_at_every_length),
-		cmocka_unit_test(icrc_check_does_not_depend_on_the_cache),
-		cmocka_unit_test(icrc_check_rejects_every_single_bit_error),
-		cmocka_unit_test(icrc_check_searches_no_bit_beyond_the_identification),
-		cmocka_unit_test(icrc_check_ignores_the_variant_fields),
-		cmocka_unit_test(icrc_check_covers_addresses_and_ports),
-		cmocka_unit_test(icrc_check_rejects_impossible_lengths),
-		cmocka_unit_test(icrc_works_at_the_largest_datagram),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,20 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The IETH codec. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <setjmp.h>
-#include <string.h>
-#include <cmocka.h>
 
 #include "base/prng.h"
+#include "support/test.h"
 #include "wire/ieth.h"
 
 /* By hand from the figure in IBTA 9.3. */
 static const uint8_t golden[IETH_LEN] = {0xf1, 0x02, 0x03, 0x04};
 static const struct ieth golden_fields = {.rkey = 0xf1020304};
 
-static void ieth_decodes_golden_bytes(void **state)
+TEST(ieth_decodes_golden_bytes)
 {
 	struct ieth h;
 
@@ -22,7 +17,7 @@ static void ieth_decodes_golden_bytes(void **state)
 	assert_true(h.rkey == golden_fields.rkey);
 }
 
-static void ieth_encodes_golden_bytes(void **state)
+TEST(ieth_encodes_golden_bytes)
 {
 	uint8_t buf[IETH_LEN];
 
@@ -32,7 +27,7 @@ static void ieth_encodes_golden_bytes(void **state)
 }
 
 /* Any bytes survive decode and encode. */
-static void ieth_round_trips(void **state)
+TEST(ieth_round_trips)
 {
 	struct prng rng;
 
@@ -48,15 +43,4 @@ static void ieth_round_trips(void **state)
 		ieth_encode(out, &h);
 		assert_memory_equal(out, in, sizeof(in));
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(ieth_decodes_golden_bytes),
-		cmocka_unit_test(ieth_encodes_golden_bytes),
-		cmocka_unit_test(ieth_round_trips),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,20 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The IMMDT codec. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <setjmp.h>
-#include <string.h>
-#include <cmocka.h>
 
 #include "base/prng.h"
+#include "support/test.h"
 #include "wire/immdt.h"
 
 /* By hand from the figure in IBTA 9.3. */
 static const uint8_t golden[IMMDT_LEN] = {0xf1, 0x02, 0x03, 0x04};
 static const struct immdt golden_fields = {.imm = 0xf1020304};
 
-static void immdt_decodes_golden_bytes(void **state)
+TEST(immdt_decodes_golden_bytes)
 {
 	struct immdt h;
 
@@ -22,7 +17,7 @@ static void immdt_decodes_golden_bytes(void **state)
 	assert_true(h.imm == golden_fields.imm);
 }
 
-static void immdt_encodes_golden_bytes(void **state)
+TEST(immdt_encodes_golden_bytes)
 {
 	uint8_t buf[IMMDT_LEN];
 
@@ -32,7 +27,7 @@ static void immdt_encodes_golden_bytes(void **state)
 }
 
 /* Any bytes survive decode and encode. */
-static void immdt_round_trips(void **state)
+TEST(immdt_round_trips)
 {
 	struct prng rng;
 
@@ -48,15 +43,4 @@ static void immdt_round_trips(void **state)
 		immdt_encode(out, &h);
 		assert_memory_equal(out, in, sizeof(in));
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(immdt_decodes_golden_bytes),
-		cmocka_unit_test(immdt_encodes_golden_bytes),
-		cmocka_unit_test(immdt_round_trips),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

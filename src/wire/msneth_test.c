@@ -1,20 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The MSNETH codec. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <setjmp.h>
-#include <string.h>
-#include <cmocka.h>
 
 #include "base/prng.h"
+#include "support/test.h"
 #include "wire/msneth.h"
 
 /* By hand from the figure in veRoCE 2. */
 static const uint8_t golden[MSNETH_LEN] = {0x00, 0xab, 0xcd, 0xef};
 static const struct msneth golden_fields = {.msn = 0xabcdef};
 
-static void msneth_decodes_golden_bytes(void **state)
+TEST(msneth_decodes_golden_bytes)
 {
 	struct msneth h;
 
@@ -22,7 +17,7 @@ static void msneth_decodes_golden_bytes(void **state)
 	assert_true(h.msn == golden_fields.msn);
 }
 
-static void msneth_encodes_golden_bytes(void **state)
+TEST(msneth_encodes_golden_bytes)
 {
 	uint8_t buf[MSNETH_LEN];
 
@@ -32,7 +27,7 @@ static void msneth_encodes_golden_bytes(void **state)
 }
 
 /* Any bytes, reserved ones cleared, survive decode and encode. */
-static void msneth_round_trips(void **state)
+TEST(msneth_round_trips)
 {
 	struct prng rng;
 
@@ -51,7 +46,7 @@ static void msneth_round_trips(void **state)
 	}
 }
 
-static void msneth_ignores_the_reserved_byte(void **state)
+TEST(msneth_ignores_the_reserved_byte)
 {
 	static const uint8_t in[MSNETH_LEN] = {0xff, 0x00, 0x00, 0x01};
 	struct msneth h;
@@ -60,24 +55,11 @@ static void msneth_ignores_the_reserved_byte(void **state)
 	assert_true(h.msn == 1);
 }
 
-static void msneth_encode_confines_the_number_to_24_bits(void **state)
+TEST(msneth_encode_confines_the_number_to_24_bits)
 {
 	static const uint8_t expect[MSNETH_LEN] = {0x00, 0x00, 0x00, 0x02};
 	uint8_t out[MSNETH_LEN];
 
 	msneth_encode(out, &(struct msneth){.msn = 0xff000002});
 	assert_memory_equal(out, expect, sizeof(expect));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(msneth_decodes_golden_bytes),
-		cmocka_unit_test(msneth_encodes_golden_bytes),
-		cmocka_unit_test(msneth_round_trips),
-		cmocka_unit_test(msneth_ignores_the_reserved_byte),
-		cmocka_unit_test(msneth_encode_confines_the_number_to_24_bits),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

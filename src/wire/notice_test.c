@@ -1,17 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Notices: offsets as opensm reads them (ib_mad_notice_attr_t and its ntc_128, ntc_129_131,
  * ntc_257_258, ntc_259). */
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <setjmp.h>
-#include <string.h>
-#include <cmocka.h>
 
+#include "support/test.h"
 #include "wire/notice.h"
 #include "wire/smi.h"
 
-static void a_link_state_change_has_the_lid_of_its_switch(void **state)
+TEST(a_link_state_change_has_the_lid_of_its_switch)
 {
 	static const uint8_t golden[NOTICE_LEN] = {0x81, 0, 0, 2, 0, 128, 0x12, 0x34, 0, 0, 0x12, 0x34};
 	uint8_t p[NOTICE_LEN];
@@ -21,7 +16,7 @@ static void a_link_state_change_has_the_lid_of_its_switch(void **state)
 	assert_memory_equal(p, golden, sizeof(p));
 }
 
-static void an_error_of_a_link_has_its_port(void **state)
+TEST(an_error_of_a_link_has_its_port)
 {
 	static const uint8_t golden[NOTICE_LEN] = {0x81, 0, 0, 2, 0, 129, 0x12, 0x34, 0, 0, 0, 0, 0x12, 0x34, 7};
 	uint8_t p[NOTICE_LEN];
@@ -40,7 +35,7 @@ static void an_error_of_a_link_has_its_port(void **state)
 	}
 }
 
-static void a_partition_violation_has_its_packet(void **state)
+TEST(a_partition_violation_has_its_packet)
 {
 	static const uint8_t at_end[NOTICE_LEN] = {0x82, 0,    0,    1,    1,    1,    0x12, 0x34, 0,    0,
 						   0,    0,    0xaa, 0xbb, 0x12, 0x34, 0,    0,    0x80, 0x01,
@@ -66,15 +61,4 @@ static void a_partition_violation_has_its_packet(void **state)
 	n.dlid = 0x5678;
 	notice_encode(p, &n);
 	assert_memory_equal(p, at_switch, sizeof(p));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_link_state_change_has_the_lid_of_its_switch),
-		cmocka_unit_test(an_error_of_a_link_has_its_port),
-		cmocka_unit_test(a_partition_violation_has_its_packet),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,15 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The opcode table: which opcodes exist, and that each row makes sense. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <setjmp.h>
-#include <string.h>
-#include <cmocka.h>
 
+#include "support/test.h"
 #include "wire/opcode.h"
 
-static void opcode_known_set_is_rc_uc_ud_xrc_and_cnp(void **state)
+TEST(opcode_known_set_is_rc_uc_ud_xrc_and_cnp)
 {
 	for (unsigned op = 0; op < 256; op++) {
 		int known = op <= 0x14 || op == 0x16 || op == 0x17 || (op >= 0x20 && op <= 0x2b) || op == 0x64 ||
@@ -22,7 +17,7 @@ static void opcode_known_set_is_rc_uc_ud_xrc_and_cnp(void **state)
 }
 
 /* By hand: 12 for BTH plus the headers that IBTA 9.4 gives for the operation. */
-static void opcode_header_lengths_are_the_specs(void **state)
+TEST(opcode_header_lengths_are_the_specs)
 {
 	static const struct {
 		uint8_t opcode;
@@ -76,7 +71,7 @@ static void opcode_header_lengths_are_the_specs(void **state)
 }
 
 /* The name says the role in words; the flags and headers must say the same. */
-static void opcode_flags_agree_with_the_name(void **state)
+TEST(opcode_flags_agree_with_the_name)
 {
 	static const struct {
 		const char *word;
@@ -101,7 +96,7 @@ static void opcode_flags_agree_with_the_name(void **state)
 	}
 }
 
-static void opcode_rows_are_consistent(void **state)
+TEST(opcode_rows_are_consistent)
 {
 	static const uint16_t roles[] = {F_FIRST, F_MIDDLE, F_LAST, F_ONLY};
 	static const uint16_t kinds[] = {F_SEND, F_WRITE, F_READ, F_ATOMIC, F_ACK};
@@ -133,7 +128,7 @@ static void opcode_rows_are_consistent(void **state)
 	}
 }
 
-static void opcode_uc_rows_are_those_of_rc(void **state)
+TEST(opcode_uc_rows_are_those_of_rc)
 {
 	for (unsigned op = OP_UC_SEND_FIRST; op <= OP_UC_WRITE_ONLY_IMM; op++) {
 		const struct opcode_info *uc = opcode_info((uint8_t)op);
@@ -146,7 +141,7 @@ static void opcode_uc_rows_are_those_of_rc(void **state)
 }
 
 /* A14.3.2: RC's operations in RC's order; requests alone have an XRCETH. */
-static void opcode_xrc_rows_are_those_of_rc(void **state)
+TEST(opcode_xrc_rows_are_those_of_rc)
 {
 	for (unsigned op = OP_XRC_SEND_FIRST; op <= OP_XRC_SEND_ONLY_INV; op++) {
 		const struct opcode_info *xrc = opcode_info((uint8_t)op);
@@ -161,7 +156,7 @@ static void opcode_xrc_rows_are_those_of_rc(void **state)
 	}
 }
 
-static void opcode_service_is_the_high_bits(void **state)
+TEST(opcode_service_is_the_high_bits)
 {
 	assert_int_equal(opcode_service(OP_RC_SEND_ONLY_INV), SVC_RC);
 	assert_int_equal(opcode_service(OP_UC_SEND_FIRST), SVC_UC);
@@ -171,7 +166,7 @@ static void opcode_service_is_the_high_bits(void **state)
 	assert_int_equal(opcode_service(OP_XRC_SEND_FIRST), SVC_XRC);
 }
 
-static void opcode_header_offsets_follow_wire_order(void **state)
+TEST(opcode_header_offsets_follow_wire_order)
 {
 	static const struct {
 		uint8_t opcode;
@@ -195,20 +190,4 @@ static void opcode_header_offsets_follow_wire_order(void **state)
 
 	for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++)
 		assert_int_equal(opcode_header_offset(opcode_info(row[i].opcode), row[i].header), row[i].offset);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(opcode_known_set_is_rc_uc_ud_xrc_and_cnp),
-		cmocka_unit_test(opcode_header_lengths_are_the_specs),
-		cmocka_unit_test(opcode_flags_agree_with_the_name),
-		cmocka_unit_test(opcode_rows_are_consistent),
-		cmocka_unit_test(opcode_uc_rows_are_those_of_rc),
-		cmocka_unit_test(opcode_xrc_rows_are_those_of_rc),
-		cmocka_unit_test(opcode_service_is_the_high_bits),
-		cmocka_unit_test(opcode_header_offsets_follow_wire_order),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

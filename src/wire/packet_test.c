@@ -1,13 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The length judge accepts exactly the lengths that an opcode allows. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <setjmp.h>
-#include <string.h>
-#include <cmocka.h>
 
+#include "support/test.h"
 #include "wire/icrc.h"
 #include "wire/packet.h"
 
@@ -32,7 +26,7 @@ static struct verdict judge(uint8_t opcode, uint8_t pad, uint32_t len)
 	return v;
 }
 
-static void judge_accepts_exactly_the_lengths_of_every_opcode(void **state)
+TEST(judge_accepts_exactly_the_lengths_of_every_opcode)
 {
 	for (unsigned op = 0; op < 256; op++) {
 		const struct opcode_info *info = opcode_info((uint8_t)op);
@@ -55,7 +49,7 @@ static void judge_accepts_exactly_the_lengths_of_every_opcode(void **state)
 	}
 }
 
-static void judge_takes_the_pad_from_the_payload(void **state)
+TEST(judge_takes_the_pad_from_the_payload)
 {
 	for (uint8_t pad = 0; pad < 4; pad++) {
 		struct verdict v = judge(OP_RC_SEND_ONLY, pad, BTH_LEN + 8 + ICRC_LEN);
@@ -65,20 +59,20 @@ static void judge_takes_the_pad_from_the_payload(void **state)
 	}
 }
 
-static void judge_rejects_a_pad_larger_than_the_body(void **state)
+TEST(judge_rejects_a_pad_larger_than_the_body)
 {
 	assert_true(judge(OP_RC_SEND_ONLY, 0, BTH_LEN + ICRC_LEN).ok);
 	assert_false(judge(OP_RC_SEND_ONLY, 1, BTH_LEN + ICRC_LEN).ok);
 	assert_false(judge(OP_RC_ACK, 3, BTH_LEN + 4 + ICRC_LEN).ok);
 }
 
-static void judge_accepts_a_cnp_with_and_without_its_reserved_bytes(void **state)
+TEST(judge_accepts_a_cnp_with_and_without_its_reserved_bytes)
 {
 	assert_true(judge(OP_CNP, 0, BTH_LEN + ICRC_LEN).ok);
 	assert_true(judge(OP_CNP, 0, BTH_LEN + CNP_RESV_LEN + ICRC_LEN).ok);
 }
 
-static void judge_leaves_outputs_alone_on_false(void **state)
+TEST(judge_leaves_outputs_alone_on_false)
 {
 	struct verdict v = judge(OP_RC_SEND_ONLY, 3, BTH_LEN + ICRC_LEN);
 
@@ -87,17 +81,4 @@ static void judge_leaves_outputs_alone_on_false(void **state)
 	assert_int_equal(v.bth.pad, 0);
 	assert_int_equal(v.header_len, 777);
 	assert_int_equal(v.payload_len, 777);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(judge_accepts_exactly_the_lengths_of_every_opcode),
-		cmocka_unit_test(judge_takes_the_pad_from_the_payload),
-		cmocka_unit_test(judge_rejects_a_pad_larger_than_the_body),
-		cmocka_unit_test(judge_accepts_a_cnp_with_and_without_its_reserved_bytes),
-		cmocka_unit_test(judge_leaves_outputs_alone_on_false),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,15 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Queries and answers by the offsets of IBTA 15.2.5.16. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-#include <cmocka.h>
 
+#include "support/test.h"
 #include "wire/path_record.h"
 
-static void a_query_names_both_lids_and_nothing_else(void **state)
+TEST(a_query_names_both_lids_and_nothing_else)
 {
 	uint8_t mad[MAD_LEN], expected[MAD_LEN] = {1, 3, 2, 1, 0, 0, 0, 0, 0x12, 0x34, 0, 0, 0, 0, 0, 7, 0, 0x35};
 
@@ -22,7 +17,7 @@ static void a_query_names_both_lids_and_nothing_else(void **state)
 	assert_memory_equal(mad, expected, MAD_LEN);
 }
 
-static void an_answer_has_the_service_level(void **state)
+TEST(an_answer_has_the_service_level)
 {
 	uint8_t mad[MAD_LEN];
 	struct path_record r;
@@ -38,14 +33,4 @@ static void an_answer_has_the_service_level(void **state)
 	assert_int_equal(r.sl, 5);
 	mad[4] = 0x03; /* no records */
 	assert_false(path_record_decode(&r, mad));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_query_names_both_lids_and_nothing_else),
-		cmocka_unit_test(an_answer_has_the_service_level),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,20 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The POETH codec. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <setjmp.h>
-#include <string.h>
-#include <cmocka.h>
 
 #include "base/prng.h"
+#include "support/test.h"
 #include "wire/poeth.h"
 
 /* By hand from the figure in veRoCE 2. */
 static const uint8_t golden[POETH_LEN] = {0x00, 0xab, 0xcd, 0xef};
 static const struct poeth golden_fields = {.po = 0xabcdef};
 
-static void poeth_decodes_golden_bytes(void **state)
+TEST(poeth_decodes_golden_bytes)
 {
 	struct poeth h;
 
@@ -22,7 +17,7 @@ static void poeth_decodes_golden_bytes(void **state)
 	assert_true(h.po == golden_fields.po);
 }
 
-static void poeth_encodes_golden_bytes(void **state)
+TEST(poeth_encodes_golden_bytes)
 {
 	uint8_t buf[POETH_LEN];
 
@@ -32,7 +27,7 @@ static void poeth_encodes_golden_bytes(void **state)
 }
 
 /* Any bytes, reserved ones cleared, survive decode and encode. */
-static void poeth_round_trips(void **state)
+TEST(poeth_round_trips)
 {
 	struct prng rng;
 
@@ -51,7 +46,7 @@ static void poeth_round_trips(void **state)
 	}
 }
 
-static void poeth_ignores_the_reserved_byte(void **state)
+TEST(poeth_ignores_the_reserved_byte)
 {
 	static const uint8_t in[POETH_LEN] = {0xff, 0x00, 0x00, 0x01};
 	struct poeth h;
@@ -60,7 +55,7 @@ static void poeth_ignores_the_reserved_byte(void **state)
 	assert_true(h.po == 1);
 }
 
-static void poeth_encode_confines_the_number_to_24_bits(void **state)
+TEST(poeth_encode_confines_the_number_to_24_bits)
 {
 	static const uint8_t expect[POETH_LEN] = {0x00, 0x00, 0x00, 0x02};
 	uint8_t out[POETH_LEN];
@@ -69,25 +64,11 @@ static void poeth_encode_confines_the_number_to_24_bits(void **state)
 	assert_memory_equal(out, expect, sizeof(expect));
 }
 
-static void poeth_no_info_is_all_ones(void **state)
+TEST(poeth_no_info_is_all_ones)
 {
 	static const uint8_t expect[POETH_LEN] = {0x00, 0xff, 0xff, 0xff};
 	uint8_t out[POETH_LEN];
 
 	poeth_encode(out, &(struct poeth){.po = POETH_NO_INFO});
 	assert_memory_equal(out, expect, sizeof(expect));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(poeth_decodes_golden_bytes),
-		cmocka_unit_test(poeth_encodes_golden_bytes),
-		cmocka_unit_test(poeth_round_trips),
-		cmocka_unit_test(poeth_ignores_the_reserved_byte),
-		cmocka_unit_test(poeth_encode_confines_the_number_to_24_bits),
-		cmocka_unit_test(poeth_no_info_is_all_ones),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

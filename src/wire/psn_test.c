@@ -1,15 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* PSN arithmetic is modulo 2^24 and its order is that of the shorter way round. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <setjmp.h>
-#include <cmocka.h>
 
 #include "base/prng.h"
+#include "support/test.h"
 #include "wire/psn.h"
 
-static void psn_add_wraps_at_24_bits(void **state)
+TEST(psn_add_wraps_at_24_bits)
 {
 	assert_int_equal(psn_add(0, 1), 1);
 	assert_int_equal(psn_add(PSN_MASK, 1), 0);
@@ -18,7 +14,7 @@ static void psn_add_wraps_at_24_bits(void **state)
 	assert_int_equal(psn_add(7, 1u << 24), 7);
 }
 
-static void psn_diff_wraps_at_24_bits(void **state)
+TEST(psn_diff_wraps_at_24_bits)
 {
 	static const struct {
 		uint32_t a, b;
@@ -39,12 +35,12 @@ static void psn_diff_wraps_at_24_bits(void **state)
 		assert_int_equal(psn_diff(row[i].a, row[i].b), row[i].diff);
 }
 
-static void psn_diff_ignores_bits_above_24(void **state)
+TEST(psn_diff_ignores_bits_above_24)
 {
 	assert_int_equal(psn_diff(0xff000003, 0x12000001), 2);
 }
 
-static void psn_diff_undoes_psn_add(void **state)
+TEST(psn_diff_undoes_psn_add)
 {
 	struct prng rng;
 
@@ -56,16 +52,4 @@ static void psn_diff_undoes_psn_add(void **state)
 		assert_int_equal(psn_diff(psn_add(a, n), a), n);
 		assert_int_equal(psn_diff(a, psn_add(a, n)), -(int32_t)n);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(psn_add_wraps_at_24_bits),
-		cmocka_unit_test(psn_diff_wraps_at_24_bits),
-		cmocka_unit_test(psn_diff_ignores_bits_above_24),
-		cmocka_unit_test(psn_diff_undoes_psn_add),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

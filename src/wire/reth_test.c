@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The RETH codec. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <setjmp.h>
-#include <string.h>
-#include <cmocka.h>
 
 #include "base/prng.h"
+#include "support/test.h"
 #include "wire/reth.h"
 
 /* By hand from the figure in IBTA 9.3. */
@@ -15,7 +10,7 @@ static const uint8_t golden[RETH_LEN] = {0x01, 0x02, 0x03, 0x04, 0x05, 0x06, 0x0
 					 0xa1, 0xb2, 0xc3, 0xd4, 0x80, 0x00, 0x00, 0x01};
 static const struct reth golden_fields = {.va = 0x0102030405060708, .rkey = 0xa1b2c3d4, .len = 0x80000001};
 
-static void reth_decodes_golden_bytes(void **state)
+TEST(reth_decodes_golden_bytes)
 {
 	struct reth h;
 
@@ -25,7 +20,7 @@ static void reth_decodes_golden_bytes(void **state)
 	assert_true(h.len == golden_fields.len);
 }
 
-static void reth_encodes_golden_bytes(void **state)
+TEST(reth_encodes_golden_bytes)
 {
 	uint8_t buf[RETH_LEN];
 
@@ -35,7 +30,7 @@ static void reth_encodes_golden_bytes(void **state)
 }
 
 /* Any bytes survive decode and encode. */
-static void reth_round_trips(void **state)
+TEST(reth_round_trips)
 {
 	struct prng rng;
 
@@ -51,15 +46,4 @@ static void reth_round_trips(void **state)
 		reth_encode(out, &h);
 		assert_memory_equal(out, in, sizeof(in));
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(reth_decodes_golden_bytes),
-		cmocka_unit_test(reth_encodes_golden_bytes),
-		cmocka_unit_test(reth_round_trips),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

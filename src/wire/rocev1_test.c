@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* RoCEv1's frame: golden ones, round trips, and what is none. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <setjmp.h>
-#include <string.h>
-#include <cmocka.h>
 
 #include "base/prng.h"
+#include "support/test.h"
 #include "wire/icrc.h"
 #include "wire/rocev1.h"
 
@@ -95,7 +90,7 @@ static void same_flow(const struct flow *a, const struct flow *b)
 	assert_false(flow_has_udp(a));
 }
 
-static void golden_frames_are_decoded_and_made(void **state)
+TEST(golden_frames_are_decoded_and_made)
 {
 	for (size_t i = 0; i < GOLDEN; i++) {
 		const struct golden *g = &golden[i];
@@ -116,7 +111,7 @@ static void golden_frames_are_decoded_and_made(void **state)
 	}
 }
 
-static void golden_frames_have_the_icrc_that_we_make(void **state)
+TEST(golden_frames_have_the_icrc_that_we_make)
 {
 	static struct icrc_ctx ctx;
 
@@ -142,7 +137,7 @@ static void golden_frames_have_the_icrc_that_we_make(void **state)
 }
 
 /* Random ones with a random bit of the covered bytes wrong. */
-static void a_changed_bit_is_noticed(void **state)
+TEST(a_changed_bit_is_noticed)
 {
 	static struct icrc_ctx ctx;
 	struct prng r;
@@ -164,7 +159,7 @@ static void a_changed_bit_is_noticed(void **state)
 	}
 }
 
-static void other_frames_are_refused(void **state)
+TEST(other_frames_are_refused)
 {
 	static const struct {
 		size_t at;
@@ -188,7 +183,7 @@ static void other_frames_are_refused(void **state)
 	assert_int_equal(len, 48);
 }
 
-static void link_local_gids_and_groups_have_their_macs(void **state)
+TEST(link_local_gids_and_groups_have_their_macs)
 {
 	static const uint8_t gid_a[16] = {GID_A}, mac_a[] = {MAC_A}, vlan_gid[16] = {VLAN_GID_A};
 	static const uint8_t nic[16] = {0xfe, 0x80, [8] = 0x02, 0x11, 0x22, 0xff, 0xfe, 0x33, 0x44, 0x55};
@@ -209,17 +204,4 @@ static void link_local_gids_and_groups_have_their_macs(void **state)
 	assert_memory_equal(mac, mac6, sizeof(mac));
 	rocev1_mac_of_group(mac, group4);
 	assert_memory_equal(mac, mac4, sizeof(mac));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(golden_frames_are_decoded_and_made),
-		cmocka_unit_test(golden_frames_have_the_icrc_that_we_make),
-		cmocka_unit_test(a_changed_bit_is_noticed),
-		cmocka_unit_test(other_frames_are_refused),
-		cmocka_unit_test(link_local_gids_and_groups_have_their_macs),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,20 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The RQETH codec. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <setjmp.h>
-#include <string.h>
-#include <cmocka.h>
 
 #include "base/prng.h"
+#include "support/test.h"
 #include "wire/rqeth.h"
 
 /* By hand from the figure in veRoCE 2. */
 static const uint8_t golden[RQETH_LEN] = {0x00, 0xab, 0xcd, 0xef};
 static const struct rqeth golden_fields = {.rqmsn = 0xabcdef};
 
-static void rqeth_decodes_golden_bytes(void **state)
+TEST(rqeth_decodes_golden_bytes)
 {
 	struct rqeth h;
 
@@ -22,7 +17,7 @@ static void rqeth_decodes_golden_bytes(void **state)
 	assert_true(h.rqmsn == golden_fields.rqmsn);
 }
 
-static void rqeth_encodes_golden_bytes(void **state)
+TEST(rqeth_encodes_golden_bytes)
 {
 	uint8_t buf[RQETH_LEN];
 
@@ -32,7 +27,7 @@ static void rqeth_encodes_golden_bytes(void **state)
 }
 
 /* Any bytes, reserved ones cleared, survive decode and encode. */
-static void rqeth_round_trips(void **state)
+TEST(rqeth_round_trips)
 {
 	struct prng rng;
 
@@ -51,7 +46,7 @@ static void rqeth_round_trips(void **state)
 	}
 }
 
-static void rqeth_ignores_the_reserved_byte(void **state)
+TEST(rqeth_ignores_the_reserved_byte)
 {
 	static const uint8_t in[RQETH_LEN] = {0xff, 0x00, 0x00, 0x01};
 	struct rqeth h;
@@ -60,24 +55,11 @@ static void rqeth_ignores_the_reserved_byte(void **state)
 	assert_true(h.rqmsn == 1);
 }
 
-static void rqeth_encode_confines_the_number_to_24_bits(void **state)
+TEST(rqeth_encode_confines_the_number_to_24_bits)
 {
 	static const uint8_t expect[RQETH_LEN] = {0x00, 0x00, 0x00, 0x02};
 	uint8_t out[RQETH_LEN];
 
 	rqeth_encode(out, &(struct rqeth){.rqmsn = 0xff000002});
 	assert_memory_equal(out, expect, sizeof(expect));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(rqeth_decodes_golden_bytes),
-		cmocka_unit_test(rqeth_encodes_golden_bytes),
-		cmocka_unit_test(rqeth_round_trips),
-		cmocka_unit_test(rqeth_ignores_the_reserved_byte),
-		cmocka_unit_test(rqeth_encode_confines_the_number_to_24_bits),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

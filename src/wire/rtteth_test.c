@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The RTTETH codec. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <setjmp.h>
-#include <string.h>
-#include <cmocka.h>
 
 #include "base/prng.h"
+#include "support/test.h"
 #include "wire/rtteth.h"
 
 /* By hand from the figure in veRoCE 2. */
@@ -16,7 +11,7 @@ static const uint8_t golden[RTTETH_LEN] = {0x81, 0x02, 0x03, 0x04, 0x91, 0x12, 0
 static const struct rtteth golden_fields = {
 	.context = 0x81020304, .tx1 = 0x91121314, .rx1 = 0xa1222324, .tx2 = 0xb1323334, .rx2 = 0xc1424344};
 
-static void rtteth_decodes_golden_bytes(void **state)
+TEST(rtteth_decodes_golden_bytes)
 {
 	struct rtteth h;
 
@@ -28,7 +23,7 @@ static void rtteth_decodes_golden_bytes(void **state)
 	assert_true(h.rx2 == golden_fields.rx2);
 }
 
-static void rtteth_encodes_golden_bytes(void **state)
+TEST(rtteth_encodes_golden_bytes)
 {
 	uint8_t buf[RTTETH_LEN];
 
@@ -38,7 +33,7 @@ static void rtteth_encodes_golden_bytes(void **state)
 }
 
 /* Any bytes survive decode and encode. */
-static void rtteth_round_trips(void **state)
+TEST(rtteth_round_trips)
 {
 	struct prng rng;
 
@@ -54,15 +49,4 @@ static void rtteth_round_trips(void **state)
 		rtteth_encode(out, &h);
 		assert_memory_equal(out, in, sizeof(in));
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(rtteth_decodes_golden_bytes),
-		cmocka_unit_test(rtteth_encodes_golden_bytes),
-		cmocka_unit_test(rtteth_round_trips),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

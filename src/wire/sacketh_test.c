@@ -1,20 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The SACKETH codec. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <setjmp.h>
-#include <string.h>
-#include <cmocka.h>
 
 #include "base/prng.h"
+#include "support/test.h"
 #include "wire/sacketh.h"
 
 /* The second example of veRoCE 1.1: from PSN 5 on, PSN 7 and 9 have arrived. */
 static const uint8_t golden[SACKETH_LEN] = {5, 0x00, 0x00, 0x05, [19] = 0x14};
 static const struct sacketh golden_fields = {.valid_len = 5, .start_psn = 5, .bits = {1 << 2 | 1 << 4}};
 
-static void sacketh_decodes_golden_bytes(void **state)
+TEST(sacketh_decodes_golden_bytes)
 {
 	struct sacketh h;
 
@@ -25,7 +20,7 @@ static void sacketh_decodes_golden_bytes(void **state)
 	assert_true(h.bits[1] == golden_fields.bits[1]);
 }
 
-static void sacketh_encodes_golden_bytes(void **state)
+TEST(sacketh_encodes_golden_bytes)
 {
 	uint8_t buf[SACKETH_LEN];
 
@@ -35,7 +30,7 @@ static void sacketh_encodes_golden_bytes(void **state)
 }
 
 /* Byte 4 + k holds the bits from 120 - 8k on (veRoCE 2). */
-static void sacketh_bit_i_is_the_value_2_to_the_i(void **state)
+TEST(sacketh_bit_i_is_the_value_2_to_the_i)
 {
 	for (unsigned i = 0; i < SACKETH_BITS; i++) {
 		uint8_t in[SACKETH_LEN] = {SACKETH_BITS}, out[SACKETH_LEN];
@@ -50,7 +45,7 @@ static void sacketh_bit_i_is_the_value_2_to_the_i(void **state)
 	}
 }
 
-static void sacketh_decode_clears_the_bits_that_are_not_valid(void **state)
+TEST(sacketh_decode_clears_the_bits_that_are_not_valid)
 {
 	for (unsigned n = 0; n < 256; n++) {
 		uint8_t in[SACKETH_LEN];
@@ -66,7 +61,7 @@ static void sacketh_decode_clears_the_bits_that_are_not_valid(void **state)
 }
 
 /* Any bytes survive decode and encode, the bits that say nothing cleared. */
-static void sacketh_round_trips(void **state)
+TEST(sacketh_round_trips)
 {
 	struct prng rng;
 
@@ -85,17 +80,4 @@ static void sacketh_round_trips(void **state)
 		sacketh_encode(out, &h);
 		assert_memory_equal(out, in, sizeof(in));
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(sacketh_decodes_golden_bytes),
-		cmocka_unit_test(sacketh_encodes_golden_bytes),
-		cmocka_unit_test(sacketh_bit_i_is_the_value_2_to_the_i),
-		cmocka_unit_test(sacketh_decode_clears_the_bits_that_are_not_valid),
-		cmocka_unit_test(sacketh_round_trips),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

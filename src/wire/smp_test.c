@@ -1,18 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Subnet management packets and their attributes: offsets as libibmad reads them, and round trips of any bytes. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <setjmp.h>
-#include <string.h>
-#include <cmocka.h>
 
 #include "base/prng.h"
+#include "support/test.h"
 #include "wire/smi.h"
 #include "wire/smp.h"
 
 /* Asked over two hops, by ports 1 and 3, and answered: on the way back, where the pointer is at the last hop. */
-static void a_directed_route_smp_decodes(void **state)
+TEST(a_directed_route_smp_decodes)
 {
 	uint8_t in[MAD_LEN] = {1,           0x81,        1,         0x81, 0x80, 0x1c, 2,           2,
 			       0,           0,           0,         1,    0x89, 0xab, 0xcd,        0xef,
@@ -41,7 +36,7 @@ static void a_directed_route_smp_decodes(void **state)
 	assert_memory_equal(out, in, sizeof(in));
 }
 
-static void node_info_decodes(void **state)
+TEST(node_info_decodes)
 {
 	static const uint8_t in[SMP_DATA_LEN] = {0x01, 0x01, 0x02, 0x04, 0x00, 0x02, 0xc9, 0x03, 0x00, 0x00,
 						 0x00, 0x10, 0x00, 0x02, 0xc9, 0x03, 0x00, 0x00, 0x00, 0x11,
@@ -65,7 +60,7 @@ static void node_info_decodes(void **state)
 	assert_memory_equal(out, in, sizeof(in));
 }
 
-static void port_info_decodes(void **state)
+TEST(port_info_decodes)
 {
 	static const uint8_t in[SMP_DATA_LEN] = {
 		0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x01, 0xfe, 0x80, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,
@@ -91,7 +86,7 @@ static void port_info_decodes(void **state)
 }
 
 /* Fields that share a byte do not run into each other: all but reserved bits of any bytes come back. */
-static void attributes_round_trip(void **state)
+TEST(attributes_round_trip)
 {
 	struct prng r;
 
@@ -123,16 +118,4 @@ static void attributes_round_trip(void **state)
 		port_info_encode(out, &p);
 		assert_memory_equal(out, copy, sizeof(out));
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_directed_route_smp_decodes),
-		cmocka_unit_test(node_info_decodes),
-		cmocka_unit_test(port_info_decodes),
-		cmocka_unit_test(attributes_round_trip),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The TSEETH codec. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <setjmp.h>
-#include <string.h>
-#include <cmocka.h>
 
 #include "base/prng.h"
+#include "support/test.h"
 #include "wire/tseeth.h"
 
 /* By hand from the figure in veRoCE 13.2. */
@@ -26,7 +21,7 @@ static const uint8_t golden_share[TSEETH_LEN + TSEETH_SHARE_LEN] = {0x81, 0x02, 
 								    0xa1, 0x22, 0x23, 0x24, 0xb1, 0x32, 0x33, 0x34,
 								    0xc1, 0x42, 0x43, 0x44, 0xd1, 0x52, 0x53, 0x54};
 
-static void tseeth_decodes_golden_bytes(void **state)
+TEST(tseeth_decodes_golden_bytes)
 {
 	struct tseeth h = {.has_share = false};
 
@@ -42,7 +37,7 @@ static void tseeth_decodes_golden_bytes(void **state)
 	assert_true(h.path_ce == golden_fields.path_ce);
 }
 
-static void tseeth_encodes_golden_bytes(void **state)
+TEST(tseeth_encodes_golden_bytes)
 {
 	uint8_t buf[TSEETH_LEN];
 
@@ -51,7 +46,7 @@ static void tseeth_encodes_golden_bytes(void **state)
 	assert_memory_equal(buf, golden, sizeof(golden));
 }
 
-static void tseeth_of_rxshare_has_a_word_more(void **state)
+TEST(tseeth_of_rxshare_has_a_word_more)
 {
 	struct tseeth h = {.has_share = true};
 	uint8_t buf[sizeof(golden_share)];
@@ -66,7 +61,7 @@ static void tseeth_of_rxshare_has_a_word_more(void **state)
 }
 
 /* Any bytes survive decode and encode. */
-static void tseeth_round_trips(void **state)
+TEST(tseeth_round_trips)
 {
 	struct prng rng;
 
@@ -83,16 +78,4 @@ static void tseeth_round_trips(void **state)
 		assert_memory_equal(out, in, tseeth_len(&h));
 		assert_true(h.has_share || out[TSEETH_LEN] == 0xa5);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(tseeth_decodes_golden_bytes),
-		cmocka_unit_test(tseeth_encodes_golden_bytes),
-		cmocka_unit_test(tseeth_of_rxshare_has_a_word_more),
-		cmocka_unit_test(tseeth_round_trips),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

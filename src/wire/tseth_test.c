@@ -1,20 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The TSETH codec. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <setjmp.h>
-#include <string.h>
-#include <cmocka.h>
 
 #include "base/prng.h"
+#include "support/test.h"
 #include "wire/tseth.h"
 
 /* By hand from the figure in veRoCE 13.2. */
 static const uint8_t golden[TSETH_LEN] = {0x81, 0x02, 0x03, 0x04, 0x95, 0xa6, 0xb7, 0xc8};
 static const struct tseth golden_fields = {.tx1 = 0x81020304, .path_id = 0x95, .path_seq = 0xa6b7c8};
 
-static void tseth_decodes_golden_bytes(void **state)
+TEST(tseth_decodes_golden_bytes)
 {
 	struct tseth h;
 
@@ -24,7 +19,7 @@ static void tseth_decodes_golden_bytes(void **state)
 	assert_true(h.path_seq == golden_fields.path_seq);
 }
 
-static void tseth_encodes_golden_bytes(void **state)
+TEST(tseth_encodes_golden_bytes)
 {
 	uint8_t buf[TSETH_LEN];
 
@@ -34,7 +29,7 @@ static void tseth_encodes_golden_bytes(void **state)
 }
 
 /* Any bytes survive decode and encode. */
-static void tseth_round_trips(void **state)
+TEST(tseth_round_trips)
 {
 	struct prng rng;
 
@@ -50,15 +45,4 @@ static void tseth_round_trips(void **state)
 		tseth_encode(out, &h);
 		assert_memory_equal(out, in, sizeof(in));
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(tseth_decodes_golden_bytes),
-		cmocka_unit_test(tseth_encodes_golden_bytes),
-		cmocka_unit_test(tseth_round_trips),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,13 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* veRoCE packets: the stack of every opcode, the lengths that are accepted, the published bytes. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <setjmp.h>
-#include <string.h>
-#include <cmocka.h>
 
+#include "support/test.h"
 #include "wire/icrc.h"
 #include "wire/psn.h"
 #include "wire/rocev2.h"
@@ -151,7 +145,7 @@ static uint32_t lay_out(uint8_t *out, const struct row *r, bool ts, uint8_t pad,
 	return n;
 }
 
-static void veroce_known_set_is_that_of_the_spec(void **state)
+TEST(veroce_known_set_is_that_of_the_spec)
 {
 	for (unsigned op = 0; op < 256; op++) {
 		bool known = false;
@@ -164,7 +158,7 @@ static void veroce_known_set_is_that_of_the_spec(void **state)
 	}
 }
 
-static void veroce_header_lengths_are_the_specs(void **state)
+TEST(veroce_header_lengths_are_the_specs)
 {
 	for (size_t i = 0; i < ROWS; i++) {
 		uint8_t buf[PACKET_MAX];
@@ -175,7 +169,7 @@ static void veroce_header_lengths_are_the_specs(void **state)
 }
 
 /* The role of an opcode is the same in both protocols; only what it carries differs. */
-static void veroce_roles_are_those_of_rocev2(void **state)
+TEST(veroce_roles_are_those_of_rocev2)
 {
 	for (size_t i = 0; i < ROWS; i++) {
 		const struct opcode_info *v = veroce_opcode_info(rows[i].opcode);
@@ -189,7 +183,7 @@ static void veroce_roles_are_those_of_rocev2(void **state)
 	}
 }
 
-static void veroce_acknowledgements_are_acks_and_responses(void **state)
+TEST(veroce_acknowledgements_are_acks_and_responses)
 {
 	for (size_t i = 0; i < ROWS; i++) {
 		const struct opcode_info *v = veroce_opcode_info(rows[i].opcode);
@@ -200,7 +194,7 @@ static void veroce_acknowledgements_are_acks_and_responses(void **state)
 	}
 }
 
-static void veroce_packets_outside_the_psn_spaces_have_no_role(void **state)
+TEST(veroce_packets_outside_the_psn_spaces_have_no_role)
 {
 	for (size_t i = 0; i < ROWS; i++) {
 		const struct opcode_info *v = veroce_opcode_info(rows[i].opcode);
@@ -209,7 +203,7 @@ static void veroce_packets_outside_the_psn_spaces_have_no_role(void **state)
 	}
 }
 
-static void veroce_opcodes_of_its_own_are_unknown_to_rocev2(void **state)
+TEST(veroce_opcodes_of_its_own_are_unknown_to_rocev2)
 {
 	static const uint8_t own[] = {OP_RC_SACK,      OP_RC_ACK_RSP,  OP_RC_SACK_RSP,  OP_RTT_REQUEST,
 				      OP_RTT_RESPONSE, OP_SLOW_PACKET, OP_CAPS_REQUEST, OP_CAPS_RESPONSE};
@@ -218,7 +212,7 @@ static void veroce_opcodes_of_its_own_are_unknown_to_rocev2(void **state)
 		assert_null(opcode_info(own[i]));
 }
 
-static void veroce_header_offsets_follow_wire_order(void **state)
+TEST(veroce_header_offsets_follow_wire_order)
 {
 	static const struct {
 		uint8_t opcode;
@@ -237,7 +231,7 @@ static void veroce_header_offsets_follow_wire_order(void **state)
 }
 
 /* With and without time stamps; 1 and 8 blocks in a SACK. */
-static void veroce_encodes_the_stack_of_every_opcode(void **state)
+TEST(veroce_encodes_the_stack_of_every_opcode)
 {
 	for (size_t i = 0; i < ROWS * 4; i++) {
 		const struct row *r = &rows[i / 4];
@@ -268,7 +262,7 @@ static void veroce_encodes_the_stack_of_every_opcode(void **state)
 }
 
 /* Headers written from the packet before equal headers written anew; the numbers wrap. */
-static void veroce_next_middle_is_the_one_before_with_numbers_one_further(void **state)
+TEST(veroce_next_middle_is_the_one_before_with_numbers_one_further)
 {
 	static const uint8_t opcodes[] = {OP_RC_SEND_MIDDLE, OP_RC_WRITE_MIDDLE, OP_RC_READ_RESPONSE_MIDDLE};
 
@@ -304,7 +298,7 @@ static void veroce_next_middle_is_the_one_before_with_numbers_one_further(void *
 }
 
 /* The same of messages of one packet, of which only the numbers differ; short packets overlap with what is copied. */
-static void veroce_alike_is_the_one_before_with_numbers_of_its_own(void **state)
+TEST(veroce_alike_is_the_one_before_with_numbers_of_its_own)
 {
 	static const uint8_t opcodes[] = {OP_RC_SEND_ONLY, OP_RC_WRITE_ONLY};
 
@@ -356,7 +350,7 @@ static void check_integers(const struct veroce_packet *p, const struct row *r, b
 }
 
 /* What decode reads is what was laid out, payload behind it, and encode writes it again. */
-static void veroce_round_trips_every_opcode(void **state)
+TEST(veroce_round_trips_every_opcode)
 {
 	for (size_t i = 0; i < ROWS * 2; i++) {
 		const struct row *r = &rows[i / 2];
@@ -406,7 +400,7 @@ static void check_same(const struct veroce_packet *a, const struct veroce_packet
  * packet that continues the one before, for one with a bit changed anywhere in its headers, and for
  * each other length.
  */
-static void veroce_decode_next_says_what_decode_says(void **state)
+TEST(veroce_decode_next_says_what_decode_says)
 {
 	static struct veroce_decoder d;
 
@@ -457,7 +451,7 @@ static bool accepts(const uint8_t *packet, uint32_t len)
 }
 
 /* By hand from veRoCE 13.2: T set, five words and the share behind the BTH; then AETH, POETH, blocks. */
-static void veroce_echo_tells_a_share_where_the_length_says_so(void **state)
+TEST(veroce_echo_tells_a_share_where_the_length_says_so)
 {
 	for (uint32_t i = 0; i < ROWS * 9; i++) {
 		const struct row *r = &rows[i / 9];
@@ -497,7 +491,7 @@ static void veroce_echo_tells_a_share_where_the_length_says_so(void **state)
 }
 
 /* Nothing is left over from the packet before. */
-static void veroce_decode_sets_the_numbers_a_packet_lacks_to_0(void **state)
+TEST(veroce_decode_sets_the_numbers_a_packet_lacks_to_0)
 {
 	uint8_t in[PACKET_MAX];
 	struct veroce_packet p;
@@ -530,7 +524,7 @@ static bool body_expected(const struct row *r, bool ts, uint32_t body, uint8_t p
 	return body % 4 == 0 && pad <= body;
 }
 
-static void veroce_decode_accepts_exactly_the_lengths_of_every_opcode(void **state)
+TEST(veroce_decode_accepts_exactly_the_lengths_of_every_opcode)
 {
 	for (size_t i = 0; i < ROWS * 8; i++) {
 		const struct row *r = &rows[i / 8];
@@ -544,7 +538,7 @@ static void veroce_decode_accepts_exactly_the_lengths_of_every_opcode(void **sta
 	}
 }
 
-static void veroce_decode_counts_1_to_8_sacks(void **state)
+TEST(veroce_decode_counts_1_to_8_sacks)
 {
 	for (uint32_t n = 0; n <= 9; n++) {
 		uint8_t in[PACKET_MAX] = {0};
@@ -565,7 +559,7 @@ static void veroce_decode_counts_1_to_8_sacks(void **state)
 	}
 }
 
-static void veroce_decode_refuses_unknown_opcodes(void **state)
+TEST(veroce_decode_refuses_unknown_opcodes)
 {
 	for (unsigned op = 0; op < 256; op++) {
 		uint8_t in[PACKET_MAX] = {(uint8_t)op};
@@ -577,7 +571,7 @@ static void veroce_decode_refuses_unknown_opcodes(void **state)
 	}
 }
 
-static void veroce_decode_refuses_other_transport_versions(void **state)
+TEST(veroce_decode_refuses_other_transport_versions)
 {
 	for (size_t i = 0; i < ROWS; i++) {
 		uint8_t in[PACKET_MAX] = {0};
@@ -618,7 +612,7 @@ static void check_seal(uint8_t *packet, const uint8_t *expect, uint32_t len, uin
 	assert_int_equal(id, 0);
 }
 
-static void veroce_write_only_is_the_published_packet(void **state)
+TEST(veroce_write_only_is_the_published_packet)
 {
 	static const uint8_t payload[] = {0xde, 0xad, 0xbe, 0xef};
 	struct veroce_packet p = {
@@ -648,7 +642,7 @@ static void veroce_write_only_is_the_published_packet(void **state)
 	assert_memory_equal(p.payload, payload, 4);
 }
 
-static void veroce_sack_is_the_published_packet(void **state)
+TEST(veroce_sack_is_the_published_packet)
 {
 	uint8_t block[SACKETH_LEN], out[sizeof(sack)];
 	struct sacketh s = {.valid_len = 5, .start_psn = 5, .bits = {1 << 2 | 1 << 4}};
@@ -678,32 +672,4 @@ static void veroce_sack_is_the_published_packet(void **state)
 	assert_int_equal(s.start_psn, 5);
 	assert_true(s.bits[0] == 0x14);
 	assert_true(s.bits[1] == 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(veroce_known_set_is_that_of_the_spec),
-		cmocka_unit_test(veroce_header_lengths_are_the_specs),
-		cmocka_unit_test(veroce_roles_are_those_of_rocev2),
-		cmocka_unit_test(veroce_acknowledgements_are_acks_and_responses),
-		cmocka_unit_test(veroce_packets_outside_the_psn_spaces_have_no_role),
-		cmocka_unit_test(veroce_opcodes_of_its_own_are_unknown_to_rocev2),
-		cmocka_unit_test(veroce_header_offsets_follow_wire_order),
-		cmocka_unit_test(veroce_encodes_the_stack_of_every_opcode),
-		cmocka_unit_test(veroce_next_middle_is_the_one_before_with_numbers_one_further),
-		cmocka_unit_test(veroce_alike_is_the_one_before_with_numbers_of_its_own),
-		cmocka_unit_test(veroce_round_trips_every_opcode),
-		cmocka_unit_test(veroce_echo_tells_a_share_where_the_length_says_so),
-		cmocka_unit_test(veroce_decode_next_says_what_decode_says),
-		cmocka_unit_test(veroce_decode_sets_the_numbers_a_packet_lacks_to_0),
-		cmocka_unit_test(veroce_decode_accepts_exactly_the_lengths_of_every_opcode),
-		cmocka_unit_test(veroce_decode_counts_1_to_8_sacks),
-		cmocka_unit_test(veroce_decode_refuses_unknown_opcodes),
-		cmocka_unit_test(veroce_decode_refuses_other_transport_versions),
-		cmocka_unit_test(veroce_write_only_is_the_published_packet),
-		cmocka_unit_test(veroce_sack_is_the_published_packet),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,20 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The XRCETH codec. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <setjmp.h>
-#include <string.h>
-#include <cmocka.h>
 
 #include "base/prng.h"
+#include "support/test.h"
 #include "wire/xrceth.h"
 
 /* By hand from the figure in IBTA A14.3.3. */
 static const uint8_t golden[XRCETH_LEN] = {0x00, 0xf2, 0x03, 0x04};
 static const struct xrceth golden_fields = {.srqn = 0xf20304};
 
-static void xrceth_decodes_golden_bytes(void **state)
+TEST(xrceth_decodes_golden_bytes)
 {
 	struct xrceth h;
 
@@ -22,7 +17,7 @@ static void xrceth_decodes_golden_bytes(void **state)
 	assert_true(h.srqn == golden_fields.srqn);
 }
 
-static void xrceth_encodes_golden_bytes(void **state)
+TEST(xrceth_encodes_golden_bytes)
 {
 	uint8_t buf[XRCETH_LEN];
 
@@ -32,7 +27,7 @@ static void xrceth_encodes_golden_bytes(void **state)
 }
 
 /* Any bytes survive decode and encode, but the reserved ones: they are sent as 0 and ignored. */
-static void xrceth_round_trips(void **state)
+TEST(xrceth_round_trips)
 {
 	struct prng rng;
 
@@ -49,15 +44,4 @@ static void xrceth_round_trips(void **state)
 		in[0] = 0;
 		assert_memory_equal(out, in, sizeof(in));
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(xrceth_decodes_golden_bytes),
-		cmocka_unit_test(xrceth_encodes_golden_bytes),
-		cmocka_unit_test(xrceth_round_trips),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,16 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/prng.h"
+#include "support/test.h"
 #include "workload/cdf.h"
 
 static struct cdf builtin(const char *name)
@@ -27,7 +20,7 @@ static int read_text(struct cdf *c, const char *text, struct text_error *err)
 	return cdf_read(c, text, strlen(text), err);
 }
 
-static void the_means_are_the_published_ones(void **state)
+TEST(the_means_are_the_published_ones)
 {
 	static const struct {
 		const char *name;
@@ -55,7 +48,7 @@ static void the_means_are_the_published_ones(void **state)
 	assert_null(cdf_names[4]);
 }
 
-static void a_mean_is_rounded_to_thousandths(void **state)
+TEST(a_mean_is_rounded_to_thousandths)
 {
 	struct text_error err;
 	struct cdf c;
@@ -68,7 +61,7 @@ static void a_mean_is_rounded_to_thousandths(void **state)
 	cdf_free(&c);
 }
 
-static void samples_have_the_mean_of_the_curve(void **state)
+TEST(samples_have_the_mean_of_the_curve)
 {
 	enum { COUNT = 1000000 };
 
@@ -88,7 +81,7 @@ static void samples_have_the_mean_of_the_curve(void **state)
 	}
 }
 
-static void a_share_gives_the_size_on_the_line(void **state)
+TEST(a_share_gives_the_size_on_the_line)
 {
 	static const struct {
 		const char *text;
@@ -118,7 +111,7 @@ static void a_share_gives_the_size_on_the_line(void **state)
 	}
 }
 
-static void the_ends_of_the_draw_are_the_ends_of_the_curve(void **state)
+TEST(the_ends_of_the_draw_are_the_ends_of_the_curve)
 {
 	for (int i = 0; cdf_names[i]; i++) {
 		struct cdf c = builtin(cdf_names[i]);
@@ -130,7 +123,7 @@ static void the_ends_of_the_draw_are_the_ends_of_the_curve(void **state)
 	}
 }
 
-static void a_fixed_size_is_always_that_size(void **state)
+TEST(a_fixed_size_is_always_that_size)
 {
 	struct text_error err;
 	struct cdf c;
@@ -142,7 +135,7 @@ static void a_fixed_size_is_always_that_size(void **state)
 	cdf_free(&c);
 }
 
-static void comments_and_blank_lines_are_passed_over(void **state)
+TEST(comments_and_blank_lines_are_passed_over)
 {
 	struct text_error err;
 	struct cdf c;
@@ -155,7 +148,7 @@ static void comments_and_blank_lines_are_passed_over(void **state)
 	cdf_free(&c);
 }
 
-static void a_wrong_text_names_line_and_reason(void **state)
+TEST(a_wrong_text_names_line_and_reason)
 {
 	static const struct {
 		const char *text;
@@ -189,7 +182,7 @@ static void a_wrong_text_names_line_and_reason(void **state)
 	assert_int_equal(cdf_builtin(&(struct cdf){0}, "Zoo", &(struct text_error){0}), -EINVAL);
 }
 
-static void more_points_than_allowed_are_refused(void **state)
+TEST(more_points_than_allowed_are_refused)
 {
 	char *text = malloc(CDF_POINTS_MAX * 16 + 64);
 	struct text_error err;
@@ -207,7 +200,7 @@ static void more_points_than_allowed_are_refused(void **state)
 }
 
 /* The files that users may copy and change equal the tables that are compiled in. */
-static void the_files_are_the_tables(void **state)
+TEST(the_files_are_the_tables)
 {
 	for (int i = 0; cdf_names[i]; i++) {
 		char path[512], text[4096];
@@ -228,22 +221,4 @@ static void the_files_are_the_tables(void **state)
 		cdf_free(&file);
 		cdf_free(&table);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_means_are_the_published_ones),
-		cmocka_unit_test(a_mean_is_rounded_to_thousandths),
-		cmocka_unit_test(samples_have_the_mean_of_the_curve),
-		cmocka_unit_test(a_share_gives_the_size_on_the_line),
-		cmocka_unit_test(the_ends_of_the_draw_are_the_ends_of_the_curve),
-		cmocka_unit_test(a_fixed_size_is_always_that_size),
-		cmocka_unit_test(comments_and_blank_lines_are_passed_over),
-		cmocka_unit_test(a_wrong_text_names_line_and_reason),
-		cmocka_unit_test(more_points_than_allowed_are_refused),
-		cmocka_unit_test(the_files_are_the_tables),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

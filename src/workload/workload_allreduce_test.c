@@ -1,18 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
+#include "support/test.h"
 #include "support/workload_run.h"
 
-static void a_ring_allreduce_moves_2_n_minus_1_over_n_of_s_per_host(void **state)
+TEST(a_ring_allreduce_moves_2_n_minus_1_over_n_of_s_per_host)
 {
 	static const struct {
 		uint32_t hosts, rings;
@@ -43,7 +36,7 @@ static void a_ring_allreduce_moves_2_n_minus_1_over_n_of_s_per_host(void **state
  * in it. A ring step carries one chunk, and at the end every host must have all contributions to
  * every chunk.
  */
-static void after_a_ring_allreduce_everyone_has_everything(void **state)
+TEST(after_a_ring_allreduce_everyone_has_everything)
 {
 	enum { N = 7, STEPS = 2 * (N - 1) };
 	static uint32_t holds[N][N]; /* by host and chunk */
@@ -73,7 +66,7 @@ static void after_a_ring_allreduce_everyone_has_everything(void **state)
 	workload_free(w);
 }
 
-static void a_step_starts_when_the_one_before_has_arrived(void **state)
+TEST(a_step_starts_when_the_one_before_has_arrived)
 {
 	struct workload *w = made("ring", (struct workload_params){.host_count = 4, .bytes = 400, .step_gap_ps = 11});
 	struct message m, first[4], next;
@@ -94,7 +87,7 @@ static void a_step_starts_when_the_one_before_has_arrived(void **state)
 	workload_free(w);
 }
 
-static void halving_doubling_takes_2_log2_n_steps_and_the_rings_volume(void **state)
+TEST(halving_doubling_takes_2_log2_n_steps_and_the_rings_volume)
 {
 	for (uint32_t n = 2; n <= 64; n *= 2) {
 		uint64_t sent[64] = {0}, log2 = (uint64_t)__builtin_ctz(n);
@@ -110,7 +103,7 @@ static void halving_doubling_takes_2_log2_n_steps_and_the_rings_volume(void **st
 }
 
 /* Even if messages are late, no host sends a step before all earlier ones have reached it. */
-static void halving_doubling_never_overtakes(void **state)
+TEST(halving_doubling_never_overtakes)
 {
 	enum { N = 16, BITS = 4 };
 
@@ -135,7 +128,7 @@ static void halving_doubling_never_overtakes(void **state)
 }
 
 /* A step that comes early has no effect before the late message of the step before has come. */
-static void halving_doubling_waits_for_every_earlier_step(void **state)
+TEST(halving_doubling_waits_for_every_earlier_step)
 {
 	struct workload *w = made("halving-doubling", (struct workload_params){.host_count = 4, .bytes = 400});
 	struct message first[4], early, m;
@@ -164,7 +157,7 @@ static void halving_doubling_waits_for_every_earlier_step(void **state)
 	workload_free(w);
 }
 
-static void a_tree_node_waits_for_both_children(void **state)
+TEST(a_tree_node_waits_for_both_children)
 {
 	struct workload *w = made("tree", (struct workload_params){.host_count = 5, .bytes = 9});
 	struct message leaf[3], up, m;
@@ -191,7 +184,7 @@ static void a_tree_node_waits_for_both_children(void **state)
 	workload_free(w);
 }
 
-static void a_tree_sends_every_edge_up_and_down_once_a_chunk(void **state)
+TEST(a_tree_sends_every_edge_up_and_down_once_a_chunk)
 {
 	for (uint32_t n = 2; n <= 20; n++)
 		for (uint32_t chunks = 1; chunks <= 3; chunks++) {
@@ -217,20 +210,4 @@ static void a_tree_sends_every_edge_up_and_down_once_a_chunk(void **state)
 			}
 			run_free(&r);
 		}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_ring_allreduce_moves_2_n_minus_1_over_n_of_s_per_host),
-		cmocka_unit_test(after_a_ring_allreduce_everyone_has_everything),
-		cmocka_unit_test(a_step_starts_when_the_one_before_has_arrived),
-		cmocka_unit_test(halving_doubling_takes_2_log2_n_steps_and_the_rings_volume),
-		cmocka_unit_test(halving_doubling_never_overtakes),
-		cmocka_unit_test(halving_doubling_waits_for_every_earlier_step),
-		cmocka_unit_test(a_tree_node_waits_for_both_children),
-		cmocka_unit_test(a_tree_sends_every_edge_up_and_down_once_a_chunk),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,18 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
+#include "support/test.h"
 #include "support/workload_run.h"
 
-static void all_to_all_covers_each_ordered_pair_once(void **state)
+TEST(all_to_all_covers_each_ordered_pair_once)
 {
 	static const struct {
 		uint32_t hosts, active;
@@ -43,7 +36,7 @@ static void all_to_all_covers_each_ordered_pair_once(void **state)
 	}
 }
 
-static void shifted_order_gives_every_receiver_one_sender_a_step(void **state)
+TEST(shifted_order_gives_every_receiver_one_sender_a_step)
 {
 	struct workload *w = made("all-to-all", (struct workload_params){.host_count = 8, .bytes = 8});
 	struct message m;
@@ -58,7 +51,7 @@ static void shifted_order_gives_every_receiver_one_sender_a_step(void **state)
 	workload_free(w);
 }
 
-static void a_thousand_hosts_all_to_all_is_a_million_messages(void **state)
+TEST(a_thousand_hosts_all_to_all_is_a_million_messages)
 {
 	struct workload *w = made("all-to-all", (struct workload_params){.host_count = 1024, .bytes = 1 << 30});
 	struct workload_facts facts;
@@ -74,7 +67,7 @@ static void a_thousand_hosts_all_to_all_is_a_million_messages(void **state)
 	workload_free(w);
 }
 
-static void moe_bytes_follow_zipf_and_come_back(void **state)
+TEST(moe_bytes_follow_zipf_and_come_back)
 {
 	enum { N = 16 };
 	uint64_t to[N] = {0}, back[N] = {0}, sorted[N];
@@ -112,7 +105,7 @@ static void moe_bytes_follow_zipf_and_come_back(void **state)
 	run_free(&r);
 }
 
-static void zipf_0_is_uniform(void **state)
+TEST(zipf_0_is_uniform)
 {
 	struct run r = ran("moe", (struct workload_params){.host_count = 8, .bytes = 8000});
 
@@ -120,17 +113,4 @@ static void zipf_0_is_uniform(void **state)
 	for (size_t i = 0; i < r.message_count; i++)
 		assert_int_equal(r.messages[i].bytes, 1000);
 	run_free(&r);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(all_to_all_covers_each_ordered_pair_once),
-		cmocka_unit_test(shifted_order_gives_every_receiver_one_sender_a_step),
-		cmocka_unit_test(a_thousand_hosts_all_to_all_is_a_million_messages),
-		cmocka_unit_test(moe_bytes_follow_zipf_and_come_back),
-		cmocka_unit_test(zipf_0_is_uniform),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

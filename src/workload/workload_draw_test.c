@@ -1,15 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <math.h>
 
+#include "support/test.h"
 #include "workload/workload_draw.h"
 
-static void the_logarithm_is_libms_to_nine_digits(void **state)
+TEST(the_logarithm_is_libms_to_nine_digits)
 {
 	struct prng r;
 
@@ -24,7 +19,7 @@ static void the_logarithm_is_libms_to_nine_digits(void **state)
 	}
 }
 
-static void the_logarithm_s_ends(void **state)
+TEST(the_logarithm_s_ends)
 {
 	static const struct {
 		uint64_t u, q32;
@@ -39,7 +34,7 @@ static void the_logarithm_s_ends(void **state)
 		assert_in_range(draw_exponential_q32(rows[i].u), rows[i].q32 - (rows[i].q32 > 0), rows[i].q32 + 1);
 }
 
-static void the_logarithm_never_rises(void **state)
+TEST(the_logarithm_never_rises)
 {
 	uint64_t last = UINT64_MAX;
 
@@ -51,7 +46,7 @@ static void the_logarithm_never_rises(void **state)
 	}
 }
 
-static void gaps_have_their_mean_and_variance(void **state)
+TEST(gaps_have_their_mean_and_variance)
 {
 	enum { COUNT = 200000 };
 	double sum = 0, squares = 0, mean = 123456.75;
@@ -68,7 +63,7 @@ static void gaps_have_their_mean_and_variance(void **state)
 	assert_true(fabs(squares / COUNT / (2 * mean * mean) - 1) < 0.03);
 }
 
-static void a_gap_too_long_is_cut(void **state)
+TEST(a_gap_too_long_is_cut)
 {
 	struct prng r;
 
@@ -77,7 +72,7 @@ static void a_gap_too_long_is_cut(void **state)
 		assert_true(draw_gap_ps(&r, UINT64_MAX) <= UINT64_MAX / 4);
 }
 
-static void zipf_weights_are_powers(void **state)
+TEST(zipf_weights_are_powers)
 {
 	for (uint32_t milli = 0; milli <= 8000; milli += 125)
 		for (uint32_t rank = 1; rank < 100000; rank += rank / 7 + 1) {
@@ -88,7 +83,7 @@ static void zipf_weights_are_powers(void **state)
 		}
 }
 
-static void objects_have_seeds_of_their_own(void **state)
+TEST(objects_have_seeds_of_their_own)
 {
 	/* SipHash-2-4 of the object under the key seed, ~seed. */
 	assert_int_equal(draw_seed(1, 2), draw_seed(1, 2));
@@ -97,7 +92,7 @@ static void objects_have_seeds_of_their_own(void **state)
 	assert_int_not_equal(draw_seed(0, 0), draw_seed(1, 0));
 }
 
-static void a_shuffle_keeps_every_item(void **state)
+TEST(a_shuffle_keeps_every_item)
 {
 	uint32_t items[100];
 	uint64_t first = 0;
@@ -116,20 +111,4 @@ static void a_shuffle_keeps_every_item(void **state)
 	}
 	/* Its mean is 49.5, and its standard error here 0.65. */
 	assert_in_range(first, 2000 * 47, 2000 * 52);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_logarithm_is_libms_to_nine_digits),
-		cmocka_unit_test(the_logarithm_s_ends),
-		cmocka_unit_test(the_logarithm_never_rises),
-		cmocka_unit_test(gaps_have_their_mean_and_variance),
-		cmocka_unit_test(a_gap_too_long_is_cut),
-		cmocka_unit_test(zipf_weights_are_powers),
-		cmocka_unit_test(objects_have_seeds_of_their_own),
-		cmocka_unit_test(a_shuffle_keeps_every_item),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

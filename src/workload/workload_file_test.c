@@ -1,15 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <errno.h>
-#include <string.h>
 
 #include "net/topology/topology_build.h"
 #include "net/topology/topology_hpcc.h"
+#include "support/test.h"
 #include "workload/workload.h"
 
 static struct workload *read_text(const char *kind, const char *text, const struct topology *t)
@@ -54,7 +48,7 @@ static void nothing_released(struct workload *w)
 	assert_false(workload_released(w, &m));
 }
 
-static void hpcc_flows_are_read_as_their_simulator_reads_them(void **state)
+TEST(hpcc_flows_are_read_as_their_simulator_reads_them)
 {
 	/*
 	 * Of three announced flows the third is early; the text behind them is the file's own
@@ -92,7 +86,7 @@ static void hpcc_flows_are_read_as_their_simulator_reads_them(void **state)
 	workload_free(w);
 }
 
-static void node_numbers_are_the_topologys(void **state)
+TEST(node_numbers_are_the_topologys)
 {
 	static const char nodes[] = "5 2 4\n0 3\n1 0 1G 0 0\n2 0 1G 0 0\n4 3 1G 0 0\n0 3 1G 0 0\n";
 	struct workload_params p = {.text = "1\n4 3 3 100 1 0", .text_bytes = 15};
@@ -116,7 +110,7 @@ static void node_numbers_are_the_topologys(void **state)
 	topology_free(&t);
 }
 
-static void a_connection_matrix_is_read(void **state)
+TEST(a_connection_matrix_is_read)
 {
 	static const char text[] = "Nodes 128\n"
 				   "Connections 3\n"
@@ -142,7 +136,7 @@ static void a_connection_matrix_is_read(void **state)
 	workload_free(w);
 }
 
-static void a_oneshot_releases_all_its_flows_once(void **state)
+TEST(a_oneshot_releases_all_its_flows_once)
 {
 	static const char text[] = "Nodes 8\nConnections 4\nTriggers 1\n"
 				   "0->1 id 1 start 5 size 10 send_done_trigger 9\n"
@@ -169,7 +163,7 @@ static void a_oneshot_releases_all_its_flows_once(void **state)
 	workload_free(w);
 }
 
-static void a_multishot_releases_one_flow_each_time(void **state)
+TEST(a_multishot_releases_one_flow_each_time)
 {
 	static const char text[] = "Nodes 8\nConnections 5\nTriggers 1\n"
 				   "trigger id 1 multishot\n"
@@ -192,7 +186,7 @@ static void a_multishot_releases_one_flow_each_time(void **state)
 	workload_free(w);
 }
 
-static void a_barrier_waits_for_its_count(void **state)
+TEST(a_barrier_waits_for_its_count)
 {
 	static const char text[] = "Nodes 8\nConnections 4\nTriggers 2\n"
 				   "0->1 start 0 size 1 send_done_trigger 3\n"
@@ -216,7 +210,7 @@ static void a_barrier_waits_for_its_count(void **state)
 	workload_free(w);
 }
 
-static void a_wrong_text_names_line_and_reason(void **state)
+TEST(a_wrong_text_names_line_and_reason)
 {
 #define HEAD "Nodes 4\nConnections 1\n"
 	static const struct {
@@ -284,19 +278,4 @@ static void a_wrong_text_names_line_and_reason(void **state)
 		no_more(w);
 		workload_free(w);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(hpcc_flows_are_read_as_their_simulator_reads_them),
-		cmocka_unit_test(node_numbers_are_the_topologys),
-		cmocka_unit_test(a_connection_matrix_is_read),
-		cmocka_unit_test(a_oneshot_releases_all_its_flows_once),
-		cmocka_unit_test(a_multishot_releases_one_flow_each_time),
-		cmocka_unit_test(a_barrier_waits_for_its_count),
-		cmocka_unit_test(a_wrong_text_names_line_and_reason),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,18 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
+#include "support/test.h"
 #include "support/workload_run.h"
 
-static void a_poisson_load_is_what_was_asked_for(void **state)
+TEST(a_poisson_load_is_what_was_asked_for)
 {
 	static const struct {
 		const char *cdf;
@@ -54,7 +47,7 @@ static void a_poisson_load_is_what_was_asked_for(void **state)
 	}
 }
 
-static void poisson_gaps_are_exponential_and_destinations_uniform(void **state)
+TEST(poisson_gaps_are_exponential_and_destinations_uniform)
 {
 	enum { N = 8, COUNT = 80000, MEAN = 80000 /* ps: 1000 B at 100 Gbit/s */ };
 	struct cdf cdf;
@@ -93,7 +86,7 @@ static void poisson_gaps_are_exponential_and_destinations_uniform(void **state)
 	workload_free(w);
 }
 
-static void another_host_changes_no_ones_gaps_and_sizes(void **state)
+TEST(another_host_changes_no_ones_gaps_and_sizes)
 {
 	enum { COUNT = 5000, HOSTS = 10 };
 	static struct message a[COUNT], b[COUNT];
@@ -134,7 +127,7 @@ static void another_host_changes_no_ones_gaps_and_sizes(void **state)
 	cdf_free(&cdf);
 }
 
-static void repeated_incasts_add_the_load_asked_for(void **state)
+TEST(repeated_incasts_add_the_load_asked_for)
 {
 	/* 60 x 500 KB at 2 % of 320 hosts' 100 Gbit/s: one each 375 us. */
 	struct workload *w = made("poisson-incast", (struct workload_params){.host_count = 320,
@@ -164,16 +157,4 @@ static void repeated_incasts_add_the_load_asked_for(void **state)
 	}
 	assert_in_range(bytes, want * 95 / 100, want * 105 / 100);
 	workload_free(w);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_poisson_load_is_what_was_asked_for),
-		cmocka_unit_test(poisson_gaps_are_exponential_and_destinations_uniform),
-		cmocka_unit_test(another_host_changes_no_ones_gaps_and_sizes),
-		cmocka_unit_test(repeated_incasts_add_the_load_asked_for),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

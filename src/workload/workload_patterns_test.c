@@ -1,18 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
+#include "support/test.h"
 #include "support/workload_run.h"
 
-static void an_incast_has_its_senders_in_turn(void **state)
+TEST(an_incast_has_its_senders_in_turn)
 {
 	static const struct {
 		uint32_t hosts, senders, target, messages;
@@ -45,7 +38,7 @@ static void an_incast_has_its_senders_in_turn(void **state)
 	}
 }
 
-static void jitter_stays_within_its_bound_and_messages_in_order(void **state)
+TEST(jitter_stays_within_its_bound_and_messages_in_order)
 {
 	struct run r = ran("incast",
 			   (struct workload_params){.host_count = 1000, .bytes = 1, .jitter_ps = 100, .start_ps = 50});
@@ -61,7 +54,7 @@ static void jitter_stays_within_its_bound_and_messages_in_order(void **state)
 	run_free(&r);
 }
 
-static void a_permutation_has_no_fixed_point_and_each_receiver_once(void **state)
+TEST(a_permutation_has_no_fixed_point_and_each_receiver_once)
 {
 	for (uint64_t seed = 0; seed < 50; seed++)
 		for (uint32_t n = 2; n < 40; n += 3) {
@@ -80,7 +73,7 @@ static void a_permutation_has_no_fixed_point_and_each_receiver_once(void **state
 }
 
 /* Of 4 hosts there are 9 derangements; each should be as likely as the others. */
-static void pairs_are_messages_in_the_order_given(void **state)
+TEST(pairs_are_messages_in_the_order_given)
 {
 	static const struct workload_pair pairs[] = {{2, 0}, {0, 1}, {2, 0}};
 	struct workload *w =
@@ -100,7 +93,7 @@ static void pairs_are_messages_in_the_order_given(void **state)
 	workload_free(w);
 }
 
-static void every_derangement_is_as_likely(void **state)
+TEST(every_derangement_is_as_likely)
 {
 	uint32_t counts[256] = {0}, kinds = 0;
 
@@ -123,7 +116,7 @@ static void every_derangement_is_as_likely(void **state)
 	assert_int_equal(kinds, 9);
 }
 
-static void a_victim_has_a_tag_and_a_receiver_of_its_own(void **state)
+TEST(a_victim_has_a_tag_and_a_receiver_of_its_own)
 {
 	struct run r = ran("victim", (struct workload_params){.host_count = 16,
 							      .target = 8,
@@ -154,7 +147,7 @@ static void a_victim_has_a_tag_and_a_receiver_of_its_own(void **state)
 	run_free(&r);
 }
 
-static void staircase_flows_join_and_leave_at_their_times(void **state)
+TEST(staircase_flows_join_and_leave_at_their_times)
 {
 	enum { FLOWS = 4, DEPTH = 3 };
 	struct run r = ran("staircase", (struct workload_params){.host_count = 5,
@@ -187,7 +180,7 @@ static void staircase_flows_join_and_leave_at_their_times(void **state)
 	run_free(&r);
 }
 
-static void idle_qps_exist_and_send_nothing(void **state)
+TEST(idle_qps_exist_and_send_nothing)
 {
 	struct run r = ran("many-qps", (struct workload_params){.host_count = 5,
 								.connections = 131072,
@@ -209,20 +202,4 @@ static void idle_qps_exist_and_send_nothing(void **state)
 	assert_int_equal(slow, 1072);
 	assert_int_equal(fast, 2);
 	run_free(&r);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(an_incast_has_its_senders_in_turn),
-		cmocka_unit_test(jitter_stays_within_its_bound_and_messages_in_order),
-		cmocka_unit_test(a_permutation_has_no_fixed_point_and_each_receiver_once),
-		cmocka_unit_test(pairs_are_messages_in_the_order_given),
-		cmocka_unit_test(every_derangement_is_as_likely),
-		cmocka_unit_test(a_victim_has_a_tag_and_a_receiver_of_its_own),
-		cmocka_unit_test(staircase_flows_join_and_leave_at_their_times),
-		cmocka_unit_test(idle_qps_exist_and_send_nothing),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,18 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
+#include "support/test.h"
 #include "support/workload_run.h"
 
-static void ranks_become_the_hosts_that_were_named(void **state)
+TEST(ranks_become_the_hosts_that_were_named)
 {
 	static const uint32_t hosts[] = {70, 10, 40};
 	struct run r = ran("ring", (struct workload_params){.hosts = hosts, .host_count = 3, .bytes = 300});
@@ -26,7 +19,7 @@ static void ranks_become_the_hosts_that_were_named(void **state)
 	run_free(&r);
 }
 
-static void parts_merge_in_time_and_keep_their_connections_apart(void **state)
+TEST(parts_merge_in_time_and_keep_their_connections_apart)
 {
 	struct workload_params p = {.host_count = 8, .bytes = 10, .start_ps = 100, .tag = 1};
 	struct workload *w = workload_create();
@@ -70,7 +63,7 @@ static uint32_t done(struct workload *w, const struct message *m, uint64_t now_p
 	return count;
 }
 
-static void a_part_begins_when_those_before_it_are_done(void **state)
+TEST(a_part_begins_when_those_before_it_are_done)
 {
 	static const struct workload_pair pairs[] = {{0, 1}, {2, 3}};
 	struct workload_params p = {.host_count = 4,
@@ -110,7 +103,7 @@ static void a_part_begins_when_those_before_it_are_done(void **state)
 	workload_free(w);
 }
 
-static void a_part_cannot_wait_for_what_never_ends_or_comes_later(void **state)
+TEST(a_part_cannot_wait_for_what_never_ends_or_comes_later)
 {
 	struct workload_params p = {.host_count = 4, .bytes = 10, .senders = 1, .after_count = 1};
 	struct workload *w = workload_create();
@@ -129,7 +122,7 @@ static void a_part_cannot_wait_for_what_never_ends_or_comes_later(void **state)
 }
 
 /* A part's draws do not depend on which other kinds are beside it; two of a kind differ. */
-static void parts_draw_for_themselves(void **state)
+TEST(parts_draw_for_themselves)
 {
 	struct workload_params p = {.host_count = 64, .bytes = 10, .seed = 5};
 	uint32_t alone[64], first[64], second[64];
@@ -152,7 +145,7 @@ static void parts_draw_for_themselves(void **state)
 	assert_memory_not_equal(first, second, sizeof(first));
 }
 
-static void the_same_seed_gives_the_same_messages_on_every_machine(void **state)
+TEST(the_same_seed_gives_the_same_messages_on_every_machine)
 {
 	struct text_error err;
 	struct cdf cdf;
@@ -202,7 +195,7 @@ static void the_same_seed_gives_the_same_messages_on_every_machine(void **state)
 	assert_false(wrong);
 }
 
-static void impossible_parameters_are_refused_with_the_reason(void **state)
+TEST(impossible_parameters_are_refused_with_the_reason)
 {
 	static const struct workload_pair beyond[] = {{0, 1}, {3, 4}}, to_itself[] = {{3, 3}};
 	static const uint32_t twice[] = {1, 2, 1};
@@ -276,7 +269,7 @@ static void impossible_parameters_are_refused_with_the_reason(void **state)
 	}
 }
 
-static void every_kind_that_is_listed_is_known(void **state)
+TEST(every_kind_that_is_listed_is_known)
 {
 	for (int i = 0; workload_kind(i); i++) {
 		struct workload *w = workload_create();
@@ -287,20 +280,4 @@ static void every_kind_that_is_listed_is_known(void **state)
 		assert_null(strstr(err.message, "no workload is called"));
 		workload_free(w);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(ranks_become_the_hosts_that_were_named),
-		cmocka_unit_test(parts_merge_in_time_and_keep_their_connections_apart),
-		cmocka_unit_test(a_part_begins_when_those_before_it_are_done),
-		cmocka_unit_test(a_part_cannot_wait_for_what_never_ends_or_comes_later),
-		cmocka_unit_test(parts_draw_for_themselves),
-		cmocka_unit_test(the_same_seed_gives_the_same_messages_on_every_machine),
-		cmocka_unit_test(impossible_parameters_are_refused_with_the_reason),
-		cmocka_unit_test(every_kind_that_is_listed_is_known),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

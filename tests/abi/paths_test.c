@@ -1,17 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* paths_test LIBRARY: /sys and /dev as ordinary programs see them with the library preloaded. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include <cmocka.h>
 
+#define TEST_OWN_MAIN
+#include "support/test.h"
 #include "verbs/tree.h"
 
 static char dir[] = "/tmp/verbena-paths-XXXXXX";
@@ -58,7 +53,7 @@ struct look {
 	int status;
 };
 
-static void programs_see_the_tree(void **state)
+TEST(programs_see_the_tree)
 {
 	static const struct look looks[] = {
 		{"ls /sys/class/infiniband", "verbena0\n", 0},
@@ -97,7 +92,7 @@ static void programs_see_the_tree(void **state)
 	}
 }
 
-static void a_switch_turns_it_off(void **state)
+TEST(a_switch_turns_it_off)
 {
 	char out[512];
 
@@ -107,13 +102,10 @@ static void a_switch_turns_it_off(void **state)
 			     0);
 }
 
+TEST_PROGRAM(tree_make, tree_drop)
+
 int main(int argc, char **argv)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(programs_see_the_tree),
-		cmocka_unit_test(a_switch_turns_it_off),
-	};
-
 	library = argc == 2 ? argv[1] : "";
-	return cmocka_run_group_tests(tests, tree_make, tree_drop);
+	return test_run(argc, argv);
 }

@@ -4,6 +4,7 @@
  * effect on a rate, and which QPs are exempt.
  */
 #include "congestion/congestion.h"
+#include "support/test.h"
 
 enum { MTU = 1024, ECT0 = 2, CE = 3, CNP_NS = 50000, CNP_TOS = 48 << 2 };
 
@@ -44,7 +45,7 @@ static void forge_marked(struct sim *s, uint32_t psn)
 	assert_int_equal(duo_inject(s->duo, DUO_B, &flow, buf, len), 0);
 }
 
-static void cnp_looks_as_the_annex_draws_it(void **state)
+TEST(cnp_looks_as_the_annex_draws_it)
 {
 	struct congestion_options c = congestion_options(CC_DCQCN);
 	struct sim s = start(&c);
@@ -71,7 +72,7 @@ static void cnp_looks_as_the_annex_draws_it(void **state)
 }
 
 /* Both, with a turn for each: the first one's CNP does not delay the second's. */
-static void a_cnp_and_the_ack_behind_it_go_before_data(void **state)
+TEST(a_cnp_and_the_ack_behind_it_go_before_data)
 {
 	struct congestion_options c = congestion_options(CC_NONE);
 	struct duo_options o = duo_options();
@@ -99,7 +100,7 @@ static void a_cnp_and_the_ack_behind_it_go_before_data(void **state)
 	sim_end(&s);
 }
 
-static void marks_are_told_once_an_interval(void **state)
+TEST(marks_are_told_once_an_interval)
 {
 	/* The interval is the nic's, or, if that has none, that of the responder's algorithm. */
 	static const struct {
@@ -154,7 +155,7 @@ static void marks_are_told_once_an_interval(void **state)
 	}
 }
 
-static void mark_within_the_interval_is_told_at_its_end(void **state)
+TEST(mark_within_the_interval_is_told_at_its_end)
 {
 	struct congestion_options c = congestion_options(CC_DCQCN);
 	struct sim s = start(&c);
@@ -172,7 +173,7 @@ static void mark_within_the_interval_is_told_at_its_end(void **state)
 	sim_end(&s);
 }
 
-static void cnp_cuts_the_rate_which_recovers(void **state)
+TEST(cnp_cuts_the_rate_which_recovers)
 {
 	static const enum cc_algorithm algorithms[] = {CC_DCQCN, CC_DCQCN_FW, CC_RTTCC};
 
@@ -206,7 +207,7 @@ static void cnp_cuts_the_rate_which_recovers(void **state)
 }
 
 /* At most once an interval, like a responder's CNPs. */
-static void marked_read_responses_cut_the_rate_of_who_asked(void **state)
+TEST(marked_read_responses_cut_the_rate_of_who_asked)
 {
 	struct congestion_options c = congestion_options(CC_DCQCN);
 	struct sim s = start(&c);
@@ -225,7 +226,7 @@ static void marked_read_responses_cut_the_rate_of_who_asked(void **state)
 }
 
 /* The QP reports marks to others, and keeps its own kind of window, which ignores CNPs. */
-static void nic_without_an_algorithm_answers_marks_and_obeys_none(void **state)
+TEST(nic_without_an_algorithm_answers_marks_and_obeys_none)
 {
 	struct congestion_options c = congestion_options(CC_DCQCN);
 	uint32_t window;
@@ -255,7 +256,7 @@ static void nic_without_an_algorithm_answers_marks_and_obeys_none(void **state)
 	sim_end(&s);
 }
 
-static void only_what_somebody_listens_to_is_ect(void **state)
+TEST(only_what_somebody_listens_to_is_ect)
 {
 	for (int i = -1; i < CC_ALGORITHMS; i++) {
 		struct congestion_options c = congestion_options(i < 0 ? CC_NONE : (enum cc_algorithm)i);
@@ -277,7 +278,7 @@ static void only_what_somebody_listens_to_is_ect(void **state)
  * A query returns the traffic class that the program gave; a new one set in SQD becomes ECT as
  * well.
  */
-static void traffic_class_is_answered_as_it_was_given(void **state)
+TEST(traffic_class_is_answered_as_it_was_given)
 {
 	enum { GIVEN = 0x68, LATER = 0xa0 };
 	struct congestion_options c = congestion_options(CC_DCQCN);
@@ -307,22 +308,4 @@ static void traffic_class_is_answered_as_it_was_given(void **state)
 		duo_expect(s.duo, &s.a->sent, (uint64_t)i, WC_SUCCESS);
 	}
 	sim_end(&s);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(cnp_looks_as_the_annex_draws_it),
-		cmocka_unit_test(a_cnp_and_the_ack_behind_it_go_before_data),
-		cmocka_unit_test(marks_are_told_once_an_interval),
-		cmocka_unit_test(mark_within_the_interval_is_told_at_its_end),
-		cmocka_unit_test(cnp_cuts_the_rate_which_recovers),
-		cmocka_unit_test(marked_read_responses_cut_the_rate_of_who_asked),
-		cmocka_unit_test(nic_without_an_algorithm_answers_marks_and_obeys_none),
-		cmocka_unit_test(only_what_somebody_listens_to_is_ect),
-		cmocka_unit_test(traffic_class_is_answered_as_it_was_given),
-	};
-
-	duo_fail_hook = sim_fail;
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,6 +4,7 @@
  * bursts, and a late packet costs no rate. READs are paced by the bytes that they request.
  */
 #include "congestion/congestion.h"
+#include "support/test.h"
 
 enum { MTU = 1024, OVERHEAD = 66, MESSAGE = 256 * 1024 };
 
@@ -52,7 +53,7 @@ static size_t check_pace(const struct sim *s, uint64_t bps, uint64_t slack_ns)
 	return times;
 }
 
-static void nothing_leaves_before_its_time(void **state)
+TEST(nothing_leaves_before_its_time)
 {
 	static const enum protocol protocols[] = {PROTOCOL_ROCEV2, PROTOCOL_VEROCE};
 	static const uint64_t rates[] = {10000000, 1000000000, 7777777777, 100000000000};
@@ -77,7 +78,7 @@ static void nothing_leaves_before_its_time(void **state)
 	}
 }
 
-static void slack_makes_trains_and_keeps_the_rate(void **state)
+TEST(slack_makes_trains_and_keeps_the_rate)
 {
 	static const enum protocol protocols[] = {PROTOCOL_ROCEV2, PROTOCOL_VEROCE};
 	enum { SLACK_NS = 100000 };
@@ -105,7 +106,7 @@ static void slack_makes_trains_and_keeps_the_rate(void **state)
  * One wake-up in time is enough for a pace: packets that wait have a deadline, which is not too
  * early.
  */
-static void deadline_is_when_the_pace_lets_go(void **state)
+TEST(deadline_is_when_the_pace_lets_go)
 {
 	const uint64_t bps = 100000000;
 	struct sim s = start(bps, 0, PROTOCOL_ROCEV2);
@@ -132,7 +133,7 @@ static void deadline_is_when_the_pace_lets_go(void **state)
 	sim_end(&s);
 }
 
-static void reads_ask_at_the_pace(void **state)
+TEST(reads_ask_at_the_pace)
 {
 	const uint64_t bps = 1000000000;
 	enum { READS = 32, BYTES = 32 * 1024 };
@@ -152,7 +153,7 @@ static void reads_ask_at_the_pace(void **state)
 }
 
 /* A pause in sending saves up only the slack. */
-static void idle_time_is_not_saved_up(void **state)
+TEST(idle_time_is_not_saved_up)
 {
 	enum { SLACK_NS = 20000 };
 	const uint64_t bps = 1000000000;
@@ -166,18 +167,4 @@ static void idle_time_is_not_saved_up(void **state)
 	}
 	check_pace(&s, bps, SLACK_NS);
 	sim_end(&s);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(nothing_leaves_before_its_time),
-		cmocka_unit_test(slack_makes_trains_and_keeps_the_rate),
-		cmocka_unit_test(deadline_is_when_the_pace_lets_go),
-		cmocka_unit_test(reads_ask_at_the_pace),
-		cmocka_unit_test(idle_time_is_not_saved_up),
-	};
-
-	duo_fail_hook = sim_fail;
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

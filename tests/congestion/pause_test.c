@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* nic_pause(): while paused only answers leave, and afterwards everything is delivered; both engines. */
 #include "congestion/congestion.h"
+#include "support/test.h"
 
 enum { MTU = 1024, BYTES = 32 * MTU, PAUSE_NS = 100000 };
 
@@ -33,7 +34,7 @@ static bool mark_data(void *ctx, const struct duo_packet *p, enum duo_fate *fate
 
 static const enum protocol protocols[] = {PROTOCOL_ROCEV2, PROTOCOL_VEROCE};
 
-static void paused_requester_sends_no_data(void **state)
+TEST(paused_requester_sends_no_data)
 {
 	for (size_t i = 0; i < 2 * COUNT(protocols); i++) {
 		struct sim s = start(protocols[i / 2], i & 1 ? CC_DCQCN : CC_SWIFT);
@@ -62,7 +63,7 @@ static void paused_requester_sends_no_data(void **state)
 	}
 }
 
-static void paused_responder_answers_but_sends_no_read_responses(void **state)
+TEST(paused_responder_answers_but_sends_no_read_responses)
 {
 	for (size_t i = 0; i < COUNT(protocols); i++) {
 		struct sim s = start(protocols[i], CC_DCQCN);
@@ -90,7 +91,7 @@ static void paused_responder_answers_but_sends_no_read_responses(void **state)
 }
 
 /* A pause longer than the peer's timeout costs retransmissions, and nothing else. */
-static void long_pause_is_survived(void **state)
+TEST(long_pause_is_survived)
 {
 	for (size_t i = 0; i < COUNT(protocols); i++) {
 		struct sim s = start(protocols[i], CC_DCQCN);
@@ -107,7 +108,7 @@ static void long_pause_is_survived(void **state)
 	}
 }
 
-static void pausing_twice_or_with_nothing_to_do_is_harmless(void **state)
+TEST(pausing_twice_or_with_nothing_to_do_is_harmless)
 {
 	struct sim s = start(PROTOCOL_ROCEV2, CC_DCQCN);
 	struct nic *nic;
@@ -124,17 +125,4 @@ static void pausing_twice_or_with_nothing_to_do_is_harmless(void **state)
 	nic_pause(nic, false);
 	duo_idle(s.duo);
 	duo_destroy(s.duo);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(paused_requester_sends_no_data),
-		cmocka_unit_test(paused_responder_answers_but_sends_no_read_responses),
-		cmocka_unit_test(long_pause_is_survived),
-		cmocka_unit_test(pausing_twice_or_with_nothing_to_do_is_harmless),
-	};
-
-	duo_fail_hook = sim_fail;
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,6 +8,7 @@
  * Each side writes to, reads from and sends to memory that no other operation touches. It prints
  * every seed before it runs it, so that the last one printed is the one to repeat.
  */
+#define TEST_OWN_MAIN
 #include "congestion/congestion.h"
 
 enum { SEEDS = 36, OPS = 24, OP_MAX = 24 * 1024, SLOTS = OPS, PAUSES = 6 };
@@ -164,7 +165,7 @@ static void run(uint64_t seed)
 	duo_destroy(d);
 }
 
-static void everything_is_delivered(void **state)
+TEST(everything_is_delivered)
 {
 	for (uint64_t i = 0; i < seeds; i++)
 		run(first_seed + i);
@@ -172,12 +173,9 @@ static void everything_is_delivered(void **state)
 
 int main(int argc, char **argv)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(everything_is_delivered)};
-
 	if (argc > 1) {
 		first_seed = strtoull(argv[1], NULL, 10);
 		seeds = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
 	}
-	duo_fail_hook = sim_fail;
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return test_run(argc, argv);
 }

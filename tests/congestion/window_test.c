@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Windows of RoCEv2 QPs: never more in flight than the algorithm allows, with any report of marks. */
 #include "congestion/congestion.h"
+#include "support/test.h"
 
 enum { MTU = 1024 };
 
@@ -31,7 +32,7 @@ static void watch_window(void *ctx, const struct duo_packet *p, const uint8_t *d
 	w->narrowest = window < w->narrowest ? window : w->narrowest;
 }
 
-static void no_more_is_in_flight_than_the_window(void **state)
+TEST(no_more_is_in_flight_than_the_window)
 {
 	static const enum cc_algorithm algorithms[] = {CC_NONE, CC_SWIFT, CC_DCTCP};
 
@@ -67,7 +68,7 @@ static void no_more_is_in_flight_than_the_window(void **state)
 }
 
 /* An ACK reports a mark if and only if a packet since the last ACK was marked. */
-static void echo_is_of_what_the_ack_acknowledges(void **state)
+TEST(echo_is_of_what_the_ack_acknowledges)
 {
 	enum { MARKED = 5, WRITES = 10 };
 	struct congestion_options c = congestion_options(CC_DCTCP);
@@ -93,7 +94,7 @@ static void echo_is_of_what_the_ack_acknowledges(void **state)
 	sim_end(&s);
 }
 
-static void packet_that_is_timed_asks_for_its_ack(void **state)
+TEST(packet_that_is_timed_asks_for_its_ack)
 {
 	struct congestion_options c = congestion_options(CC_SWIFT);
 	struct duo_options o = duo_options();
@@ -108,16 +109,4 @@ static void packet_that_is_timed_asks_for_its_ack(void **state)
 	assert_true(duo_packet(s.duo, DUO_A, DUO_ANY, 0)->bth.ackreq);
 	assert_true(asked < 8); /* not every packet is timed */
 	sim_end(&s);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(no_more_is_in_flight_than_the_window),
-		cmocka_unit_test(echo_is_of_what_the_ack_acknowledges),
-		cmocka_unit_test(packet_that_is_timed_asks_for_its_ack),
-	};
-
-	duo_fail_hook = sim_fail;
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

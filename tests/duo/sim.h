@@ -3,16 +3,10 @@
 #ifndef DUO_SIM_H
 #define DUO_SIM_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
 
 #include "duo/duo.h"
+#include "support/test.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
@@ -22,6 +16,11 @@ enum { ALL_ACCESS = MR_LOCAL_WRITE | MR_REMOTE_WRITE | MR_REMOTE_READ | MR_REMOT
 static inline void sim_fail(void)
 {
 	fail();
+}
+
+__attribute__((constructor)) static void sim_set_fail_hook(void)
+{
+	duo_fail_hook = sim_fail;
 }
 
 /* A duo, a connected pair and a buffer of BUF_BYTES on either side, filled differently. */
@@ -70,12 +69,5 @@ static inline void sim_end(struct sim *s)
 	}
 	duo_destroy(s->duo);
 }
-
-#define SIM_MAIN(tests)                                           \
-	int main(void)                                            \
-	{                                                         \
-		duo_fail_hook = sim_fail;                         \
-		return cmocka_run_group_tests(tests, NULL, NULL); \
-	}
 
 #endif

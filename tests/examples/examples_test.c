@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The examples have the effects that docs/simulator.md describes. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
-#include <cmocka.h>
 
 #include "experiment.h"
 #include "policies.h"
+#include "support/test.h"
 
 static void print(const char *what, const struct experiment *e)
 {
@@ -30,7 +28,7 @@ static void two_to_one(struct experiment *e)
 	e->watched_link = 0;
 }
 
-static void phantom_queues_keep_the_real_one_short(void **state)
+TEST(phantom_queues_keep_the_real_one_short)
 {
 	const struct phantom phantom = {.drain_ppb = 950000000, .threshold_bytes = 20000};
 	const struct marking_policy policy = phantom_policy(&phantom);
@@ -64,7 +62,7 @@ static void phantom_queues_keep_the_real_one_short(void **state)
 }
 
 /* The same block serves a path of veRoCE, which counts marks by itself. */
-static void nudge_serves_veroce_too(void **state)
+TEST(nudge_serves_veroce_too)
 {
 	const struct phantom phantom = {.drain_ppb = 950000000, .threshold_bytes = 20000};
 	const struct marking_policy policy = phantom_policy(&phantom);
@@ -109,7 +107,7 @@ static void leaves(struct experiment *e)
 	e->host.nic.transport.paths = 1;
 }
 
-static void sticky_flows_part_where_hashes_collide(void **state)
+TEST(sticky_flows_part_where_hashes_collide)
 {
 	const struct sticky sticky = {.margin_bytes = 20000};
 	const struct routing_policy policy = sticky_policy(&sticky);
@@ -125,7 +123,7 @@ static void sticky_flows_part_where_hashes_collide(void **state)
 	assert_true(moved.last_ps < ecmp.last_ps * 2 / 3);
 }
 
-static void equal_runs_are_equal(void **state)
+TEST(equal_runs_are_equal)
 {
 	const struct sticky sticky = {.margin_bytes = 20000};
 	const struct routing_policy policy = sticky_policy(&sticky);
@@ -146,7 +144,7 @@ static uint32_t never_below(const void *parameters, void *state, const struct ro
 	return UINT32_MAX;
 }
 
-static void a_policy_that_answers_nonsense_does_no_harm(void **state)
+TEST(a_policy_that_answers_nonsense_does_no_harm)
 {
 	const struct routing_policy policy = {.choose = never_below};
 	struct experiment e;
@@ -156,17 +154,4 @@ static void a_policy_that_answers_nonsense_does_no_harm(void **state)
 	e.network.check = true;
 	e.network.routing_policy = &policy;
 	assert_true(experiment_run(&e));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(phantom_queues_keep_the_real_one_short),
-		cmocka_unit_test(nudge_serves_veroce_too),
-		cmocka_unit_test(sticky_flows_part_where_hashes_collide),
-		cmocka_unit_test(equal_runs_are_equal),
-		cmocka_unit_test(a_policy_that_answers_nonsense_does_no_harm),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

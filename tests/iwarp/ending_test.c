@@ -1,16 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* How streams end, and the states of a QP with one. */
 #include <errno.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <setjmp.h>
-#include <string.h>
-#include <cmocka.h>
 
 #include "iwarp/fpdu.h"
 #include "iwarp/pipe.h"
 #include "iwarp/rdmap.h"
+#include "support/test.h"
 
 static struct pipe p;
 
@@ -21,7 +16,7 @@ static int move(enum pipe_side side, enum qp_state to)
 }
 
 /* All that was posted before the end is asked for arrives; then both sides end, and the rest is flushed. */
-static void a_graceful_end_sends_what_was_posted(void **state)
+TEST(a_graceful_end_sends_what_was_posted)
 {
 	pipe_open(&p, &(struct pipe_config){.seed = 1, .piece_max = 100});
 	memset(p.end[PIPE_A].mem, 0x5a, 50000);
@@ -47,7 +42,7 @@ static void a_graceful_end_sends_what_was_posted(void **state)
 	pipe_close(&p);
 }
 
-static void both_may_end_at_once(void **state)
+TEST(both_may_end_at_once)
 {
 	pipe_open(&p, &(struct pipe_config){.seed = 1});
 	nic_stream_finish(p.end[PIPE_A].nic, p.end[PIPE_A].qp, p.now_ns);
@@ -61,7 +56,7 @@ static void both_may_end_at_once(void **state)
 }
 
 /* A responder that never heard the initiator ends without having spoken. */
-static void one_that_may_not_speak_can_still_end(void **state)
+TEST(one_that_may_not_speak_can_still_end)
 {
 	pipe_open(&p, &(struct pipe_config){.seed = 1, .hears_first = true});
 	nic_stream_finish(p.end[PIPE_B].nic, p.end[PIPE_B].qp, p.now_ns);
@@ -71,7 +66,7 @@ static void one_that_may_not_speak_can_still_end(void **state)
 	pipe_close(&p);
 }
 
-static void a_program_that_moves_to_err_ends_the_stream(void **state)
+TEST(a_program_that_moves_to_err_ends_the_stream)
 {
 	pipe_open(&p, &(struct pipe_config){.seed = 1});
 	pipe_post_recv(&p, PIPE_B, 9, 0, 10);
@@ -88,7 +83,7 @@ static void a_program_that_moves_to_err_ends_the_stream(void **state)
 /* RFC 5044 7.2: FIN inside an FPDU, or a reset, is a stream that is lost. */
 /* RFC 5044 7.2: the peer may end between FPDUs. At any other byte the stream is lost, and nothing of the FPDU is in
  * memory. */
-static void a_stream_that_ends_inside_an_fpdu_places_nothing_of_it(void **state)
+TEST(a_stream_that_ends_inside_an_fpdu_places_nothing_of_it)
 {
 	enum { PAYLOAD = 30, FPDU = FPDU_LENGTH_LEN + DDP_TAGGED_LEN + PAYLOAD + 4 + FPDU_CRC_LEN };
 	static const uint8_t zeros[PAYLOAD];
@@ -125,7 +120,7 @@ static void a_stream_that_ends_inside_an_fpdu_places_nothing_of_it(void **state)
 	assert_in_range(len, PAYLOAD, FPDU);
 }
 
-static void a_lost_stream_is_an_event(void **state)
+TEST(a_lost_stream_is_an_event)
 {
 	static const uint8_t part[] = {0, 100, 1, 2, 3};
 
@@ -148,7 +143,7 @@ static void a_lost_stream_is_an_event(void **state)
 	pipe_close(&p);
 }
 
-static void a_destroyed_qp_leaves_nothing_and_is_counted(void **state)
+TEST(a_destroyed_qp_leaves_nothing_and_is_counted)
 {
 	for (int steps = 0; steps < 30; steps++) {
 		pipe_open(&p, &(struct pipe_config){.seed = 1, .piece_max = 50});
@@ -165,7 +160,7 @@ static void a_destroyed_qp_leaves_nothing_and_is_counted(void **state)
 }
 
 /* A program cannot make a QP ready to send, but to change attributes is no mistake (rdma_accept does). */
-static void states_that_a_program_may_ask_for(void **state)
+TEST(states_that_a_program_may_ask_for)
 {
 	static const struct {
 		enum qp_state from, to;
@@ -195,7 +190,7 @@ static void states_that_a_program_may_ask_for(void **state)
 	}
 }
 
-static void other_types_have_no_engine(void **state)
+TEST(other_types_have_no_engine)
 {
 	struct qp_init init;
 	struct qp *qp;
@@ -207,21 +202,4 @@ static void other_types_have_no_engine(void **state)
 	init.type = QPT_UD;
 	assert_int_equal(nic_qp_create(p.end[PIPE_A].nic, &init, &qp), -EINVAL);
 	pipe_close(&p);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_graceful_end_sends_what_was_posted),
-		cmocka_unit_test(both_may_end_at_once),
-		cmocka_unit_test(one_that_may_not_speak_can_still_end),
-		cmocka_unit_test(a_program_that_moves_to_err_ends_the_stream),
-		cmocka_unit_test(a_stream_that_ends_inside_an_fpdu_places_nothing_of_it),
-		cmocka_unit_test(a_lost_stream_is_an_event),
-		cmocka_unit_test(a_destroyed_qp_leaves_nothing_and_is_counted),
-		cmocka_unit_test(states_that_a_program_may_ask_for),
-		cmocka_unit_test(other_types_have_no_engine),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

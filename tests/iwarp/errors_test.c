@@ -3,16 +3,11 @@
  * A peer's mistakes: the Terminate that answers it, the completions and events at both ends, and memory that
  * nobody wrote (RFC 5040 7, RFC 5041 7, RFC 5044 8).
  */
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <setjmp.h>
-#include <string.h>
-#include <cmocka.h>
 
 #include "iwarp/fpdu.h"
 #include "iwarp/pipe.h"
 #include "iwarp/rdmap.h"
+#include "support/test.h"
 
 static struct pipe p;
 
@@ -136,7 +131,7 @@ static void check_write(struct pipe_wr wr, uint32_t mr_access, uint32_t qp_acces
 
 enum { ALL = MR_LOCAL_WRITE | MR_REMOTE_WRITE | MR_REMOTE_READ };
 
-static void a_write_without_right_is_terminated(void **state)
+TEST(a_write_without_right_is_terminated)
 {
 	check_write((struct pipe_wr){.len = 100, .rkey = 0x12345678}, ALL, ALL, TERM_TAGGED_STAG);
 	check_write((struct pipe_wr){.len = 100, .to = PIPE_MEM - 99}, ALL, ALL, TERM_TAGGED_BOUNDS);
@@ -146,7 +141,7 @@ static void a_write_without_right_is_terminated(void **state)
 	check_write((struct pipe_wr){.len = 100}, ALL, MR_REMOTE_READ, TERM_TAGGED_STAG);
 }
 
-static void a_write_to_another_domain_is_terminated(void **state)
+TEST(a_write_to_another_domain_is_terminated)
 {
 	struct pd *other;
 	struct mr *mr;
@@ -185,7 +180,7 @@ static void check_read(struct pipe_wr wr, uint32_t qp_access, enum term_cause ca
 	pipe_close(&p);
 }
 
-static void a_read_without_right_is_terminated(void **state)
+TEST(a_read_without_right_is_terminated)
 {
 	check_read((struct pipe_wr){.len = 100, .rkey = 0x12345678}, ALL, TERM_PROTECTION_STAG);
 	check_read((struct pipe_wr){.len = 100, .to = PIPE_MEM - 99}, ALL, TERM_PROTECTION_BOUNDS);
@@ -194,7 +189,7 @@ static void a_read_without_right_is_terminated(void **state)
 }
 
 /* RFC 5041 7.2: there is no RNR. */
-static void a_send_without_receive_wqe_is_terminated(void **state)
+TEST(a_send_without_receive_wqe_is_terminated)
 {
 	pipe_open(&p, &(struct pipe_config){.seed = 1});
 	pipe_post(&p, PIPE_A, &(struct pipe_wr){.opcode = WR_SEND, .len = 100, .wr_id = 1});
@@ -205,7 +200,7 @@ static void a_send_without_receive_wqe_is_terminated(void **state)
 	pipe_close(&p);
 }
 
-static void a_send_that_is_too_long_is_terminated(void **state)
+TEST(a_send_that_is_too_long_is_terminated)
 {
 	pipe_open(&p, &(struct pipe_config){.seed = 1});
 	pipe_post_recv(&p, PIPE_B, 5, 0, 99);
@@ -221,7 +216,7 @@ static void a_send_that_is_too_long_is_terminated(void **state)
 	pipe_close(&p);
 }
 
-static void invalidating_what_is_not_there_is_terminated(void **state)
+TEST(invalidating_what_is_not_there_is_terminated)
 {
 	pipe_open(&p, &(struct pipe_config){.seed = 1});
 	pipe_post_recv(&p, PIPE_B, 5, 0, 100);
@@ -234,7 +229,7 @@ static void invalidating_what_is_not_there_is_terminated(void **state)
 }
 
 /* Segments that no conforming peer sends. */
-static void forged_segments_are_terminated(void **state)
+TEST(forged_segments_are_terminated)
 {
 	static const uint8_t body[READ_REQUEST_LEN];
 	const struct {
@@ -265,7 +260,7 @@ static void forged_segments_are_terminated(void **state)
 }
 
 /* RFC 6581 4.4: one Read Request more than agreed on. */
-static void a_read_too_many_is_terminated(void **state)
+TEST(a_read_too_many_is_terminated)
 {
 	pipe_open(&p, &(struct pipe_config){.seed = 1, .reads = 2});
 	for (uint32_t i = 1; i <= 3; i++) {
@@ -283,7 +278,7 @@ static void a_read_too_many_is_terminated(void **state)
 }
 
 /* A response fits its READ to the byte, or is not placed, whatever key it names. */
-static void a_response_that_does_not_fit_its_read_is_terminated(void **state)
+TEST(a_response_that_does_not_fit_its_read_is_terminated)
 {
 	for (int wrong = 0; wrong < 5; wrong++) {
 		struct pkt burst[4];
@@ -330,7 +325,7 @@ static void expect_counted(uint64_t crc_errors, uint64_t marker_errors)
 	assert_int_equal(a->terminates_sent, 0);
 }
 
-static void a_bad_crc_is_terminated_and_nothing_placed(void **state)
+TEST(a_bad_crc_is_terminated_and_nothing_placed)
 {
 	uint8_t raw[64];
 	struct fpdu_framing f = {.crc = true};
@@ -354,7 +349,7 @@ static void a_bad_crc_is_terminated_and_nothing_placed(void **state)
 }
 
 /* RFC 5044 8: Terminate 2/0/3. Only an end that asked for markers finds one wrong; the Terminate has markers, too. */
-static void a_wrong_marker_is_terminated_and_nothing_placed(void **state)
+TEST(a_wrong_marker_is_terminated_and_nothing_placed)
 {
 	uint8_t raw[64];
 	struct fpdu_framing f = {.markers = true};
@@ -378,7 +373,7 @@ static void a_wrong_marker_is_terminated_and_nothing_placed(void **state)
 }
 
 /* The first error wins: nothing behind it is placed, and there is one Terminate. */
-static void nothing_behind_an_error_is_placed(void **state)
+TEST(nothing_behind_an_error_is_placed)
 {
 	struct ddp good, bad = tagged(RDMAP_WRITE, 0x5555, PIPE_IOVA);
 
@@ -395,7 +390,7 @@ static void nothing_behind_an_error_is_placed(void **state)
 }
 
 /* Our own WQE is wrong: it completes so, and the stream ends. */
-static void a_bad_local_key_fails_its_wqe(void **state)
+TEST(a_bad_local_key_fails_its_wqe)
 {
 	pipe_open(&p, &(struct pipe_config){.seed = 1});
 	pipe_post(&p, PIPE_A, &(struct pipe_wr){.opcode = WR_READ, .len = 10, .wr_id = 1});
@@ -409,7 +404,7 @@ static void a_bad_local_key_fails_its_wqe(void **state)
 	pipe_close(&p);
 }
 
-static void what_iwarp_has_not_fails_its_wqe(void **state)
+TEST(what_iwarp_has_not_fails_its_wqe)
 {
 	static const enum wr_opcode none[] = {WR_SEND_IMM, WR_WRITE_IMM, WR_CMP_SWAP, WR_FETCH_ADD};
 
@@ -420,26 +415,4 @@ static void what_iwarp_has_not_fails_its_wqe(void **state)
 		pipe_expect(&p, PIPE_A, 1, WC_LOC_QP_OP_ERR);
 		pipe_close(&p);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_write_without_right_is_terminated),
-		cmocka_unit_test(a_write_to_another_domain_is_terminated),
-		cmocka_unit_test(a_read_without_right_is_terminated),
-		cmocka_unit_test(a_send_without_receive_wqe_is_terminated),
-		cmocka_unit_test(a_send_that_is_too_long_is_terminated),
-		cmocka_unit_test(invalidating_what_is_not_there_is_terminated),
-		cmocka_unit_test(forged_segments_are_terminated),
-		cmocka_unit_test(a_read_too_many_is_terminated),
-		cmocka_unit_test(a_response_that_does_not_fit_its_read_is_terminated),
-		cmocka_unit_test(a_bad_crc_is_terminated_and_nothing_placed),
-		cmocka_unit_test(a_wrong_marker_is_terminated_and_nothing_placed),
-		cmocka_unit_test(nothing_behind_an_error_is_placed),
-		cmocka_unit_test(a_bad_local_key_fails_its_wqe),
-		cmocka_unit_test(what_iwarp_has_not_fails_its_wqe),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,22 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Payload that is lent to the back end: which is, and that its memory is the program's again only when it is back. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <setjmp.h>
-#include <string.h>
-#include <cmocka.h>
 
 #include "iwarp/fpdu.h"
 #include "iwarp/pipe.h"
 #include "iwarp/state.h"
+#include "support/test.h"
 
 enum { LEN = 100000, TARGET = 512 << 10 };
 
 static struct pipe p;
 
 /* All seeds. Most are the argument `many`'s, as each takes megabytes of fresh pages under the sanitizers. */
-static bool every;
 
 static struct stream_lent of(enum pipe_side side, uint32_t key)
 {
@@ -63,7 +57,7 @@ static void none_is_complete(enum pipe_side side)
 
 /* ---- what is lent -------------------------------------------------------------------------------- */
 
-static void long_pieces_are_lent_and_arrive(void **state)
+TEST(long_pieces_are_lent_and_arrive)
 {
 	for (int crc = 0; crc < 2; crc++) {
 		for (uint16_t segment = 1448; segment; segment = segment == 1448 ? 65483 : 0) {
@@ -88,7 +82,7 @@ static void long_pieces_are_lent_and_arrive(void **state)
 }
 
 /* A READ's response only where no CRC can come to be wrong when the program changes what is read. */
-static void responses_are_lent_without_crc(void **state)
+TEST(responses_are_lent_without_crc)
 {
 	for (int crc = 0; crc < 2; crc++) {
 		open_lending((struct pipe_config){.seed = 3, .no_crc = !crc});
@@ -110,7 +104,7 @@ static void responses_are_lent_without_crc(void **state)
 	}
 }
 
-static void other_payload_is_copied(void **state)
+TEST(other_payload_is_copied)
 {
 	static const struct {
 		struct pipe_wr wr;
@@ -136,7 +130,7 @@ static void other_payload_is_copied(void **state)
 }
 
 /* Where the kernel copies all the same, nothing more is lent. */
-static void it_ends_where_it_saves_nothing(void **state)
+TEST(it_ends_where_it_saves_nothing)
 {
 	uint64_t before;
 
@@ -155,7 +149,7 @@ static void it_ends_where_it_saves_nothing(void **state)
 }
 
 /* More than a back end holds pieces are copied, and complete behind them. */
-static void a_back_end_is_lent_so_many_at_a_time(void **state)
+TEST(a_back_end_is_lent_so_many_at_a_time)
 {
 	enum { WRS = 200, EACH = 20000 };
 
@@ -179,7 +173,7 @@ static void a_back_end_is_lent_so_many_at_a_time(void **state)
 
 /* ---- when it is back ----------------------------------------------------------------------------- */
 
-static void a_request_is_complete_when_its_pieces_are_back(void **state)
+TEST(a_request_is_complete_when_its_pieces_are_back)
 {
 	open_lending((struct pipe_config){.seed = 1});
 	p.keeps = true;
@@ -200,7 +194,7 @@ static void a_request_is_complete_when_its_pieces_are_back(void **state)
 }
 
 /* With immediate data, too, which are a message of their own. */
-static void immediate_data_wait_for_the_write(void **state)
+TEST(immediate_data_wait_for_the_write)
 {
 	open_lending((struct pipe_config){.seed = 1, .rfc7306 = true});
 	p.keeps = true;
@@ -250,9 +244,9 @@ static void poll_all(struct writer *w)
 	}
 }
 
-static void memory_is_read_until_its_request_is_complete(void **state)
+TEST_ALWAYS(memory_is_read_until_its_request_is_complete)
 {
-	for (uint64_t seed = 1; seed <= (every ? 200 : 50); seed++) {
+	for (uint64_t seed = 1; seed <= (test_many ? 200 : 50); seed++) {
 		struct writer w = {0};
 		static uint8_t expected[SLOT_BYTES];
 
@@ -280,7 +274,7 @@ static void memory_is_read_until_its_request_is_complete(void **state)
 
 /* ---- the end ------------------------------------------------------------------------------------- */
 
-static void the_end_waits_for_the_last_piece(void **state)
+TEST(the_end_waits_for_the_last_piece)
 {
 	open_lending((struct pipe_config){.seed = 1});
 	p.keeps = true;
@@ -296,7 +290,7 @@ static void the_end_waits_for_the_last_piece(void **state)
 }
 
 /* In ERR the receives are flushed at once, and sends, whose memory is the program's then, when it is back. */
-static void a_flush_waits_for_what_is_lent(void **state)
+TEST(a_flush_waits_for_what_is_lent)
 {
 	for (int by = 0; by < 3; by++) {
 		open_lending((struct pipe_config){.seed = 1});
@@ -328,7 +322,7 @@ static void a_flush_waits_for_what_is_lent(void **state)
 	}
 }
 
-static void a_reset_gives_all_back(void **state)
+TEST(a_reset_gives_all_back)
 {
 	for (int before = 0; before < 2; before++) {
 		open_lending((struct pipe_config){.seed = 1});
@@ -349,7 +343,7 @@ static void a_reset_gives_all_back(void **state)
 }
 
 /* The core does not wait for what a destroyed QP has lent: its caller has to, before (nic_streams_lend()). */
-static void a_qp_that_goes_forgets_what_it_lent(void **state)
+TEST(a_qp_that_goes_forgets_what_it_lent)
 {
 	for (int resets = 0; resets < 2; resets++) {
 		open_lending((struct pipe_config){.seed = 1});
@@ -371,7 +365,7 @@ static void a_qp_that_goes_forgets_what_it_lent(void **state)
 }
 
 /* The READ that a Terminate names has its status, though it is told only when the WRITE before it is flushed. */
-static void a_refused_read_behind_a_piece_says_why(void **state)
+TEST(a_refused_read_behind_a_piece_says_why)
 {
 	open_lending((struct pipe_config){.seed = 1});
 	p.keeps = true;
@@ -392,7 +386,7 @@ static void a_refused_read_behind_a_piece_says_why(void **state)
 }
 
 /* A request whose last bytes are refused when its first ones are lent. */
-static void a_request_that_fails_halfway_waits_too(void **state)
+TEST(a_request_that_fails_halfway_waits_too)
 {
 	struct pipe_end *a = &p.end[PIPE_A];
 	struct send_wqe *w;
@@ -417,9 +411,9 @@ static void a_request_that_fails_halfway_waits_too(void **state)
 }
 
 /* Random traffic, notices and ends: each request completes once and in order, and nothing is left. */
-static void whatever_happens_each_request_completes_once(void **state)
+TEST_ALWAYS(whatever_happens_each_request_completes_once)
 {
-	for (uint64_t seed = 1; seed <= (every ? 300 : 75); seed++) {
+	for (uint64_t seed = 1; seed <= (test_many ? 300 : 75); seed++) {
 		uint64_t next[PIPE_SIDES] = {0}, posted[PIPE_SIDES] = {0};
 		int steps;
 
@@ -463,32 +457,4 @@ static void whatever_happens_each_request_completes_once(void **state)
 		}
 		pipe_close(&p);
 	}
-}
-
-int main(int argc, char **argv)
-{
-	const struct CMUnitTest many[] = {
-		cmocka_unit_test(memory_is_read_until_its_request_is_complete),
-		cmocka_unit_test(whatever_happens_each_request_completes_once),
-	};
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(long_pieces_are_lent_and_arrive),
-		cmocka_unit_test(responses_are_lent_without_crc),
-		cmocka_unit_test(other_payload_is_copied),
-		cmocka_unit_test(it_ends_where_it_saves_nothing),
-		cmocka_unit_test(a_back_end_is_lent_so_many_at_a_time),
-		cmocka_unit_test(a_request_is_complete_when_its_pieces_are_back),
-		cmocka_unit_test(immediate_data_wait_for_the_write),
-		cmocka_unit_test(memory_is_read_until_its_request_is_complete),
-		cmocka_unit_test(the_end_waits_for_the_last_piece),
-		cmocka_unit_test(a_flush_waits_for_what_is_lent),
-		cmocka_unit_test(a_reset_gives_all_back),
-		cmocka_unit_test(a_qp_that_goes_forgets_what_it_lent),
-		cmocka_unit_test(a_refused_read_behind_a_piece_says_why),
-		cmocka_unit_test(a_request_that_fails_halfway_waits_too),
-		cmocka_unit_test(whatever_happens_each_request_completes_once),
-	};
-
-	every = argc > 1 && strcmp(argv[1], "many") == 0;
-	return every ? cmocka_run_group_tests(many, NULL, NULL) : cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,15 +3,10 @@
  * Every operation arrives, however the stream is cut, with CRC and without, with markers and without. With the argument
  * "many": long messages too where it is cut into the smallest pieces, and more seeds.
  */
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <setjmp.h>
-#include <string.h>
-#include <cmocka.h>
 
 #include "iwarp/pipe.h"
 #include "mem/mw.h"
+#include "support/test.h"
 
 static struct pipe p;
 
@@ -30,8 +25,6 @@ static void fill(uint8_t *to, size_t len, uint64_t seed)
 static const uint32_t lengths[] = {0, 1, 2, 3, 4, 5, 127, 1424, 1425, 1428, 1429, 4096, 65536, 100001};
 
 enum { LENGTHS = sizeof(lengths) / sizeof(*lengths), TARGET = 512 << 10, SMALL_PIECE = 7, OF_SMALL_PIECES = 4096 };
-
-static bool every;
 
 static void check_write(uint32_t len)
 {
@@ -76,7 +69,7 @@ static void check_send(uint32_t len, uint32_t flags)
 static uint64_t check_all(const struct pipe_config *c)
 {
 	/* Only segments of long messages are read straight into the region. */
-	bool in_small_pieces = !every && c->piece_max && c->piece_max <= SMALL_PIECE && !(c->places && c->no_crc);
+	bool in_small_pieces = !test_many && c->piece_max && c->piece_max <= SMALL_PIECE && !(c->places && c->no_crc);
 
 	pipe_open(&p, c);
 	for (size_t i = 0; i < LENGTHS; i++) {
@@ -93,7 +86,7 @@ static uint64_t check_all(const struct pipe_config *c)
 	return p.placed;
 }
 
-static void operations_arrive_in_any_pieces(void **state)
+TEST_ALWAYS(operations_arrive_in_any_pieces)
 {
 	static const size_t pieces[] = {0, 1, 7, 1500, 70000};
 
@@ -101,7 +94,7 @@ static void operations_arrive_in_any_pieces(void **state)
 		check_all(&(struct pipe_config){.seed = i, .piece_max = pieces[i]});
 }
 
-static void operations_arrive_without_crc_and_with_markers(void **state)
+TEST_ALWAYS(operations_arrive_without_crc_and_with_markers)
 {
 	check_all(&(struct pipe_config){.seed = 1, .piece_max = 999, .no_crc = true});
 	check_all(&(struct pipe_config){.seed = 2, .piece_max = 999, .markers = true});
@@ -109,7 +102,7 @@ static void operations_arrive_without_crc_and_with_markers(void **state)
 	check_all(&(struct pipe_config){.seed = 4, .piece_max = 0, .markers = true, .segment_bytes = 65483});
 }
 
-static void operations_arrive_in_segments_of_any_size(void **state)
+TEST(operations_arrive_in_segments_of_any_size)
 {
 	static const uint16_t segments[] = {1, 536, 1448, 8948, 65483, 65535};
 
@@ -117,7 +110,7 @@ static void operations_arrive_in_segments_of_any_size(void **state)
 		check_all(&(struct pipe_config){.seed = i, .piece_max = 40000, .segment_bytes = segments[i]});
 }
 
-static void operations_arrive_in_place(void **state)
+TEST_ALWAYS(operations_arrive_in_place)
 {
 	static const size_t pieces[] = {0, 1, 7, 1500, 20000, 70000};
 
@@ -133,7 +126,7 @@ static void operations_arrive_in_place(void **state)
 }
 
 /* RFC 5040 4.3: the key of a Send with Invalidate opens nothing to peers any more, and the receiver is told. */
-static void send_with_invalidate_closes_the_region(void **state)
+TEST(send_with_invalidate_closes_the_region)
 {
 	struct cqe e;
 
@@ -181,7 +174,7 @@ static void post_local(enum wr_opcode opcode, const struct mw *mw, uint32_t key,
 }
 
 /* IBTA 10.6.7, RFC 5040 6.3: its key is an STag like a region's, for as long as the window is bound. */
-static void a_window_opens_its_bytes_while_it_is_bound(void **state)
+TEST(a_window_opens_its_bytes_while_it_is_bound)
 {
 	struct pipe_end *b = &p.end[PIPE_B];
 	uint32_t key;
@@ -215,7 +208,7 @@ static void a_window_opens_its_bytes_while_it_is_bound(void **state)
 	pipe_close(&p);
 }
 
-static void shared_receive_queue_serves(void **state)
+TEST(shared_receive_queue_serves)
 {
 	struct cqe e;
 
@@ -235,7 +228,7 @@ static void shared_receive_queue_serves(void **state)
 }
 
 /* Both directions at once: responses and requests share a stream, and neither waits for the other for ever. */
-static void reads_and_writes_cross(void **state)
+TEST(reads_and_writes_cross)
 {
 	pipe_open(&p, &(struct pipe_config){.seed = 5, .piece_max = 3000});
 	for (int side = 0; side < PIPE_SIDES; side++) {
@@ -326,32 +319,8 @@ static void swarm(uint64_t seed)
 	pipe_close(&p);
 }
 
-static void any_work_in_any_pieces(void **state)
+TEST_ALWAYS(any_work_in_any_pieces)
 {
-	for (uint64_t seed = 1; seed <= (every ? 150 : 50); seed++)
+	for (uint64_t seed = 1; seed <= (test_many ? 150 : 50); seed++)
 		swarm(seed);
-}
-
-int main(int argc, char **argv)
-{
-	const struct CMUnitTest many[] = {
-		cmocka_unit_test(operations_arrive_in_any_pieces),
-		cmocka_unit_test(operations_arrive_without_crc_and_with_markers),
-		cmocka_unit_test(operations_arrive_in_place),
-		cmocka_unit_test(any_work_in_any_pieces),
-	};
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(operations_arrive_in_any_pieces),
-		cmocka_unit_test(operations_arrive_without_crc_and_with_markers),
-		cmocka_unit_test(operations_arrive_in_segments_of_any_size),
-		cmocka_unit_test(operations_arrive_in_place),
-		cmocka_unit_test(send_with_invalidate_closes_the_region),
-		cmocka_unit_test(a_window_opens_its_bytes_while_it_is_bound),
-		cmocka_unit_test(shared_receive_queue_serves),
-		cmocka_unit_test(reads_and_writes_cross),
-		cmocka_unit_test(any_work_in_any_pieces),
-	};
-
-	every = argc > 1 && strcmp(argv[1], "many") == 0;
-	return every ? cmocka_run_group_tests(many, NULL, NULL) : cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,18 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* When WQEs complete, what waits for what, and who may speak first. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <setjmp.h>
-#include <string.h>
-#include <cmocka.h>
 
 #include "iwarp/pipe.h"
+#include "support/test.h"
 
 static struct pipe p;
 
 /* RFC 5040 5.5: a Write is complete when its bytes are TCP's, not when they arrive. */
-static void a_write_completes_when_it_is_sent(void **state)
+TEST(a_write_completes_when_it_is_sent)
 {
 	struct pkt burst[4];
 
@@ -25,7 +20,7 @@ static void a_write_completes_when_it_is_sent(void **state)
 }
 
 /* A WQE behind a READ completes behind it, though its bytes left long before. */
-static void completions_keep_the_order_of_posting(void **state)
+TEST(completions_keep_the_order_of_posting)
 {
 	struct cqe e;
 
@@ -41,7 +36,7 @@ static void completions_keep_the_order_of_posting(void **state)
 }
 
 /* IBTA 10.8.3.3, RFC 5040 5.5: what is behind a fence does not leave before earlier READs are answered. */
-static void a_fence_waits_for_reads(void **state)
+TEST(a_fence_waits_for_reads)
 {
 	uint64_t before;
 
@@ -59,7 +54,7 @@ static void a_fence_waits_for_reads(void **state)
 }
 
 /* RFC 6581 4.4: no more Read Requests at a time than the responder takes. */
-static void reads_outstanding_are_bounded(void **state)
+TEST(reads_outstanding_are_bounded)
 {
 	pipe_open(&p, &(struct pipe_config){.seed = 1, .reads = 3});
 	for (uint32_t i = 0; i < 10; i++)
@@ -74,7 +69,7 @@ static void reads_outstanding_are_bounded(void **state)
 }
 
 /* RFC 5044 7.1.2: the responder's WQEs wait for the initiator's first message. */
-static void a_responder_does_not_speak_first(void **state)
+TEST(a_responder_does_not_speak_first)
 {
 	pipe_open(&p, &(struct pipe_config){.seed = 1, .hears_first = true});
 	pipe_post_recv(&p, PIPE_A, 7, 0, 100);
@@ -92,7 +87,7 @@ static void a_responder_does_not_speak_first(void **state)
 }
 
 /* RFC 6581 9: a zero-length Write by itself, so that it may. */
-static void peer_to_peer_lets_the_responder_speak(void **state)
+TEST(peer_to_peer_lets_the_responder_speak)
 {
 	pipe_open(&p, &(struct pipe_config){.seed = 1, .hears_first = true, .sends_first = true});
 	pipe_post_recv(&p, PIPE_A, 7, 0, 100);
@@ -106,7 +101,7 @@ static void peer_to_peer_lets_the_responder_speak(void **state)
 
 /* A turn in which the other QPs left room for one packet: the first message takes it, and the rest comes in the next.
  */
-static void a_turn_may_end_behind_the_first_message(void **state)
+TEST(a_turn_may_end_behind_the_first_message)
 {
 	struct pkt burst[1];
 
@@ -122,7 +117,7 @@ static void a_turn_may_end_behind_the_first_message(void **state)
 }
 
 /* Nothing leaves without room, and all leaves when there is some again. */
-static void room_bounds_what_is_sent(void **state)
+TEST(room_bounds_what_is_sent)
 {
 	pipe_open(&p, &(struct pipe_config){.seed = 1, .segment_bytes = 65483});
 	for (uint32_t i = 0; i < 4; i++)
@@ -137,20 +132,4 @@ static void room_bounds_what_is_sent(void **state)
 	assert_true(p.end[PIPE_A].sent_bytes > PIPE_ROOM / 2 && p.end[PIPE_A].sent_bytes <= PIPE_ROOM);
 	assert_true(nic_deadline(p.end[PIPE_A].nic) == UINT64_MAX); /* it waits to be told */
 	pipe_close(&p);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_write_completes_when_it_is_sent),
-		cmocka_unit_test(completions_keep_the_order_of_posting),
-		cmocka_unit_test(a_fence_waits_for_reads),
-		cmocka_unit_test(reads_outstanding_are_bounded),
-		cmocka_unit_test(a_responder_does_not_speak_first),
-		cmocka_unit_test(peer_to_peer_lets_the_responder_speak),
-		cmocka_unit_test(a_turn_may_end_behind_the_first_message),
-		cmocka_unit_test(room_bounds_what_is_sent),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

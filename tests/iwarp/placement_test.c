@@ -1,18 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Bytes that a back end puts where they belong: which ones it may, and what becomes of them when a region closes
  * meanwhile. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <setjmp.h>
-#include <string.h>
-#include <cmocka.h>
 
 #include "iwarp/fpdu.h"
 #include "iwarp/pipe.h"
 #include "iwarp/rdmap.h"
 #include "iwarp/state.h"
 #include "mem/mw.h"
+#include "support/test.h"
 
 enum { LEN = 20000, TO = 4096, BEGUN = 1000 /* bytes of a segment that come in a first piece */ };
 
@@ -82,7 +77,7 @@ static void come_placed(uint32_t from, uint32_t most)
 }
 
 /* Each byte but the last ones, which must be seen last, and after the header, which says where they belong. */
-static void all_but_header_and_end_may_be_placed(void **state)
+TEST(all_but_header_and_end_may_be_placed)
 {
 	struct ddp ddp = write_to(0, PIPE_IOVA + TO);
 	struct pipe_end *b = &p.end[PIPE_B];
@@ -119,7 +114,7 @@ static void all_but_header_and_end_may_be_placed(void **state)
 }
 
 /* Of a CRC's bytes nothing is known before the last one came (RFC 5044 6), and markers lie among the payload. */
-static void nothing_is_placed_before_it_is_verified(void **state)
+TEST(nothing_is_placed_before_it_is_verified)
 {
 	struct ddp ddp = write_to(0, PIPE_IOVA + TO);
 	uint8_t *to;
@@ -155,7 +150,7 @@ static void check_refused(struct ddp ddp, bool known, uint32_t mr_access, uint32
 	pipe_close(&p);
 }
 
-static void what_will_be_refused_has_no_place(void **state)
+TEST(what_will_be_refused_has_no_place)
 {
 	enum { ALL = MR_LOCAL_WRITE | MR_REMOTE_WRITE | MR_REMOTE_READ };
 	struct ddp right = write_to(0, PIPE_IOVA + TO), other = right;
@@ -175,7 +170,7 @@ static void what_will_be_refused_has_no_place(void **state)
 }
 
 /* A Send's place depends on a receive WQE, which it takes when it is whole. */
-static void a_send_has_no_place(void **state)
+TEST(a_send_has_no_place)
 {
 	struct ddp ddp = {.last = true, .ddp_version = 1, .rdmap_version = 1, .opcode = RDMAP_SEND, .msn = 1};
 	uint8_t *to;
@@ -190,7 +185,7 @@ static void a_send_has_no_place(void **state)
 }
 
 /* The region closes when a part is there: nothing comes after it, and the peer is told as if it had closed before. */
-static void a_region_that_closes_gets_no_more(void **state)
+TEST(a_region_that_closes_gets_no_more)
 {
 	struct ddp ddp = write_to(0, PIPE_IOVA + TO);
 	struct pipe_end *b = &p.end[PIPE_B];
@@ -245,7 +240,7 @@ static void bind_window(const struct mw *mw, uint32_t key, const struct mr *mr)
 
 /* A window's key that opens other bytes when the rest of the segment comes: half of it here and half there is no Write.
  */
-static void a_key_that_opens_another_place_is_refused(void **state)
+TEST(a_key_that_opens_another_place_is_refused)
 {
 	struct ddp ddp = write_to(0, PIPE_IOVA + TO);
 	struct pipe_end *b = &p.end[PIPE_B];
@@ -279,18 +274,4 @@ static void a_key_that_opens_another_place_is_refused(void **state)
 		nic_mw_free(b->nic, mw);
 		pipe_close(&p);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(all_but_header_and_end_may_be_placed),
-		cmocka_unit_test(nothing_is_placed_before_it_is_verified),
-		cmocka_unit_test(what_will_be_refused_has_no_place),
-		cmocka_unit_test(a_send_has_no_place),
-		cmocka_unit_test(a_region_that_closes_gets_no_more),
-		cmocka_unit_test(a_key_that_opens_another_place_is_refused),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,17 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* RFC 7306: atomics and immediate data, where both ends have them, and what is refused. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <setjmp.h>
-#include <string.h>
-#include <cmocka.h>
 
 #include "base/byteorder.h"
 #include "iwarp/fpdu.h"
 #include "iwarp/golden.h"
 #include "iwarp/pipe.h"
 #include "iwarp/rdmap.h"
+#include "support/test.h"
 
 static struct pipe p;
 
@@ -39,7 +34,7 @@ static void post_atomic(enum wr_opcode opcode, uint32_t at, uint64_t compare_add
 				    .wr_id = wr_id});
 }
 
-static void atomics_change_a_word_and_return_what_was_there(void **state)
+TEST(atomics_change_a_word_and_return_what_was_there)
 {
 	static const size_t pieces[] = {0, 1, 13, 4000};
 
@@ -62,7 +57,7 @@ static void atomics_change_a_word_and_return_what_was_there(void **state)
 
 /* READs and atomics share the queue, its depth and the order of the answers; a fence waits for
  * both. */
-static void reads_and_atomics_share_a_queue(void **state)
+TEST(reads_and_atomics_share_a_queue)
 {
 	open_pair(700);
 	for (uint64_t i = 0; i < 40; i++) {
@@ -117,7 +112,7 @@ static void check_immediate(uint32_t len, uint32_t flags)
 	assert_int_equal(p.end[PIPE_B].mem[TARGET + len], 0xee);
 }
 
-static void a_write_with_immediate_data_takes_a_receive_wqe(void **state)
+TEST(a_write_with_immediate_data_takes_a_receive_wqe)
 {
 	static const uint32_t lengths[] = {0, 1, 1428, 1429, 70000};
 
@@ -132,7 +127,7 @@ static void a_write_with_immediate_data_takes_a_receive_wqe(void **state)
 }
 
 /* What A says of its first requests is what the golden frames say, keys and addresses aside. */
-static void requests_are_as_the_rfc_has_them(void **state)
+TEST(requests_are_as_the_rfc_has_them)
 {
 	static const struct {
 		enum wr_opcode opcode;
@@ -186,7 +181,7 @@ static void check_refused(struct pipe_wr wr, uint32_t mr_access, uint32_t qp_acc
 	pipe_close(&p);
 }
 
-static void an_atomic_without_right_is_refused(void **state)
+TEST(an_atomic_without_right_is_refused)
 {
 	enum {
 		ALL = MR_LOCAL_WRITE | MR_REMOTE_WRITE | MR_REMOTE_READ | MR_REMOTE_ATOMIC,
@@ -228,7 +223,7 @@ static struct ddp untagged(uint8_t opcode, uint32_t msn)
 }
 
 /* Operations and masks that verbs do not have are not offered. */
-static void other_atomics_are_refused(void **state)
+TEST(other_atomics_are_refused)
 {
 	static const struct atomic_request wrong[] = {
 		{.operation = 1},
@@ -256,7 +251,7 @@ static void other_atomics_are_refused(void **state)
 }
 
 /* An answer that nobody asked for, to a READ, with another id or in another turn is not taken. */
-static void a_forged_response_is_not_taken(void **state)
+TEST(a_forged_response_is_not_taken)
 {
 	static const struct {
 		enum wr_opcode asked;
@@ -284,7 +279,7 @@ static void a_forged_response_is_not_taken(void **state)
 }
 
 /* Without a receive WQE, and inside a Send. */
-static void immediate_data_out_of_place_end_the_stream(void **state)
+TEST(immediate_data_out_of_place_end_the_stream)
 {
 	static const uint8_t body[IMM_LEN] = {1};
 	struct ddp imm = untagged(RDMAP_IMM, 1), send = untagged(RDMAP_SEND, 1);
@@ -304,7 +299,7 @@ static void immediate_data_out_of_place_end_the_stream(void **state)
 }
 
 /* A peer that has no RFC 7306, as siw, ends the stream. */
-static void a_peer_without_it_ends_the_stream(void **state)
+TEST(a_peer_without_it_ends_the_stream)
 {
 	static const enum rdmap_opcode opcodes[] = {RDMAP_IMM, RDMAP_IMM_SE, RDMAP_ATOMIC_REQUEST,
 						    RDMAP_ATOMIC_RESPONSE};
@@ -321,21 +316,4 @@ static void a_peer_without_it_ends_the_stream(void **state)
 		assert_int_equal(qp_state(p.end[PIPE_B].qp), QPS_ERR);
 		pipe_close(&p);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(atomics_change_a_word_and_return_what_was_there),
-		cmocka_unit_test(reads_and_atomics_share_a_queue),
-		cmocka_unit_test(a_write_with_immediate_data_takes_a_receive_wqe),
-		cmocka_unit_test(requests_are_as_the_rfc_has_them),
-		cmocka_unit_test(an_atomic_without_right_is_refused),
-		cmocka_unit_test(other_atomics_are_refused),
-		cmocka_unit_test(a_forged_response_is_not_taken),
-		cmocka_unit_test(immediate_data_out_of_place_end_the_stream),
-		cmocka_unit_test(a_peer_without_it_ends_the_stream),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,15 +3,11 @@
  * Whole simulations against results computed by hand: the real nic in hosts, ideal networks between
  * them. One byte takes 80 ps at 100 Gbit/s.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
 #include <stdio.h>
 
 #include "support/sim_run.h"
+#include "support/test.h"
 
 #define US UINT64_C(1000000)
 
@@ -55,7 +51,7 @@ static uint64_t told_ps(uint64_t packets, uint64_t links, uint64_t delay_ps, uin
 	return packets > BASE_WINDOW || asked_ps < (ACK + (packets - 1) * DATA) * BYTE_PS ? ACK * BYTE_PS : 0;
 }
 
-static void one_flow_takes_exactly_its_time(void **state)
+TEST(one_flow_takes_exactly_its_time)
 {
 	static const struct {
 		const char *sets[8];
@@ -97,7 +93,7 @@ static void one_flow_takes_exactly_its_time(void **state)
 }
 
 /* Ethernet, IPv4 and UDP around, then what each has: BTH 12, RETH 16, AETH 4, ICRC 4. */
-static void real_headers_take_their_time_too(void **state)
+TEST(real_headers_take_their_time_too)
 {
 	static const struct {
 		uint32_t size, packets, sent, longest;
@@ -130,7 +126,7 @@ static const char incast[] = WIRE "window = 1GB\nprotocol = rocev2\nrto = 50ms\n
 				  "[topology]\nkind = star\nhosts = 9\n[switch]\nbuffer = 2MB\n"
 				  "[workload.w]\nkind = incast\nsize = 1MB\n";
 
-static void an_incast_with_pfc_loses_nothing_and_no_time(void **state)
+TEST_MANY(an_incast_with_pfc_loses_nothing_and_no_time)
 {
 	static const char *const modes[] = {"switch.pfc=on", "switch.pfc=hpcc"};
 	uint64_t wire = 8 * UINT64_C(1000) * DATA;
@@ -162,7 +158,7 @@ static void an_incast_with_pfc_loses_nothing_and_no_time(void **state)
  * Its packets wait for up to ten milliseconds, and a timeout would repeat packets that are only
  * late.
  */
-static void timers_are_patient_where_pfc_lets_packets_wait(void **state)
+TEST(timers_are_patient_where_pfc_lets_packets_wait)
 {
 	static const char text[] = "[link]\nrate = 1Gbps\ndelay = 0\n[topology]\nkind = star\nhosts = 5\n"
 				   "[switch]\necn = off\nbuffer = 10MB\n[cc]\nalgorithm = none\n"
@@ -183,7 +179,7 @@ static void timers_are_patient_where_pfc_lets_packets_wait(void **state)
 	}
 }
 
-static void the_same_incast_without_pfc_loses(void **state)
+TEST(the_same_incast_without_pfc_loses)
 {
 	static const char *const sets[] = {"switch.pfc=off", "transport.rto=auto", NULL};
 	struct sim_run run;
@@ -206,7 +202,7 @@ static const struct results_port *port_to(const struct results *r, uint32_t node
 	return NULL;
 }
 
-static void hpcc_fills_a_link_up_to_eta_and_leaves_no_queue(void **state)
+TEST(hpcc_fills_a_link_up_to_eta_and_leaves_no_queue)
 {
 	static const char text[] = WIRE "protocol = rocev2\nack_every = 1\nack_class = data\n"
 					"[topology]\nkind = star\nhosts = 3\n[switch]\nint = on\npfc = hpcc\n"
@@ -233,7 +229,7 @@ static void hpcc_fills_a_link_up_to_eta_and_leaves_no_queue(void **state)
 }
 
 /* A paced sender's last packets have no AckReq, and then its window shrinks below what they fill. */
-static void a_window_that_shrinks_is_opened_by_an_ack_not_by_the_timer(void **state)
+TEST(a_window_that_shrinks_is_opened_by_an_ack_not_by_the_timer)
 {
 	static const char text[] =
 		"[link]\nrate = 400Gbps\ndelay = 0\n"
@@ -258,7 +254,7 @@ static void a_window_that_shrinks_is_opened_by_an_ack_not_by_the_timer(void **st
 	}
 }
 
-static void two_flows_of_dcqcn_share_a_link(void **state)
+TEST_MANY(two_flows_of_dcqcn_share_a_link)
 {
 	static const char text[] = "[transport]\nprotocol = rocev2\npayload = 4000B\n[cc]\nalgorithm = dcqcn\n"
 				   "[topology]\nkind = star\nhosts = 3\n[link]\nrate = 10Gbps\n[switch]\npfc = on\n"
@@ -299,7 +295,7 @@ static void do_lost(struct sim_run *run, const char *protocol, const char *lost)
  * Packet k is lost; the receiver learns it by k + 1, the sender by the NAK. All packets from k on that
  * have left by then are sent again.
  */
-static void go_back_n_sends_again_what_theory_says(void **state)
+TEST(go_back_n_sends_again_what_theory_says)
 {
 	static const unsigned lost[] = {1, 2, 20, 100, 148};
 
@@ -322,7 +318,7 @@ static void go_back_n_sends_again_what_theory_says(void **state)
 	}
 }
 
-static void a_lost_last_packet_of_go_back_n_waits_for_the_timer(void **state)
+TEST(a_lost_last_packet_of_go_back_n_waits_for_the_timer)
 {
 	struct sim_run run;
 	uint64_t without = fct_ps(201 * DATA, DATA, ACK, 2, US, 0);
@@ -335,7 +331,7 @@ static void a_lost_last_packet_of_go_back_n_waits_for_the_timer(void **state)
 	sim_run_free(&run);
 }
 
-static void veroce_sends_again_just_what_was_lost(void **state)
+TEST(veroce_sends_again_just_what_was_lost)
 {
 	static const struct {
 		const char *list;
@@ -357,7 +353,7 @@ static void veroce_sends_again_just_what_was_lost(void **state)
 /* ---- the same again --------------------------------------------------------------------------------------- */
 
 /* A scenario that has both has both. */
-static void loss_and_corruption_are_both_had(void **state)
+TEST(loss_and_corruption_are_both_had)
 {
 	static const char *const sets[] = {"link.loss=2%", "link.corrupt=3%", "workload.w.size=10MB", NULL};
 	uint64_t packets[RESULTS_REASONS] = {0};
@@ -371,7 +367,7 @@ static void loss_and_corruption_are_both_had(void **state)
 	sim_run_free(&run);
 }
 
-static void the_same_seed_gives_the_same_bytes_everywhere(void **state)
+TEST(the_same_seed_gives_the_same_bytes_everywhere)
 {
 	static const struct {
 		const char *text;
@@ -408,29 +404,4 @@ static void the_same_seed_gives_the_same_bytes_everywhere(void **state)
 		if (hash != cases[i].hash)
 			fail_msg("case %zu: 0x%016llx", i, (unsigned long long)hash);
 	}
-}
-
-int main(int argc, char **argv)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(one_flow_takes_exactly_its_time),
-		cmocka_unit_test(real_headers_take_their_time_too),
-		cmocka_unit_test(timers_are_patient_where_pfc_lets_packets_wait),
-		cmocka_unit_test(the_same_incast_without_pfc_loses),
-		cmocka_unit_test(hpcc_fills_a_link_up_to_eta_and_leaves_no_queue),
-		cmocka_unit_test(a_window_that_shrinks_is_opened_by_an_ack_not_by_the_timer),
-		cmocka_unit_test(go_back_n_sends_again_what_theory_says),
-		cmocka_unit_test(a_lost_last_packet_of_go_back_n_waits_for_the_timer),
-		cmocka_unit_test(veroce_sends_again_just_what_was_lost),
-		cmocka_unit_test(loss_and_corruption_are_both_had),
-		cmocka_unit_test(the_same_seed_gives_the_same_bytes_everywhere),
-	};
-	const struct CMUnitTest many[] = {
-		cmocka_unit_test(an_incast_with_pfc_loses_nothing_and_no_time),
-		cmocka_unit_test(two_flows_of_dcqcn_share_a_link),
-	};
-
-	if (argc > 1 && strcmp(argv[1], "many") == 0)
-		return cmocka_run_group_tests(many, NULL, NULL);
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

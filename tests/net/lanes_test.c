@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Whole simulations over links with credits, beside PFC. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
 #include <stdio.h>
 
 #include "support/sim_run.h"
+#include "support/test.h"
 
 enum { INCAST = 8, VICTIM = 8 };
 
@@ -33,7 +29,7 @@ static void run_victim(struct sim_run *run, const char *const *flow_control, con
 }
 
 /* Go-back-N, which a loss would make resend, resends nothing; what a host's lane waits for is told. */
-static void neither_credits_nor_pfc_lose_and_a_lane_of_its_own_frees_a_victim(void **state)
+TEST(neither_credits_nor_pfc_lose_and_a_lane_of_its_own_frees_a_victim)
 {
 	static const char *const kinds[][2] = {
 		{"switch.flow_control=credits", "switch.lane_queue=input"},
@@ -59,7 +55,7 @@ static void neither_credits_nor_pfc_lose_and_a_lane_of_its_own_frees_a_victim(vo
 }
 
 /* LRH, BTH, RETH, payload, ICRC, VCRC and two delimiters, and no Ethernet, IP or UDP. */
-static void packets_have_the_size_of_infinibands(void **state)
+TEST(packets_have_the_size_of_infinibands)
 {
 	static const char *const sets[] = {"switch.flow_control=credits", "workload.incast.size=4096B",
 					   "workload.victim.size=4096B", NULL};
@@ -95,7 +91,7 @@ static void run_ring(struct sim_run *run, const char *receivers, const char *lif
 	sim_run_end(run);
 }
 
-static void a_deadlock_ends_the_run_and_is_told(void **state)
+TEST(a_deadlock_ends_the_run_and_is_told)
 {
 	struct sim_run run;
 
@@ -109,7 +105,7 @@ static void a_deadlock_ends_the_run_and_is_told(void **state)
 	sim_run_free(&run);
 }
 
-static void without_a_circle_the_ring_is_done(void **state)
+TEST(without_a_circle_the_ring_is_done)
 {
 	struct sim_run run;
 
@@ -123,7 +119,7 @@ static void without_a_circle_the_ring_is_done(void **state)
 /*
  * The network moves again. The queue pairs, all alike, resend in step, meet in the same circle each time, and give up.
  */
-static void a_lifetime_drops_what_waits_in_a_circle(void **state)
+TEST(a_lifetime_drops_what_waits_in_a_circle)
 {
 	struct sim_run run;
 
@@ -172,7 +168,7 @@ static void run_torus(struct sim_run *run, const char *name)
 }
 
 /* opensm's minhop takes the shortest ways on one lane: round a row, each link waits for the next one. */
-static void a_torus_on_shortest_ways_and_one_lane_stands_still(void **state)
+TEST(a_torus_on_shortest_ways_and_one_lane_stands_still)
 {
 	struct sim_run run;
 
@@ -184,7 +180,7 @@ static void a_torus_on_shortest_ways_and_one_lane_stands_still(void **state)
 	sim_run_free(&run);
 }
 
-static void routes_of_lash_and_of_torus_2qos_do_not_and_lose_nothing(void **state)
+TEST(routes_of_lash_and_of_torus_2qos_do_not_and_lose_nothing)
 {
 	static const char *const routes[] = {"torus-5x5-lash.routes", "torus-5x5-torus-2qos.routes"};
 
@@ -200,7 +196,7 @@ static void routes_of_lash_and_of_torus_2qos_do_not_and_lose_nothing(void **stat
 	}
 }
 
-static void what_has_no_meaning_with_credits_is_refused(void **state)
+TEST(what_has_no_meaning_with_credits_is_refused)
 {
 	static const char *const sets[] = {"switch.pfc=on",
 					   "switch.ecn=on",
@@ -228,20 +224,4 @@ static void what_has_no_meaning_with_credits_is_refused(void **state)
 		scenario_source_destroy(source);
 		free(out);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(neither_credits_nor_pfc_lose_and_a_lane_of_its_own_frees_a_victim),
-		cmocka_unit_test(packets_have_the_size_of_infinibands),
-		cmocka_unit_test(a_deadlock_ends_the_run_and_is_told),
-		cmocka_unit_test(without_a_circle_the_ring_is_done),
-		cmocka_unit_test(a_lifetime_drops_what_waits_in_a_circle),
-		cmocka_unit_test(a_torus_on_shortest_ways_and_one_lane_stands_still),
-		cmocka_unit_test(routes_of_lash_and_of_torus_2qos_do_not_and_lose_nothing),
-		cmocka_unit_test(what_has_no_meaning_with_credits_is_refused),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

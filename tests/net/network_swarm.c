@@ -11,16 +11,12 @@
  *
  *     network_swarm [FIRST [COUNT]]     one line for each scenario that fails its judgement
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
 #include <stdio.h>
 
 #include "base/prng.h"
 #include "cc/params.h"
+#define TEST_OWN_MAIN
 #include "support/sim_run.h"
 
 enum { TEXT_MAX = 4096, EVENTS_MAX = 150000, CHECKED_EVENTS_MAX = 15000 };

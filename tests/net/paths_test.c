@@ -1,19 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Whole simulations of veRoCE over paths of different length, over switches that trim, and through an outage. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
 #include <stdio.h>
 
 #include "support/sim_run.h"
+#include "support/test.h"
 
 #define US UINT64_C(1000000)
 
 /* Two flows fill two links of 100 Gbit/s, of which one takes 40 us more there and back than 200. */
-static void a_pair_fills_a_longer_link_as_it_does_the_shorter(void **state)
+TEST(a_pair_fills_a_longer_link_as_it_does_the_shorter)
 {
 	static const char text[] =
 		"[topology]\nkind = two-dc\nsite = leaf-spine\nhosts = 2\nleaves = 1\nspines = 1\nlong_links = 2\n"
@@ -44,7 +40,7 @@ static void a_pair_fills_a_longer_link_as_it_does_the_shorter(void **state)
  * path's least window. Trimming costs the port at most eight per cent of its goodput, with at least two of
  * three seeds, because the last copy of a flow's last packet may be lost.
  */
-static void an_incast_over_switches_that_trim_sends_little_again(void **state)
+TEST_MANY(an_incast_over_switches_that_trim_sends_little_again)
 {
 	static const char text[] =
 		"[topology]\nkind = star\nhosts = 65\n[link]\nrate = 100Gbps\ndelay = 3us\n[switch]\ntrim = on\n"
@@ -76,7 +72,7 @@ static void an_incast_over_switches_that_trim_sends_little_again(void **state)
  * 16 MiB over 25 ms each way at 50 Mbit/s, with 1 % lost: 3.1 s, and half a second more as nothing gets through for so
  * long. Fifteen of the sixteen paths go down meanwhile, and each comes up again.
  */
-static void an_outage_of_a_long_link_shuts_no_path_for_good(void **state)
+TEST_MANY(an_outage_of_a_long_link_shuts_no_path_for_good)
 {
 	static const char text[] =
 		"[topology]\nkind = dumbbell\nhosts = 1\n"
@@ -98,19 +94,4 @@ static void an_outage_of_a_long_link_shuts_no_path_for_good(void **state)
 			fail_msg("seed %u: %llu us", seed, (unsigned long long)(run.results.flows[0].fct_ps / US));
 		sim_run_free(&run);
 	}
-}
-
-int main(int argc, char **argv)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_pair_fills_a_longer_link_as_it_does_the_shorter),
-	};
-	const struct CMUnitTest many[] = {
-		cmocka_unit_test(an_incast_over_switches_that_trim_sends_little_again),
-		cmocka_unit_test(an_outage_of_a_long_link_shuts_no_path_for_good),
-	};
-
-	if (argc > 1 && strcmp(argv[1], "many") == 0)
-		return cmocka_run_group_tests(many, NULL, NULL);
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

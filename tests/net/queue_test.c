@@ -4,15 +4,11 @@
  * of one packet at random times. A host's port is a queue with Poisson arrivals and two sizes of
  * work (M/G/1), first come first served, and its acknowledgements go before data.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
 #include <stdio.h>
 
 #include "support/sim_run.h"
+#include "support/test.h"
 
 /* At 10 Gbit/s. */
 enum { BYTE_PS = 800, SMALL = 512, LARGE = 4096, HEADERS = 64, LARGE_PERCENT = 40, DELAY_PS = 1000000 };
@@ -120,7 +116,7 @@ static void expect(const struct results *r, uint64_t ack_ps, uint64_t *fct_ps)
 }
 
 /* No acknowledgement waits behind data or overtakes an older one, and no data leaves out of turn. */
-static void packets_leave_in_their_order(void **state)
+TEST(packets_leave_in_their_order)
 {
 	struct sim_run run;
 	uint64_t *fct_ps;
@@ -234,7 +230,7 @@ static void judge(const struct results *r, const double want[STEPS])
 }
 
 /* The acknowledgement is one byte, so that it adds nothing to the load. */
-static void a_queue_is_what_the_closed_form_says(void **state)
+TEST_MANY(a_queue_is_what_the_closed_form_says)
 {
 	static double left[STEPS], wait[STEPS], both[STEPS];
 	double mean_steps = (SMALL_STEPS * (100 - LARGE_PERCENT) + LARGE_STEPS * LARGE_PERCENT) / 100.0;
@@ -248,18 +244,4 @@ static void a_queue_is_what_the_closed_form_says(void **state)
 	both_wait(both, wait, left, rho);
 	judge(&run.results, both);
 	sim_run_free(&run);
-}
-
-int main(int argc, char **argv)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(packets_leave_in_their_order),
-	};
-	const struct CMUnitTest many[] = {
-		cmocka_unit_test(a_queue_is_what_the_closed_form_says),
-	};
-
-	if (argc > 1 && strcmp(argv[1], "many") == 0)
-		return cmocka_run_group_tests(many, NULL, NULL);
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

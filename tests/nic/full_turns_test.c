@@ -3,6 +3,7 @@
  * Data that fill every turn of output do not hold an acknowledgement back: their sender may go on for as long as its
  * peer acknowledges, and the peer, whose window is full, has nothing else to wait for.
  */
+#include "support/test.h"
 #include "veroce/veroce.h"
 
 enum { BURST = 2 * PKT_TRAIN_MAX + NIC_TX_ANSWERS, LEN_MAX = 32 * 1024, WARM_UP = 64 };
@@ -85,7 +86,7 @@ static void check(struct sim *s, uint32_t len)
 	assert_true(turn.packets > 0);
 }
 
-static void an_acknowledgement_leaves_with_data_that_fill_the_turn(void **state)
+TEST(an_acknowledgement_leaves_with_data_that_fill_the_turn)
 {
 	static const enum protocol protocols[] = {PROTOCOL_VEROCE, PROTOCOL_ROCEV2};
 	static const uint32_t mtus[] = {256, 1024, 4096}, lens[] = {64, LEN_MAX}, paths[] = {1, 16};
@@ -98,9 +99,3 @@ static void an_acknowledgement_leaves_with_data_that_fill_the_turn(void **state)
 		duo_destroy(s.duo);
 	}
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(an_acknowledgement_leaves_with_data_that_fill_the_turn),
-};
-
-SIM_MAIN(tests)

@@ -27,7 +27,7 @@ static void fail_locally(struct sim *s, const struct duo_wr *bad, enum wc_status
 	assert_int_equal(qp_state(s->b->qp), QPS_RTS);
 }
 
-static void key_that_does_not_open_is_a_protection_error(void **state)
+TEST(key_that_does_not_open_is_a_protection_error)
 {
 	static const enum wr_opcode ops[] = {WR_SEND, WR_WRITE, WR_READ, WR_FETCH_ADD};
 
@@ -74,7 +74,7 @@ static void key_that_does_not_open_is_a_protection_error(void **state)
 }
 
 /* Results are written, so their memory needs local write; data to be sent is only read. */
-static void local_write_is_needed_for_results_only(void **state)
+TEST(local_write_is_needed_for_results_only)
 {
 	static const struct {
 		enum wr_opcode op;
@@ -100,7 +100,7 @@ static void local_write_is_needed_for_results_only(void **state)
 	}
 }
 
-static void atomic_result_is_8_bytes(void **state)
+TEST(atomic_result_is_8_bytes)
 {
 	static const uint32_t lens[] = {0, 1, 4, 7, 9, 16};
 
@@ -114,7 +114,7 @@ static void atomic_result_is_8_bytes(void **state)
 	}
 }
 
-static void read_needs_max_rd_atomic(void **state)
+TEST(read_needs_max_rd_atomic)
 {
 	struct duo_options o = duo_options();
 
@@ -128,7 +128,7 @@ static void read_needs_max_rd_atomic(void **state)
 }
 
 /* The memory goes away while the request is under way: a repeat, or a result, finds no key. */
-static void region_gone_before_a_repeat_is_a_protection_error(void **state)
+TEST(region_gone_before_a_repeat_is_a_protection_error)
 {
 	for (int read = 0; read < 2; read++) {
 		struct sim s = sim_default();
@@ -153,7 +153,7 @@ static void region_gone_before_a_repeat_is_a_protection_error(void **state)
 }
 
 /* IBTA 10.3.1.6: UC and UD stop sending, in SQE, but go on receiving, and can be set going again. */
-static void unreliable_qp_goes_to_sqe_and_back(void **state)
+TEST(unreliable_qp_goes_to_sqe_and_back)
 {
 	static const enum qp_type types[] = {QPT_UC, QPT_UD};
 
@@ -212,7 +212,7 @@ static void unreliable_qp_goes_to_sqe_and_back(void **state)
  * Operations that a transport does not offer: WRs that verbs would refuse at post must do no harm
  * here.
  */
-static void foreign_operations_are_operation_errors(void **state)
+TEST(foreign_operations_are_operation_errors)
 {
 	static const struct {
 		enum qp_type type;
@@ -239,7 +239,7 @@ static void foreign_operations_are_operation_errors(void **state)
 }
 
 /* A CQ with too little room: its event, its QP in error, and no crash (IBTA C11-39). */
-static void full_cq_takes_its_qp_down(void **state)
+TEST(full_cq_takes_its_qp_down)
 {
 	struct duo_options o = duo_options();
 
@@ -262,16 +262,3 @@ static void full_cq_takes_its_qp_down(void **state)
 		assert_int_equal(cq_peek(s.a->send_cq, i)->wr_id, i);
 	sim_end(&s);
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(key_that_does_not_open_is_a_protection_error),
-	cmocka_unit_test(local_write_is_needed_for_results_only),
-	cmocka_unit_test(atomic_result_is_8_bytes),
-	cmocka_unit_test(read_needs_max_rd_atomic),
-	cmocka_unit_test(region_gone_before_a_repeat_is_a_protection_error),
-	cmocka_unit_test(unreliable_qp_goes_to_sqe_and_back),
-	cmocka_unit_test(foreign_operations_are_operation_errors),
-	cmocka_unit_test(full_cq_takes_its_qp_down),
-};
-
-SIM_MAIN(tests)

@@ -10,6 +10,7 @@
  */
 #include <inttypes.h>
 
+#include "support/test.h"
 #include "veroce/veroce.h"
 
 enum {
@@ -330,34 +331,18 @@ static void by_seeds(uint64_t first, uint64_t last)
 	}
 }
 
-static void memory_is_written_in_the_order_posted(void **state)
+TEST(memory_is_written_in_the_order_posted)
 {
 	by_seeds(1, SEEDS);
 }
 
-static void so_it_is_by_other_seeds(void **state)
+TEST_MANY(so_it_is_by_other_seeds)
 {
 	by_seeds(SEEDS + 1, SEEDS_MANY);
 }
 
-static void by_weak_order_it_is_not(void **state)
+TEST(by_weak_order_it_is_not)
 {
 	for (uint64_t seed = 1; seed <= 4; seed++)
 		assert_true(judge(seed, PROTOCOL_VEROCE, ORDER_WEAK) > 0);
-}
-
-int main(int argc, char **argv)
-{
-	const struct CMUnitTest many[] = {
-		cmocka_unit_test(so_it_is_by_other_seeds),
-	};
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(memory_is_written_in_the_order_posted),
-		cmocka_unit_test(by_weak_order_it_is_not),
-	};
-
-	duo_fail_hook = sim_fail;
-	if (argc > 1 && strcmp(argv[1], "many") == 0)
-		return cmocka_run_group_tests(many, NULL, NULL);
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

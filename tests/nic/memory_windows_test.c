@@ -6,6 +6,7 @@
 #include <errno.h>
 
 #include "mem/mw.h"
+#include "support/test.h"
 #include "veroce/veroce.h"
 
 enum { AT = 1000, BYTES = 5000, WINDOW_ACCESS = MR_REMOTE_READ | MR_REMOTE_WRITE | MR_REMOTE_ATOMIC };
@@ -98,7 +99,7 @@ static void expect_at_a(struct windows *w, const struct duo_wr *wr, enum wc_stat
 	duo_expect(w->s.duo, &w->s.a->sent, wr->wr_id, status);
 }
 
-static void bound_window_is_written_read_and_added_to(void **state)
+TEST(bound_window_is_written_read_and_added_to)
 {
 	for (size_t i = 0; i < COUNT(wires); i++) {
 		for (enum mw_type type = MW_TYPE_1; type <= MW_TYPE_2; type++) {
@@ -122,7 +123,7 @@ static void bound_window_is_written_read_and_added_to(void **state)
 }
 
 /* IBTA 10.6.7.2.1: the window's bounds and rights, and not the region's, which are wider. */
-static void access_beyond_the_window_is_refused(void **state)
+TEST(access_beyond_the_window_is_refused)
 {
 	static const struct {
 		enum wr_opcode opcode;
@@ -156,7 +157,7 @@ static void access_beyond_the_window_is_refused(void **state)
 	}
 }
 
-static void invalidated_window_is_closed(void **state)
+TEST(invalidated_window_is_closed)
 {
 	for (size_t i = 0; i < COUNT(wires) * 2; i++) {
 		struct windows w = windows_start(wires[i / 2], QPT_RC, MW_TYPE_2, 1);
@@ -188,7 +189,7 @@ static void invalidated_window_is_closed(void **state)
 }
 
 /* o10-37.2.26, and who did not bind it. Class J: the message is acknowledged, and its receive and the QP fail. */
-static void peer_may_not_invalidate_what_is_not_its(void **state)
+TEST(peer_may_not_invalidate_what_is_not_its)
 {
 	enum { TYPE_1, ANOTHER_QP, FREE, UNKNOWN, HANDLE, KINDS };
 
@@ -215,7 +216,7 @@ static void peer_may_not_invalidate_what_is_not_its(void **state)
 }
 
 /* IBTA 11.6.2: the WR, the QP and what is behind it fail; the window stays as it was. */
-static void bind_that_is_not_allowed_fails_in_turn(void **state)
+TEST(bind_that_is_not_allowed_fails_in_turn)
 {
 	enum { NO_REGION, RANGE, BOUND, INVALIDATION, GONE, KINDS };
 
@@ -250,7 +251,7 @@ static void bind_that_is_not_allowed_fails_in_turn(void **state)
 }
 
 /* Under loss, with READs before them and behind, over RC and UC: every WR completes once and in order. */
-static void requests_without_packets_keep_their_place(void **state)
+TEST(requests_without_packets_keep_their_place)
 {
 	enum { ROUNDS = 12 };
 
@@ -292,7 +293,7 @@ static void requests_without_packets_keep_their_place(void **state)
 }
 
 /* The program may give the key to its peer in the next WR. */
-static void key_is_valid_for_who_gets_it_in_the_send_behind_the_bind(void **state)
+TEST(key_is_valid_for_who_gets_it_in_the_send_behind_the_bind)
 {
 	for (size_t i = 0; i < COUNT(wires); i++) {
 		struct windows w = windows_start(wires[i], QPT_RC, MW_TYPE_2, 1);
@@ -312,7 +313,7 @@ static void key_is_valid_for_who_gets_it_in_the_send_behind_the_bind(void **stat
 }
 
 /* As a region that is deregistered in the middle: nothing more of the message is placed or read. */
-static void window_freed_in_mid_message_stops_it(void **state)
+TEST(window_freed_in_mid_message_stops_it)
 {
 	for (size_t i = 0; i < COUNT(wires) * 2; i++) {
 		const bool reads = i % 2;
@@ -336,7 +337,7 @@ static void window_freed_in_mid_message_stops_it(void **state)
 	}
 }
 
-static void region_and_pd_are_busy_while_they_have_windows(void **state)
+TEST(region_and_pd_are_busy_while_they_have_windows)
 {
 	struct windows w = windows_start(PROTOCOL_ROCEV2, QPT_RC, MW_TYPE_2, 1);
 	struct nic *nic = w.nic;
@@ -357,22 +358,4 @@ static void region_and_pd_are_busy_while_they_have_windows(void **state)
 	assert_int_equal(w.region->mr->windows, 0);
 	assert_null(w.mw->binder);
 	windows_end(&w);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(bound_window_is_written_read_and_added_to),
-		cmocka_unit_test(access_beyond_the_window_is_refused),
-		cmocka_unit_test(invalidated_window_is_closed),
-		cmocka_unit_test(peer_may_not_invalidate_what_is_not_its),
-		cmocka_unit_test(bind_that_is_not_allowed_fails_in_turn),
-		cmocka_unit_test(requests_without_packets_keep_their_place),
-		cmocka_unit_test(key_is_valid_for_who_gets_it_in_the_send_behind_the_bind),
-		cmocka_unit_test(window_freed_in_mid_message_stops_it),
-		cmocka_unit_test(region_and_pd_are_busy_while_they_have_windows),
-	};
-
-	duo_fail_hook = sim_fail;
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

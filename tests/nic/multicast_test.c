@@ -74,7 +74,7 @@ static void expect_copy(struct members *m, int i)
 	assert_int_equal(m->s.bbuf->p[1000 * i + GRH_BYTES], 0x5a);
 }
 
-static void each_attached_qp_gets_a_copy(void **state)
+TEST(each_attached_qp_gets_a_copy)
 {
 	struct members m = members_start();
 
@@ -86,7 +86,7 @@ static void each_attached_qp_gets_a_copy(void **state)
 	sim_end(&m.s);
 }
 
-static void what_is_not_for_the_group_reaches_nobody(void **state)
+TEST(what_is_not_for_the_group_reaches_nobody)
 {
 	static const struct datagram rows[] = {
 		{NULL, NIC_MCAST_QPN, OP_UD_SEND_ONLY, NIC_PKEY_DEFAULT, QKEY},
@@ -111,7 +111,7 @@ static void what_is_not_for_the_group_reaches_nobody(void **state)
 }
 
 /* What one lacks is no other's affair, and no error. */
-static void a_member_that_cannot_take_it_misses_alone(void **state)
+TEST(a_member_that_cannot_take_it_misses_alone)
 {
 	enum { NO_RECEIVE, SHORT_RECEIVE, RESET, DETACHED, DESTROYED, KINDS };
 
@@ -141,7 +141,7 @@ static void a_member_that_cannot_take_it_misses_alone(void **state)
 	}
 }
 
-static void limits_are_kept(void **state)
+TEST(limits_are_kept)
 {
 	struct members m = members_start();
 	uint8_t gid[16];
@@ -162,12 +162,3 @@ static void limits_are_kept(void **state)
 	m.s.b->host->heap.gets_left = -1;
 	sim_end(&m.s);
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(each_attached_qp_gets_a_copy),
-	cmocka_unit_test(what_is_not_for_the_group_reaches_nobody),
-	cmocka_unit_test(a_member_that_cannot_take_it_misses_alone),
-	cmocka_unit_test(limits_are_kept),
-};
-
-SIM_MAIN(tests)

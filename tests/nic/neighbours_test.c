@@ -25,7 +25,7 @@ static int inject(struct sim *s, unsigned neighbour)
 	return duo_inject(s->duo, DUO_B, &flow, buf, len);
 }
 
-static void only_the_peers_process_needs_no_icrc(void **state)
+TEST(only_the_peers_process_needs_no_icrc)
 {
 	struct duo_options o = duo_options();
 	struct sim s = sim_start(&o);
@@ -85,7 +85,7 @@ static void post(struct sim *s, uint64_t id)
 	assert_true(duo_post(s->a, &w));
 }
 
-static void what_goes_to_a_full_process_waits(void **state)
+TEST(what_goes_to_a_full_process_waits)
 {
 	static const enum qp_type types[] = {QPT_RC, QPT_UC};
 
@@ -119,7 +119,7 @@ static void what_goes_to_a_full_process_waits(void **state)
 }
 
 /* A program that gives up gets its requests back at once. */
-static void what_waits_for_room_is_flushed(void **state)
+TEST(what_waits_for_room_is_flushed)
 {
 	struct sim s = start_within_host(QPT_RC);
 	struct qp_attr a = {.state = QPS_ERR};
@@ -157,7 +157,7 @@ static void note_revocations(void *ctx, uint64_t revocations)
 }
 
 /* What a response leaves out may be read until its region is closed, and nothing is revoked that was read. */
-static void a_response_that_is_lent_is_revoked_with_its_region(void **state)
+TEST(a_response_that_is_lent_is_revoked_with_its_region)
 {
 	struct sim s = start_within_host(QPT_RC);
 	struct nic *nic = s.b->host->nic;
@@ -189,7 +189,7 @@ static void a_response_that_is_lent_is_revoked_with_its_region(void **state)
 }
 
 /* A program that is told that its request failed may use the memory again. */
-static void a_request_that_is_lent_is_revoked_when_it_fails(void **state)
+TEST(a_request_that_is_lent_is_revoked_when_it_fails)
 {
 	static const enum qp_state states[] = {QPS_ERR, QPS_RESET};
 
@@ -225,7 +225,7 @@ static uint32_t left_out(struct sim *s, uint32_t bytes)
 }
 
 /* To read it would take longer than to copy it twice; of a stream of messages many are read together. */
-static void a_short_message_is_copied_unless_another_is_under_way(void **state)
+TEST(a_short_message_is_copied_unless_another_is_under_way)
 {
 	struct nic_neighbours n = {.slots = {0, 1 << (70 - 64)}, .readers = {0, 1 << (70 - 64)}};
 
@@ -240,7 +240,7 @@ static void a_short_message_is_copied_unless_another_is_under_way(void **state)
 }
 
 /* Also after a longer one, which was left out. */
-static void a_short_read_is_copied(void **state)
+TEST(a_short_read_is_copied)
 {
 	struct sim s = start_within_host(QPT_RC);
 	struct nic_neighbours n = {.slots = {1 << 5}, .readers = {1 << 5}};
@@ -250,19 +250,4 @@ static void a_short_read_is_copied(void **state)
 	assert_int_equal(response(&s, 1, READ_LEN).far_bytes, READ_LEN);
 	assert_int_equal(response(&s, 2, MR_READ_COPIED_MAX).far_bytes, 0);
 	duo_destroy(s.duo);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(only_the_peers_process_needs_no_icrc),
-		cmocka_unit_test(what_goes_to_a_full_process_waits),
-		cmocka_unit_test(what_waits_for_room_is_flushed),
-		cmocka_unit_test(a_response_that_is_lent_is_revoked_with_its_region),
-		cmocka_unit_test(a_request_that_is_lent_is_revoked_when_it_fails),
-		cmocka_unit_test(a_short_message_is_copied_unless_another_is_under_way),
-		cmocka_unit_test(a_short_read_is_copied),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

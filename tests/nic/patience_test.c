@@ -4,6 +4,7 @@
  * A pause in which no process ran causes no retransmission, and a silent peer of the same host is kept unless it
  * is known to be gone.
  */
+#include "support/test.h"
 #include "veroce/veroce.h"
 
 enum { MTU = 1024, WRITES = 3 };
@@ -65,7 +66,7 @@ static void expect_writes(struct sim *s)
 }
 
 /* Requests are under way and are read when the pause is over; then the clock is read, too. */
-static void pause_of_both_ends_has_nothing_repeated(void **state)
+TEST(pause_of_both_ends_has_nothing_repeated)
 {
 	same_host = false;
 	patience = 0;
@@ -86,7 +87,7 @@ static void pause_of_both_ends_has_nothing_repeated(void **state)
 }
 
 /* A pause is forgiven once: lost packets are repeated, even if every timer is late. */
-static void what_was_lost_in_a_pause_is_repeated(void **state)
+TEST(what_was_lost_in_a_pause_is_repeated)
 {
 	same_host = false;
 	patience = 0;
@@ -140,7 +141,7 @@ static void expect_given_up(struct sim *s)
 	sim_end(s);
 }
 
-static void silent_process_of_this_host_is_kept(void **state)
+TEST(silent_process_of_this_host_is_kept)
 {
 	same_host = true;
 	patience = patience_ns;
@@ -166,7 +167,7 @@ static bool is_first(const struct duo_packet *p, const void *arg)
 
 /* It was stopped for longer than the retries last, and the first thing that it says then is that a packet is missing.
  */
-static void process_that_was_stopped_may_miss_a_packet(void **state)
+TEST(process_that_was_stopped_may_miss_a_packet)
 {
 	same_host = true;
 	patience = patience_ns;
@@ -196,7 +197,7 @@ static void process_that_was_stopped_may_miss_a_packet(void **state)
 	}
 }
 
-static void patience_ends(void **state)
+TEST(patience_ends)
 {
 	same_host = true;
 	patience = patience_ns;
@@ -209,7 +210,7 @@ static void patience_ends(void **state)
 	}
 }
 
-static void process_that_is_gone_is_given_up_as_asked_for(void **state)
+TEST(process_that_is_gone_is_given_up_as_asked_for)
 {
 	same_host = true;
 	patience = patience_ns;
@@ -222,7 +223,7 @@ static void process_that_is_gone_is_given_up_as_asked_for(void **state)
 	}
 }
 
-static void peer_on_another_host_is_given_up_as_asked_for(void **state)
+TEST(peer_on_another_host_is_given_up_as_asked_for)
 {
 	same_host = false;
 	patience = patience_ns;
@@ -234,15 +235,3 @@ static void peer_on_another_host_is_given_up_as_asked_for(void **state)
 		expect_given_up(&s);
 	}
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(pause_of_both_ends_has_nothing_repeated),
-	cmocka_unit_test(what_was_lost_in_a_pause_is_repeated),
-	cmocka_unit_test(silent_process_of_this_host_is_kept),
-	cmocka_unit_test(process_that_was_stopped_may_miss_a_packet),
-	cmocka_unit_test(patience_ends),
-	cmocka_unit_test(process_that_is_gone_is_given_up_as_asked_for),
-	cmocka_unit_test(peer_on_another_host_is_given_up_as_asked_for),
-};
-
-SIM_MAIN(tests)

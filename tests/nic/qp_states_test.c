@@ -138,7 +138,7 @@ static int try_move(enum qp_type type, enum qp_state from, enum qp_state to, uin
 	return err;
 }
 
-static void legal_moves_are_those_of_the_spec(void **state)
+TEST(legal_moves_are_those_of_the_spec)
 {
 	for (size_t t = 0; t < COUNT(types); t++) {
 		for (int from = QPS_RESET; from < QPS_COUNT; from++) {
@@ -154,7 +154,7 @@ static void legal_moves_are_those_of_the_spec(void **state)
 	}
 }
 
-static void every_required_attribute_is_required(void **state)
+TEST(every_required_attribute_is_required)
 {
 	for (size_t i = 0; i < COUNT(moves); i++) {
 		const struct move *m = &moves[i];
@@ -167,7 +167,7 @@ static void every_required_attribute_is_required(void **state)
 }
 
 /* ALT_PATH and a migration that is not there are legal by the table but not offered. */
-static void only_optional_attributes_may_be_added(void **state)
+TEST(only_optional_attributes_may_be_added)
 {
 	for (size_t i = 0; i < COUNT(moves); i++) {
 		const struct move *m = &moves[i];
@@ -183,7 +183,7 @@ static void only_optional_attributes_may_be_added(void **state)
 }
 
 /* With one wrong value the modify changes nothing. */
-static void wrong_values_change_nothing(void **state)
+TEST(wrong_values_change_nothing)
 {
 	struct lone l;
 
@@ -230,7 +230,7 @@ static void tweak_mtu(struct nic_config *c, enum duo_side side)
 }
 
 /* A path MTU that does not fit the interface would black-hole every full packet. */
-static void path_mtu_must_fit_the_interface(void **state)
+TEST(path_mtu_must_fit_the_interface)
 {
 	static const struct {
 		uint32_t mtu;
@@ -255,7 +255,7 @@ static void path_mtu_must_fit_the_interface(void **state)
 	assert_int_equal(nic_path_mtu(4096), 2048);
 }
 
-static void query_tells_what_was_set(void **state)
+TEST(query_tells_what_was_set)
 {
 	struct lone l;
 
@@ -302,7 +302,7 @@ static void query_tells_what_was_set(void **state)
 	sim_end(&l.s);
 }
 
-static void query_tells_the_capacities_granted(void **state)
+TEST(query_tells_the_capacities_granted)
 {
 	static const struct qp_cap wanted[] = {
 		{0},
@@ -332,7 +332,7 @@ static void query_tells_the_capacities_granted(void **state)
 	sim_end(&s);
 }
 
-static void modify_without_a_state_keeps_it(void **state)
+TEST(modify_without_a_state_keeps_it)
 {
 	struct lone l;
 	struct qp_attr got;
@@ -372,7 +372,7 @@ static bool draining(const struct sim *s)
  * IBTA 10.3.1.5: messages that were begun are finished, the others wait; then comes the event; RTS
  * continues.
  */
-static void drained_queue_finishes_what_it_began(void **state)
+TEST(drained_queue_finishes_what_it_began)
 {
 	for (int notify = 0; notify < 2; notify++) {
 		struct sim s = sim_default();
@@ -401,7 +401,7 @@ static void drained_queue_finishes_what_it_began(void **state)
 }
 
 /* Back in RTS before that: it is not draining any more, and of the end of what was begun there is no event. */
-static void queue_that_goes_on_is_not_draining(void **state)
+TEST(queue_that_goes_on_is_not_draining)
 {
 	struct sim s = sim_default();
 	struct duo_wr w = duo_write_wr(1, s.abuf, 0, 5000, s.bbuf, 0);
@@ -418,7 +418,7 @@ static void queue_that_goes_on_is_not_draining(void **state)
 	sim_end(&s);
 }
 
-static void idle_queue_is_drained_at_once(void **state)
+TEST(idle_queue_is_drained_at_once)
 {
 	static const enum qp_type all[] = {QPT_RC, QPT_UC, QPT_UD};
 
@@ -437,7 +437,7 @@ static void idle_queue_is_drained_at_once(void **state)
 	}
 }
 
-static void drained_qp_still_answers(void **state)
+TEST(drained_qp_still_answers)
 {
 	struct sim s = sim_default();
 	struct duo_wr w = duo_read_wr(1, s.bbuf, 0, 5000, s.abuf, 0);
@@ -453,7 +453,7 @@ static void drained_qp_still_answers(void **state)
 /* ---- RTR ------------------------------------------------------------------------------------ */
 
 /* In RTR a QP receives and answers; the program gets an event for the first packet, once. */
-static void rtr_receives_and_tells_so(void **state)
+TEST(rtr_receives_and_tells_so)
 {
 	struct lone l;
 
@@ -471,7 +471,7 @@ static void rtr_receives_and_tells_so(void **state)
 	sim_end(s);
 }
 
-static void receives_may_be_posted_in_init(void **state)
+TEST(receives_may_be_posted_in_init)
 {
 	struct lone l;
 
@@ -488,7 +488,7 @@ static void receives_may_be_posted_in_init(void **state)
 	sim_end(s);
 }
 
-static void limits_are_checked_at_creation(void **state)
+TEST(limits_are_checked_at_creation)
 {
 	struct sim s = sim_default();
 	struct duo_host *h = s.a->host;
@@ -517,7 +517,7 @@ static void limits_are_checked_at_creation(void **state)
 }
 
 /* Nothing of its send queue leaves, but it still acknowledges what it receives. */
-static void muted_qp_answers_and_sends_nothing(void **state)
+TEST(muted_qp_answers_and_sends_nothing)
 {
 	for (size_t t = 0; t < COUNT(types); t++) {
 		struct duo_options o = duo_options();
@@ -559,16 +559,3 @@ static void muted_qp_answers_and_sends_nothing(void **state)
 		sim_end(&s);
 	}
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(legal_moves_are_those_of_the_spec),     cmocka_unit_test(every_required_attribute_is_required),
-	cmocka_unit_test(only_optional_attributes_may_be_added), cmocka_unit_test(wrong_values_change_nothing),
-	cmocka_unit_test(path_mtu_must_fit_the_interface),       cmocka_unit_test(query_tells_what_was_set),
-	cmocka_unit_test(query_tells_the_capacities_granted),    cmocka_unit_test(modify_without_a_state_keeps_it),
-	cmocka_unit_test(drained_queue_finishes_what_it_began),  cmocka_unit_test(queue_that_goes_on_is_not_draining),
-	cmocka_unit_test(idle_queue_is_drained_at_once),         cmocka_unit_test(drained_qp_still_answers),
-	cmocka_unit_test(muted_qp_answers_and_sends_nothing),    cmocka_unit_test(rtr_receives_and_tells_so),
-	cmocka_unit_test(receives_may_be_posted_in_init),        cmocka_unit_test(limits_are_checked_at_creation),
-};
-
-SIM_MAIN(tests)

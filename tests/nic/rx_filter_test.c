@@ -109,7 +109,7 @@ static void expect_drop(struct good *g, const uint8_t *data, uint32_t len, const
 	assert_int_equal(counter(g, which), n + 1);
 }
 
-static void partition_key_must_match(void **state)
+TEST(partition_key_must_match)
 {
 	static const uint16_t bad[] = {0x0000, 0x8000, 0xfffe, 0x7ffe, 0x1234, 0x9234};
 
@@ -128,7 +128,7 @@ static void partition_key_must_match(void **state)
 	}
 }
 
-static void connected_qp_hears_its_peer_alone(void **state)
+TEST(connected_qp_hears_its_peer_alone)
 {
 	static const enum qp_type connected[] = {QPT_RC, QPT_UC};
 
@@ -158,7 +158,7 @@ static void connected_qp_hears_its_peer_alone(void **state)
 	}
 }
 
-static void source_port_does_not_matter(void **state)
+TEST(source_port_does_not_matter)
 {
 	for (size_t k = 0; k < COUNT(kinds); k++) {
 		struct good g = start(kinds[k].type, kinds[k].gid);
@@ -177,7 +177,7 @@ static void source_port_does_not_matter(void **state)
 	}
 }
 
-static void unknown_qp_is_nobody(void **state)
+TEST(unknown_qp_is_nobody)
 {
 	for (size_t k = 0; k < COUNT(kinds); k++) {
 		struct good g = start(kinds[k].type, kinds[k].gid);
@@ -197,7 +197,7 @@ static void unknown_qp_is_nobody(void **state)
 	}
 }
 
-static void service_must_be_the_qps(void **state)
+TEST(service_must_be_the_qps)
 {
 	for (size_t k = 0; k < COUNT(kinds); k++) {
 		struct good g = start(kinds[k].type, kinds[k].gid);
@@ -220,7 +220,7 @@ static void service_must_be_the_qps(void **state)
 }
 
 /* Any single bit wrong, anywhere: IPv6 has no identification to guess, so none passes. */
-static void broken_icrc_is_dropped(void **state)
+TEST(broken_icrc_is_dropped)
 {
 	for (size_t k = 0; k < COUNT(kinds); k++) {
 		struct good g = start(kinds[k].type, kinds[k].gid);
@@ -246,7 +246,7 @@ static void broken_icrc_is_dropped(void **state)
 	}
 }
 
-static void truncated_packet_is_malformed(void **state)
+TEST(truncated_packet_is_malformed)
 {
 	for (size_t k = 0; k < COUNT(kinds); k++) {
 		struct good g = start(kinds[k].type, kinds[k].gid);
@@ -267,7 +267,7 @@ static void truncated_packet_is_malformed(void **state)
 	}
 }
 
-static void unknown_version_is_malformed(void **state)
+TEST(unknown_version_is_malformed)
 {
 	for (size_t k = 0; k < COUNT(kinds); k++) {
 		struct good g = start(kinds[k].type, kinds[k].gid);
@@ -285,7 +285,7 @@ static void unknown_version_is_malformed(void **state)
 }
 
 /* Before RTR and in ERR a QP receives nothing (IBTA 10.3.1). */
-static void states_in_which_a_qp_is_deaf(void **state)
+TEST(states_in_which_a_qp_is_deaf)
 {
 	for (size_t k = 0; k < COUNT(kinds); k++) {
 		static const enum qp_state deaf[] = {QPS_ERR, QPS_RESET, QPS_INIT};
@@ -312,7 +312,7 @@ static void states_in_which_a_qp_is_deaf(void **state)
 	}
 }
 
-static void destroyed_qp_is_gone(void **state)
+TEST(destroyed_qp_is_gone)
 {
 	struct good g = start(QPT_RC, DUO_GID_IPV4);
 	uint8_t buf[DUO_PACKET_MAX];
@@ -342,13 +342,3 @@ static void destroyed_qp_is_gone(void **state)
 	g.bth.dqpn = g.s.b->qpn;
 	take(&g);
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(partition_key_must_match),      cmocka_unit_test(connected_qp_hears_its_peer_alone),
-	cmocka_unit_test(source_port_does_not_matter),   cmocka_unit_test(unknown_qp_is_nobody),
-	cmocka_unit_test(service_must_be_the_qps),       cmocka_unit_test(broken_icrc_is_dropped),
-	cmocka_unit_test(truncated_packet_is_malformed), cmocka_unit_test(unknown_version_is_malformed),
-	cmocka_unit_test(states_in_which_a_qp_is_deaf),  cmocka_unit_test(destroyed_qp_is_gone),
-};
-
-SIM_MAIN(tests)

@@ -59,7 +59,7 @@ static bool limit_event(const struct shared *x)
 	return duo_had_event(&x->duo->host[DUO_B], EVENT_SRQ_LIMIT_REACHED, (void *)&x->owner);
 }
 
-static void wqes_go_to_whoever_comes_first(void **state)
+TEST(wqes_go_to_whoever_comes_first)
 {
 	static const enum qp_type types[] = {QPT_RC, QPT_UC};
 
@@ -84,7 +84,7 @@ static void wqes_go_to_whoever_comes_first(void **state)
 	}
 }
 
-static void full_queue_takes_no_more(void **state)
+TEST(full_queue_takes_no_more)
 {
 	struct shared *x = start(QPT_RC);
 
@@ -98,7 +98,7 @@ static void full_queue_takes_no_more(void **state)
 	stop(x);
 }
 
-static void empty_queue_is_not_ready(void **state)
+TEST(empty_queue_is_not_ready)
 {
 	struct shared *x = start(QPT_RC);
 
@@ -113,7 +113,7 @@ static void empty_queue_is_not_ready(void **state)
 }
 
 /* Armed once: it fires when fewer than the limit are left, and not again until armed again. */
-static void limit_fires_once_when_crossed(void **state)
+TEST(limit_fires_once_when_crossed)
 {
 	struct shared *x = start(QPT_RC);
 	struct nic *nic = x->duo->host[DUO_B].nic;
@@ -144,7 +144,7 @@ static void limit_fires_once_when_crossed(void **state)
 }
 
 /* Of an SRQ only the WQEs that the QP holds are flushed; the rest stays for the others. */
-static void error_of_one_qp_leaves_the_queue_to_the_others(void **state)
+TEST(error_of_one_qp_leaves_the_queue_to_the_others)
 {
 	struct shared *x = start(QPT_RC);
 	struct duo_wr w = duo_send_wr(1, x->abuf, 0, 700);
@@ -167,7 +167,7 @@ static void error_of_one_qp_leaves_the_queue_to_the_others(void **state)
 }
 
 /* IBTA 11.6.3: every way into the error state ends with that event, after the last completion. */
-static void last_wqe_event_comes_with_the_error_state(void **state)
+TEST(last_wqe_event_comes_with_the_error_state)
 {
 	struct shared *x = start(QPT_RC);
 
@@ -182,7 +182,7 @@ static void last_wqe_event_comes_with_the_error_state(void **state)
 }
 
 /* A WQE that a half received message holds comes back when its QP is reset. */
-static void reset_gives_back_what_it_held(void **state)
+TEST(reset_gives_back_what_it_held)
 {
 	struct shared *x = start(QPT_RC);
 	struct duo_wr w = duo_send_wr(1, x->abuf, 0, 3000);
@@ -200,7 +200,7 @@ static void reset_gives_back_what_it_held(void **state)
 	stop(x);
 }
 
-static void queue_in_use_cannot_be_destroyed(void **state)
+TEST(queue_in_use_cannot_be_destroyed)
 {
 	struct shared *x = start(QPT_RC);
 	struct nic *nic = x->duo->host[DUO_B].nic;
@@ -302,7 +302,7 @@ static void foreign_stop(struct foreign *f)
 	free(f->to);
 }
 
-static void receives_go_to_memory_of_the_queues_domain(void **state)
+TEST(receives_go_to_memory_of_the_queues_domain)
 {
 	for (size_t i = 0; i < CARRIERS; i++) {
 		struct foreign f;
@@ -315,7 +315,7 @@ static void receives_go_to_memory_of_the_queues_domain(void **state)
 	}
 }
 
-static void memory_of_the_qps_domain_is_not_the_queues(void **state)
+TEST(memory_of_the_qps_domain_is_not_the_queues)
 {
 	static const uint8_t untouched[FOREIGN_ROOM];
 
@@ -329,18 +329,3 @@ static void memory_of_the_qps_domain_is_not_the_queues(void **state)
 		foreign_stop(&f);
 	}
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(wqes_go_to_whoever_comes_first),
-	cmocka_unit_test(full_queue_takes_no_more),
-	cmocka_unit_test(empty_queue_is_not_ready),
-	cmocka_unit_test(limit_fires_once_when_crossed),
-	cmocka_unit_test(error_of_one_qp_leaves_the_queue_to_the_others),
-	cmocka_unit_test(last_wqe_event_comes_with_the_error_state),
-	cmocka_unit_test(reset_gives_back_what_it_held),
-	cmocka_unit_test(queue_in_use_cannot_be_destroyed),
-	cmocka_unit_test(receives_go_to_memory_of_the_queues_domain),
-	cmocka_unit_test(memory_of_the_qps_domain_is_not_the_queues),
-};
-
-SIM_MAIN(tests)

@@ -18,7 +18,7 @@ static struct sim start(const struct duo_options *o)
 	return sim_on(duo_create(3, rocev1), o);
 }
 
-static void rc_moves_every_byte_and_repeats_what_is_lost(void **state)
+TEST(rc_moves_every_byte_and_repeats_what_is_lost)
 {
 	for (uint8_t gid = 0; gid < DUO_GIDS; gid++) {
 		struct duo_options o = duo_options();
@@ -44,7 +44,7 @@ static void rc_moves_every_byte_and_repeats_what_is_lost(void **state)
 }
 
 /* The GRH that arrives is the packet's own (IBTA 8.3), IPv4 or not, and a TClass that looks like ECN's mark is none. */
-static void a_datagram_arrives_behind_its_own_grh(void **state)
+TEST(a_datagram_arrives_behind_its_own_grh)
 {
 	for (uint8_t gid = 0; gid < DUO_GIDS; gid++) {
 		struct duo_options o = duo_options();
@@ -90,7 +90,7 @@ static void a_datagram_arrives_behind_its_own_grh(void **state)
 }
 
 /* Without IP there is no ECN (RFC 3168), so no CNP answers a TClass that ends in two ones. */
-static void no_cnp_answers_a_traffic_class(void **state)
+TEST(no_cnp_answers_a_traffic_class)
 {
 	struct duo_options o = duo_options();
 	struct sim s = start(&o);
@@ -104,11 +104,3 @@ static void no_cnp_answers_a_traffic_class(void **state)
 	assert_memory_equal(s.abuf->p, s.bbuf->p, 50000);
 	sim_end(&s);
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(rc_moves_every_byte_and_repeats_what_is_lost),
-	cmocka_unit_test(a_datagram_arrives_behind_its_own_grh),
-	cmocka_unit_test(no_cnp_answers_a_traffic_class),
-};
-
-SIM_MAIN(tests)

@@ -80,13 +80,13 @@ static void deliver_sizes(uint32_t mtu, uint32_t psn, uint8_t gid)
 	sim_end(&s);
 }
 
-static void every_size_arrives_at_every_mtu(void **state)
+TEST(every_size_arrives_at_every_mtu)
 {
 	for (size_t i = 0; i < COUNT(mtus); i++)
 		deliver_sizes(mtus[i], 0, DUO_GID_IPV4);
 }
 
-static void psn_wrap_is_invisible(void **state)
+TEST(psn_wrap_is_invisible)
 {
 	for (size_t i = 0; i < COUNT(mtus); i++)
 		deliver_sizes(mtus[i], 0xfffff0, DUO_GID_IPV4);
@@ -94,7 +94,7 @@ static void psn_wrap_is_invisible(void **state)
 	deliver_sizes(256, 0x7ffff0, DUO_GID_IPV4);
 }
 
-static void random_initial_psns_do(void **state)
+TEST(random_initial_psns_do)
 {
 	struct prng r;
 
@@ -103,14 +103,14 @@ static void random_initial_psns_do(void **state)
 		deliver_sizes(mtus[prng_below(&r, 5)], (uint32_t)prng_next(&r) & PSN_MASK, DUO_GID_IPV4);
 }
 
-static void ipv6_carries_it_too(void **state)
+TEST(ipv6_carries_it_too)
 {
 	deliver_sizes(256, 0x123456, DUO_GID_IPV6);
 	deliver_sizes(4096, 0xfffffe, DUO_GID_IPV6);
 }
 
 /* docs/rocev2.md, AckReq: no more than 16 packets go by without one, so that the window moves on. */
-static void an_ack_is_asked_for_every_16_packets(void **state)
+TEST(an_ack_is_asked_for_every_16_packets)
 {
 	struct sim s = sim_default();
 	struct duo_wr w = duo_write_wr(1, s.abuf, 0, 60 * 1024, s.bbuf, 0);
@@ -127,7 +127,7 @@ static void an_ack_is_asked_for_every_16_packets(void **state)
 }
 
 /* IBTA 9.7.2: FIRST and MIDDLE are full, LAST has the rest, ONLY stands alone; ackreq at the end. */
-static void messages_are_cut_as_the_spec_says(void **state)
+TEST(messages_are_cut_as_the_spec_says)
 {
 	struct sim s = sim_default();
 	static const uint8_t write_ops[] = {OP_RC_WRITE_FIRST, OP_RC_WRITE_MIDDLE, OP_RC_WRITE_MIDDLE,
@@ -168,7 +168,7 @@ static void messages_are_cut_as_the_spec_says(void **state)
 }
 
 /* MSN counts completed messages (IBTA 9.7.7.1), and every ACK carries it. */
-static void msn_counts_messages(void **state)
+TEST(msn_counts_messages)
 {
 	struct sim s = sim_default();
 
@@ -187,7 +187,7 @@ static void msn_counts_messages(void **state)
 	sim_end(&s);
 }
 
-static void gather_and_scatter_lists_meet(void **state)
+TEST(gather_and_scatter_lists_meet)
 {
 	struct sim s = sim_default();
 	uint8_t want[3000];
@@ -227,7 +227,7 @@ static void gather_and_scatter_lists_meet(void **state)
 	sim_end(&s);
 }
 
-static void inline_data_is_taken_at_post(void **state)
+TEST(inline_data_is_taken_at_post)
 {
 	struct sim s = sim_default();
 	char text[] = "inline, gone after the post";
@@ -245,7 +245,7 @@ static void inline_data_is_taken_at_post(void **state)
 	sim_end(&s);
 }
 
-static void atomics_return_the_old_value_and_leave_the_new(void **state)
+TEST(atomics_return_the_old_value_and_leave_the_new)
 {
 	static const struct {
 		bool cas;
@@ -282,7 +282,7 @@ static void atomics_return_the_old_value_and_leave_the_new(void **state)
 }
 
 /* Both ways at once, more than fits the send queue at a time. */
-static void both_directions_at_once(void **state)
+TEST(both_directions_at_once)
 {
 	enum { ROUNDS = 500 };
 	struct sim s = sim_default();
@@ -313,7 +313,7 @@ static void both_directions_at_once(void **state)
 }
 
 /* A QP may be connected to itself, and two QPs of one nic to each other. */
-static void loopback_works(void **state)
+TEST(loopback_works)
 {
 	struct sim s = sim_default();
 	struct duo_options o = duo_options();
@@ -340,7 +340,7 @@ static void loopback_works(void **state)
 }
 
 /* The number of packets that a caller takes at a time must not matter. */
-static void any_burst_size_will_do(void **state)
+TEST(any_burst_size_will_do)
 {
 	static const size_t bursts[] = {1, 2, 3, 17, 256};
 
@@ -360,21 +360,3 @@ static void any_burst_size_will_do(void **state)
 		sim_end(&s);
 	}
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(an_ack_is_asked_for_every_16_packets),
-	cmocka_unit_test(every_size_arrives_at_every_mtu),
-	cmocka_unit_test(psn_wrap_is_invisible),
-	cmocka_unit_test(random_initial_psns_do),
-	cmocka_unit_test(ipv6_carries_it_too),
-	cmocka_unit_test(messages_are_cut_as_the_spec_says),
-	cmocka_unit_test(msn_counts_messages),
-	cmocka_unit_test(gather_and_scatter_lists_meet),
-	cmocka_unit_test(inline_data_is_taken_at_post),
-	cmocka_unit_test(atomics_return_the_old_value_and_leave_the_new),
-	cmocka_unit_test(both_directions_at_once),
-	cmocka_unit_test(loopback_works),
-	cmocka_unit_test(any_burst_size_will_do),
-};
-
-SIM_MAIN(tests)

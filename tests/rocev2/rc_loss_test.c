@@ -101,7 +101,7 @@ static void lose_one_of_six(enum wr_opcode op, uint32_t k)
 	sim_end(&s);
 }
 
-static void lost_packet_is_named_once_and_sent_again(void **state)
+TEST(lost_packet_is_named_once_and_sent_again)
 {
 	for (uint32_t k = 0; k < 6; k++) {
 		lose_one_of_six(WR_WRITE, k);
@@ -110,7 +110,7 @@ static void lost_packet_is_named_once_and_sent_again(void **state)
 }
 
 /* IBTA 9.7.6.1.3: not before the timeout, and not later than four times it. */
-static void timer_fires_between_one_and_four_timeouts(void **state)
+TEST(timer_fires_between_one_and_four_timeouts)
 {
 	static const uint8_t timeouts[] = {1, 5, 8, 14, 20};
 
@@ -135,7 +135,7 @@ static void timer_fires_between_one_and_four_timeouts(void **state)
 }
 
 /* A peer that is a process may have to wait for a processor: docs/rocev2.md, local ACK timeout. */
-static void short_timers_take_the_long_end(void **state)
+TEST(short_timers_take_the_long_end)
 {
 	static const uint8_t timeouts[] = {1, 8, 9, 10, 11, 12};
 
@@ -160,7 +160,7 @@ static void short_timers_take_the_long_end(void **state)
 }
 
 /* IBTA 9.7.5.2.8: a gap is reported once, even if more packets arrive behind it. */
-static void one_gap_is_one_nak(void **state)
+TEST(one_gap_is_one_nak)
 {
 	struct sim s = sim_default();
 	uint32_t lost = psn_of(&s, 2);
@@ -177,7 +177,7 @@ static void one_gap_is_one_nak(void **state)
 	sim_end(&s);
 }
 
-static void two_gaps_are_two_naks(void **state)
+TEST(two_gaps_are_two_naks)
 {
 	struct sim s = sim_default();
 	uint32_t lost[2] = {psn_of(&s, 2), psn_of(&s, 9)};
@@ -195,7 +195,7 @@ static void two_gaps_are_two_naks(void **state)
 }
 
 /* A retransmission may be lost again; the same gap is not reported twice, so the timer repairs it. */
-static void retransmission_lost_too(void **state)
+TEST(retransmission_lost_too)
 {
 	struct sim s = sim_default();
 	uint32_t lost = psn_of(&s, 1);
@@ -213,7 +213,7 @@ static void retransmission_lost_too(void **state)
 	sim_end(&s);
 }
 
-static void lost_nak_is_made_up_by_the_timer(void **state)
+TEST(lost_nak_is_made_up_by_the_timer)
 {
 	struct sim s = sim_default();
 	uint32_t lost = psn_of(&s, 1);
@@ -235,7 +235,7 @@ static void lost_nak_is_made_up_by_the_timer(void **state)
  * The ACK of a message that was executed is lost. The duplicate is acknowledged again and not
  * executed again (IBTA C9-105): memory that has changed since stays as it is.
  */
-static void duplicate_is_acknowledged_and_not_executed(void **state)
+TEST(duplicate_is_acknowledged_and_not_executed)
 {
 	static const enum wr_opcode ops[] = {WR_WRITE, WR_WRITE_IMM, WR_SEND, WR_SEND_IMM};
 
@@ -269,7 +269,7 @@ static void duplicate_is_acknowledged_and_not_executed(void **state)
 	}
 }
 
-static void later_ack_covers_a_lost_one(void **state)
+TEST(later_ack_covers_a_lost_one)
 {
 	struct sim s = sim_default();
 	struct duo_wr w[] = {make(&s, WR_WRITE, 1, 10), make(&s, WR_WRITE, 2, 10)};
@@ -288,7 +288,7 @@ static void later_ack_covers_a_lost_one(void **state)
 }
 
 /* IBTA 9.7.5.1.2: a NAK acknowledges everything before the PSN it names. */
-static void nak_acknowledges_what_is_before_it(void **state)
+TEST(nak_acknowledges_what_is_before_it)
 {
 	struct sim s = sim_default();
 	uint32_t lost = psn_of(&s, 1);
@@ -307,7 +307,7 @@ static void nak_acknowledges_what_is_before_it(void **state)
 	sim_end(&s);
 }
 
-static void late_packet_does_no_harm(void **state)
+TEST(late_packet_does_no_harm)
 {
 	for (uint64_t behind = 1; behind < 12; behind++) {
 		struct sim s = sim_default();
@@ -334,7 +334,7 @@ static void late_packet_does_no_harm(void **state)
 }
 
 /* Every packet of both sides arrives twice, the copy at once or much later. */
-static void everything_twice_is_executed_once(void **state)
+TEST(everything_twice_is_executed_once)
 {
 	static const uint64_t gaps_ns[] = {0, 1, 500, 3000, 1000000};
 
@@ -368,7 +368,7 @@ static void everything_twice_is_executed_once(void **state)
 	}
 }
 
-static void corrupt_packet_is_a_lost_packet(void **state)
+TEST(corrupt_packet_is_a_lost_packet)
 {
 	struct sim s = sim_default();
 	struct duo_wr w = make(&s, WR_WRITE, 1, 10 * 1024);
@@ -390,7 +390,7 @@ static void corrupt_packet_is_a_lost_packet(void **state)
 }
 
 /* ECN marks are outside the ICRC's reach. */
-static void ce_mark_does_not_break_a_packet(void **state)
+TEST(ce_mark_does_not_break_a_packet)
 {
 	for (uint8_t gid = 0; gid < DUO_GIDS; gid++) {
 		struct duo_options o = duo_options();
@@ -414,7 +414,7 @@ static void ce_mark_does_not_break_a_packet(void **state)
  * IBTA 9.7.5.1.4: an ACK for a PSN that was never sent, or was acknowledged long ago, has no
  * effect.
  */
-static void ghost_acks_are_ignored(void **state)
+TEST(ghost_acks_are_ignored)
 {
 	struct sim s = sim_default();
 	struct duo_wr w = make(&s, WR_WRITE, 1, 10);
@@ -447,7 +447,7 @@ static void ghost_acks_are_ignored(void **state)
 }
 
 /* Loss in both directions at rates no network has; progress restores the retry counter. */
-static void heavy_loss_is_survived(void **state)
+TEST(heavy_loss_is_survived)
 {
 	for (uint64_t seed = 0; seed < 20; seed++) {
 		struct duo *d = duo_create(seed, NULL);
@@ -472,24 +472,3 @@ static void heavy_loss_is_survived(void **state)
 		duo_destroy(d);
 	}
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(lost_packet_is_named_once_and_sent_again),
-	cmocka_unit_test(timer_fires_between_one_and_four_timeouts),
-	cmocka_unit_test(short_timers_take_the_long_end),
-	cmocka_unit_test(one_gap_is_one_nak),
-	cmocka_unit_test(two_gaps_are_two_naks),
-	cmocka_unit_test(retransmission_lost_too),
-	cmocka_unit_test(lost_nak_is_made_up_by_the_timer),
-	cmocka_unit_test(duplicate_is_acknowledged_and_not_executed),
-	cmocka_unit_test(later_ack_covers_a_lost_one),
-	cmocka_unit_test(nak_acknowledges_what_is_before_it),
-	cmocka_unit_test(late_packet_does_no_harm),
-	cmocka_unit_test(everything_twice_is_executed_once),
-	cmocka_unit_test(corrupt_packet_is_a_lost_packet),
-	cmocka_unit_test(ce_mark_does_not_break_a_packet),
-	cmocka_unit_test(ghost_acks_are_ignored),
-	cmocka_unit_test(heavy_loss_is_survived),
-};
-
-SIM_MAIN(tests)

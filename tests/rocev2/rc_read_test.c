@@ -23,7 +23,7 @@ static struct duo_rule *drop_response(struct sim *s, int nth)
 				.from = DUO_B, .opcode = DUO_ANY, .nth = nth, .match = is_response, .fate = DUO_DROP});
 }
 
-static void responses_are_numbered_and_cut_right(void **state)
+TEST(responses_are_numbered_and_cut_right)
 {
 	struct sim s = sim_default();
 	struct duo_wr w = duo_read_wr(1, s.abuf, 0, READ_BYTES, s.bbuf, 77);
@@ -84,7 +84,7 @@ static void lose_response(int k, bool followed)
 	sim_end(&s);
 }
 
-static void lost_response_is_asked_for_again(void **state)
+TEST(lost_response_is_asked_for_again)
 {
 	for (int k = 0; k < READ_PACKETS; k++) {
 		lose_response(k, false);
@@ -96,7 +96,7 @@ static void lost_response_is_asked_for_again(void **state)
  * PSNs have 24 bits, the one after the last response's too: otherwise the requester would wait for
  * responses that have arrived.
  */
-static void read_that_ends_at_the_last_psn_leaves_nothing_to_wait_for(void **state)
+TEST(read_that_ends_at_the_last_psn_leaves_nothing_to_wait_for)
 {
 	struct duo_options o = duo_options();
 	struct sim s;
@@ -121,7 +121,7 @@ static void read_that_ends_at_the_last_psn_leaves_nothing_to_wait_for(void **sta
 	sim_end(&s);
 }
 
-static void lost_request_is_sent_again(void **state)
+TEST(lost_request_is_sent_again)
 {
 	for (int followed = 0; followed < 2; followed++) {
 		struct sim s = sim_default();
@@ -142,7 +142,7 @@ static void lost_request_is_sent_again(void **state)
 }
 
 /* Each response of several READs in a row is lost once, at every place. */
-static void any_response_of_many_reads_may_be_lost(void **state)
+TEST(any_response_of_many_reads_may_be_lost)
 {
 	enum { READS = 5 };
 
@@ -166,7 +166,7 @@ static void any_response_of_many_reads_may_be_lost(void **state)
 }
 
 /* The re-request's own answer may be lost, again and again. */
-static void responses_lost_repeatedly(void **state)
+TEST(responses_lost_repeatedly)
 {
 	struct sim s = sim_default();
 	struct duo_wr w = duo_read_wr(1, s.abuf, 0, READ_BYTES, s.bbuf, 0);
@@ -189,7 +189,7 @@ static bool is_response_at(const struct duo_packet *p, const void *psn)
  * The same response is lost three times. Those behind it show the first loss, and say no more of the second one, which
  * the timer notices; from then on they count again.
  */
-static void a_loss_is_seen_again_after_a_timeout(void **state)
+TEST(a_loss_is_seen_again_after_a_timeout)
 {
 	struct sim s = sim_default();
 	struct duo_wr w = duo_read_wr(1, s.abuf, 0, READ_BYTES, s.bbuf, 0);
@@ -211,7 +211,7 @@ static void a_loss_is_seen_again_after_a_timeout(void **state)
 }
 
 /* A READ is not a snapshot: a repeated request reads memory as it is then. */
-static void duplicate_read_reads_again(void **state)
+TEST(duplicate_read_reads_again)
 {
 	struct sim s = sim_default();
 	struct duo_wr w = duo_read_wr(1, s.abuf, 0, 100, s.bbuf, 0);
@@ -227,7 +227,7 @@ static void duplicate_read_reads_again(void **state)
 }
 
 /* IBTA 9.7.4.5.2: a duplicate requests the range of the original, or its tail, or is ignored. */
-static void duplicate_read_may_not_ask_for_anything_else(void **state)
+TEST(duplicate_read_may_not_ask_for_anything_else)
 {
 	struct sim s = sim_default();
 	struct duo_wr w = duo_read_wr(1, s.abuf, 0, READ_BYTES, s.bbuf, 0);
@@ -277,7 +277,7 @@ static void set_word(struct duo_buf *b, uint64_t off, uint64_t v)
 }
 
 /* IBTA 9.7.5.1.5: the first result is sent again, though memory has changed since. */
-static void lost_atomic_response_is_replayed(void **state)
+TEST(lost_atomic_response_is_replayed)
 {
 	for (int cas = 0; cas < 2; cas++) {
 		struct sim s = sim_default();
@@ -303,7 +303,7 @@ static void lost_atomic_response_is_replayed(void **state)
 }
 
 /* 16 increments at once; whichever answer is lost, every one has its own result, in order. */
-static void any_atomic_response_of_many_may_be_lost(void **state)
+TEST(any_atomic_response_of_many_may_be_lost)
 {
 	for (int k = 0; k < 16; k++) {
 		struct sim s = sim_default();
@@ -326,7 +326,7 @@ static void any_atomic_response_of_many_may_be_lost(void **state)
 }
 
 /* READs, atomics and WRITEs mixed under random loss, duplication and delay: a counter never lies. */
-static void atomics_are_executed_once_whatever_happens(void **state)
+TEST(atomics_are_executed_once_whatever_happens)
 {
 	for (uint64_t seed = 0; seed < 60; seed++) {
 		struct duo *d = duo_create(seed, NULL);
@@ -386,7 +386,7 @@ static size_t most_outstanding(const struct sim *s)
 	return most;
 }
 
-static void max_rd_atomic_bounds_what_is_under_way(void **state)
+TEST(max_rd_atomic_bounds_what_is_under_way)
 {
 	static const uint8_t limits[] = {1, 2, 3, 8, 16, 127, 128};
 	enum { REQUESTS = 200 };
@@ -416,7 +416,7 @@ static void max_rd_atomic_bounds_what_is_under_way(void **state)
 }
 
 /* A larger limit does not discard executed requests: their answers are sent again. */
-static void a_higher_limit_forgets_nothing(void **state)
+TEST(a_higher_limit_forgets_nothing)
 {
 	struct duo_options o = duo_options();
 	struct qp_attr sqd = {.state = QPS_SQD}, more = {.max_dest_rd_atomic = 100};
@@ -447,7 +447,7 @@ static void a_higher_limit_forgets_nothing(void **state)
 }
 
 /* A READ that waits for its turn does not let later requests overtake it. */
-static void requests_keep_their_order_at_the_limit(void **state)
+TEST(requests_keep_their_order_at_the_limit)
 {
 	struct duo_options o = duo_options();
 
@@ -472,7 +472,7 @@ static void requests_keep_their_order_at_the_limit(void **state)
 	sim_end(&s);
 }
 
-static void long_read_is_whole_under_loss(void **state)
+TEST(long_read_is_whole_under_loss)
 {
 	enum { LONG = 1 << 20 };
 
@@ -500,7 +500,7 @@ static void long_read_is_whole_under_loss(void **state)
 }
 
 /* Responses without a request: wrong PSN, wrong kind. Nothing is written, nothing completes. */
-static void ghost_responses_are_ignored(void **state)
+TEST(ghost_responses_are_ignored)
 {
 	struct sim s = sim_default();
 	struct duo_wr w = duo_write_wr(1, s.abuf, 0, 10, s.bbuf, 0);
@@ -533,25 +533,3 @@ static void ghost_responses_are_ignored(void **state)
 	assert_memory_equal(s.abuf->p, s.bbuf->p, 10);
 	sim_end(&s);
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(responses_are_numbered_and_cut_right),
-	cmocka_unit_test(lost_response_is_asked_for_again),
-	cmocka_unit_test(read_that_ends_at_the_last_psn_leaves_nothing_to_wait_for),
-	cmocka_unit_test(lost_request_is_sent_again),
-	cmocka_unit_test(any_response_of_many_reads_may_be_lost),
-	cmocka_unit_test(responses_lost_repeatedly),
-	cmocka_unit_test(a_loss_is_seen_again_after_a_timeout),
-	cmocka_unit_test(duplicate_read_reads_again),
-	cmocka_unit_test(duplicate_read_may_not_ask_for_anything_else),
-	cmocka_unit_test(lost_atomic_response_is_replayed),
-	cmocka_unit_test(any_atomic_response_of_many_may_be_lost),
-	cmocka_unit_test(atomics_are_executed_once_whatever_happens),
-	cmocka_unit_test(max_rd_atomic_bounds_what_is_under_way),
-	cmocka_unit_test(a_higher_limit_forgets_nothing),
-	cmocka_unit_test(requests_keep_their_order_at_the_limit),
-	cmocka_unit_test(long_read_is_whole_under_loss),
-	cmocka_unit_test(ghost_responses_are_ignored),
-};
-
-SIM_MAIN(tests)

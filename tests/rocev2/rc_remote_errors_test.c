@@ -68,7 +68,7 @@ static struct duo_wr make(const struct sim *s, int kind, uint64_t off, uint32_t 
 	return duo_fetch_add_wr(2, s->abuf, 0, s->bbuf, off, 1);
 }
 
-static void unknown_key_is_an_access_error(void **state)
+TEST(unknown_key_is_an_access_error)
 {
 	static const uint32_t lens[] = {1, 1024, 5000};
 
@@ -88,7 +88,7 @@ static void unknown_key_is_an_access_error(void **state)
  * IBTA 9.9.3, class C: the error completes the receive WQE if it can be related to one. The first packet
  * of several does not show that an immediate will follow.
  */
-static void receive_of_a_refused_immediate_fails_by_name(void **state)
+TEST(receive_of_a_refused_immediate_fails_by_name)
 {
 	static const struct {
 		uint32_t len;
@@ -119,7 +119,7 @@ static void receive_of_a_refused_immediate_fails_by_name(void **state)
 }
 
 /* The region goes away before the last packet, which has the immediate. */
-static void receive_of_an_immediate_without_its_region_fails_by_name(void **state)
+TEST(receive_of_an_immediate_without_its_region_fails_by_name)
 {
 	struct sim s = sim_default();
 	struct duo_host *h = s.b->host;
@@ -142,7 +142,7 @@ static void receive_of_an_immediate_without_its_region_fails_by_name(void **stat
 	sim_end(&s);
 }
 
-static void range_outside_the_region_is_an_access_error(void **state)
+TEST(range_outside_the_region_is_an_access_error)
 {
 	static const struct {
 		int64_t off;
@@ -188,7 +188,7 @@ static const uint32_t needed[KINDS] = {
 	[ATOMIC] = MR_REMOTE_ATOMIC,
 };
 
-static void region_without_the_right_is_an_access_error(void **state)
+TEST(region_without_the_right_is_an_access_error)
 {
 	for (int kind = 0; kind < KINDS; kind++) {
 		struct sim s = sim_default();
@@ -202,7 +202,7 @@ static void region_without_the_right_is_an_access_error(void **state)
 }
 
 /* IBTA 9.7.4.1.4: an operation the QP is not set up for is an invalid request. */
-static void qp_without_the_right_is_an_invalid_request(void **state)
+TEST(qp_without_the_right_is_an_invalid_request)
 {
 	for (int kind = 0; kind < KINDS; kind++) {
 		struct duo_options o = duo_options();
@@ -218,7 +218,7 @@ static void qp_without_the_right_is_an_invalid_request(void **state)
 	}
 }
 
-static void region_of_another_pd_is_an_access_error(void **state)
+TEST(region_of_another_pd_is_an_access_error)
 {
 	for (int kind = 0; kind < KINDS; kind++) {
 		struct sim s = sim_default();
@@ -241,7 +241,7 @@ static void region_of_another_pd_is_an_access_error(void **state)
 	}
 }
 
-static void region_that_is_gone_is_an_access_error(void **state)
+TEST(region_that_is_gone_is_an_access_error)
 {
 	for (int kind = 0; kind < KINDS; kind++) {
 		for (int rereg = 0; rereg < 2; rereg++) {
@@ -268,7 +268,7 @@ static void region_that_is_gone_is_an_access_error(void **state)
 }
 
 /* The region goes away between two packets of one message. */
-static void region_that_goes_away_midway_is_not_touched(void **state)
+TEST(region_that_goes_away_midway_is_not_touched)
 {
 	for (int kind = WRITE; kind <= READ; kind++) {
 		struct sim s = sim_default();
@@ -301,7 +301,7 @@ static void region_that_goes_away_midway_is_not_touched(void **state)
  * The peer's queue pair has ended with its NAK, and answers no READ again whose response was lost. The READ fails with
  * what the NAK says, at once: repeating it would only use up the retries.
  */
-static void a_read_without_an_answer_fails_with_the_nak_behind_it(void **state)
+TEST(a_read_without_an_answer_fails_with_the_nak_behind_it)
 {
 	for (int retries = 0; retries <= 7; retries += 7) {
 		struct duo_options o = duo_options();
@@ -324,7 +324,7 @@ static void a_read_without_an_answer_fails_with_the_nak_behind_it(void **state)
 }
 
 /* IBTA C9-88: a request without data needs no key. */
-static void empty_write_and_read_need_no_key(void **state)
+TEST(empty_write_and_read_need_no_key)
 {
 	for (int kind = WRITE; kind <= READ; kind++) {
 		struct sim s = sim_default();
@@ -338,7 +338,7 @@ static void empty_write_and_read_need_no_key(void **state)
 	}
 }
 
-static void misaligned_atomic_is_an_invalid_request(void **state)
+TEST(misaligned_atomic_is_an_invalid_request)
 {
 	for (uint64_t off = 1; off < 8; off++) {
 		struct sim s = sim_default();
@@ -350,7 +350,7 @@ static void misaligned_atomic_is_an_invalid_request(void **state)
 }
 
 /* IBTA 9.7.4.1.? : more READs and atomics than were agreed on. */
-static void too_many_reads_are_an_invalid_request(void **state)
+TEST(too_many_reads_are_an_invalid_request)
 {
 	for (int kind = READ; kind <= ATOMIC; kind++) {
 		struct duo_options o = duo_options();
@@ -378,7 +378,7 @@ static void too_many_reads_are_an_invalid_request(void **state)
  * The receive WQE that was too small fails with its own status at the responder (IBTA 10.8.3,
  * WC_LOC_LEN_ERR).
  */
-static void message_too_long_is_an_invalid_request(void **state)
+TEST(message_too_long_is_an_invalid_request)
 {
 	static const struct {
 		uint32_t room, len;
@@ -407,7 +407,7 @@ static void message_too_long_is_an_invalid_request(void **state)
 }
 
 /* The responder's own buffer is wrong: operational error for the peer, protection error here. */
-static void bad_receive_buffer_is_an_operational_error(void **state)
+TEST(bad_receive_buffer_is_an_operational_error)
 {
 	for (int which = 0; which < 3; which++) {
 		struct sim s = sim_default();
@@ -461,7 +461,7 @@ static void hear(struct sim *s, const struct forged *f, size_t n)
 }
 
 /* IBTA 9.7.4.1.2 to 9.7.4.1.6: sequence of opcodes, lengths by path MTU and by RETH. */
-static void broken_messages_are_invalid_requests(void **state)
+TEST(broken_messages_are_invalid_requests)
 {
 	static const struct {
 		struct forged f[3];
@@ -522,7 +522,7 @@ static void broken_messages_are_invalid_requests(void **state)
 }
 
 /* The smallest legal forms are accepted, so that the test above cannot pass for the wrong reason. */
-static void whole_messages_are_accepted(void **state)
+TEST(whole_messages_are_accepted)
 {
 	static const struct {
 		struct forged f[3];
@@ -553,7 +553,7 @@ static void whole_messages_are_accepted(void **state)
 }
 
 /* Opcodes that IBA reserves do not get as far as the QP, or are refused by it; never executed. */
-static void reserved_opcodes_do_nothing(void **state)
+TEST(reserved_opcodes_do_nothing)
 {
 	struct sim s = sim_default();
 	uint8_t before[BUF_BYTES];
@@ -574,7 +574,7 @@ static void reserved_opcodes_do_nothing(void **state)
 }
 
 /* A READ so long that its PSNs would lap: longer than any message may be. */
-static void read_beyond_2_gib_is_an_invalid_request(void **state)
+TEST(read_beyond_2_gib_is_an_invalid_request)
 {
 	struct sim s = sim_default();
 	struct forged f = {OP_RC_READ_REQUEST, 0, UINT32_MAX};
@@ -587,7 +587,7 @@ static void read_beyond_2_gib_is_an_invalid_request(void **state)
 }
 
 /* An iova may be aligned where the memory behind it is not; then there is no atomic access to it. */
-static void atomic_on_unaligned_memory_is_an_access_error(void **state)
+TEST(atomic_on_unaligned_memory_is_an_access_error)
 {
 	struct sim s = sim_default();
 	struct duo_wr w = duo_fetch_add_wr(1, s.abuf, 0, s.bbuf, 0, 5);
@@ -606,28 +606,3 @@ static void atomic_on_unaligned_memory_is_an_access_error(void **state)
 	nic_mr_dereg(b->nic, mr);
 	sim_end(&s);
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(atomic_on_unaligned_memory_is_an_access_error),
-	cmocka_unit_test(unknown_key_is_an_access_error),
-	cmocka_unit_test(receive_of_a_refused_immediate_fails_by_name),
-	cmocka_unit_test(receive_of_an_immediate_without_its_region_fails_by_name),
-	cmocka_unit_test(range_outside_the_region_is_an_access_error),
-	cmocka_unit_test(region_without_the_right_is_an_access_error),
-	cmocka_unit_test(qp_without_the_right_is_an_invalid_request),
-	cmocka_unit_test(region_of_another_pd_is_an_access_error),
-	cmocka_unit_test(region_that_is_gone_is_an_access_error),
-	cmocka_unit_test(region_that_goes_away_midway_is_not_touched),
-	cmocka_unit_test(a_read_without_an_answer_fails_with_the_nak_behind_it),
-	cmocka_unit_test(empty_write_and_read_need_no_key),
-	cmocka_unit_test(misaligned_atomic_is_an_invalid_request),
-	cmocka_unit_test(too_many_reads_are_an_invalid_request),
-	cmocka_unit_test(message_too_long_is_an_invalid_request),
-	cmocka_unit_test(bad_receive_buffer_is_an_operational_error),
-	cmocka_unit_test(broken_messages_are_invalid_requests),
-	cmocka_unit_test(whole_messages_are_accepted),
-	cmocka_unit_test(reserved_opcodes_do_nothing),
-	cmocka_unit_test(read_beyond_2_gib_is_an_invalid_request),
-};
-
-SIM_MAIN(tests)

@@ -7,7 +7,7 @@ static void cut(struct sim *s)
 	duo_drop(s->duo, DUO_A, DUO_ANY, DUO_ANY);
 }
 
-static void retries_are_counted_and_bounded_in_time(void **state)
+TEST(retries_are_counted_and_bounded_in_time)
 {
 	for (uint8_t retry = 0; retry < 8; retry++) {
 		struct duo_options o = duo_options();
@@ -36,7 +36,7 @@ static void retries_are_counted_and_bounded_in_time(void **state)
 }
 
 /* IBTA 10.3.1: all that follows is flushed, signaled or not, each queue in its order. */
-static void everything_behind_is_flushed_in_order(void **state)
+TEST(everything_behind_is_flushed_in_order)
 {
 	struct duo_options o = duo_options();
 
@@ -64,7 +64,7 @@ static void everything_behind_is_flushed_in_order(void **state)
 	sim_end(&s);
 }
 
-static void what_is_posted_in_err_is_flushed_too(void **state)
+TEST(what_is_posted_in_err_is_flushed_too)
 {
 	struct sim s = sim_default();
 
@@ -84,7 +84,7 @@ static void what_is_posted_in_err_is_flushed_too(void **state)
 }
 
 /* A message that came halfway holds a receive WQE: it is flushed, first, like the rest. */
-static void half_received_message_is_flushed(void **state)
+TEST(half_received_message_is_flushed)
 {
 	struct sim s = sim_default();
 	struct duo_wr w = duo_send_wr(1, s.abuf, 0, 4096);
@@ -104,7 +104,7 @@ static void half_received_message_is_flushed(void **state)
 	sim_end(&s);
 }
 
-static void qp_in_err_neither_hears_nor_speaks(void **state)
+TEST(qp_in_err_neither_hears_nor_speaks)
 {
 	struct sim s = sim_default();
 	struct duo_wr w = duo_write_wr(1, s.abuf, 0, 5000, s.bbuf, 0);
@@ -122,7 +122,7 @@ static void qp_in_err_neither_hears_nor_speaks(void **state)
 }
 
 /* IBTA 9.7.6.1.3: timeout 0 means no timer at all. */
-static void timeout_0_waits_for_ever(void **state)
+TEST(timeout_0_waits_for_ever)
 {
 	struct duo_options o = duo_options();
 
@@ -145,7 +145,7 @@ static void timeout_0_waits_for_ever(void **state)
 }
 
 /* Each message loses as many packets in a row as the counter allows, and all of them arrive. */
-static void progress_restores_the_counter(void **state)
+TEST(progress_restores_the_counter)
 {
 	struct duo_options o = duo_options();
 
@@ -169,7 +169,7 @@ static void progress_restores_the_counter(void **state)
 }
 
 /* Only the oldest fails with its own status; WRs acknowledged before succeed. */
-static void what_was_acknowledged_is_a_success(void **state)
+TEST(what_was_acknowledged_is_a_success)
 {
 	struct sim s = sim_default();
 	struct duo_wr w[] = {duo_write_wr(1, s.abuf, 0, 100, s.bbuf, 0), duo_write_wr(2, s.abuf, 0, 100, s.bbuf, 0),
@@ -201,7 +201,7 @@ static void reconnect(struct sim *s, uint32_t psn_a, uint32_t psn_b)
 	assert_int_equal(duo_qp_to_rts(s->b), 0);
 }
 
-static void reset_qp_connects_again(void **state)
+TEST(reset_qp_connects_again)
 {
 	struct sim s = sim_default();
 
@@ -225,7 +225,7 @@ static void reset_qp_connects_again(void **state)
 }
 
 /* IBTA 10.3.1: RESET drops what is queued, without completions, those not polled included. */
-static void reset_drops_everything_silently(void **state)
+TEST(reset_drops_everything_silently)
 {
 	struct sim s = sim_default();
 
@@ -259,7 +259,7 @@ static void reset_drops_everything_silently(void **state)
 }
 
 /* Destroyed in the middle of everything: the sanitizer and the leak count are the judges. */
-static void qp_may_be_destroyed_at_any_time(void **state)
+TEST(qp_may_be_destroyed_at_any_time)
 {
 	for (uint64_t when = 0; when < 12; when++) {
 		struct duo *d = duo_create(when, NULL);
@@ -281,19 +281,3 @@ static void qp_may_be_destroyed_at_any_time(void **state)
 		duo_destroy(d);
 	}
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(retries_are_counted_and_bounded_in_time),
-	cmocka_unit_test(everything_behind_is_flushed_in_order),
-	cmocka_unit_test(what_is_posted_in_err_is_flushed_too),
-	cmocka_unit_test(half_received_message_is_flushed),
-	cmocka_unit_test(qp_in_err_neither_hears_nor_speaks),
-	cmocka_unit_test(timeout_0_waits_for_ever),
-	cmocka_unit_test(progress_restores_the_counter),
-	cmocka_unit_test(what_was_acknowledged_is_a_success),
-	cmocka_unit_test(reset_qp_connects_again),
-	cmocka_unit_test(reset_drops_everything_silently),
-	cmocka_unit_test(qp_may_be_destroyed_at_any_time),
-};
-
-SIM_MAIN(tests)

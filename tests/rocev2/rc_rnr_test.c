@@ -18,7 +18,7 @@ static size_t rnr_naks(const struct sim *s)
 	return n;
 }
 
-static void requester_waits_as_long_as_it_was_told(void **state)
+TEST(requester_waits_as_long_as_it_was_told)
 {
 	for (uint8_t code = 0; code < 32; code++) {
 		struct duo_options o = duo_options();
@@ -51,7 +51,7 @@ static void requester_waits_as_long_as_it_was_told(void **state)
 	}
 }
 
-static void rnr_retry_is_exhausted_after_that_many(void **state)
+TEST(rnr_retry_is_exhausted_after_that_many)
 {
 	for (uint8_t retry = 0; retry < 7; retry++) {
 		struct duo_options o = duo_options();
@@ -74,7 +74,7 @@ static void rnr_retry_is_exhausted_after_that_many(void **state)
 	}
 }
 
-static void rnr_retry_7_is_for_ever(void **state)
+TEST(rnr_retry_7_is_for_ever)
 {
 	struct sim s = sim_default();
 	struct duo_wr w = duo_send_wr(1, s.abuf, 0, 100);
@@ -92,7 +92,7 @@ static void rnr_retry_7_is_for_ever(void **state)
 }
 
 /* The two counters are separate: no RNR NAK is charged to retry_cnt. */
-static void rnr_does_not_use_up_retry_cnt(void **state)
+TEST(rnr_does_not_use_up_retry_cnt)
 {
 	struct duo_options o = duo_options();
 
@@ -112,7 +112,7 @@ static void rnr_does_not_use_up_retry_cnt(void **state)
 }
 
 /* Each message has all its retries: the one before it uses none of them. */
-static void progress_restores_the_counter(void **state)
+TEST(progress_restores_the_counter)
 {
 	struct duo_options o = duo_options();
 
@@ -137,7 +137,7 @@ static void progress_restores_the_counter(void **state)
 }
 
 /* Messages behind the one that must wait also wait; messages before it complete. */
-static void order_is_kept_around_a_wait(void **state)
+TEST(order_is_kept_around_a_wait)
 {
 	struct sim s = sim_default();
 	struct duo_wr w[] = {duo_write_wr(1, s.abuf, 0, 5000, s.bbuf, 0), duo_send_wr(2, s.abuf, 0, 3000),
@@ -166,7 +166,7 @@ static void order_is_kept_around_a_wait(void **state)
  * Only messages that take a receive WQE need one, and a WRITE with immediate only for its last
  * packet.
  */
-static void who_needs_a_receive_wqe(void **state)
+TEST(who_needs_a_receive_wqe)
 {
 	static const struct {
 		enum wr_opcode op;
@@ -204,7 +204,7 @@ static void who_needs_a_receive_wqe(void **state)
 	}
 }
 
-static void lost_rnr_nak_is_made_up_by_the_timer(void **state)
+TEST(lost_rnr_nak_is_made_up_by_the_timer)
 {
 	struct sim s = sim_default();
 	struct duo_wr w = duo_send_wr(1, s.abuf, 0, 100);
@@ -222,7 +222,7 @@ static void lost_rnr_nak_is_made_up_by_the_timer(void **state)
 }
 
 /* While it waits a requester sends nothing, and posting more does not end the wait. */
-static void waiting_is_silent(void **state)
+TEST(waiting_is_silent)
 {
 	struct duo_options o = duo_options();
 
@@ -247,7 +247,7 @@ static void waiting_is_silent(void **state)
 }
 
 /* An old sequence NAK that comes during the wait neither shortens nor loses it. */
-static void late_nak_during_the_wait_is_harmless(void **state)
+TEST(late_nak_during_the_wait_is_harmless)
 {
 	static const uint8_t syndromes[] = {AETH_NAK | NAK_PSN_SEQUENCE, AETH_RNR_NAK | 1};
 
@@ -271,18 +271,3 @@ static void late_nak_during_the_wait_is_harmless(void **state)
 		sim_end(&s);
 	}
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(late_nak_during_the_wait_is_harmless),
-	cmocka_unit_test(requester_waits_as_long_as_it_was_told),
-	cmocka_unit_test(rnr_retry_is_exhausted_after_that_many),
-	cmocka_unit_test(rnr_retry_7_is_for_ever),
-	cmocka_unit_test(rnr_does_not_use_up_retry_cnt),
-	cmocka_unit_test(progress_restores_the_counter),
-	cmocka_unit_test(order_is_kept_around_a_wait),
-	cmocka_unit_test(who_needs_a_receive_wqe),
-	cmocka_unit_test(lost_rnr_nak_is_made_up_by_the_timer),
-	cmocka_unit_test(waiting_is_silent),
-};
-
-SIM_MAIN(tests)

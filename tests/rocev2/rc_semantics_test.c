@@ -3,7 +3,7 @@
 #include "duo/sim.h"
 #include "wire/psn.h"
 
-static void immediate_reaches_the_receiver(void **state)
+TEST(immediate_reaches_the_receiver)
 {
 	static const struct {
 		enum wr_opcode op;
@@ -43,7 +43,7 @@ static void immediate_reaches_the_receiver(void **state)
 }
 
 /* IBTA 9.4.1.1.3: the key that the sender names stops working for remote access. */
-static void send_with_invalidate_revokes_the_key(void **state)
+TEST(send_with_invalidate_revokes_the_key)
 {
 	for (uint32_t len = 100; len <= 3000; len += 2900) {
 		struct sim s = sim_default();
@@ -76,7 +76,7 @@ static void send_with_invalidate_revokes_the_key(void **state)
  * IBTA 9.9.3, class J: the receive and its QP fail, without a NAK. The message is acknowledged once, behind the answer
  * to a READ before it; what comes later gets no answer.
  */
-static void invalidating_an_unknown_key_fails_at_the_receiver(void **state)
+TEST(invalidating_an_unknown_key_fails_at_the_receiver)
 {
 	for (uint32_t len = 100; len <= 3000; len += 2900) {
 		struct sim s = sim_default();
@@ -109,7 +109,7 @@ static void invalidating_an_unknown_key_fails_at_the_receiver(void **state)
 }
 
 /* The solicited event bit wakes a program that asked for solicited events only. */
-static void solicited_event_wakes_who_asked_for_it(void **state)
+TEST(solicited_event_wakes_who_asked_for_it)
 {
 	static const struct {
 		enum wr_opcode op;
@@ -140,7 +140,7 @@ static void solicited_event_wakes_who_asked_for_it(void **state)
 }
 
 /* A failed completion is always worth an event; one request is one event. */
-static void errors_wake_a_solicited_request(void **state)
+TEST(errors_wake_a_solicited_request)
 {
 	struct sim s = sim_default();
 
@@ -156,7 +156,7 @@ static void errors_wake_a_solicited_request(void **state)
 }
 
 /* IBTA 10.8.3.3: a fenced WR waits for the READs and atomics before it; other WRs do not wait. */
-static void fence_waits_for_reads_and_atomics(void **state)
+TEST(fence_waits_for_reads_and_atomics)
 {
 	for (int atomic = 0; atomic < 2; atomic++) {
 		for (int fenced = 0; fenced < 2; fenced++) {
@@ -190,7 +190,7 @@ static void fence_waits_for_reads_and_atomics(void **state)
 	}
 }
 
-static void fence_holds_when_the_response_is_lost(void **state)
+TEST(fence_holds_when_the_response_is_lost)
 {
 	struct sim s = sim_default();
 	struct duo_wr w[] = {duo_read_wr(1, s.abuf, 0, 3000, s.bbuf, 0),
@@ -207,7 +207,7 @@ static void fence_holds_when_the_response_is_lost(void **state)
 }
 
 /* The next signaled completion covers them; their slots come back with it. */
-static void unsignaled_requests_complete_in_silence(void **state)
+TEST(unsignaled_requests_complete_in_silence)
 {
 	struct sim s = sim_default();
 
@@ -228,7 +228,7 @@ static void unsignaled_requests_complete_in_silence(void **state)
 	sim_end(&s);
 }
 
-static void failed_request_reports_though_unsignaled(void **state)
+TEST(failed_request_reports_though_unsignaled)
 {
 	struct sim s = sim_default();
 	struct duo_wr w = duo_write_wr(1, s.abuf, 0, 100, s.bbuf, 0);
@@ -241,7 +241,7 @@ static void failed_request_reports_though_unsignaled(void **state)
 	sim_end(&s);
 }
 
-static void sq_sig_all_signals_all(void **state)
+TEST(sq_sig_all_signals_all)
 {
 	struct duo_options o = duo_options();
 
@@ -262,7 +262,7 @@ static void sq_sig_all_signals_all(void **state)
 }
 
 /* Completions come in the order posted, though a WRITE is done before the READ ahead of it. */
-static void completions_keep_the_order_of_posting(void **state)
+TEST(completions_keep_the_order_of_posting)
 {
 	struct sim s = sim_default();
 	struct prng r;
@@ -292,7 +292,7 @@ static void completions_keep_the_order_of_posting(void **state)
 }
 
 /* A receive completion promises that all WRITEs before the SEND are in memory (IBTA o9-20). */
-static void write_before_send_is_there_when_the_send_is(void **state)
+TEST(write_before_send_is_there_when_the_send_is)
 {
 	for (int lost = 0; lost < 8; lost++) {
 		struct sim s = sim_default();
@@ -312,7 +312,7 @@ static void write_before_send_is_there_when_the_send_is(void **state)
 }
 
 /* Held ACKs travel with data going back, or alone after the delay; then nothing is left waiting. */
-static void held_ack_waits_no_longer_than_told(void **state)
+TEST(held_ack_waits_no_longer_than_told)
 {
 	struct sim s = sim_default();
 	struct duo_wr w = duo_write_wr(1, s.abuf, 0, 100, s.bbuf, 0);
@@ -336,21 +336,3 @@ static void held_ack_waits_no_longer_than_told(void **state)
 	duo_expect(s.duo, &s.b->sent, 2, WC_SUCCESS);
 	sim_end(&s);
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(immediate_reaches_the_receiver),
-	cmocka_unit_test(send_with_invalidate_revokes_the_key),
-	cmocka_unit_test(invalidating_an_unknown_key_fails_at_the_receiver),
-	cmocka_unit_test(solicited_event_wakes_who_asked_for_it),
-	cmocka_unit_test(errors_wake_a_solicited_request),
-	cmocka_unit_test(fence_waits_for_reads_and_atomics),
-	cmocka_unit_test(fence_holds_when_the_response_is_lost),
-	cmocka_unit_test(unsignaled_requests_complete_in_silence),
-	cmocka_unit_test(failed_request_reports_though_unsignaled),
-	cmocka_unit_test(sq_sig_all_signals_all),
-	cmocka_unit_test(completions_keep_the_order_of_posting),
-	cmocka_unit_test(write_before_send_is_there_when_the_send_is),
-	cmocka_unit_test(held_ack_waits_no_longer_than_told),
-};
-
-SIM_MAIN(tests)

@@ -31,7 +31,7 @@ static void read_once(struct sim *s, uint64_t id, uint32_t bytes)
 	assert_memory_equal(s->abuf->p, s->bbuf->p + 100, bytes);
 }
 
-static void each_request_is_for_two_packets(void **state)
+TEST(each_request_is_for_two_packets)
 {
 	struct sim s = start(16, 0);
 
@@ -52,7 +52,7 @@ static void each_request_is_for_two_packets(void **state)
 	sim_end(&s);
 }
 
-static void responses_of_several_reads_share_a_train(void **state)
+TEST(responses_of_several_reads_share_a_train)
 {
 	struct sim s = start(16, 0);
 	struct duo_wr w[4];
@@ -70,7 +70,7 @@ static void responses_of_several_reads_share_a_train(void **state)
 
 /* Two packets are a pair anyway, many fill a train, and all would wait for round trips if few requests may be under
  * way. */
-static void other_reads_are_requested_whole(void **state)
+TEST(other_reads_are_requested_whole)
 {
 	static const struct {
 		uint32_t bytes;
@@ -97,7 +97,7 @@ static uint64_t requests_of_one(struct sim *s, uint64_t id)
 }
 
 /* Over a long way little would be under way. */
-static void who_is_far_away_is_asked_for_whole_reads(void **state)
+TEST(who_is_far_away_is_asked_for_whole_reads)
 {
 	enum { READS = 40 };
 	static const struct {
@@ -117,7 +117,7 @@ static void who_is_far_away_is_asked_for_whole_reads(void **state)
 
 /* A way that was long for a while, or a processor that was busy, is judged again: each time after twice as many READs.
  */
-static void a_long_way_is_tried_again_ever_more_seldom(void **state)
+TEST(a_long_way_is_tried_again_ever_more_seldom)
 {
 	enum { FIRST = 1024, TRIES = 3, ROUND_TRIPS = 16 };
 	struct sim s = start(16, 100000);
@@ -142,7 +142,7 @@ static void a_long_way_is_tried_again_ever_more_seldom(void **state)
 }
 
 /* Whichever response is lost, the READ is complete in the end, and asked for as it was. */
-static void a_lost_response_is_requested_again(void **state)
+TEST(a_lost_response_is_requested_again)
 {
 	for (int lost = 0; lost < 8; lost++) {
 		struct sim s = start(16, 0);
@@ -160,14 +160,3 @@ static void a_lost_response_is_requested_again(void **state)
 		sim_end(&s);
 	}
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(each_request_is_for_two_packets),
-	cmocka_unit_test(responses_of_several_reads_share_a_train),
-	cmocka_unit_test(other_reads_are_requested_whole),
-	cmocka_unit_test(who_is_far_away_is_asked_for_whole_reads),
-	cmocka_unit_test(a_long_way_is_tried_again_ever_more_seldom),
-	cmocka_unit_test(a_lost_response_is_requested_again),
-};
-
-SIM_MAIN(tests)

@@ -16,7 +16,7 @@ static struct sim start(uint32_t mtu, uint32_t psn)
 	return sim_start(&o);
 }
 
-static void every_size_arrives(void **state)
+TEST(every_size_arrives)
 {
 	static const uint32_t mtus[] = {256, 512, 1024, 2048, 4096};
 
@@ -51,7 +51,7 @@ static void every_size_arrives(void **state)
 }
 
 /* Any packet of the middle one of three messages is lost: that message is lost, and no other. */
-static void message_with_a_hole_vanishes_alone(void **state)
+TEST(message_with_a_hole_vanishes_alone)
 {
 	static const enum wr_opcode ops[] = {WR_SEND, WR_SEND_IMM, WR_WRITE_IMM};
 
@@ -86,7 +86,7 @@ static void message_with_a_hole_vanishes_alone(void **state)
 	}
 }
 
-static void message_without_a_receive_wqe_vanishes(void **state)
+TEST(message_without_a_receive_wqe_vanishes)
 {
 	struct sim s = start(1024, 5);
 	struct duo_wr w = duo_send_wr(1, s.abuf, 0, 5000);
@@ -105,7 +105,7 @@ static void message_without_a_receive_wqe_vanishes(void **state)
 }
 
 /* A receive that is posted while a message without one still arrives is not used for its tail. */
-static void tail_of_a_lost_message_takes_no_wqe(void **state)
+TEST(tail_of_a_lost_message_takes_no_wqe)
 {
 	struct sim s = start(1024, 5);
 	struct duo_wr w = duo_send_wr(1, s.abuf, 0, 5000);
@@ -121,7 +121,7 @@ static void tail_of_a_lost_message_takes_no_wqe(void **state)
 	sim_end(&s);
 }
 
-static void bad_write_is_dropped_in_silence(void **state)
+TEST(bad_write_is_dropped_in_silence)
 {
 	for (int which = 0; which < 4; which++) {
 		struct duo_options o = duo_options();
@@ -151,7 +151,7 @@ static void bad_write_is_dropped_in_silence(void **state)
 	}
 }
 
-static void late_and_doubled_packets_do_no_harm(void **state)
+TEST(late_and_doubled_packets_do_no_harm)
 {
 	for (uint64_t seed = 0; seed < 30; seed++) {
 		struct duo *d = duo_create(seed, NULL);
@@ -191,7 +191,7 @@ static void late_and_doubled_packets_do_no_harm(void **state)
 }
 
 /* The length is the sender's choice: it costs the receiver neither a WQE nor the QP. */
-static void message_too_long_vanishes(void **state)
+TEST(message_too_long_vanishes)
 {
 	static const uint32_t lens[] = {3000, 1, 5000, 2501, 2500};
 	struct sim s = start(1024, 5);
@@ -217,15 +217,3 @@ static void message_too_long_vanishes(void **state)
 	assert_int_equal(nic_counters(s.b->host->nic)->rx_too_long, 3);
 	sim_end(&s);
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(every_size_arrives),
-	cmocka_unit_test(message_with_a_hole_vanishes_alone),
-	cmocka_unit_test(message_without_a_receive_wqe_vanishes),
-	cmocka_unit_test(tail_of_a_lost_message_takes_no_wqe),
-	cmocka_unit_test(bad_write_is_dropped_in_silence),
-	cmocka_unit_test(late_and_doubled_packets_do_no_harm),
-	cmocka_unit_test(message_too_long_vanishes),
-};
-
-SIM_MAIN(tests)

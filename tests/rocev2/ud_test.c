@@ -65,7 +65,7 @@ static void check_grh(const struct ud *u, const uint8_t *p, uint8_t gid, uint32_
 	assert_memory_equal(p + 16, b->gids[gid].raw + 12, 4);
 }
 
-static void datagram_arrives_behind_its_grh(void **state)
+TEST(datagram_arrives_behind_its_grh)
 {
 	static const uint32_t sizes[] = {0, 1, 2, 3, 4, 100, 1023, 1024, 4096};
 
@@ -104,7 +104,7 @@ static void datagram_arrives_behind_its_grh(void **state)
 	}
 }
 
-static void wrong_qkey_is_dropped(void **state)
+TEST(wrong_qkey_is_dropped)
 {
 	struct ud u = start(DUO_GID_IPV4);
 	struct duo_wr w = datagram(&u, 1, 100);
@@ -121,7 +121,7 @@ static void wrong_qkey_is_dropped(void **state)
 }
 
 /* IBTA 10.2.5: with its high bit set, a WR's Q_Key stands for that of the QP. */
-static void controlled_qkey_is_the_qps_own(void **state)
+TEST(controlled_qkey_is_the_qps_own)
 {
 	struct ud u = start(DUO_GID_IPV4);
 	struct duo_wr w = datagram(&u, 1, 100);
@@ -135,7 +135,7 @@ static void controlled_qkey_is_the_qps_own(void **state)
 	sim_end(&u.s);
 }
 
-static void no_receive_wqe_is_a_silent_drop(void **state)
+TEST(no_receive_wqe_is_a_silent_drop)
 {
 	struct ud u = start(DUO_GID_IPV4);
 	struct duo_wr w = datagram(&u, 1, 100);
@@ -149,7 +149,7 @@ static void no_receive_wqe_is_a_silent_drop(void **state)
 }
 
 /* Any sender with the Q_Key may send such a datagram: it takes no receive, and the QP lives on. */
-static void datagram_longer_than_the_receive_is_dropped(void **state)
+TEST(datagram_longer_than_the_receive_is_dropped)
 {
 	static const uint32_t lens[] = {1000, 101, 4096, 100};
 
@@ -196,7 +196,7 @@ static void datagram_longer_than_the_receive_is_dropped(void **state)
 }
 
 /* 40 bytes short is a common mistake: nothing is touched. */
-static void receive_without_room_for_the_grh_takes_nothing(void **state)
+TEST(receive_without_room_for_the_grh_takes_nothing)
 {
 	static const uint32_t rooms[] = {0, 39, 40, 100, 139};
 
@@ -216,7 +216,7 @@ static void receive_without_room_for_the_grh_takes_nothing(void **state)
 	}
 }
 
-static void datagram_above_the_path_mtu_is_a_length_error(void **state)
+TEST(datagram_above_the_path_mtu_is_a_length_error)
 {
 	struct ud u = start(DUO_GID_IPV4);
 	struct duo_wr w = datagram(&u, 1, 4097);
@@ -229,7 +229,7 @@ static void datagram_above_the_path_mtu_is_a_length_error(void **state)
 }
 
 /* One QP, many destinations, in the order posted; each has its own address. */
-static void datagrams_to_many_qps_keep_their_order(void **state)
+TEST(datagrams_to_many_qps_keep_their_order)
 {
 	struct ud u = start(DUO_GID_IPV4);
 	struct duo_options o = u.s.b->opt;
@@ -256,7 +256,7 @@ static void datagrams_to_many_qps_keep_their_order(void **state)
 }
 
 /* The address handle's values at the post count, not later changes. */
-static void address_is_copied_at_post(void **state)
+TEST(address_is_copied_at_post)
 {
 	struct ud u = start(DUO_GID_IPV4);
 	struct duo_wr w = datagram(&u, 1, 100);
@@ -270,7 +270,7 @@ static void address_is_copied_at_post(void **state)
 	sim_end(&u.s);
 }
 
-static void solicited_datagram_wakes(void **state)
+TEST(solicited_datagram_wakes)
 {
 	for (int solicited = 0; solicited < 2; solicited++) {
 		struct ud u = start(DUO_GID_IPV4);
@@ -289,7 +289,7 @@ static void solicited_datagram_wakes(void **state)
 }
 
 /* Loss, duplication and disorder are the program's business; a corrupt datagram never arrives. */
-static void what_arrives_is_whole(void **state)
+TEST(what_arrives_is_whole)
 {
 	struct ud u = start(DUO_GID_IPV6);
 
@@ -315,19 +315,3 @@ static void what_arrives_is_whole(void **state)
 	assert_true(u.s.b->received.n > 30 && u.s.b->received.n < 60);
 	sim_end(&u.s);
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(datagram_arrives_behind_its_grh),
-	cmocka_unit_test(wrong_qkey_is_dropped),
-	cmocka_unit_test(controlled_qkey_is_the_qps_own),
-	cmocka_unit_test(no_receive_wqe_is_a_silent_drop),
-	cmocka_unit_test(datagram_longer_than_the_receive_is_dropped),
-	cmocka_unit_test(receive_without_room_for_the_grh_takes_nothing),
-	cmocka_unit_test(datagram_above_the_path_mtu_is_a_length_error),
-	cmocka_unit_test(datagrams_to_many_qps_keep_their_order),
-	cmocka_unit_test(address_is_copied_at_post),
-	cmocka_unit_test(solicited_datagram_wakes),
-	cmocka_unit_test(what_arrives_is_whole),
-};
-
-SIM_MAIN(tests)

@@ -19,7 +19,7 @@ static struct sim start(enum qp_type type)
 }
 
 /* Each packet has a RETH of its own bytes; the last alone has AckReq. */
-static void each_packet_says_where_its_own_bytes_go(void **state)
+TEST(each_packet_says_where_its_own_bytes_go)
 {
 	struct sim s = start(QPT_RC);
 	struct duo_wr w = duo_write_wr(1, s.abuf, 0, 2 * MTU + 5, s.bbuf, 100);
@@ -45,7 +45,7 @@ static void each_packet_says_where_its_own_bytes_go(void **state)
 }
 
 /* The receiver's completion tells the length of the whole message, as programs expect of a WRITE with immediate. */
-static void a_write_with_immediate_stays_whole(void **state)
+TEST(a_write_with_immediate_stays_whole)
 {
 	struct sim s = start(QPT_RC);
 	struct duo_wr w = duo_write_wr(1, s.abuf, 0, 2 * MTU + 5, s.bbuf, 0);
@@ -60,7 +60,7 @@ static void a_write_with_immediate_stays_whole(void **state)
 	sim_end(&s);
 }
 
-static void messages_of_one_length_share_a_train(void **state)
+TEST(messages_of_one_length_share_a_train)
 {
 	struct sim s = start(QPT_RC);
 	struct duo_wr w[8];
@@ -77,7 +77,7 @@ static void messages_of_one_length_share_a_train(void **state)
 }
 
 /* A UC message of several packets arrives whole or not at all, so its packets have to belong together. */
-static void longer_writes_and_uc_keep_first_middle_and_last(void **state)
+TEST(longer_writes_and_uc_keep_first_middle_and_last)
 {
 	static const enum qp_type types[] = {QPT_RC, QPT_UC};
 
@@ -96,7 +96,7 @@ static void longer_writes_and_uc_keep_first_middle_and_last(void **state)
 }
 
 /* Whichever packet is lost, it is sent again as it was, and one message is one completion. */
-static void a_lost_packet_is_sent_again_as_it_was(void **state)
+TEST(a_lost_packet_is_sent_again_as_it_was)
 {
 	for (int lost = 0; lost < 4; lost++) {
 		struct sim s = start(QPT_RC);
@@ -117,7 +117,7 @@ static void a_lost_packet_is_sent_again_as_it_was(void **state)
 }
 
 /* The packets before the one that leaves the region are written: they are inside it. Nothing behind it is. */
-static void a_write_that_leaves_its_region_fails_where_it_leaves(void **state)
+TEST(a_write_that_leaves_its_region_fails_where_it_leaves)
 {
 	struct sim s = start(QPT_RC);
 	uint32_t at = BUF_BYTES - MTU;
@@ -132,14 +132,3 @@ static void a_write_that_leaves_its_region_fails_where_it_leaves(void **state)
 	s.duo->host[DUO_B].event_count = 0;
 	sim_end(&s);
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(each_packet_says_where_its_own_bytes_go),
-	cmocka_unit_test(a_write_with_immediate_stays_whole),
-	cmocka_unit_test(messages_of_one_length_share_a_train),
-	cmocka_unit_test(longer_writes_and_uc_keep_first_middle_and_last),
-	cmocka_unit_test(a_lost_packet_is_sent_again_as_it_was),
-	cmocka_unit_test(a_write_that_leaves_its_region_fails_where_it_leaves),
-};
-
-SIM_MAIN(tests)

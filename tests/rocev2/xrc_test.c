@@ -128,7 +128,7 @@ static void expect_refused(struct room *r)
 	assert_true(duo_had_event(&r->duo->host[DUO_B], EVENT_QP_ACCESS_ERR, &r->owner));
 }
 
-static void messages_go_to_the_srq_that_they_name(void **state)
+TEST(messages_go_to_the_srq_that_they_name)
 {
 	struct room *r = room_make();
 
@@ -146,7 +146,7 @@ static void messages_go_to_the_srq_that_they_name(void **state)
 	room_end(r);
 }
 
-static void a_message_stays_with_its_srq(void **state)
+TEST(a_message_stays_with_its_srq)
 {
 	static const uint8_t second[] = {OP_XRC_SEND_MIDDLE, OP_XRC_SEND_LAST, OP_XRC_READ_REQUEST};
 
@@ -162,7 +162,7 @@ static void a_message_stays_with_its_srq(void **state)
 	}
 }
 
-static void numbers_that_name_no_srq_are_refused(void **state)
+TEST(numbers_that_name_no_srq_are_refused)
 {
 	struct room *r;
 
@@ -177,7 +177,7 @@ static void numbers_that_name_no_srq_are_refused(void **state)
 }
 
 /* With or without a message for it on its way. */
-static void an_srq_may_be_destroyed_at_any_time(void **state)
+TEST(an_srq_may_be_destroyed_at_any_time)
 {
 	for (int begun = 0; begun < 2; begun++) {
 		struct room *r = room_make();
@@ -195,7 +195,7 @@ static void an_srq_may_be_destroyed_at_any_time(void **state)
 }
 
 /* And the QP that receives gets no answers to requests that it never sends. */
-static void packets_of_another_service_are_dropped(void **state)
+TEST(packets_of_another_service_are_dropped)
 {
 	static const uint8_t opcodes[] = {OP_RC_SEND_ONLY, OP_UC_SEND_ONLY, OP_XRC_ACK, OP_XRC_READ_RESPONSE_ONLY,
 					  OP_XRC_ATOMIC_ACK};
@@ -211,7 +211,7 @@ static void packets_of_another_service_are_dropped(void **state)
 	room_end(r);
 }
 
-static void an_rc_qp_takes_no_xrc_requests(void **state)
+TEST(an_rc_qp_takes_no_xrc_requests)
 {
 	struct sim s = sim_default();
 	struct bth bth = {
@@ -224,7 +224,7 @@ static void an_rc_qp_takes_no_xrc_requests(void **state)
 	sim_end(&s);
 }
 
-static void a_request_without_its_xrceth_is_malformed(void **state)
+TEST(a_request_without_its_xrceth_is_malformed)
 {
 	struct room *r = room_make();
 	struct bth bth = {.opcode = OP_XRC_SEND_ONLY,
@@ -239,15 +239,3 @@ static void a_request_without_its_xrceth_is_malformed(void **state)
 	assert_int_equal(qp_state(r->qp), QPS_RTR);
 	room_end(r);
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(messages_go_to_the_srq_that_they_name),
-	cmocka_unit_test(a_message_stays_with_its_srq),
-	cmocka_unit_test(numbers_that_name_no_srq_are_refused),
-	cmocka_unit_test(an_srq_may_be_destroyed_at_any_time),
-	cmocka_unit_test(packets_of_another_service_are_dropped),
-	cmocka_unit_test(an_rc_qp_takes_no_xrc_requests),
-	cmocka_unit_test(a_request_without_its_xrceth_is_malformed),
-};
-
-SIM_MAIN(tests)

@@ -7,16 +7,11 @@
 #define TESTS_SDR_ENDS_H
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
-#include <cmocka.h>
 
 #include <verbena/sdr.h>
+
+#include "support/test.h"
 
 /* A test that needs longer messages says so before it includes this. */
 #ifndef ENDS_MESSAGE_LOG

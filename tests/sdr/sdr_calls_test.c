@@ -2,6 +2,7 @@
 /* What every call does with arguments and at times that make no sense: an error that says why, and
  * nothing changed. */
 #include "ends.h"
+#include "support/test.h"
 
 /* The call fails, and with this errno. */
 #define FAILS(call, why)                                   \
@@ -11,7 +12,9 @@
 		assert_int_equal(errno, why);              \
 	} while (0)
 
-static void nothing_where_something_is_needed_is_refused(void **state)
+#define CASE(name) TEST_WITH(name, ends_setup, ends_teardown)
+
+CASE(nothing_where_something_is_needed_is_refused)
 {
 	struct ends *e = *state;
 	struct verbena_sdr_recv no_recv = {0};
@@ -49,7 +52,7 @@ static void nothing_where_something_is_needed_is_refused(void **state)
 	assert_int_equal(verbena_sdr_progress(NULL), 0);
 }
 
-static void contexts_are_of_devices_that_there_are(void **state)
+CASE(contexts_are_of_devices_that_there_are)
 {
 	struct verbena_sdr_context_attr attr;
 
@@ -70,14 +73,14 @@ static void contexts_are_of_devices_that_there_are(void **state)
 	}
 }
 
-static void contexts_stay_while_they_are_used(void **state)
+CASE(contexts_stay_while_they_are_used)
 {
 	struct ends *e = *state;
 
 	FAILS(verbena_sdr_context_destroy(e->ctx), EBUSY);
 }
 
-static void queue_pairs_are_within_their_limits(void **state)
+CASE(queue_pairs_are_within_their_limits)
 {
 	struct ends *e = *state;
 	struct verbena_sdr_qp_attr attr;
@@ -118,7 +121,7 @@ static void queue_pairs_are_within_their_limits(void **state)
 	assert_null(verbena_sdr_qp_create(NULL, &attr));
 }
 
-static void queue_pairs_are_as_many_as_the_context_has(void **state)
+CASE(queue_pairs_are_as_many_as_the_context_has)
 {
 	struct verbena_sdr_context_attr attr;
 	struct verbena_sdr_qp_attr qp_attr = ends_attr(1);
@@ -154,7 +157,7 @@ static void connect_spoilt(struct verbena_sdr_qp *qp, size_t at, uint8_t value, 
 	FAILS(verbena_sdr_qp_connect(qp, info, size - 1), EINVAL);
 }
 
-static void ends_connect_with_what_fits_them_and_once(void **state)
+CASE(ends_connect_with_what_fits_them_and_once)
 {
 	struct ends *e = *state;
 	struct verbena_sdr_qp_attr attr = ends_attr(1);
@@ -185,7 +188,7 @@ static void ends_connect_with_what_fits_them_and_once(void **state)
 
 /* The last queue pair cannot be connected when all others have been; another try finds all as they
  * were. */
-static void a_connection_that_fails_halfway_can_be_tried_again(void **state)
+CASE(a_connection_that_fails_halfway_can_be_tried_again)
 {
 	struct ends *e = *state;
 	struct verbena_sdr_qp_attr attr = ends_attr(1);
@@ -209,7 +212,7 @@ static void a_connection_that_fails_halfway_can_be_tried_again(void **state)
 	assert_int_equal(verbena_sdr_qp_destroy(qp), VERBENA_SDR_SUCCESS);
 }
 
-static void directions_are_kept_to(void **state)
+CASE(directions_are_kept_to)
 {
 	struct ends *e = *state;
 	struct verbena_sdr_recv_attr r = {.address = e->sink, .max_length = CHUNK, .lkey = e->sink_key};
@@ -221,7 +224,7 @@ static void directions_are_kept_to(void **state)
 	FAILS(verbena_sdr_recv_post(e->from, &r, &recv), EOPNOTSUPP);
 }
 
-static void receives_lie_in_memory_that_may_be_written(void **state)
+CASE(receives_lie_in_memory_that_may_be_written)
 {
 	struct ends *e = *state;
 	const struct verbena_sdr_recv_attr row[] = {
@@ -242,7 +245,7 @@ static void receives_lie_in_memory_that_may_be_written(void **state)
 	assert_int_equal(recv.number, 0);
 }
 
-static void receives_wait_for_a_slot(void **state)
+CASE(receives_wait_for_a_slot)
 {
 	struct ends *e = *state;
 	struct verbena_sdr_recv recv[4], more;
@@ -256,7 +259,7 @@ static void receives_wait_for_a_slot(void **state)
 }
 
 /* While a peer does not acknowledge receives, it is sent no more of them. */
-static void receives_wait_for_the_peer_to_hear_of_them(void **state)
+CASE(receives_wait_for_the_peer_to_hear_of_them)
 {
 	struct ends *e = *state;
 	struct verbena_sdr_recv recv;
@@ -270,7 +273,7 @@ static void receives_wait_for_the_peer_to_hear_of_them(void **state)
 	assert_int_equal(posted, 4);
 }
 
-static void receives_are_completed_once(void **state)
+CASE(receives_are_completed_once)
 {
 	struct ends *e = *state;
 	struct verbena_sdr_recv recv, again;
@@ -292,7 +295,7 @@ static void receives_are_completed_once(void **state)
 	assert_int_equal(verbena_sdr_recv_bitmap_get(&again, &bitmap, &bytes), VERBENA_SDR_SUCCESS);
 }
 
-static void sends_fit_the_receive_and_its_memory(void **state)
+CASE(sends_fit_the_receive_and_its_memory)
 {
 	struct ends *e = *state;
 	const struct verbena_sdr_block row[] = {
@@ -316,7 +319,7 @@ static void sends_fit_the_receive_and_its_memory(void **state)
 	assert_int_equal(send.number, 0);
 }
 
-static void streams_end_once_and_take_no_more(void **state)
+CASE(streams_end_once_and_take_no_more)
 {
 	struct ends *e = *state;
 	struct verbena_sdr_block b = block(e, 0, CHUNK), none = block(e, 0, 0);
@@ -341,7 +344,7 @@ static void streams_end_once_and_take_no_more(void **state)
 
 /* The application takes away what it sends from, while most of it waits for its turn: the
  * connection breaks, and every call says so. */
-static void memory_that_is_gone_breaks_the_connection_and_nothing_else(void **state)
+TEST(memory_that_is_gone_breaks_the_connection_and_nothing_else)
 {
 	struct verbena_sdr_qp_attr attr = ends_attr(1);
 	uint8_t *gone = malloc(MESSAGE);
@@ -368,28 +371,4 @@ static void memory_that_is_gone_breaks_the_connection_and_nothing_else(void **st
 	FAILS(verbena_sdr_send_stream_start(e.from, NULL, &send), EIO);
 	settle(&e);
 	ends_destroy(&e);
-}
-
-int main(void)
-{
-#define CASE(name) cmocka_unit_test_setup_teardown(name, ends_setup, ends_teardown)
-	const struct CMUnitTest tests[] = {
-		CASE(nothing_where_something_is_needed_is_refused),
-		CASE(contexts_are_of_devices_that_there_are),
-		CASE(contexts_stay_while_they_are_used),
-		CASE(queue_pairs_are_within_their_limits),
-		CASE(queue_pairs_are_as_many_as_the_context_has),
-		CASE(ends_connect_with_what_fits_them_and_once),
-		CASE(a_connection_that_fails_halfway_can_be_tried_again),
-		CASE(directions_are_kept_to),
-		CASE(receives_lie_in_memory_that_may_be_written),
-		CASE(receives_wait_for_a_slot),
-		CASE(receives_wait_for_the_peer_to_hear_of_them),
-		CASE(receives_are_completed_once),
-		CASE(sends_fit_the_receive_and_its_memory),
-		CASE(streams_end_once_and_take_no_more),
-		cmocka_unit_test(memory_that_is_gone_breaks_the_connection_and_nothing_else),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

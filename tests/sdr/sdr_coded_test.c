@@ -2,6 +2,7 @@
 /* Coded messages; ctest runs it on a network that loses, doubles and reorders, and on one that does
  * not. Every message is compared byte by byte. */
 #include "ends.h"
+#include "support/test.h"
 
 static struct verbena_sdr_ec_attr attr_of(uint32_t data, uint32_t parity, uint32_t parity_max)
 {
@@ -64,7 +65,9 @@ static void exchange(struct ends *e, const struct verbena_sdr_ec_attr *attr, siz
 	assert_int_equal(verbena_sdr_ec_recv_poll(&recv, &done), VERBENA_SDR_ERROR);
 }
 
-static void every_message_arrives_by_parity_on_demand(void **state)
+#define CASE(name) TEST_WITH(name, ends_setup, ends_teardown)
+
+CASE(every_message_arrives_by_parity_on_demand)
 {
 	for (uint32_t n = 0; n < 30; n++) {
 		struct verbena_sdr_ec_attr attr = attr_of(4 + n, n % 4, 4 + n % 8);
@@ -75,7 +78,7 @@ static void every_message_arrives_by_parity_on_demand(void **state)
 	}
 }
 
-static void every_message_arrives_with_chunks(void **state)
+CASE(every_message_arrives_with_chunks)
 {
 	for (uint32_t n = 0; n < 10; n++) {
 		struct verbena_sdr_ec_attr attr = attr_of(4, 1, 2);
@@ -85,7 +88,7 @@ static void every_message_arrives_with_chunks(void **state)
 	}
 }
 
-static void every_message_arrives_by_the_repeat(void **state)
+CASE(every_message_arrives_by_the_repeat)
 {
 	for (uint32_t n = 0; n < 10; n++) {
 		struct verbena_sdr_ec_attr attr = attr_of(16, 4, 4);
@@ -98,7 +101,7 @@ static void every_message_arrives_by_the_repeat(void **state)
 }
 
 /* Threads send and answer, and the program only asks whether it is done. */
-static void workers_code_and_acknowledge(void **state)
+TEST(workers_code_and_acknowledge)
 {
 	struct ends e;
 
@@ -109,7 +112,7 @@ static void workers_code_and_acknowledge(void **state)
 }
 
 /* Two at a time, and plain and repeated messages among them: numbers do not get mixed up. */
-static void other_messages_may_come_between(void **state)
+CASE(other_messages_may_come_between)
 {
 	struct ends *e = *state;
 	struct verbena_sdr_block b = block(e, 0, MESSAGE);
@@ -140,7 +143,7 @@ static void other_messages_may_come_between(void **state)
 	}
 }
 
-static void a_receive_given_up_ends_the_send(void **state)
+CASE(a_receive_given_up_ends_the_send)
 {
 	struct ends *e = *state;
 	struct verbena_sdr_block b = block(e, 0, MESSAGE);
@@ -158,7 +161,7 @@ static void a_receive_given_up_ends_the_send(void **state)
 }
 
 /* The receiver does not expect a coded message. */
-static void a_silent_peer_times_out(void **state)
+CASE(a_silent_peer_times_out)
 {
 	struct verbena_sdr_ec_attr attr = attr_of(32, 8, 16);
 	struct ends *e = *state;
@@ -178,7 +181,7 @@ static void a_silent_peer_times_out(void **state)
 	exchange(e, NULL, MESSAGE, 1);
 }
 
-static void what_makes_no_sense_is_refused(void **state)
+CASE(what_makes_no_sense_is_refused)
 {
 	const struct verbena_sdr_ec_attr good = attr_of(16, 4, 8);
 	struct ends *e = *state;
@@ -232,7 +235,7 @@ static void what_makes_no_sense_is_refused(void **state)
 	AWAIT(e, ec_done(&send));
 }
 
-static void round_trips_are_measured(void **state)
+CASE(round_trips_are_measured)
 {
 	struct ends *e = *state;
 	uint64_t least_ns, mean_ns;
@@ -247,7 +250,7 @@ static void round_trips_are_measured(void **state)
 	assert_true(least_ns > 0 && least_ns <= mean_ns);
 }
 
-static void a_choice_says_why(void **state)
+CASE(a_choice_says_why)
 {
 	struct verbena_sdr_link link = {.rate_mbps = 1000, .rtt_ns = 100000000};
 	struct verbena_sdr_ec_attr attr;
@@ -262,23 +265,4 @@ static void a_choice_says_why(void **state)
 	exchange(e, &attr, MESSAGE, 2);
 	link.lost = 1;
 	assert_int_equal(verbena_sdr_ec_choose(e->from, &link, MESSAGE, 0, &attr, &why), VERBENA_SDR_ERROR);
-}
-
-int main(void)
-{
-#define CASE(name) cmocka_unit_test_setup_teardown(name, ends_setup, ends_teardown)
-	const struct CMUnitTest tests[] = {
-		CASE(every_message_arrives_by_parity_on_demand),
-		CASE(every_message_arrives_with_chunks),
-		CASE(every_message_arrives_by_the_repeat),
-		cmocka_unit_test(workers_code_and_acknowledge),
-		CASE(other_messages_may_come_between),
-		CASE(a_receive_given_up_ends_the_send),
-		CASE(a_silent_peer_times_out),
-		CASE(what_makes_no_sense_is_refused),
-		CASE(round_trips_are_measured),
-		CASE(a_choice_says_why),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

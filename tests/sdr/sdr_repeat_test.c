@@ -2,6 +2,7 @@
 /* Messages that are repeated until they are whole; ctest runs it on a network that loses, doubles
  * and reorders. */
 #include "ends.h"
+#include "support/test.h"
 
 static struct verbena_sdr_sr_attr attr_with(bool nack, uint64_t timeout_ms)
 {
@@ -48,7 +49,9 @@ static void exchange(struct ends *e, const struct verbena_sdr_sr_attr *attr, siz
 	assert_int_equal(verbena_sdr_sr_poll(&send, &done), VERBENA_SDR_ERROR);
 }
 
-static void every_message_arrives_with_nack(void **state)
+#define CASE(name) TEST_WITH(name, ends_setup, ends_teardown)
+
+CASE(every_message_arrives_with_nack)
 {
 	const struct verbena_sdr_sr_attr attr = attr_with(true, 0);
 
@@ -56,7 +59,7 @@ static void every_message_arrives_with_nack(void **state)
 		exchange(*state, &attr, 1 + n * 797 % MESSAGE, n);
 }
 
-static void every_message_arrives_without(void **state)
+CASE(every_message_arrives_without)
 {
 	const struct verbena_sdr_sr_attr attr = attr_with(false, 0);
 
@@ -65,7 +68,7 @@ static void every_message_arrives_without(void **state)
 }
 
 /* Threads acknowledge and repeat, and the program only asks whether it is done. */
-static void workers_repeat_and_acknowledge(void **state)
+TEST(workers_repeat_and_acknowledge)
 {
 	struct ends e;
 
@@ -75,7 +78,7 @@ static void workers_repeat_and_acknowledge(void **state)
 	ends_destroy(&e);
 }
 
-static void a_receive_given_up_ends_the_send(void **state)
+CASE(a_receive_given_up_ends_the_send)
 {
 	const struct verbena_sdr_sr_attr attr = attr_with(true, 0);
 	struct ends *e = *state;
@@ -97,7 +100,7 @@ static void a_receive_given_up_ends_the_send(void **state)
 
 /* The receiver never acknowledges: the sender's time runs out, and the next message is not
  * disturbed. */
-static void a_silent_peer_times_out(void **state)
+CASE(a_silent_peer_times_out)
 {
 	const struct verbena_sdr_sr_attr attr = attr_with(true, 300);
 	struct ends *e = *state;
@@ -114,7 +117,7 @@ static void a_silent_peer_times_out(void **state)
 	exchange(e, NULL, MESSAGE, 1);
 }
 
-static void what_makes_no_sense_is_refused(void **state)
+CASE(what_makes_no_sense_is_refused)
 {
 	struct verbena_sdr_sr_attr attr = attr_with(true, 0);
 	struct ends *e = *state;
@@ -150,19 +153,4 @@ static void what_makes_no_sense_is_refused(void **state)
 	assert_int_equal(verbena_sdr_send_stream_end(&send), VERBENA_SDR_ERROR);
 	assert_int_equal(verbena_sdr_send_poll(&send, &done), VERBENA_SDR_ERROR);
 	AWAIT(e, sr_done(&send));
-}
-
-int main(void)
-{
-#define CASE(name) cmocka_unit_test_setup_teardown(name, ends_setup, ends_teardown)
-	const struct CMUnitTest tests[] = {
-		CASE(every_message_arrives_with_nack),
-		CASE(every_message_arrives_without),
-		cmocka_unit_test(workers_repeat_and_acknowledge),
-		CASE(a_receive_given_up_ends_the_send),
-		CASE(a_silent_peer_times_out),
-		CASE(what_makes_no_sense_is_refused),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

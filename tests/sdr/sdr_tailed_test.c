@@ -4,6 +4,7 @@
 /* 512 packets, so that groups may be wide. */
 #define ENDS_MESSAGE_LOG 17
 #include "ends.h"
+#include "support/test.h"
 
 static bool tail_done(const struct verbena_sdr_send *send)
 {
@@ -55,8 +56,10 @@ static void exchange(struct ends *e, const struct verbena_sdr_tail_attr *attr, s
 	assert_int_equal(verbena_sdr_tail_recv_poll(&recv, &done), VERBENA_SDR_ERROR);
 }
 
+#define CASE(name) TEST_WITH(name, ends_setup, ends_teardown)
+
 /* Long tails and short ones, loss that is told too low and too high, and more data behind the message. */
-static void every_message_arrives(void **state)
+CASE(every_message_arrives)
 {
 	for (uint32_t n = 0; n < 24; n++) {
 		struct verbena_sdr_tail_attr attr;
@@ -79,14 +82,13 @@ static uint64_t sent_of(const struct verbena_sdr_qp *qp)
 
 /* What follows the message takes 8 ms at 1000 Mbit/s, and a second at the limit: in the second, longer than a round
  * trip, every loss can be repaired, so there are no parities. */
-static void the_limit_of_the_rate_is_reckoned_with(void **state)
+TEST(the_limit_of_the_rate_is_reckoned_with)
 {
 	struct verbena_sdr_qp_attr attr = ends_attr(2);
 	struct verbena_sdr_tail_attr tail;
 	uint64_t told;
 	struct ends e;
 
-	(void)state;
 	attr.rate_limit_mbps = 8;
 	ends_make(&e, attr, VERBENA_SDR_NO_WORKERS);
 	verbena_sdr_tail_attr_init(&tail);
@@ -115,9 +117,8 @@ static uint64_t fills_of(const struct verbena_sdr_qp *qp)
 
 /* Loss that is told too low. Both with workers and without, parities of messages that are over come late, and nothing
  * of a message is wrong. */
-static void parities_go_on_where_idle_fill_is_wanted(void **state)
+TEST(parities_go_on_where_idle_fill_is_wanted)
 {
-	(void)state;
 	for (int workers = 0; workers <= 2; workers += 2) {
 		struct verbena_sdr_qp_attr qa = ends_attr(2);
 		struct verbena_sdr_tail_attr attr;
@@ -142,13 +143,12 @@ static void parities_go_on_where_idle_fill_is_wanted(void **state)
 }
 
 /* Before the receive is completed none of them is late: each comes by the queue pair of its message's generation. */
-static void parities_that_fill_are_taken(void **state)
+TEST(parities_that_fill_are_taken)
 {
 	struct verbena_sdr_qp_attr qa = ends_attr(2);
 	struct verbena_sdr_stats stats;
 	uint64_t filled = 0;
 
-	(void)state;
 	qa.idle_fill = true;
 	for (int tries = 0; tries < 20 && !filled; tries++) {
 		struct verbena_sdr_recv recv;
@@ -176,7 +176,7 @@ static void parities_that_fill_are_taken(void **state)
 
 /* Another queue pair of the context has a message that takes a third of a second: nothing fills before that has gone.
  */
-static void idle_fill_waits_for_other_queue_pairs(void **state)
+TEST(idle_fill_waits_for_other_queue_pairs)
 {
 	struct verbena_sdr_qp_attr qa = ends_attr(2), slow_attr = ends_attr(2);
 	struct verbena_sdr_tail_attr attr;
@@ -186,7 +186,6 @@ static void idle_fill_waits_for_other_queue_pairs(void **state)
 	bool done = false;
 	struct ends e;
 
-	(void)state;
 	qa.idle_fill = true;
 	slow_attr.rate_limit_mbps = 3;
 	ends_make(&e, qa, VERBENA_SDR_NO_WORKERS);
@@ -222,7 +221,7 @@ static void idle_fill_waits_for_other_queue_pairs(void **state)
 }
 
 /* Not where it was not asked for, and not where the ends do not agree or the transport repeats. */
-static void idle_fill_is_an_option_of_both_ends(void **state)
+CASE(idle_fill_is_an_option_of_both_ends)
 {
 	struct ends *e = *state;
 	struct verbena_sdr_qp_attr attr = ends_attr(2);
@@ -245,7 +244,7 @@ static void idle_fill_is_an_option_of_both_ends(void **state)
 	assert_int_equal(errno, EINVAL);
 }
 
-static void workers_code_and_acknowledge(void **state)
+TEST(workers_code_and_acknowledge)
 {
 	struct ends e;
 
@@ -256,7 +255,7 @@ static void workers_code_and_acknowledge(void **state)
 }
 
 /* Coded, repeated and tailed messages in turn: numbers and words do not get mixed up. */
-static void other_messages_may_come_between(void **state)
+CASE(other_messages_may_come_between)
 {
 	struct ends *e = *state;
 	struct verbena_sdr_block b = block(e, 0, MESSAGE);
@@ -284,7 +283,7 @@ static void other_messages_may_come_between(void **state)
 }
 
 /* A receive that ends before the message is there ends the send, too. */
-static void a_receiver_may_give_up(void **state)
+CASE(a_receiver_may_give_up)
 {
 	struct ends *e = *state;
 	struct verbena_sdr_block b = block(e, 0, MESSAGE);
@@ -301,7 +300,7 @@ static void a_receiver_may_give_up(void **state)
 	exchange(e, NULL, MESSAGE, 1);
 }
 
-static void a_sender_gives_up_in_time(void **state)
+CASE(a_sender_gives_up_in_time)
 {
 	struct ends *e = *state;
 	struct verbena_sdr_block b = block(e, 0, MESSAGE);
@@ -325,7 +324,7 @@ static void a_sender_gives_up_in_time(void **state)
 	exchange(e, NULL, MESSAGE, 2);
 }
 
-static void wrong_calls_change_nothing(void **state)
+CASE(wrong_calls_change_nothing)
 {
 	struct ends *e = *state;
 	struct verbena_sdr_block b = block(e, 0, MESSAGE);
@@ -365,23 +364,4 @@ static void wrong_calls_change_nothing(void **state)
 	AWAIT(e, tail_done(&send));
 	assert_int_equal(verbena_sdr_tail_loss_get(e->from, &loss), VERBENA_SDR_SUCCESS);
 	assert_true(loss > 0 && loss <= 0.5);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(every_message_arrives, ends_setup, ends_teardown),
-		cmocka_unit_test(the_limit_of_the_rate_is_reckoned_with),
-		cmocka_unit_test(workers_code_and_acknowledge),
-		cmocka_unit_test(parities_go_on_where_idle_fill_is_wanted),
-		cmocka_unit_test(parities_that_fill_are_taken),
-		cmocka_unit_test(idle_fill_waits_for_other_queue_pairs),
-		cmocka_unit_test_setup_teardown(idle_fill_is_an_option_of_both_ends, ends_setup, ends_teardown),
-		cmocka_unit_test_setup_teardown(other_messages_may_come_between, ends_setup, ends_teardown),
-		cmocka_unit_test_setup_teardown(a_receiver_may_give_up, ends_setup, ends_teardown),
-		cmocka_unit_test_setup_teardown(a_sender_gives_up_in_time, ends_setup, ends_teardown),
-		cmocka_unit_test_setup_teardown(wrong_calls_change_nothing, ends_setup, ends_teardown),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

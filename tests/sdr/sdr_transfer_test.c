@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Messages between two ends: what arrives, where, and what never does. */
 #include "ends.h"
+#include "support/test.h"
 
 static void post_when_granted(struct ends *e, const struct verbena_sdr_block *b, const uint32_t *imm,
 			      struct verbena_sdr_send *send)
@@ -11,7 +12,9 @@ static void post_when_granted(struct ends *e, const struct verbena_sdr_block *b,
 	assert_int_equal(r, VERBENA_SDR_SUCCESS);
 }
 
-static void a_message_arrives_whole_with_every_bit(void **state)
+#define CASE(name) TEST_WITH(name, ends_setup, ends_teardown)
+
+CASE(a_message_arrives_whole_with_every_bit)
 {
 	struct ends *e = *state;
 	struct verbena_sdr_recv recv;
@@ -35,7 +38,7 @@ static void a_message_arrives_whole_with_every_bit(void **state)
 	assert_int_equal(verbena_sdr_recv_complete(&recv), VERBENA_SDR_SUCCESS);
 }
 
-static void a_send_that_is_shorter_leaves_the_rest_unset(void **state)
+CASE(a_send_that_is_shorter_leaves_the_rest_unset)
 {
 	struct ends *e = *state;
 	struct verbena_sdr_recv recv;
@@ -54,7 +57,7 @@ static void a_send_that_is_shorter_leaves_the_rest_unset(void **state)
 }
 
 /* More messages than slots and generations, several under way. */
-static void messages_meet_receives_in_order(void **state)
+CASE(messages_meet_receives_in_order)
 {
 	struct ends *e = *state;
 	struct verbena_sdr_recv recv[4];
@@ -79,7 +82,7 @@ static void messages_meet_receives_in_order(void **state)
 	}
 }
 
-static void an_immediate_arrives_with_messages_of_any_length(void **state)
+CASE(an_immediate_arrives_with_messages_of_any_length)
 {
 	static const size_t lengths[] = {0, 1, 256, 257, CHUNK, 5 * CHUNK, MESSAGE};
 	struct ends *e = *state;
@@ -102,7 +105,7 @@ static void an_immediate_arrives_with_messages_of_any_length(void **state)
 
 /* The wire does not tell whether there is one: without it every fragment reads 0, and a message of fewer packets than
  * there are fragments never brings all. */
-static void an_immediate_that_was_not_sent_reads_0(void **state)
+CASE(an_immediate_that_was_not_sent_reads_0)
 {
 	struct ends *e = *state;
 	struct verbena_sdr_block all = block(e, 0, MESSAGE), one = block(e, 0, 1);
@@ -124,7 +127,7 @@ static void an_immediate_that_was_not_sent_reads_0(void **state)
 	assert_int_equal(verbena_sdr_recv_complete(&recv), VERBENA_SDR_SUCCESS);
 }
 
-static void a_stream_takes_blocks_in_any_order_and_again(void **state)
+CASE(a_stream_takes_blocks_in_any_order_and_again)
 {
 	struct ends *e = *state;
 	struct verbena_sdr_block last = block(e, 2, 952), first = block(e, 0, 2 * CHUNK);
@@ -155,7 +158,7 @@ static void a_stream_takes_blocks_in_any_order_and_again(void **state)
 
 /* A stream goes on after its receive was completed and its slot posted again: neither buffer
  * changes, no bit is set. */
-static void late_packets_write_nothing_and_set_nothing(void **state)
+CASE(late_packets_write_nothing_and_set_nothing)
 {
 	struct ends *e = *state;
 	struct verbena_sdr_block b = block(e, 0, MESSAGE);
@@ -189,7 +192,7 @@ static void late_packets_write_nothing_and_set_nothing(void **state)
 
 /* The payload of a late message has no key; a part of its immediate has no payload, and the
  * generation shows that it is late. */
-static void a_late_immediate_does_not_become_another_messages(void **state)
+CASE(a_late_immediate_does_not_become_another_messages)
 {
 	struct ends *e = *state;
 	struct verbena_sdr_recv old, recv;
@@ -212,7 +215,7 @@ static void a_late_immediate_does_not_become_another_messages(void **state)
 }
 
 /* Both ends have two threads of their own, and the program only looks at the bitmap. */
-static void workers_do_it_all(void **state)
+TEST(workers_do_it_all)
 {
 	struct ends e;
 	uint32_t sum = 0;
@@ -239,7 +242,7 @@ static void workers_do_it_all(void **state)
 	ends_destroy(&e);
 }
 
-static void a_rate_is_kept_to(void **state)
+TEST(a_rate_is_kept_to)
 {
 	struct verbena_sdr_qp_attr attr = ends_attr(2);
 	struct verbena_sdr_block b;
@@ -262,7 +265,7 @@ static void a_rate_is_kept_to(void **state)
 	ends_destroy(&e);
 }
 
-static void it_runs_over_rc_too(void **state)
+TEST(it_runs_over_rc_too)
 {
 	struct verbena_sdr_qp_attr attr = ends_attr(2);
 	struct verbena_sdr_block b;
@@ -282,24 +285,4 @@ static void it_runs_over_rc_too(void **state)
 		assert_int_equal(verbena_sdr_recv_complete(&recv), VERBENA_SDR_SUCCESS);
 	}
 	ends_destroy(&e);
-}
-
-int main(void)
-{
-#define CASE(name) cmocka_unit_test_setup_teardown(name, ends_setup, ends_teardown)
-	const struct CMUnitTest tests[] = {
-		CASE(a_message_arrives_whole_with_every_bit),
-		CASE(a_send_that_is_shorter_leaves_the_rest_unset),
-		CASE(messages_meet_receives_in_order),
-		CASE(an_immediate_arrives_with_messages_of_any_length),
-		CASE(an_immediate_that_was_not_sent_reads_0),
-		CASE(a_stream_takes_blocks_in_any_order_and_again),
-		CASE(late_packets_write_nothing_and_set_nothing),
-		CASE(a_late_immediate_does_not_become_another_messages),
-		cmocka_unit_test(workers_do_it_all),
-		cmocka_unit_test(a_rate_is_kept_to),
-		cmocka_unit_test(it_runs_over_rc_too),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

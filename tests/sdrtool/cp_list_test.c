@@ -1,18 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* sdr_cp's list of files: its bytes, what of a peer's list is taken, and how blocks become messages. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "base/byteorder.h"
 #include "sdr/cp_list.h"
 #include "sdr/meet.h"
+#include "support/test.h"
 
 void die(const char *fmt, ...)
 {
@@ -51,7 +44,7 @@ static void folder_make(struct cp_list *l)
 	assert_int_not_equal(add_named(l, CP_FOLDER, 0, ""), 0);
 }
 
-static void entry_has_these_bytes(void **state)
+TEST(entry_has_these_bytes)
 {
 	static const uint8_t golden[] = {2, 0, 0, 0, 0, 1, 0355, 0, 0, 0, 0, 0x49, 0x96, 2,   0xd2, 0,   0,   0,  5,
 					 0, 0, 0, 0, 0, 0, 0,    0, 0, 4, 0, 2,    'n',  'a', 'm',  'e', '.', '/'};
@@ -71,7 +64,7 @@ static void entry_has_these_bytes(void **state)
 	cp_list_free(&l);
 }
 
-static void no_name_leaves_its_folder(void **state)
+TEST(no_name_leaves_its_folder)
 {
 	static const char *const names[] = {"", ".", "..", "/", "/etc", "a/b", "../a", "a/..", ".sdr_cp-", ".sdr_cp-x"};
 	char name[257];
@@ -90,7 +83,7 @@ static void no_name_leaves_its_folder(void **state)
 	}
 }
 
-static void parent_is_a_folder_before(void **state)
+TEST(parent_is_a_folder_before)
 {
 	struct cp_list l;
 
@@ -104,7 +97,7 @@ static void parent_is_a_folder_before(void **state)
 	cp_list_free(&l);
 }
 
-static void depth_has_an_end(void **state)
+TEST(depth_has_an_end)
 {
 	struct cp_list l;
 	uint32_t depth = 0;
@@ -116,7 +109,7 @@ static void depth_has_an_end(void **state)
 	cp_list_free(&l);
 }
 
-static void first_entry_is_a_file_or_a_folder(void **state)
+TEST(first_entry_is_a_file_or_a_folder)
 {
 	struct cp_list l = {0};
 
@@ -132,7 +125,7 @@ static void first_entry_is_a_file_or_a_folder(void **state)
 	cp_list_free(&l);
 }
 
-static void bytes_have_a_limit(void **state)
+TEST(bytes_have_a_limit)
 {
 	struct cp_list l;
 	char name[16];
@@ -148,7 +141,7 @@ static void bytes_have_a_limit(void **state)
 	cp_list_free(&l);
 }
 
-static void path_is_made_of_names(void **state)
+TEST(path_is_made_of_names)
 {
 	struct cp_list l;
 	char path[16];
@@ -165,7 +158,7 @@ static void path_is_made_of_names(void **state)
 	cp_list_free(&l);
 }
 
-static void small_files_share_a_message(void **state)
+TEST(small_files_share_a_message)
 {
 	struct cp_cursor c = {0, 0};
 	struct cp_list l;
@@ -190,7 +183,7 @@ static void small_files_share_a_message(void **state)
 	cp_list_free(&l);
 }
 
-static void digest_is_of_all_blocks_in_order(void **state)
+TEST(digest_is_of_all_blocks_in_order)
 {
 	struct cp_list l;
 	XXH128_hash_t a, b;
@@ -206,21 +199,4 @@ static void digest_is_of_all_blocks_in_order(void **state)
 	b = cp_digest(&l.entry[1]);
 	assert_false(XXH128_isEqual(a, b));
 	cp_list_free(&l);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(entry_has_these_bytes),
-		cmocka_unit_test(no_name_leaves_its_folder),
-		cmocka_unit_test(parent_is_a_folder_before),
-		cmocka_unit_test(depth_has_an_end),
-		cmocka_unit_test(first_entry_is_a_file_or_a_folder),
-		cmocka_unit_test(bytes_have_a_limit),
-		cmocka_unit_test(path_is_made_of_names),
-		cmocka_unit_test(small_files_share_a_message),
-		cmocka_unit_test(digest_is_of_all_blocks_in_order),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,20 +6,12 @@
 #ifndef SUPPORT_CM_PAIR_H
 #define SUPPORT_CM_PAIR_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
-#include <assert.h>
 #include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/byteorder.h"
 #include "base/prng.h"
 #include "cm/state.h"
+#include "support/test.h"
 #include "wire/cm_dreq.h"
 #include "wire/cm_rej.h"
 #include "wire/cm_rep.h"

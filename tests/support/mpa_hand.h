@@ -6,20 +6,14 @@
 #ifndef SUPPORT_MPA_HAND_H
 #define SUPPORT_MPA_HAND_H
 
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <setjmp.h>
 #include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
 
 #include "cm/cm.h"
 #include "iwarp/fpdu.h"
 #include "iwarp/mpa.h"
 #include "iwarp/rdmap.h"
 #include "support/heap.h"
+#include "support/test.h"
 
 enum { PORT = 7471, ROOM = 65536, ACCEPTED = 0x80000005 };
 

@@ -3,15 +3,7 @@
 #ifndef SUPPORT_PAIR_FIXTURE_H
 #define SUPPORT_PAIR_FIXTURE_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
-
+#include "support/test.h"
 #include "transport/paths/path_choice.h"
 
 enum { MTU = 1024, PACKET = 1000, WINDOW = 64 * 1024 };

@@ -8,15 +8,7 @@
 #ifndef SUPPORT_PROCESSES_H
 #define SUPPORT_PROCESSES_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 
 #include "base/byteorder.h"
@@ -25,6 +17,7 @@
 #include "engine/registrar.h"
 #include "engine/requests.h"
 #include "support/heap.h"
+#include "support/test.h"
 #include "wire/cm_msg.h"
 #include "wire/cm_rej.h"
 #include "wire/mad.h"

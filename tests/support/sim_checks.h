@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Functions for tests of the simulated network; to be included after cmocka.h. */
+/* Functions for tests of the simulated network. */
 #ifndef TESTS_SUPPORT_SIM_CHECKS_H
 #define TESTS_SUPPORT_SIM_CHECKS_H
 
 #include "support/sim_flows.h"
 #include "support/sim_trees.h"
+#include "support/test.h"
 
 #define G100 UINT64_C(100000000000)
 #define US   UINT64_C(1000000)

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Runs a scenario's text, for tests of whole simulations; to be included after cmocka.h. */
+/* Runs a scenario's text, for tests of whole simulations. */
 #ifndef TESTS_SUPPORT_SIM_RUN_H
 #define TESTS_SUPPORT_SIM_RUN_H
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "sim/simulation.h"
+#include "support/test.h"
 
 struct sim_run {
 	struct scenario *scenario;

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Makes workloads and runs them without a network, for tests; to be included after cmocka.h. */
+/* Makes workloads and runs them without a network, for tests. */
 #ifndef TESTS_SUPPORT_WORKLOAD_RUN_H
 #define TESTS_SUPPORT_WORKLOAD_RUN_H
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/prng.h"
+#include "support/test.h"
 #include "workload/workload.h"
 
 #define US   1000000ull

@@ -8,6 +8,8 @@
 #include <unistd.h>
 
 #include "pair.h"
+#define TEST_OWN_MAIN
+#include "support/test.h"
 
 enum { MESSAGES = 300, BYTES = 64, ROUNDS = 20, STUCK_S = 100 };
 
@@ -118,7 +120,7 @@ static void run_cancelled(void *(*run)(void *), int passes)
 	assert_int_equal(passed, passes);
 }
 
-static void no_verb_for_data_is_a_cancellation_point(void **state)
+TEST(no_verb_for_data_is_a_cancellation_point)
 {
 	pair_make(&pair, (struct wishes){.with_channel = true});
 	run_cancelled(messages_when_cancelled, MESSAGES);
@@ -126,7 +128,7 @@ static void no_verb_for_data_is_a_cancellation_point(void **state)
 	pair_destroy(&pair);
 }
 
-static void objects_are_made_and_destroyed_whole(void **state)
+TEST(objects_are_made_and_destroyed_whole)
 {
 	pair_make(&pair, (struct wishes){.with_channel = true});
 	run_cancelled(objects_when_cancelled, ROUNDS);
@@ -158,7 +160,7 @@ static void *post_for_ever(void *arg)
 	return arg;
 }
 
-static void a_poster_or_poller_may_be_cancelled_at_any_time(void **state)
+TEST(a_poster_or_poller_may_be_cancelled_at_any_time)
 {
 	pair_make(&pair, (struct wishes){0});
 	for (int i = 0; i < ROUNDS; i++) {
@@ -193,7 +195,7 @@ static void *destroy_when_events_are_out(void *qp)
 }
 
 /* The thread that destroys a queue pair waits for the acknowledgement of its events, and is cancelled there. */
-static void who_acknowledges_need_not_wait_for_the_cancelled(void **state)
+TEST(who_acknowledges_need_not_wait_for_the_cancelled)
 {
 	struct ibv_async_event event;
 	pthread_t thread;
@@ -213,15 +215,8 @@ static void who_acknowledges_need_not_wait_for_the_cancelled(void **state)
 	assert_int_equal(ibv_close_device(pair.ctx), 0);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(no_verb_for_data_is_a_cancellation_point),
-		cmocka_unit_test(objects_are_made_and_destroyed_whole),
-		cmocka_unit_test(a_poster_or_poller_may_be_cancelled_at_any_time),
-		cmocka_unit_test(who_acknowledges_need_not_wait_for_the_cancelled),
-	};
-
 	const char *protocol = getenv("VERBENA_PROTOCOL");
 
 	if (protocol && !strcmp(protocol, "rocev1") && geteuid()) {
@@ -229,5 +224,5 @@ int main(void)
 		return 77;
 	}
 	alarm(STUCK_S);
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return test_run(argc, argv);
 }

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "pair.h"
+#include "support/test.h"
 
 enum { FAR = BUF_BYTES / 2 };
 
@@ -85,7 +86,7 @@ static void send_of(struct pair *p, uint32_t len, bool imm, bool is_inline)
 	assert_int_equal(p->side[B].buf[len + grh], 0xee);
 }
 
-static void sends_of_every_size_arrive(void **state)
+TEST(sends_of_every_size_arrive)
 {
 	static const enum ibv_qp_type types[] = {IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD};
 	struct pair p;
@@ -104,7 +105,7 @@ static void sends_of_every_size_arrive(void **state)
 	}
 }
 
-static void the_path_mtu_does_not_show(void **state)
+TEST(the_path_mtu_does_not_show)
 {
 	struct pair p;
 
@@ -115,7 +116,7 @@ static void the_path_mtu_does_not_show(void **state)
 	}
 }
 
-static void pieces_are_gathered_and_scattered_in_order(void **state)
+TEST(pieces_are_gathered_and_scattered_in_order)
 {
 	struct pair p;
 	struct ibv_send_wr wr = {.opcode = IBV_WR_SEND, .num_sge = 4};
@@ -142,7 +143,7 @@ static void pieces_are_gathered_and_scattered_in_order(void **state)
 
 /* ---- RDMA and atomics -------------------------------------------------------------------------- */
 
-static void writes_of_every_size_arrive(void **state)
+TEST(writes_of_every_size_arrive)
 {
 	static const enum ibv_qp_type types[] = {IBV_QPT_RC, IBV_QPT_UC};
 	struct pair p;
@@ -181,7 +182,7 @@ static void writes_of_every_size_arrive(void **state)
 	}
 }
 
-static void a_plain_write_takes_no_receive(void **state)
+TEST(a_plain_write_takes_no_receive)
 {
 	struct pair p;
 	struct ibv_sge sge;
@@ -200,7 +201,7 @@ static void a_plain_write_takes_no_receive(void **state)
 	pair_destroy(&p);
 }
 
-static void reads_of_every_size_return(void **state)
+TEST(reads_of_every_size_return)
 {
 	struct pair p;
 
@@ -225,7 +226,7 @@ static void reads_of_every_size_return(void **state)
 	pair_destroy(&p);
 }
 
-static void atomics_return_what_was_there(void **state)
+TEST(atomics_return_what_was_there)
 {
 	struct pair p;
 	struct ibv_sge sge;
@@ -271,7 +272,7 @@ static void atomics_return_what_was_there(void **state)
 	pair_destroy(&p);
 }
 
-static void a_fence_waits_for_reads(void **state)
+TEST(a_fence_waits_for_reads)
 {
 	struct pair p;
 	struct ibv_sge sge;
@@ -296,7 +297,7 @@ static void a_fence_waits_for_reads(void **state)
 	pair_destroy(&p);
 }
 
-static void a_zero_based_region_is_addressed_from_zero(void **state)
+TEST(a_zero_based_region_is_addressed_from_zero)
 {
 	struct pair p;
 	struct ibv_sge sge;
@@ -323,7 +324,7 @@ static void a_zero_based_region_is_addressed_from_zero(void **state)
 
 /* ---- chains and queues ------------------------------------------------------------------------- */
 
-static void only_signaled_requests_complete(void **state)
+TEST(only_signaled_requests_complete)
 {
 	struct pair p;
 	struct ibv_send_wr wr[8] = {0}, *bad;
@@ -343,7 +344,7 @@ static void only_signaled_requests_complete(void **state)
 	pair_destroy(&p);
 }
 
-static void a_full_queue_names_the_first_request_left_out(void **state)
+TEST(a_full_queue_names_the_first_request_left_out)
 {
 	struct pair p;
 	struct ibv_send_wr wr[300] = {0}, *bad = NULL;
@@ -383,7 +384,7 @@ struct refusal {
 	uint32_t sge_bytes; /* of each of num_sge */
 };
 
-static void impossible_requests_are_refused_at_once(void **state)
+TEST(impossible_requests_are_refused_at_once)
 {
 	static const struct refusal cases[] = {
 		{"too many SGEs", IBV_QPT_RC, {.opcode = IBV_WR_SEND, .num_sge = 33}, 1},
@@ -431,7 +432,7 @@ static void impossible_requests_are_refused_at_once(void **state)
 	}
 }
 
-static void receives_are_judged_too(void **state)
+TEST(receives_are_judged_too)
 {
 	struct pair p;
 	struct ibv_sge sge[40];
@@ -476,7 +477,7 @@ struct denial {
 	enum ibv_wc_status status;
 };
 
-static void the_responder_denies_access(void **state)
+TEST(the_responder_denies_access)
 {
 	static const struct denial cases[] = {
 		{"a wrong key", IBV_WR_RDMA_WRITE, 0, ACCESS_ALL, 0, 8, true, IBV_WC_REM_ACCESS_ERR},
@@ -530,7 +531,7 @@ static void the_responder_denies_access(void **state)
 	}
 }
 
-static void a_region_that_is_gone_is_not_reached(void **state)
+TEST(a_region_that_is_gone_is_not_reached)
 {
 	struct pair p;
 	struct ibv_sge sge;
@@ -554,7 +555,7 @@ static void a_region_that_is_gone_is_not_reached(void **state)
 	}
 }
 
-static void local_keys_are_checked(void **state)
+TEST(local_keys_are_checked)
 {
 	struct pair p;
 	struct ibv_sge sge;
@@ -602,7 +603,7 @@ static void local_keys_are_checked(void **state)
 	pair_destroy(&p);
 }
 
-static void a_message_longer_than_the_receive_fails_both(void **state)
+TEST(a_message_longer_than_the_receive_fails_both)
 {
 	struct pair p;
 	struct ibv_sge sge;
@@ -620,7 +621,7 @@ static void a_message_longer_than_the_receive_fails_both(void **state)
 	}
 }
 
-static void without_a_receive_the_sender_waits_or_gives_up(void **state)
+TEST(without_a_receive_the_sender_waits_or_gives_up)
 {
 	struct pair p;
 	struct ibv_send_wr wr = {.wr_id = 1, .opcode = IBV_WR_SEND};
@@ -640,7 +641,7 @@ static void without_a_receive_the_sender_waits_or_gives_up(void **state)
 	pair_destroy(&p);
 }
 
-static void a_silent_peer_exceeds_the_retries(void **state)
+TEST(a_silent_peer_exceeds_the_retries)
 {
 	struct pair p;
 	struct ibv_send_wr wr = {.wr_id = 1, .opcode = IBV_WR_SEND};
@@ -660,7 +661,7 @@ static void a_silent_peer_exceeds_the_retries(void **state)
 	pair_destroy(&p);
 }
 
-static void the_error_state_flushes_in_order(void **state)
+TEST(the_error_state_flushes_in_order)
 {
 	struct pair p;
 	struct ibv_send_wr wr = {.opcode = IBV_WR_SEND};
@@ -693,7 +694,7 @@ static void the_error_state_flushes_in_order(void **state)
 	pair_destroy(&p);
 }
 
-static void unreliable_services_lose_in_silence(void **state)
+TEST(unreliable_services_lose_in_silence)
 {
 	struct pair p;
 	struct ibv_sge sge;
@@ -731,7 +732,7 @@ static void unreliable_services_lose_in_silence(void **state)
 	pair_destroy(&p);
 }
 
-static void a_datagram_longer_than_the_mtu_is_an_error_of_length(void **state)
+TEST(a_datagram_longer_than_the_mtu_is_an_error_of_length)
 {
 	struct ibv_port_attr port;
 	struct pair p;
@@ -750,7 +751,7 @@ static void a_datagram_longer_than_the_mtu_is_an_error_of_length(void **state)
 
 /* ---- UD ---------------------------------------------------------------------------------------- */
 
-static void the_sender_of_a_datagram_can_be_answered(void **state)
+TEST(the_sender_of_a_datagram_can_be_answered)
 {
 	struct pair p;
 	struct ibv_sge sge;
@@ -801,7 +802,7 @@ static void the_sender_of_a_datagram_can_be_answered(void **state)
 
 /* ---- SRQ --------------------------------------------------------------------------------------- */
 
-static void qps_share_receives(void **state)
+TEST(qps_share_receives)
 {
 	struct pair p;
 
@@ -809,36 +810,4 @@ static void qps_share_receives(void **state)
 	for (int i = 0; i < 100; i++)
 		send_of(&p, 777, i % 2, false);
 	pair_destroy(&p);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(sends_of_every_size_arrive),
-		cmocka_unit_test(the_path_mtu_does_not_show),
-		cmocka_unit_test(pieces_are_gathered_and_scattered_in_order),
-		cmocka_unit_test(writes_of_every_size_arrive),
-		cmocka_unit_test(a_plain_write_takes_no_receive),
-		cmocka_unit_test(reads_of_every_size_return),
-		cmocka_unit_test(atomics_return_what_was_there),
-		cmocka_unit_test(a_fence_waits_for_reads),
-		cmocka_unit_test(a_zero_based_region_is_addressed_from_zero),
-		cmocka_unit_test(only_signaled_requests_complete),
-		cmocka_unit_test(a_full_queue_names_the_first_request_left_out),
-		cmocka_unit_test(impossible_requests_are_refused_at_once),
-		cmocka_unit_test(receives_are_judged_too),
-		cmocka_unit_test(the_responder_denies_access),
-		cmocka_unit_test(a_region_that_is_gone_is_not_reached),
-		cmocka_unit_test(local_keys_are_checked),
-		cmocka_unit_test(a_message_longer_than_the_receive_fails_both),
-		cmocka_unit_test(without_a_receive_the_sender_waits_or_gives_up),
-		cmocka_unit_test(a_silent_peer_exceeds_the_retries),
-		cmocka_unit_test(the_error_state_flushes_in_order),
-		cmocka_unit_test(unreliable_services_lose_in_silence),
-		cmocka_unit_test(a_datagram_longer_than_the_mtu_is_an_error_of_length),
-		cmocka_unit_test(the_sender_of_a_datagram_can_be_answered),
-		cmocka_unit_test(qps_share_receives),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "pair.h"
+#include "support/test.h"
 
 /* Exported, but declared in no installed header. */
 int ibv_query_gid_type(struct ibv_context *, uint8_t port, unsigned int index, int *type);
@@ -24,7 +25,7 @@ static int close_once(void **state)
 	return ibv_close_device(ctx);
 }
 
-static void the_list_names_one_device_that_outlives_it(void **state)
+TEST(the_list_names_one_device_that_outlives_it)
 {
 	int n = -1;
 	struct ibv_device **list = ibv_get_device_list(&n);
@@ -45,7 +46,7 @@ static void the_list_names_one_device_that_outlives_it(void **state)
 		assert_int_equal(((const uint8_t *)(d + 1))[i], 0);
 }
 
-static void opening_what_is_no_device_fails(void **state)
+TEST(opening_what_is_no_device_fails)
 {
 	struct ibv_device other = {.name = "verbena0"};
 
@@ -53,7 +54,7 @@ static void opening_what_is_no_device_fails(void **state)
 	assert_int_equal(errno, ENODEV);
 }
 
-static void every_open_is_a_context_with_descriptors(void **state)
+TEST(every_open_is_a_context_with_descriptors)
 {
 	struct ibv_context *other = device_open();
 
@@ -65,7 +66,7 @@ static void every_open_is_a_context_with_descriptors(void **state)
 	assert_int_equal(ibv_close_device(other), 0);
 }
 
-static void the_device_tells_its_limits(void **state)
+TEST(the_device_tells_its_limits)
 {
 	struct ibv_device_attr a;
 	struct ibv_device_attr_ex ex;
@@ -91,7 +92,7 @@ static void the_device_tells_its_limits(void **state)
 	assert_int_equal(ibv_query_device_ex(ctx, &input, &ex), EINVAL);
 }
 
-static void attribute_structs_are_filled_to_the_size_given(void **state)
+TEST(attribute_structs_are_filled_to_the_size_given)
 {
 	struct verbs_context *v = verbs_get_ctx(ctx);
 	uint8_t big[512], small[512];
@@ -118,7 +119,7 @@ static void attribute_structs_are_filled_to_the_size_given(void **state)
 	assert_int_equal(big[48], 0xaa);
 }
 
-static void the_port_is_an_active_ethernet_port(void **state)
+TEST(the_port_is_an_active_ethernet_port)
 {
 	struct ibv_port_attr p;
 
@@ -137,7 +138,7 @@ static void the_port_is_an_active_ethernet_port(void **state)
 }
 
 /* Of rdma-core 62 and later. NCCL looks for it in this way. */
-static void the_port_has_a_speed(void **state)
+TEST(the_port_has_a_speed)
 {
 	int (*query_port_speed)(struct ibv_context *, uint32_t port, uint64_t * speed);
 	struct ibv_port_attr p;
@@ -154,7 +155,7 @@ static void the_port_has_a_speed(void **state)
 	assert_int_equal(query_port_speed(ctx, 257, &speed), EINVAL);
 }
 
-static void the_ways_to_read_the_gid_table_agree(void **state)
+TEST(the_ways_to_read_the_gid_table_agree)
 {
 	static const union ibv_gid none;
 	struct ibv_gid_entry table[256], e;
@@ -196,7 +197,7 @@ static void the_ways_to_read_the_gid_table_agree(void **state)
 	assert_int_equal(ibv_query_gid_table(ctx, table, 256, 1), -EOPNOTSUPP);
 }
 
-static void there_is_one_pkey(void **state)
+TEST(there_is_one_pkey)
 {
 	__be16 pkey = 0;
 
@@ -209,7 +210,7 @@ static void there_is_one_pkey(void **state)
 	assert_int_equal(ibv_get_pkey_index(ctx, PORT, 0x1234), -1);
 }
 
-static void the_clock_runs(void **state)
+TEST(the_clock_runs)
 {
 	struct ibv_values_ex before = {.comp_mask = IBV_VALUES_MASK_RAW_CLOCK}, after = before;
 
@@ -221,7 +222,7 @@ static void the_clock_runs(void **state)
 		     after.raw_clock.tv_nsec >= before.raw_clock.tv_nsec));
 }
 
-static void sysfs_files_can_be_read_without_a_tree(void **state)
+TEST(sysfs_files_can_be_read_without_a_tree)
 {
 	char buf[64];
 
@@ -234,7 +235,7 @@ static void sysfs_files_can_be_read_without_a_tree(void **state)
 	assert_string_equal(buf, "Linux");
 }
 
-static void what_we_lack_says_so(void **state)
+TEST(what_we_lack_says_so)
 {
 	struct ibv_alloc_dm_attr dm = {.length = 64};
 	struct ibv_td_init_attr td = {0};
@@ -264,13 +265,13 @@ static void what_we_lack_says_so(void **state)
 	assert_int_equal(ibv_dealloc_pd(pd), 0);
 }
 
-static void fork_needs_no_help(void **state)
+TEST(fork_needs_no_help)
 {
 	assert_int_equal(ibv_fork_init(), 0);
 	assert_int_equal(ibv_is_fork_initialized(), IBV_FORK_UNNEEDED);
 }
 
-static void closing_takes_what_was_left_behind(void **state)
+TEST(closing_takes_what_was_left_behind)
 {
 	static struct pair p; /* the structs remain the program's, and are still there at the end */
 
@@ -280,24 +281,4 @@ static void closing_takes_what_was_left_behind(void **state)
 		free(p.side[i].buf);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_list_names_one_device_that_outlives_it),
-		cmocka_unit_test(opening_what_is_no_device_fails),
-		cmocka_unit_test(every_open_is_a_context_with_descriptors),
-		cmocka_unit_test(the_device_tells_its_limits),
-		cmocka_unit_test(attribute_structs_are_filled_to_the_size_given),
-		cmocka_unit_test(the_port_is_an_active_ethernet_port),
-		cmocka_unit_test(the_port_has_a_speed),
-		cmocka_unit_test(the_ways_to_read_the_gid_table_agree),
-		cmocka_unit_test(there_is_one_pkey),
-		cmocka_unit_test(the_clock_runs),
-		cmocka_unit_test(sysfs_files_can_be_read_without_a_tree),
-		cmocka_unit_test(what_we_lack_says_so),
-		cmocka_unit_test(fork_needs_no_help),
-		cmocka_unit_test(closing_takes_what_was_left_behind),
-	};
-
-	return cmocka_run_group_tests(tests, open_once, close_once);
-}
+TEST_PROGRAM(open_once, close_once)

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "pair.h"
+#include "support/test.h"
 
 enum { DEVICES = 2, BYTES = 70000, ROUNDS = 200 };
 
@@ -121,7 +122,7 @@ static void message(struct end *from, struct end *to, unsigned seed)
 	pattern_check(to->buf, BYTES, seed);
 }
 
-static void the_list_has_both_and_they_differ(void **state)
+TEST(the_list_has_both_and_they_differ)
 {
 	int n = 0;
 	struct ibv_device **list = ibv_get_device_list(&n);
@@ -137,7 +138,7 @@ static void the_list_has_both_and_they_differ(void **state)
 	ibv_free_device_list(list);
 }
 
-static void each_device_says_who_it_is(void **state)
+TEST(each_device_says_who_it_is)
 {
 	struct ibv_device_attr attr[DEVICES];
 
@@ -154,7 +155,7 @@ static void each_device_says_who_it_is(void **state)
 	assert_true(attr[0].sys_image_guid == attr[1].sys_image_guid);
 }
 
-static void two_devices_of_a_process_talk_to_each_other(void **state)
+TEST(two_devices_of_a_process_talk_to_each_other)
 {
 	struct end e[DEVICES];
 
@@ -166,7 +167,7 @@ static void two_devices_of_a_process_talk_to_each_other(void **state)
 }
 
 /* QPs and CQs of different devices are strangers. */
-static void objects_of_two_devices_do_not_mix(void **state)
+TEST(objects_of_two_devices_do_not_mix)
 {
 	struct end e[DEVICES];
 	struct ibv_qp_init_attr init = {.qp_type = IBV_QPT_RC, .cap = {.max_send_wr = 1, .max_send_sge = 1}};
@@ -193,7 +194,7 @@ static void objects_of_two_devices_do_not_mix(void **state)
 }
 
 /* The child has devices of its own; the parent's go on. */
-static void both_survive_a_fork(void **state)
+TEST(both_survive_a_fork)
 {
 	struct end e[DEVICES];
 	int status;
@@ -218,16 +219,7 @@ static void both_survive_a_fork(void **state)
 		end_free(&e[i]);
 }
 
-int main(void)
+__attribute__((constructor)) static void ask_for_two(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_list_has_both_and_they_differ),
-		cmocka_unit_test(each_device_says_who_it_is),
-		cmocka_unit_test(two_devices_of_a_process_talk_to_each_other),
-		cmocka_unit_test(objects_of_two_devices_do_not_mix),
-		cmocka_unit_test(both_survive_a_fork),
-	};
-
 	setenv("VERBENA_DEVICES", "2", 1);
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

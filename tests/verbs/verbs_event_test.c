@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "pair.h"
+#include "support/test.h"
 
 static void nonblocking(int fd)
 {
@@ -44,7 +45,7 @@ static void event_take(struct side *s)
 	ibv_ack_cq_events(cq, 1);
 }
 
-static void an_armed_cq_raises_one_event(void **state)
+TEST(an_armed_cq_raises_one_event)
 {
 	struct ibv_cq *cq;
 	void *context;
@@ -70,7 +71,7 @@ static void an_armed_cq_raises_one_event(void **state)
 }
 
 /* What UCX relies on: it polls until nothing comes, arms, and sleeps in poll(). */
-static void completions_that_wait_raise_an_event_when_the_cq_is_armed(void **state)
+TEST(completions_that_wait_raise_an_event_when_the_cq_is_armed)
 {
 	struct pair p;
 
@@ -96,7 +97,7 @@ static void completions_that_wait_raise_an_event_when_the_cq_is_armed(void **sta
  * What perftest relies on: with -e -b it takes an event, asks for the next and polls only a part; ib_send_lat -e takes
  * every event for a message.
  */
-static void each_completion_can_be_polled_by_an_event(void **state)
+TEST(each_completion_can_be_polled_by_an_event)
 {
 	struct pair p;
 
@@ -119,7 +120,7 @@ static void each_completion_can_be_polled_by_an_event(void **state)
 	pair_destroy(&p);
 }
 
-static void solicited_notification_waits_for_a_solicited_message(void **state)
+TEST(solicited_notification_waits_for_a_solicited_message)
 {
 	struct pair p;
 
@@ -140,7 +141,7 @@ static void solicited_notification_waits_for_a_solicited_message(void **state)
 	pair_destroy(&p);
 }
 
-static void every_event_is_a_new_edge(void **state)
+TEST(every_event_is_a_new_edge)
 {
 	struct epoll_event ev = {.events = EPOLLIN | EPOLLET};
 	int epfd = epoll_create1(EPOLL_CLOEXEC);
@@ -165,7 +166,7 @@ static void every_event_is_a_new_edge(void **state)
 	pair_destroy(&p);
 }
 
-static void a_blocked_reader_is_woken(void **state)
+TEST(a_blocked_reader_is_woken)
 {
 	struct pair p;
 	struct ibv_sge sge;
@@ -187,7 +188,7 @@ static void on_alarm(int signo)
 {
 }
 
-static void a_signal_interrupts_only_if_it_asks_to(void **state)
+TEST(a_signal_interrupts_only_if_it_asks_to)
 {
 	struct sigaction interrupts = {.sa_handler = on_alarm};
 	struct itimerval soon = {.it_value = {.tv_usec = 30000}};
@@ -204,7 +205,7 @@ static void a_signal_interrupts_only_if_it_asks_to(void **state)
 	pair_destroy(&p);
 }
 
-static void events_of_a_destroyed_cq_are_taken_back(void **state)
+TEST(events_of_a_destroyed_cq_are_taken_back)
 {
 	struct ibv_comp_channel *channel;
 	struct ibv_cq *cq;
@@ -246,7 +247,7 @@ static void *ack_cq_later(void *arg)
 	return NULL;
 }
 
-static void destroying_a_cq_waits_for_acknowledgements(void **state)
+TEST(destroying_a_cq_waits_for_acknowledgements)
 {
 	struct later l = {0};
 	pthread_t thread;
@@ -284,7 +285,7 @@ static struct ibv_async_event async_take(struct ibv_context *ctx, enum ibv_event
 	return ev;
 }
 
-static void no_event_is_no_event(void **state)
+TEST(no_event_is_no_event)
 {
 	struct ibv_context *ctx = device_open();
 	struct ibv_async_event ev;
@@ -296,7 +297,7 @@ static void no_event_is_no_event(void **state)
 	assert_int_equal(ibv_close_device(ctx), 0);
 }
 
-static void an_srq_below_its_limit_says_so_once(void **state)
+TEST(an_srq_below_its_limit_says_so_once)
 {
 	struct ibv_srq_attr attr = {.srq_limit = 5};
 	struct ibv_async_event ev;
@@ -325,7 +326,7 @@ static void an_srq_below_its_limit_says_so_once(void **state)
 	pair_destroy(&p);
 }
 
-static void a_dying_qp_of_an_srq_reports_its_last_wqe(void **state)
+TEST(a_dying_qp_of_an_srq_reports_its_last_wqe)
 {
 	struct ibv_async_event ev;
 	struct pair p;
@@ -340,7 +341,7 @@ static void a_dying_qp_of_an_srq_reports_its_last_wqe(void **state)
 	pair_destroy(&p);
 }
 
-static void a_violation_is_reported_to_the_responder(void **state)
+TEST(a_violation_is_reported_to_the_responder)
 {
 	struct ibv_async_event ev;
 	struct pair p;
@@ -358,7 +359,7 @@ static void a_violation_is_reported_to_the_responder(void **state)
 	pair_destroy(&p);
 }
 
-static void a_drained_queue_says_so_when_asked(void **state)
+TEST(a_drained_queue_says_so_when_asked)
 {
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_SQD, .en_sqd_async_notify = 1};
 	struct ibv_async_event ev;
@@ -372,7 +373,7 @@ static void a_drained_queue_says_so_when_asked(void **state)
 	pair_destroy(&p);
 }
 
-static void an_overrun_cq_is_an_event_and_a_poll_error(void **state)
+TEST(an_overrun_cq_is_an_event_and_a_poll_error)
 {
 	struct ibv_async_event ev;
 	struct ibv_wc wc;
@@ -406,7 +407,7 @@ static void *ack_async_later(void *arg)
 	return NULL;
 }
 
-static void destroying_a_qp_waits_for_acknowledgements(void **state)
+TEST(destroying_a_qp_waits_for_acknowledgements)
 {
 	struct later l = {0};
 	pthread_t thread;
@@ -423,7 +424,7 @@ static void destroying_a_qp_waits_for_acknowledgements(void **state)
 	pair_destroy(&p);
 }
 
-static void undelivered_events_go_with_their_object(void **state)
+TEST(undelivered_events_go_with_their_object)
 {
 	struct ibv_async_event ev;
 	struct pair p;
@@ -438,29 +439,4 @@ static void undelivered_events_go_with_their_object(void **state)
 	assert_int_equal(ibv_get_async_event(p.ctx, &ev), -1);
 	assert_int_equal(errno, EAGAIN);
 	pair_destroy(&p);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(an_armed_cq_raises_one_event),
-		cmocka_unit_test(completions_that_wait_raise_an_event_when_the_cq_is_armed),
-		cmocka_unit_test(each_completion_can_be_polled_by_an_event),
-		cmocka_unit_test(solicited_notification_waits_for_a_solicited_message),
-		cmocka_unit_test(every_event_is_a_new_edge),
-		cmocka_unit_test(a_blocked_reader_is_woken),
-		cmocka_unit_test(a_signal_interrupts_only_if_it_asks_to),
-		cmocka_unit_test(events_of_a_destroyed_cq_are_taken_back),
-		cmocka_unit_test(destroying_a_cq_waits_for_acknowledgements),
-		cmocka_unit_test(no_event_is_no_event),
-		cmocka_unit_test(an_srq_below_its_limit_says_so_once),
-		cmocka_unit_test(a_dying_qp_of_an_srq_reports_its_last_wqe),
-		cmocka_unit_test(a_violation_is_reported_to_the_responder),
-		cmocka_unit_test(a_drained_queue_says_so_when_asked),
-		cmocka_unit_test(an_overrun_cq_is_an_event_and_a_poll_error),
-		cmocka_unit_test(destroying_a_qp_waits_for_acknowledgements),
-		cmocka_unit_test(undelivered_events_go_with_their_object),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

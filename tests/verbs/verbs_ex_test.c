@@ -4,6 +4,7 @@
 #include <time.h>
 
 #include "pair.h"
+#include "support/test.h"
 
 static struct ibv_poll_cq_attr no_attr;
 
@@ -35,7 +36,7 @@ static void side_move(struct pair *p, int side, struct ibv_cq *cq)
 	assert_non_null(s->qp);
 }
 
-static void readers_tell_what_a_completion_holds(void **state)
+TEST(readers_tell_what_a_completion_holds)
 {
 	struct ibv_cq_ex *cq;
 	struct pair p;
@@ -92,7 +93,7 @@ static void readers_tell_what_a_completion_holds(void **state)
 }
 
 /* A completion's time stays the same, even if it is read late, often, or between others. */
-static void wallclock_times_are_fixed_and_never_go_back(void **state)
+TEST(wallclock_times_are_fixed_and_never_go_back)
 {
 	enum { COMPLETIONS = 20, READINGS = 50 };
 	uint64_t last_ns = 0, offset_ns = 0;
@@ -120,7 +121,7 @@ static void wallclock_times_are_fixed_and_never_go_back(void **state)
 	pair_destroy(&p);
 }
 
-static void an_extended_cq_can_be_polled_plainly(void **state)
+TEST(an_extended_cq_can_be_polled_plainly)
 {
 	struct ibv_send_wr wr = {.wr_id = 4, .opcode = IBV_WR_RDMA_WRITE, .send_flags = IBV_SEND_SIGNALED}, *bad;
 	struct pair p;
@@ -135,7 +136,7 @@ static void an_extended_cq_can_be_polled_plainly(void **state)
  * A program looks at a completion and destroys or resets the queue pair that it is of, or gives its CQ more room,
  * before it ends the poll. Completions of a queue pair that is gone do not come any more.
  */
-static void a_batch_holds_nobody_up_who_polls(void **state)
+TEST(a_batch_holds_nobody_up_who_polls)
 {
 	enum { DESTROY, RESET, RESIZE, CALLS };
 
@@ -182,7 +183,7 @@ static void a_batch_holds_nobody_up_who_polls(void **state)
 }
 
 /* A queue of one request: the next may be posted from within the poll that shows the last one's end. */
-static void a_slot_is_free_when_its_completion_is_seen(void **state)
+TEST(a_slot_is_free_when_its_completion_is_seen)
 {
 	struct pair p;
 
@@ -210,7 +211,7 @@ static struct ibv_wc built(struct pair *p, uint64_t wr_id)
 	return wc;
 }
 
-static void the_builder_does_every_operation(void **state)
+TEST(the_builder_does_every_operation)
 {
 	struct ibv_qp_ex *qp;
 	struct ibv_wc wc;
@@ -297,7 +298,7 @@ static void the_builder_does_every_operation(void **state)
 	pair_destroy(&p);
 }
 
-static void the_builder_addresses_datagrams(void **state)
+TEST(the_builder_addresses_datagrams)
 {
 	struct ibv_qp_ex *qp;
 	struct pair p;
@@ -332,7 +333,7 @@ static void the_builder_addresses_datagrams(void **state)
 	pair_destroy(&p);
 }
 
-static void an_error_sticks_and_nothing_is_posted(void **state)
+TEST(an_error_sticks_and_nothing_is_posted)
 {
 	struct ibv_qp_ex *qp;
 	struct pair p;
@@ -380,20 +381,4 @@ static void an_error_sticks_and_nothing_is_posted(void **state)
 	ibv_wr_rdma_write(qp, p.side[B].mr->rkey, (uintptr_t)p.side[B].buf);
 	assert_int_equal(ibv_wr_complete(qp), EINVAL);
 	pair_destroy(&p);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(readers_tell_what_a_completion_holds),
-		cmocka_unit_test(wallclock_times_are_fixed_and_never_go_back),
-		cmocka_unit_test(an_extended_cq_can_be_polled_plainly),
-		cmocka_unit_test(a_batch_holds_nobody_up_who_polls),
-		cmocka_unit_test(a_slot_is_free_when_its_completion_is_seen),
-		cmocka_unit_test(the_builder_does_every_operation),
-		cmocka_unit_test(the_builder_addresses_datagrams),
-		cmocka_unit_test(an_error_sticks_and_nothing_is_posted),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "pair.h"
+#include "support/test.h"
 
 enum { PAGE = 4096, AREA_BYTES = 4 * PAGE, LONG = 3 * PAGE + 1000 };
 
@@ -102,7 +103,7 @@ static void others_work(void)
 }
 
 /* The target's memory is gone, from the first packet on or from a later one. */
-static void target_is_told_and_lives(void **state)
+TEST(target_is_told_and_lives)
 {
 	static const enum ibv_wr_opcode ops[] = {IBV_WR_RDMA_WRITE, IBV_WR_RDMA_WRITE_WITH_IMM, IBV_WR_RDMA_READ,
 						 IBV_WR_ATOMIC_FETCH_AND_ADD, IBV_WR_ATOMIC_CMP_AND_SWP};
@@ -144,7 +145,7 @@ static void target_is_told_and_lives(void **state)
 }
 
 /* The requester's memory is gone, for data or for a result; the list's first element exists. */
-static void requester_is_told_and_lives(void **state)
+TEST(requester_is_told_and_lives)
 {
 	static const enum ibv_wr_opcode ops[] = {IBV_WR_SEND, IBV_WR_RDMA_WRITE, IBV_WR_RDMA_READ,
 						 IBV_WR_ATOMIC_FETCH_AND_ADD};
@@ -179,7 +180,7 @@ static void requester_is_told_and_lives(void **state)
 	others_work();
 }
 
-static void receiver_is_told_and_lives(void **state)
+TEST(receiver_is_told_and_lives)
 {
 	for (int i = 0; i < 2 * KINDS; i++) {
 		enum kind kind = i & 1;
@@ -207,7 +208,7 @@ static void receiver_is_told_and_lives(void **state)
 }
 
 /* Unreliable services: a fault at one end affects that end only. */
-static void unreliable_ends_are_told_and_live(void **state)
+TEST(unreliable_ends_are_told_and_live)
 {
 	static const enum ibv_qp_type types[] = {IBV_QPT_UC, IBV_QPT_UD};
 
@@ -243,7 +244,7 @@ static void unreliable_ends_are_told_and_live(void **state)
  * A WRITE to a UC queue pair whose memory is gone is dropped, like any that is not permitted; the
  * next one lands.
  */
-static void uc_write_is_dropped(void **state)
+TEST(uc_write_is_dropped)
 {
 	struct pair p;
 	struct area a;
@@ -298,7 +299,7 @@ static void objects_destroy(struct objects *o)
  * program's to use again, and never the device's, whatever it makes afterwards: a WRITE finds what the program has
  * there, which is nothing.
  */
-static void unmapped_memory_never_becomes_the_device_s(void **state)
+TEST(unmapped_memory_never_becomes_the_device_s)
 {
 	enum { AREAS = 8, BYTES_MIN = 8192, OBJECTS = 24 };
 	struct objects o[OBJECTS];
@@ -339,7 +340,7 @@ static void unmapped_memory_never_becomes_the_device_s(void **state)
 }
 
 /* Likewise memory of the heap, which stays mapped: nothing that a peer writes there is the device's. */
-static void freed_memory_never_becomes_the_device_s(void **state)
+TEST(freed_memory_never_becomes_the_device_s)
 {
 	enum { AREAS = 64, BYTES = 8192, FIRST = 64, OBJECTS = 16 };
 	struct objects o[OBJECTS];
@@ -382,7 +383,7 @@ static void freed_memory_never_becomes_the_device_s(void **state)
 }
 
 /* Nor does a region become the program's way to it. */
-static void the_device_s_memory_is_not_registered(void **state)
+TEST(the_device_s_memory_is_not_registered)
 {
 	struct pair p;
 	struct ibv_mr *mr;
@@ -398,7 +399,7 @@ static void the_device_s_memory_is_not_registered(void **state)
 }
 
 /* Inline data is copied when it is posted, so the post fails; the queue pair is not affected. */
-static void inline_post_fails(void **state)
+TEST(inline_post_fails)
 {
 	struct pair p;
 	struct area a;
@@ -429,21 +430,4 @@ static void inline_post_fails(void **state)
 	assert_memory_equal(p.side[B].buf, a.p + PAGE - 100, 100);
 	area_drop(&a, UNMAPPED);
 	pair_destroy(&p);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(target_is_told_and_lives),
-		cmocka_unit_test(requester_is_told_and_lives),
-		cmocka_unit_test(receiver_is_told_and_lives),
-		cmocka_unit_test(unreliable_ends_are_told_and_live),
-		cmocka_unit_test(uc_write_is_dropped),
-		cmocka_unit_test(unmapped_memory_never_becomes_the_device_s),
-		cmocka_unit_test(freed_memory_never_becomes_the_device_s),
-		cmocka_unit_test(the_device_s_memory_is_not_registered),
-		cmocka_unit_test(inline_post_fails),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

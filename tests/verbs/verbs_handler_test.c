@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "pair.h"
+#include "support/test.h"
 
 /* A child that hangs ends; the time is longer than all that a child waits for (pair.c), so that what failed is what is
  * told. */
@@ -140,7 +141,7 @@ static void before_body(void)
 	nic_fault();
 }
 
-static void handler_set_before_is_kept(void **state)
+TEST(handler_set_before_is_kept)
 {
 	run(before_body, 0, 0);
 }
@@ -167,7 +168,7 @@ static void after_body(void)
 	nic_fault();
 }
 
-static void handler_set_after_is_kept(void **state)
+TEST(handler_set_after_is_kept)
 {
 	run(after_body, 0, 0);
 }
@@ -186,7 +187,7 @@ static void bus_body(void)
 	nic_fault();
 }
 
-static void both_signals_are_the_programs(void **state)
+TEST(both_signals_are_the_programs)
 {
 	run(bus_body, 0, 0);
 }
@@ -215,7 +216,7 @@ static void chain_body(void)
 	nic_fault();
 }
 
-static void handlers_may_chain(void **state)
+TEST(handlers_may_chain)
 {
 	run(chain_body, 0, 0);
 }
@@ -250,7 +251,7 @@ static void ignored_fault_body(void)
 	own_fault();
 }
 
-static void without_a_handler_it_dies(void **state)
+TEST(without_a_handler_it_dies)
 {
 	run(default_body, 0, SIGSEGV);
 	run(sent_default_body, 0, SIGBUS);
@@ -270,7 +271,7 @@ static void once_body(void)
 	own_fault();
 }
 
-static void one_shot_handler_is_called_once(void **state)
+TEST(one_shot_handler_is_called_once)
 {
 	run(once_body, 0, SIGSEGV);
 }
@@ -306,7 +307,7 @@ static void stack_body(void)
 	nic_fault();
 }
 
-static void handler_has_the_stack_it_asked_for(void **state)
+TEST(handler_has_the_stack_it_asked_for)
 {
 	run(stack_body, 0, 0);
 }
@@ -338,7 +339,7 @@ static void mask_body(void)
 	nic_fault();
 }
 
-static void blocked_signals_wait_and_faults_do_not_kill(void **state)
+TEST(blocked_signals_wait_and_faults_do_not_kill)
 {
 	run(mask_body, 0, 0);
 }
@@ -362,7 +363,7 @@ static void old_calls_body(void)
 	CHECK(calls == 1);
 }
 
-static void older_calls_are_led_too(void **state)
+TEST(older_calls_are_led_too)
 {
 	run(old_calls_body, 0, 0);
 }
@@ -402,7 +403,7 @@ static void children_body(void)
 	nic_fault();
 }
 
-static void children_have_their_own(void **state)
+TEST(children_have_their_own)
 {
 	run(children_body, 0, 0);
 }
@@ -413,20 +414,4 @@ static int setup(void **state)
 	return nowhere == MAP_FAILED;
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(handler_set_before_is_kept),
-		cmocka_unit_test(handler_set_after_is_kept),
-		cmocka_unit_test(both_signals_are_the_programs),
-		cmocka_unit_test(handlers_may_chain),
-		cmocka_unit_test(without_a_handler_it_dies),
-		cmocka_unit_test(one_shot_handler_is_called_once),
-		cmocka_unit_test(handler_has_the_stack_it_asked_for),
-		cmocka_unit_test(blocked_signals_wait_and_faults_do_not_kill),
-		cmocka_unit_test(older_calls_are_led_too),
-		cmocka_unit_test(children_have_their_own),
-	};
-
-	return cmocka_run_group_tests(tests, setup, NULL);
-}
+TEST_PROGRAM(setup, NULL)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The iWARP device: it says what it lacks, refuses it, and goes with what a program left behind. */
 #include "pair.h"
+#include "support/test.h"
 
 static struct ibv_context *ctx;
 
@@ -24,7 +25,7 @@ static struct ibv_qp *rc_qp(struct ibv_pd *pd)
 	return ibv_create_qp(pd, &attr);
 }
 
-static void windows_are_offered_and_groups_are_not(void **state)
+TEST(windows_are_offered_and_groups_are_not)
 {
 	const union ibv_gid group = {.raw = {[10] = 0xff, [11] = 0xff, [12] = 239, [13] = 1, [14] = 2, [15] = 3}};
 	struct ibv_pd *pd = ibv_alloc_pd(ctx);
@@ -46,7 +47,7 @@ static void windows_are_offered_and_groups_are_not(void **state)
 }
 
 /* RFC 5040 has no immediate data, and no atomics: a queue pair that is to build them cannot be had. */
-static void no_builder_of_what_is_not_there(void **state)
+TEST(no_builder_of_what_is_not_there)
 {
 	static const uint64_t lacks[] = {IBV_QP_EX_WITH_SEND_WITH_IMM, IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM,
 					 IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP, IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD};
@@ -83,7 +84,7 @@ static struct ibv_qp *qp_of_type(struct ibv_context *of, enum ibv_qp_type type)
 }
 
 /* The process's other device is one as ever. */
-static void a_device_of_another_kind_is_beside_it(void **state)
+TEST(a_device_of_another_kind_is_beside_it)
 {
 	struct ibv_device **list = ibv_get_device_list(NULL);
 	struct ibv_context *other = ibv_open_device(list[1]);
@@ -108,20 +109,10 @@ static void a_device_of_another_kind_is_beside_it(void **state)
 }
 
 /* After the test before it: its queue pair, and one more. */
-static void closing_takes_what_was_left_behind(void **state)
+TEST(closing_takes_what_was_left_behind)
 {
 	assert_non_null(rc_qp(ibv_alloc_pd(ctx)));
 	assert_int_equal(ibv_close_device(ctx), 0);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(windows_are_offered_and_groups_are_not),
-		cmocka_unit_test(no_builder_of_what_is_not_there),
-		cmocka_unit_test(a_device_of_another_kind_is_beside_it),
-		cmocka_unit_test(closing_takes_what_was_left_behind),
-	};
-
-	return cmocka_run_group_tests(tests, open_once, NULL);
-}
+TEST_PROGRAM(open_once, NULL)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Multicast on UD: who gets a copy of a datagram to a group, and what the calls refuse. */
 #include "pair.h"
+#include "support/test.h"
 
 enum { GROUP_QPN = 0xffffff, BYTES = 100 };
 
@@ -74,7 +75,7 @@ static void await_sent(struct groups *g)
 }
 
 /* IBTA 10.5.2.1: the sender too, if it is attached. */
-static void every_attached_qp_gets_one_copy(void **state)
+TEST(every_attached_qp_gets_one_copy)
 {
 	struct groups g;
 
@@ -127,7 +128,7 @@ static struct ibv_qp *sender_to_others(struct groups *g)
 }
 
 /* By each of the host's addresses, and not for good: what an ordinary queue pair sends behind it arrives. */
-static void what_is_for_other_hosts_alone_has_no_copies_here(void **state)
+TEST(what_is_for_other_hosts_alone_has_no_copies_here)
 {
 	struct ibv_qp *qp, *ordinary;
 	struct ibv_ah_attr attr;
@@ -167,7 +168,7 @@ static void what_is_for_other_hosts_alone_has_no_copies_here(void **state)
 	groups_destroy(&g);
 }
 
-static void who_has_no_receive_misses_alone(void **state)
+TEST(who_has_no_receive_misses_alone)
 {
 	struct groups g;
 
@@ -184,7 +185,7 @@ static void who_has_no_receive_misses_alone(void **state)
 }
 
 /* RFC 4291 2.7: groups of an interface, a link, a site and the world; perftest's own is of the first kind. */
-static void groups_of_every_scope_can_be_joined(void **state)
+TEST(groups_of_every_scope_can_be_joined)
 {
 	static const uint8_t scopes[] = {1, 2, 5, 14};
 	struct groups g;
@@ -199,7 +200,7 @@ static void groups_of_every_scope_can_be_joined(void **state)
 	groups_destroy(&g);
 }
 
-static void calls_refuse_what_is_no_group(void **state)
+TEST(calls_refuse_what_is_no_group)
 {
 	struct ibv_device_attr limits;
 	union ibv_gid gid;
@@ -239,17 +240,4 @@ static void calls_refuse_what_is_no_group(void **state)
 					       IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER),
 			 EINVAL);
 	pair_destroy(&rc);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_attached_qp_gets_one_copy),
-		cmocka_unit_test(what_is_for_other_hosts_alone_has_no_copies_here),
-		cmocka_unit_test(who_has_no_receive_misses_alone),
-		cmocka_unit_test(groups_of_every_scope_can_be_joined),
-		cmocka_unit_test(calls_refuse_what_is_no_group),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "pair.h"
+#include "support/test.h"
 
 static struct ibv_context *ctx;
 static struct ibv_device_attr limits;
@@ -22,7 +23,7 @@ static int close_once(void **state)
 
 /* ---- PD and MR --------------------------------------------------------------------------------- */
 
-static void a_pd_in_use_stays(void **state)
+TEST(a_pd_in_use_stays)
 {
 	struct ibv_pd *pd = ibv_alloc_pd(ctx);
 	struct ibv_srq_init_attr srq_init = {.attr = {.max_wr = 1, .max_sge = 1}};
@@ -62,7 +63,7 @@ struct reg {
 	int err; /* 0: it works */
 };
 
-static void registration_judges_access_bits(void **state)
+TEST(registration_judges_access_bits)
 {
 	static const struct reg cases[] = {
 		{"local read", 0, 0},
@@ -117,7 +118,7 @@ struct mr_init_attr {
 	uint64_t more[4];
 };
 
-static void registration_takes_what_the_mask_names(void **state)
+TEST(registration_takes_what_the_mask_names)
 {
 	enum { IOVA = 1, ADDR = 2 };
 	static char buf[4096];
@@ -152,7 +153,7 @@ static void registration_takes_what_the_mask_names(void **state)
 	assert_int_equal(ibv_dealloc_pd(pd), 0);
 }
 
-static void registration_of_much_memory_uses_little(void **state)
+TEST(registration_of_much_memory_uses_little)
 {
 	const size_t bytes = 1ul << 30, page = (size_t)sysconf(_SC_PAGESIZE);
 	struct ibv_pd *pd = ibv_alloc_pd(ctx);
@@ -179,7 +180,7 @@ static void registration_of_much_memory_uses_little(void **state)
 	assert_int_equal(ibv_dealloc_pd(pd), 0);
 }
 
-static void registration_wants_memory_that_is_there(void **state)
+TEST(registration_wants_memory_that_is_there)
 {
 	struct ibv_pd *pd = ibv_alloc_pd(ctx);
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -208,7 +209,7 @@ static void registration_wants_memory_that_is_there(void **state)
 	assert_int_equal(ibv_dealloc_pd(pd), 0);
 }
 
-static void keys_differ(void **state)
+TEST(keys_differ)
 {
 	enum { COUNT = 100 };
 	struct ibv_pd *pd = ibv_alloc_pd(ctx);
@@ -226,7 +227,7 @@ static void keys_differ(void **state)
 	assert_int_equal(ibv_dealloc_pd(pd), 0);
 }
 
-static void reregistration_changes_what_it_is_told(void **state)
+TEST(reregistration_changes_what_it_is_told)
 {
 	struct ibv_pd *pd = ibv_alloc_pd(ctx), *other = ibv_alloc_pd(ctx);
 	static char a[64], b[128];
@@ -259,7 +260,7 @@ static void reregistration_changes_what_it_is_told(void **state)
 }
 
 /* Peers know the key: it changes with the bytes that it opens, and with nothing else. */
-static void reregistration_keeps_the_key_of_the_same_bytes(void **state)
+TEST(reregistration_keeps_the_key_of_the_same_bytes)
 {
 	struct ibv_pd *pd = ibv_alloc_pd(ctx), *other = ibv_alloc_pd(ctx);
 	static char a[128];
@@ -290,7 +291,7 @@ static void reregistration_keeps_the_key_of_the_same_bytes(void **state)
 
 /* ---- CQ ---------------------------------------------------------------------------------------- */
 
-static void a_cq_is_as_large_as_asked_or_refused(void **state)
+TEST(a_cq_is_as_large_as_asked_or_refused)
 {
 	static const int good[] = {1, 2, 3, 100, 4096};
 	int bad[] = {0, -1, limits.max_cqe + 1};
@@ -314,7 +315,7 @@ static void a_cq_is_as_large_as_asked_or_refused(void **state)
 	assert_int_equal(errno, EINVAL);
 }
 
-static void the_extended_cq_refuses_what_it_lacks(void **state)
+TEST(the_extended_cq_refuses_what_it_lacks)
 {
 	struct ibv_cq_init_attr_ex attr = {.cqe = 4};
 	struct ibv_cq_ex *cq;
@@ -351,7 +352,7 @@ static void the_extended_cq_refuses_what_it_lacks(void **state)
 	assert_int_equal(errno, EINVAL);
 }
 
-static void resizing_keeps_completions_and_refuses_to_lose_any(void **state)
+TEST(resizing_keeps_completions_and_refuses_to_lose_any)
 {
 	struct pair p;
 
@@ -374,7 +375,7 @@ static void resizing_keeps_completions_and_refuses_to_lose_any(void **state)
 	pair_destroy(&p);
 }
 
-static void a_cq_or_channel_in_use_stays(void **state)
+TEST(a_cq_or_channel_in_use_stays)
 {
 	struct pair p;
 
@@ -396,7 +397,7 @@ static void a_cq_or_channel_in_use_stays(void **state)
 
 /* ---- SRQ --------------------------------------------------------------------------------------- */
 
-static void an_srq_grants_and_queries(void **state)
+TEST(an_srq_grants_and_queries)
 {
 	struct ibv_pd *pd = ibv_alloc_pd(ctx);
 	struct ibv_srq_init_attr init = {.srq_context = &init, .attr = {.max_wr = 10, .max_sge = 3}};
@@ -451,7 +452,7 @@ struct qp_case {
 	int err;
 };
 
-static void a_qp_is_granted_what_it_asks_or_refused(void **state)
+TEST(a_qp_is_granted_what_it_asks_or_refused)
 {
 	const uint32_t pd_mask = IBV_QP_INIT_ATTR_PD;
 	const uint32_t ops_mask = pd_mask | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
@@ -551,7 +552,7 @@ static void a_qp_is_granted_what_it_asks_or_refused(void **state)
 
 /* ---- AH ---------------------------------------------------------------------------------------- */
 
-static void an_address_handle_needs_a_usable_vector(void **state)
+TEST(an_address_handle_needs_a_usable_vector)
 {
 	struct ibv_pd *pd = ibv_alloc_pd(ctx);
 	union ibv_gid gid;
@@ -578,25 +579,4 @@ static void an_address_handle_needs_a_usable_vector(void **state)
 	assert_int_equal(ibv_dealloc_pd(pd), 0);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_pd_in_use_stays),
-		cmocka_unit_test(registration_judges_access_bits),
-		cmocka_unit_test(registration_wants_memory_that_is_there),
-		cmocka_unit_test(registration_takes_what_the_mask_names),
-		cmocka_unit_test(registration_of_much_memory_uses_little),
-		cmocka_unit_test(keys_differ),
-		cmocka_unit_test(reregistration_changes_what_it_is_told),
-		cmocka_unit_test(reregistration_keeps_the_key_of_the_same_bytes),
-		cmocka_unit_test(a_cq_is_as_large_as_asked_or_refused),
-		cmocka_unit_test(the_extended_cq_refuses_what_it_lacks),
-		cmocka_unit_test(resizing_keeps_completions_and_refuses_to_lose_any),
-		cmocka_unit_test(a_cq_or_channel_in_use_stays),
-		cmocka_unit_test(an_srq_grants_and_queries),
-		cmocka_unit_test(a_qp_is_granted_what_it_asks_or_refused),
-		cmocka_unit_test(an_address_handle_needs_a_usable_vector),
-	};
-
-	return cmocka_run_group_tests(tests, open_once, close_once);
-}
+TEST_PROGRAM(open_once, close_once)

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "pair.h"
+#include "support/test.h"
 
 enum { TOLD_BYTES = 2048 };
 
@@ -171,7 +172,7 @@ static const struct refusal {
 	{no_qp_destroyed, EINVAL, {NULL}},
 };
 
-static void a_refusal_is_told_once_in_one_line(void **state)
+TEST(a_refusal_is_told_once_in_one_line)
 {
 	char told[TOLD_BYTES];
 	struct pair p;
@@ -206,13 +207,4 @@ static void a_refusal_is_told_once_in_one_line(void **state)
 	listen_to(raw_qp, &p, EOPNOTSUPP, told);
 	assert_string_equal(told, "");
 	pair_destroy(&p);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_refusal_is_told_once_in_one_line),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The QP's life cycle as a program sees it: legal and illegal moves, and the results of queries. */
 #include "pair.h"
+#include "support/test.h"
 
 static void make_unconnected(struct pair *p, enum ibv_qp_type type)
 {
@@ -31,7 +32,7 @@ static void bring_to(struct pair *p, enum ibv_qp_state state)
 }
 
 /* The moves that need no attribute, from each state that a program can bring a QP to. */
-static void moves_are_those_of_the_table(void **state)
+TEST(moves_are_those_of_the_table)
 {
 	static const enum ibv_qp_state from[] = {IBV_QPS_RESET, IBV_QPS_INIT, IBV_QPS_RTR,
 						 IBV_QPS_RTS,   IBV_QPS_SQD,  IBV_QPS_ERR};
@@ -73,7 +74,7 @@ struct modification {
 	struct ibv_qp_attr attr;
 };
 
-static void attributes_out_of_range_or_place_are_refused(void **state)
+TEST(attributes_out_of_range_or_place_are_refused)
 {
 	static const struct modification in_init[] = {
 		{"port 0", IBV_QP_PORT, {.port_num = 0}},
@@ -105,7 +106,7 @@ static void attributes_out_of_range_or_place_are_refused(void **state)
 }
 
 /* Programs request flush, atomic write and later features where the device may have them. */
-static void unknown_access_bits_are_left_out(void **state)
+TEST(unknown_access_bits_are_left_out)
 {
 	struct ibv_qp_attr attr = {.qp_access_flags = UINT32_MAX};
 	struct ibv_qp_init_attr init;
@@ -123,7 +124,7 @@ static void unknown_access_bits_are_left_out(void **state)
 	pair_destroy(&p);
 }
 
-static void becoming_ready_to_receive_needs_every_attribute(void **state)
+TEST(becoming_ready_to_receive_needs_every_attribute)
 {
 	static const int masks[] = {IBV_QP_AV,     IBV_QP_PATH_MTU,           IBV_QP_DEST_QPN,
 				    IBV_QP_RQ_PSN, IBV_QP_MAX_DEST_RD_ATOMIC, IBV_QP_MIN_RNR_TIMER};
@@ -168,7 +169,7 @@ static void becoming_ready_to_receive_needs_every_attribute(void **state)
 
 /* ---- query ------------------------------------------------------------------------------------- */
 
-static void a_query_tells_what_was_set(void **state)
+TEST(a_query_tells_what_was_set)
 {
 	struct ibv_qp_init_attr init;
 	struct ibv_qp_attr a;
@@ -216,7 +217,7 @@ static void a_query_tells_what_was_set(void **state)
 	pair_destroy(&p);
 }
 
-static void a_query_after_reset_tells_of_reset(void **state)
+TEST(a_query_after_reset_tells_of_reset)
 {
 	struct ibv_qp_init_attr init;
 	struct ibv_qp_attr a;
@@ -233,7 +234,7 @@ static void a_query_after_reset_tells_of_reset(void **state)
 
 /* ---- what may be posted when ------------------------------------------------------------------- */
 
-static void posting_depends_on_the_state(void **state)
+TEST(posting_depends_on_the_state)
 {
 	struct ibv_send_wr send = {.opcode = IBV_WR_SEND}, *bad_send;
 	struct ibv_recv_wr recv = {.wr_id = 1}, *bad_recv;
@@ -263,7 +264,7 @@ static void posting_depends_on_the_state(void **state)
 	pair_destroy(&p);
 }
 
-static void a_qp_can_be_used_again_after_reset(void **state)
+TEST(a_qp_can_be_used_again_after_reset)
 {
 	struct pair p;
 
@@ -287,7 +288,7 @@ static void a_qp_can_be_used_again_after_reset(void **state)
 	pair_destroy(&p);
 }
 
-static void sqd_holds_sends_back_until_rts(void **state)
+TEST(sqd_holds_sends_back_until_rts)
 {
 	struct ibv_send_wr wr = {.opcode = IBV_WR_SEND, .wr_id = 9, .send_flags = IBV_SEND_SIGNALED};
 	struct ibv_send_wr *bad;
@@ -301,21 +302,4 @@ static void sqd_holds_sends_back_until_rts(void **state)
 	assert_int_equal(state_set(p.side[A].qp, IBV_QPS_RTS), 0);
 	assert_int_equal(wc_await(p.side[A].cq).wr_id, 9);
 	pair_destroy(&p);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(moves_are_those_of_the_table),
-		cmocka_unit_test(attributes_out_of_range_or_place_are_refused),
-		cmocka_unit_test(unknown_access_bits_are_left_out),
-		cmocka_unit_test(becoming_ready_to_receive_needs_every_attribute),
-		cmocka_unit_test(a_query_tells_what_was_set),
-		cmocka_unit_test(a_query_after_reset_tells_of_reset),
-		cmocka_unit_test(posting_depends_on_the_state),
-		cmocka_unit_test(a_qp_can_be_used_again_after_reset),
-		cmocka_unit_test(sqd_holds_sends_back_until_rts),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,12 +6,11 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "pair.h"
+#include "support/test.h"
 
 enum { POSTERS = 4, EACH = 2000 };
 
@@ -66,7 +65,7 @@ static void *create_many(void *arg)
 	return NULL;
 }
 
-static void threads_may_post_poll_and_create_at_once(void **state)
+TEST(threads_may_post_poll_and_create_at_once)
 {
 	pthread_t thread[POSTERS + 3];
 
@@ -95,7 +94,7 @@ static void *destroy_doomed(void *arg)
 }
 
 /* A thread that reads a completion may call any verb, even if other threads wait for the CQ. */
-static void a_held_cq_does_not_lock_the_device(void **state)
+TEST(a_held_cq_does_not_lock_the_device)
 {
 	struct ibv_qp_init_attr init = {.cap = {4, 4, 1, 1, 0}, .qp_type = IBV_QPT_RC};
 	struct ibv_send_wr wr = {.opcode = IBV_WR_RDMA_WRITE}, *bad;
@@ -158,7 +157,7 @@ static int child_status(pid_t pid)
 }
 
 /* The thread that would release the CQ is not in the child: the call fails and does not wait. */
-static void a_child_does_not_wait_for_its_parents_threads(void **state)
+TEST(a_child_does_not_wait_for_its_parents_threads)
 {
 	struct ibv_send_wr wr = {.opcode = IBV_WR_RDMA_WRITE}, *bad;
 	pthread_t thread;
@@ -220,7 +219,7 @@ static bool lost_calls_fail(void)
 	return true;
 }
 
-static void a_child_does_not_spin_where_its_parents_threads_were(void **state)
+TEST(a_child_does_not_spin_where_its_parents_threads_were)
 {
 	struct ibv_send_wr wr = {.opcode = IBV_WR_RDMA_WRITE}, *bad;
 	pthread_t thread;
@@ -247,7 +246,7 @@ static void a_child_does_not_spin_where_its_parents_threads_were(void **state)
 	pair_destroy(&shared);
 }
 
-static void a_child_can_open_the_device_for_itself(void **state)
+TEST(a_child_can_open_the_device_for_itself)
 {
 	struct ibv_context *ctx = device_open();
 	int status;
@@ -306,7 +305,7 @@ static pid_t device_thread(void)
 }
 
 /* Programs pin the threads that spin, and one of those opens the device. */
-static void a_pinned_thread_does_not_pin_the_devices(void **state)
+TEST(a_pinned_thread_does_not_pin_the_devices)
 {
 	cpu_set_t before, one, its;
 	int status;
@@ -335,18 +334,4 @@ static void a_pinned_thread_does_not_pin_the_devices(void **state)
 	status = child_status(pid);
 	assert_true(WIFEXITED(status));
 	assert_int_equal(WEXITSTATUS(status), 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(threads_may_post_poll_and_create_at_once),
-		cmocka_unit_test(a_held_cq_does_not_lock_the_device),
-		cmocka_unit_test(a_child_can_open_the_device_for_itself),
-		cmocka_unit_test(a_child_does_not_wait_for_its_parents_threads),
-		cmocka_unit_test(a_child_does_not_spin_where_its_parents_threads_were),
-		cmocka_unit_test(a_pinned_thread_does_not_pin_the_devices),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

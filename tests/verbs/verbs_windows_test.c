@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Memory windows as programs use them: what the calls return, who may do what, the keys in the public struct. */
 #include "pair.h"
+#include "support/test.h"
 
 enum { WINDOW_AT = 4096, WINDOW_BYTES = 1000, REMOTE = IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE };
 
@@ -77,7 +78,7 @@ static struct ibv_send_wr bind_wr(const struct windows *w, struct ibv_mw *mw, ui
 	return wr;
 }
 
-static void type_1_has_a_new_key_when_the_bind_returns(void **state)
+TEST(type_1_has_a_new_key_when_the_bind_returns)
 {
 	struct windows w;
 	struct ibv_mw *mw;
@@ -135,13 +136,13 @@ static void unbound(bool with_region, bool new_key)
 	windows_destroy(&w);
 }
 
-static void type_1_opens_nothing_once_unbound(void **state)
+TEST(type_1_opens_nothing_once_unbound)
 {
 	for (int i = 0; i < 4; i++)
 		unbound(i & 1, i & 2);
 }
 
-static void type_2_goes_through_the_builder(void **state)
+TEST(type_2_goes_through_the_builder)
 {
 	struct windows w;
 	struct ibv_qp_ex *qp;
@@ -176,7 +177,7 @@ static void type_2_goes_through_the_builder(void **state)
 }
 
 /* Suites bind with any number: only its low 8 bits are the program's. */
-static void type_2_keeps_its_index(void **state)
+TEST(type_2_keeps_its_index)
 {
 	static const uint32_t asked[] = {0x11, 0xffffff12, 0xdead0011, 0};
 	struct windows w;
@@ -214,7 +215,7 @@ static void type_2_keeps_its_index(void **state)
 	windows_destroy(&w);
 }
 
-static void send_with_invalidate_frees_the_window(void **state)
+TEST(send_with_invalidate_frees_the_window)
 {
 	struct windows w;
 	struct ibv_mw *mw;
@@ -253,7 +254,7 @@ static void send_with_invalidate_frees_the_window(void **state)
 	windows_destroy(&w);
 }
 
-static void calls_refuse_what_no_window_does(void **state)
+TEST(calls_refuse_what_no_window_does)
 {
 	struct windows w;
 	struct ibv_mw *mw[3];
@@ -299,7 +300,7 @@ static void calls_refuse_what_no_window_does(void **state)
 }
 
 /* A window freed, and a region deregistered, between the post and the turn of the request. */
-static void request_outlives_what_it_names(void **state)
+TEST(request_outlives_what_it_names)
 {
 	struct windows w;
 	struct ibv_mw *mw;
@@ -319,7 +320,7 @@ static void request_outlives_what_it_names(void **state)
 	windows_destroy(&w);
 }
 
-static void closing_the_device_takes_bound_windows(void **state)
+TEST(closing_the_device_takes_bound_windows)
 {
 	static struct windows w; /* the structs remain the program's, and are still there at the end */
 	struct ibv_mw *mw;
@@ -329,20 +330,4 @@ static void closing_the_device_takes_bound_windows(void **state)
 	assert_int_equal(post(&w.p, B, bind_wr(&w, mw, mw->rkey)), 0);
 	expect(&w.p, B, 5, IBV_WC_SUCCESS, IBV_WC_BIND_MW);
 	assert_int_equal(ibv_close_device(w.p.ctx), 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(type_1_has_a_new_key_when_the_bind_returns),
-		cmocka_unit_test(type_1_opens_nothing_once_unbound),
-		cmocka_unit_test(type_2_goes_through_the_builder),
-		cmocka_unit_test(type_2_keeps_its_index),
-		cmocka_unit_test(send_with_invalidate_frees_the_window),
-		cmocka_unit_test(calls_refuse_what_no_window_does),
-		cmocka_unit_test(request_outlives_what_it_names),
-		cmocka_unit_test(closing_the_device_takes_bound_windows),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* XRC in one process: domains, SRQs with numbers, and queue pairs that receive for all SRQs of a domain. */
 #include <fcntl.h>
-#include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include "pair.h"
+#include "support/test.h"
 
 enum { BYTES = 20000, MESSAGE = 5000, SRQS = 2 };
 
@@ -169,7 +169,7 @@ static void succeed(struct xrc *x, enum ibv_wr_opcode op, const struct owner *o)
 }
 
 /* Each message finds the receives, the CQ and the memory of the SRQ that it names. */
-static void one_queue_pair_receives_for_all_srqs(void **state)
+TEST(one_queue_pair_receives_for_all_srqs)
 {
 	struct xrc x;
 
@@ -208,7 +208,7 @@ static void one_queue_pair_receives_for_all_srqs(void **state)
 }
 
 /* READs for one SRQ are answered while messages for another one arrive. */
-static void responses_are_of_the_srq_that_was_asked(void **state)
+TEST(responses_are_of_the_srq_that_was_asked)
 {
 	struct ibv_send_wr wr[2], *bad;
 	struct ibv_sge sge[2];
@@ -262,7 +262,7 @@ static void expect_refused(struct xrc *x, enum ibv_wr_opcode op, const struct ow
 }
 
 /* Programs that look at no events wait for good then, so the reason is told once, unless VERBENA_QUIET is set. */
-static void the_end_of_a_shared_domain_is_told(void **state)
+TEST(the_end_of_a_shared_domain_is_told)
 {
 	for (int quiet = 1; quiet >= 0; quiet--) {
 		int mine = dup(STDERR_FILENO), file = memfd_create("stderr", MFD_CLOEXEC);
@@ -286,7 +286,7 @@ static void the_end_of_a_shared_domain_is_told(void **state)
 	}
 }
 
-static void an_srq_that_is_not_there_ends_the_connection(void **state)
+TEST(an_srq_that_is_not_there_ends_the_connection)
 {
 	enum { NOBODYS, ANOTHER_DOMAINS, DESTROYED, KINDS };
 
@@ -317,7 +317,7 @@ static void an_srq_that_is_not_there_ends_the_connection(void **state)
 }
 
 /* The R_Key is judged in the PD of the SRQ, not in another one's. */
-static void memory_of_another_srqs_pd_stays_closed(void **state)
+TEST(memory_of_another_srqs_pd_stays_closed)
 {
 	struct xrc x;
 
@@ -327,7 +327,7 @@ static void memory_of_another_srqs_pd_stays_closed(void **state)
 	xrc_destroy(&x);
 }
 
-static void a_domain_is_the_files(void **state)
+TEST(a_domain_is_the_files)
 {
 	struct ibv_context *ctx = device_open();
 	char name[] = "/tmp/verbs_xrc_XXXXXX";
@@ -379,7 +379,7 @@ static void a_domain_is_the_files(void **state)
 }
 
 /* What an XRC queue pair lacks is refused, and a device that is closed takes everything with it. */
-static void halves_do_not_do_the_others_work(void **state)
+TEST(halves_do_not_do_the_others_work)
 {
 	struct ibv_send_wr wr = {.opcode = IBV_WR_SEND}, *bad;
 	struct ibv_recv_wr rwr = {.wr_id = 1}, *bad_recv;
@@ -403,7 +403,7 @@ static void halves_do_not_do_the_others_work(void **state)
  * An XRC_RECV queue pair shows the PD that it was created with: librdmacm gives one and makes the SRQ with what it
  * finds there. All the same it does nothing with it.
  */
-static void an_unused_pd_is_shown(void **state)
+TEST(an_unused_pd_is_shown)
 {
 	struct ibv_qp_init_attr_ex attr = {.qp_type = IBV_QPT_XRC_RECV,
 					   .comp_mask = IBV_QP_INIT_ATTR_XRCD | IBV_QP_INIT_ATTR_PD};
@@ -428,20 +428,4 @@ static void an_unused_pd_is_shown(void **state)
 	assert_int_equal(ibv_destroy_qp(qp), 0);
 	assert_int_equal(ibv_destroy_qp(plain), 0);
 	xrc_destroy(&x);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(one_queue_pair_receives_for_all_srqs),
-		cmocka_unit_test(responses_are_of_the_srq_that_was_asked),
-		cmocka_unit_test(the_end_of_a_shared_domain_is_told),
-		cmocka_unit_test(an_srq_that_is_not_there_ends_the_connection),
-		cmocka_unit_test(memory_of_another_srqs_pd_stays_closed),
-		cmocka_unit_test(a_domain_is_the_files),
-		cmocka_unit_test(halves_do_not_do_the_others_work),
-		cmocka_unit_test(an_unused_pd_is_shown),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,6 +4,7 @@
  * slow (9.1), and all of them on a path that works (5.3, 5).
  */
 #include "nic/state.h"
+#include "support/test.h"
 #include "veroce/veroce.h"
 
 enum { MTU = 1024 };
@@ -44,7 +45,7 @@ static struct duo_rule *copy(struct sim *s, int opcode)
 		(struct duo_rule){.from = DUO_ANY, .opcode = opcode, .nth = DUO_ANY, .fate = DUO_DUPLICATE, .n = 100});
 }
 
-static void copies_are_counted(void **state)
+TEST(copies_are_counted)
 {
 	struct sim s = start(1);
 	int dups[2] = {-1, -1};
@@ -73,7 +74,7 @@ static void copies_are_counted(void **state)
 }
 
 /* Sixteen packets a path may overtake another one. */
-static void a_packet_far_behind_is_slow(void **state)
+TEST(a_packet_far_behind_is_slow)
 {
 	static const struct {
 		uint32_t paths, behind;
@@ -95,7 +96,7 @@ static void a_packet_far_behind_is_slow(void **state)
 }
 
 /* 9.1: three signals in 100 us count there, so more than one in 30 us would be of no use. */
-static void slow_packets_are_told_of_now_and_then(void **state)
+TEST(slow_packets_are_told_of_now_and_then)
 {
 	enum { LATE = 4, PACKETS = 40, STEP_NS = 5000 };
 
@@ -119,7 +120,7 @@ static void slow_packets_are_told_of_now_and_then(void **state)
 }
 
 /* B knows that the path of A's packets is down in its own direction. */
-static void answers_leave_a_path_that_is_down(void **state)
+TEST(answers_leave_a_path_that_is_down)
 {
 	struct sim s = start(2);
 	struct pair *pair = s.b->qp->veroce->pair;
@@ -143,17 +144,4 @@ static void answers_leave_a_path_that_is_down(void **state)
 	assert_int_equal(acks[1], 0);
 	assert_int_equal(acks[0], 40);
 	sim_end(&s);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(copies_are_counted),
-		cmocka_unit_test(a_packet_far_behind_is_slow),
-		cmocka_unit_test(slow_packets_are_told_of_now_and_then),
-		cmocka_unit_test(answers_leave_a_path_that_is_down),
-	};
-
-	duo_fail_hook = sim_fail;
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,6 +6,7 @@
  * million.
  */
 #include "nic/state.h"
+#include "support/test.h"
 #include "veroce/veroce.h"
 #include "transport/veroce/work.h"
 
@@ -20,8 +21,6 @@ struct blind {
 	uint64_t left; /* of the forgeries */
 	uint64_t told; /* WRs posted */
 };
-
-static uint64_t forgeries = FEW;
 
 static const uint8_t junk[MTU] = {0xee, 0xee, 0xee, 0xee, 0xee, 0xee, 0xee, 0xee};
 
@@ -160,12 +159,12 @@ static void expect_nothing_lost(struct blind *b)
 	duo_check_canaries(s->duo);
 }
 
-static void an_idle_connection_is_not_touched(void **state)
+TEST_ALWAYS(an_idle_connection_is_not_touched)
 {
 	for (int i = 0; i < KINDS / 2; i++) {
 		struct blind b = start(i & 1 ? DUO_GID_IPV6 : DUO_GID_IPV4, i & 2 ? DUO_A : DUO_B, 1 + (uint64_t)i);
 
-		b.left = forgeries / KINDS;
+		b.left = (test_many ? MANY : FEW) / KINDS;
 		while (b.left) {
 			some_forgeries(&b, 1000);
 			duo_run_for(b.s.duo, 1000);
@@ -184,9 +183,9 @@ static uint64_t rounds_ns(struct blind *b, uint32_t rounds, uint64_t at_once)
 	return b->s.duo->now_ns - began_ns;
 }
 
-static void a_busy_connection_is_not_touched(void **state)
+TEST_ALWAYS(a_busy_connection_is_not_touched)
 {
-	uint32_t rounds = (uint32_t)(forgeries * 300 / MANY);
+	uint32_t rounds = (uint32_t)((test_many ? MANY : FEW) * 300 / MANY);
 
 	for (int i = 0; i < KINDS / 2; i++) {
 		uint64_t seed = 101 + (uint64_t)i, alone_ns;
@@ -197,7 +196,7 @@ static void a_busy_connection_is_not_touched(void **state)
 		alone_ns = rounds_ns(&b, rounds, 0);
 		sim_end(&b.s);
 		b = start(gid, victim, seed);
-		b.left = forgeries / KINDS;
+		b.left = (test_many ? MANY : FEW) / KINDS;
 		assert_true(rounds_ns(&b, rounds, 100) * 95 <= alone_ns * 100);
 		while (b.left)
 			work(&b, 1000);
@@ -268,7 +267,7 @@ static void expect_eight_messages(struct sim *s)
  * A PSN proves little, so everything possible is judged at once, and a record can turn out to be
  * false.
  */
-static void what_a_stranger_gets_recorded_is_replaced_by_the_truth(void **state)
+TEST(what_a_stranger_gets_recorded_is_replaced_by_the_truth)
 {
 	static const uint8_t opcodes[] = {OP_RC_READ_REQUEST, OP_RC_FETCH_ADD, OP_RC_WRITE_ONLY};
 
@@ -293,7 +292,7 @@ static void what_a_stranger_gets_recorded_is_replaced_by_the_truth(void **state)
 }
 
 /* A peer that does not know our window has no more than the base protocol's in flight. */
-static void no_packet_is_taken_from_further_ahead_than_the_peer_can_send(void **state)
+TEST(no_packet_is_taken_from_further_ahead_than_the_peer_can_send)
 {
 	for (uint32_t i = 0; i < 4; i++) {
 		struct sim s = with_base_peers(i & 1);
@@ -306,25 +305,4 @@ static void no_packet_is_taken_from_further_ahead_than_the_peer_can_send(void **
 		assert_int_equal(nic_counters(s.b->host->nic)->rx_beyond_window, i == 2);
 		duo_destroy(s.duo);
 	}
-}
-
-int main(int argc, char **argv)
-{
-	const struct CMUnitTest many[] = {
-		cmocka_unit_test(an_idle_connection_is_not_touched),
-		cmocka_unit_test(a_busy_connection_is_not_touched),
-	};
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(an_idle_connection_is_not_touched),
-		cmocka_unit_test(a_busy_connection_is_not_touched),
-		cmocka_unit_test(what_a_stranger_gets_recorded_is_replaced_by_the_truth),
-		cmocka_unit_test(no_packet_is_taken_from_further_ahead_than_the_peer_can_send),
-	};
-
-	duo_fail_hook = sim_fail;
-	if (argc > 1 && strcmp(argv[1], "many") == 0) {
-		forgeries = MANY;
-		return cmocka_run_group_tests(many, NULL, NULL);
-	}
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,6 +9,7 @@
 #include <sched.h>
 #include <stdatomic.h>
 
+#include "support/test.h"
 #include "veroce/veroce.h"
 
 enum { ROUNDS = 200, SLOTS = 8, SLOT_BYTES = 4096, LENGTH = 3000 };
@@ -182,7 +183,7 @@ static void run(struct sim *s, struct program p[DUO_SIDES], void *(*a)(void *), 
  * A buffer that a SEND fills comes back with a new receive; after a WRITE no program waits for the
  * peer's.
  */
-static void a_receive_completion_comes_after_the_bytes(void **state)
+TEST(a_receive_completion_comes_after_the_bytes)
 {
 	static const struct {
 		enum wr_opcode opcode;
@@ -202,22 +203,11 @@ static void a_receive_completion_comes_after_the_bytes(void **state)
 	}
 }
 
-static void a_send_completion_comes_after_what_was_read(void **state)
+TEST(a_send_completion_comes_after_what_was_read)
 {
 	struct program p[DUO_SIDES] = {{0}};
 	struct sim s = start(p);
 
 	memset(p[DUO_B].buf->p, mark(0), LENGTH);
 	run(&s, p, read_often, NULL);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_receive_completion_comes_after_the_bytes),
-		cmocka_unit_test(a_send_completion_comes_after_what_was_read),
-	};
-
-	duo_fail_hook = sim_fail;
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

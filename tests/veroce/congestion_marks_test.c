@@ -3,6 +3,7 @@
  * How a receiver reports CE marks (veRoCE 10): by an acknowledgement, or by a CNP if none is due; and
  * how a sender reacts to a CNP.
  */
+#include "support/test.h"
 #include "veroce/veroce.h"
 
 enum { MTU = 1024, PATH = 2, PATHS = 4, CNP_NS = 50000, CE = 3 };
@@ -50,7 +51,7 @@ static bool mark_data(void *ctx, const struct duo_packet *p, enum duo_fate *fate
 	return veroce_is_data(p);
 }
 
-static void acknowledged_marks_need_no_cnp(void **state)
+TEST(acknowledged_marks_need_no_cnp)
 {
 	struct sim s = start(VEROCE_CC_NONE);
 	struct duo_wr w = duo_write_wr(1, s.abuf, 0, 20 * MTU, s.bbuf, 0);
@@ -73,7 +74,7 @@ static void acknowledged_marks_need_no_cnp(void **state)
 	sim_end(&s);
 }
 
-static void unacknowledged_marks_are_told_by_a_cnp_now_and_then(void **state)
+TEST(unacknowledged_marks_are_told_by_a_cnp_now_and_then)
 {
 	enum { STEP_NS = 1000, STEPS = 1000 };
 	struct sim s = start(VEROCE_CC_NONE);
@@ -107,7 +108,7 @@ static void unacknowledged_marks_are_told_by_a_cnp_now_and_then(void **state)
 }
 
 /* The last mark is not lost because another one was reported a moment before. */
-static void mark_within_the_interval_is_told_at_its_end(void **state)
+TEST(mark_within_the_interval_is_told_at_its_end)
 {
 	struct sim s = start(VEROCE_CC_NONE);
 
@@ -124,7 +125,7 @@ static void mark_within_the_interval_is_told_at_its_end(void **state)
 }
 
 /* The NAK for a trimmed packet stands for its mark, once. */
-static void cut_packet_that_is_marked_too_gets_its_nak_only(void **state)
+TEST(cut_packet_that_is_marked_too_gets_its_nak_only)
 {
 	struct sim s = start(VEROCE_CC_NONE);
 	struct veroce_packet p = {.bth = {.opcode = OP_RC_WRITE_ONLY, .psn = s.a->opt.psn[DUO_A]}, .msn = 1};
@@ -141,7 +142,7 @@ static void cut_packet_that_is_marked_too_gets_its_nak_only(void **state)
  * That path's window becomes smaller, and no other; a port that belongs to no path of ours stands
  * for all paths.
  */
-static void cnp_slows_the_path_that_its_port_names(void **state)
+TEST(cnp_slows_the_path_that_its_port_names)
 {
 	for (uint32_t port = 0; port <= PATHS; port++) {
 		struct sim s = start(VEROCE_CC_SWIFT);
@@ -165,7 +166,7 @@ static void cnp_slows_the_path_that_its_port_names(void **state)
 }
 
 /* B only receives: every report is about packets that it never sent, so it keeps no state of paths. */
-static void who_sent_nothing_learns_nothing_of_paths(void **state)
+TEST(who_sent_nothing_learns_nothing_of_paths)
 {
 	static const struct {
 		uint8_t opcode;
@@ -207,7 +208,7 @@ static void who_sent_nothing_learns_nothing_of_paths(void **state)
 }
 
 /* 5.3, 2: the sender must know now, not when the ACK timer or the next packet makes one due. */
-static void marked_packet_is_acknowledged_at_once(void **state)
+TEST(marked_packet_is_acknowledged_at_once)
 {
 	for (int marked = 0; marked < 2; marked++) {
 		struct sim s = start(VEROCE_CC_NONE);
@@ -230,20 +231,4 @@ static void marked_packet_is_acknowledged_at_once(void **state)
 		duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
 		sim_end(&s);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(marked_packet_is_acknowledged_at_once),
-		cmocka_unit_test(acknowledged_marks_need_no_cnp),
-		cmocka_unit_test(unacknowledged_marks_are_told_by_a_cnp_now_and_then),
-		cmocka_unit_test(mark_within_the_interval_is_told_at_its_end),
-		cmocka_unit_test(cut_packet_that_is_marked_too_gets_its_nak_only),
-		cmocka_unit_test(cnp_slows_the_path_that_its_port_names),
-		cmocka_unit_test(who_sent_nothing_learns_nothing_of_paths),
-	};
-
-	duo_fail_hook = sim_fail;
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

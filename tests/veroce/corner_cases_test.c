@@ -2,6 +2,7 @@
 /* Regressions: cases in which the engine hung, leaked, or accepted the impossible. */
 #include "base/pool.h"
 #include "nic/state.h"
+#include "support/test.h"
 #include "veroce/veroce.h"
 
 /* A window that seven packets of a WRITE fill, so that not even a READ has room beside them. */
@@ -55,7 +56,7 @@ static void answer(struct sim *s, uint32_t psn, uint8_t syndrome, uint32_t msn)
 }
 
 /* A QP that waits for room in the pair's window gets its turn when the QP that filled it is gone. */
-static void room_that_a_dead_qp_leaves_is_used(void **state)
+TEST(room_that_a_dead_qp_leaves_is_used)
 {
 	struct duo_pair other;
 	struct sim s = start_full(&other);
@@ -72,7 +73,7 @@ static void room_that_a_dead_qp_leaves_is_used(void **state)
 }
 
 /* Without memory to remember a receive WQE a message waits; it does not keep the nic busy. */
-static void a_receive_that_cannot_be_remembered_costs_no_endless_turn(void **state)
+TEST(a_receive_that_cannot_be_remembered_costs_no_endless_turn)
 {
 	struct sim s = veroce_default();
 	struct duo_wr w = duo_write_wr(1, s.abuf, 0, 100, s.bbuf, 0);
@@ -102,7 +103,7 @@ static void a_receive_that_cannot_be_remembered_costs_no_endless_turn(void **sta
 }
 
 /* An acknowledgement with an impossible message number leaves no state without a timer. */
-static void contradictory_acknowledgements_hang_nothing(void **state)
+TEST(contradictory_acknowledgements_hang_nothing)
 {
 	static const uint32_t msns[] = {0, 2, 0x7fffff};
 
@@ -120,7 +121,7 @@ static void contradictory_acknowledgements_hang_nothing(void **state)
 }
 
 /* A response to a READ that has not left yet is no response. */
-static void an_answer_to_a_read_that_was_not_sent_is_dropped(void **state)
+TEST(an_answer_to_a_read_that_was_not_sent_is_dropped)
 {
 	static const uint8_t junk[100] = {0xee};
 	struct duo_pair other;
@@ -152,7 +153,7 @@ static void an_answer_to_a_read_that_was_not_sent_is_dropped(void **state)
 }
 
 /* The watchdog repeats requests that were received, not those that have not been sent. */
-static void a_read_that_was_not_sent_is_not_asked_for_again(void **state)
+TEST(a_read_that_was_not_sent_is_not_asked_for_again)
 {
 	struct duo_pair other;
 	struct sim s = start_full(&other);
@@ -171,7 +172,7 @@ static void a_read_that_was_not_sent_is_not_asked_for_again(void **state)
 }
 
 /* Strong order: kept packets are freed also when their message had to wait for a receive WQE. */
-static void kept_packets_that_waited_for_a_receive_are_given_back(void **state)
+TEST(kept_packets_that_waited_for_a_receive_are_given_back)
 {
 	struct veroce_options v = veroce_options();
 	struct duo_options o = duo_options();
@@ -202,7 +203,7 @@ static void kept_packets_that_waited_for_a_receive_are_given_back(void **state)
 }
 
 /* A late response does not revive a READ that has failed. */
-static void a_read_that_failed_stays_failed(void **state)
+TEST(a_read_that_failed_stays_failed)
 {
 	static const uint8_t junk[8] = {0xee};
 	struct duo_options o = duo_options();
@@ -243,7 +244,7 @@ static void a_read_that_failed_stays_failed(void **state)
 }
 
 /* IBTA 9.7.5.1.1: 0x40 .. 0x5f is no syndrome at all. */
-static void reserved_syndromes_acknowledge_nothing(void **state)
+TEST(reserved_syndromes_acknowledge_nothing)
 {
 	struct duo_rule *lost;
 	struct sim s = start_lost(&lost);
@@ -266,7 +267,7 @@ static void reserved_syndromes_acknowledge_nothing(void **state)
 }
 
 /* A packet that was not sent cannot be refused: an error NAK for the next PSN is dropped. */
-static void naks_of_what_was_not_sent_are_dropped(void **state)
+TEST(naks_of_what_was_not_sent_are_dropped)
 {
 	struct duo_rule *lost;
 	struct sim s = start_lost(&lost);
@@ -284,7 +285,7 @@ static void naks_of_what_was_not_sent_are_dropped(void **state)
  * The READ is complete, but its responder found the region gone before it knew that, and ended. This QP must
  * learn it, though none of its requests has failed.
  */
-static void a_nak_for_what_is_complete_ends_the_connection(void **state)
+TEST(a_nak_for_what_is_complete_ends_the_connection)
 {
 	struct sim s = veroce_default();
 	struct duo_wr r = duo_read_wr(1, s.abuf, 0, 3 * MTU, s.bbuf, 0);
@@ -304,7 +305,7 @@ static void a_nak_for_what_is_complete_ends_the_connection(void **state)
 }
 
 /* A receive that is posted before the RNR NAK has left makes the NAK unnecessary. */
-static void an_rnr_nak_that_was_overtaken_is_not_sent(void **state)
+TEST(an_rnr_nak_that_was_overtaken_is_not_sent)
 {
 	struct sim s = veroce_default();
 	struct veroce_packet p = {
@@ -318,24 +319,4 @@ static void an_rnr_nak_that_was_overtaken_is_not_sent(void **state)
 	duo_expect(s.duo, &s.b->received, 11, WC_SUCCESS);
 	assert_int_equal(nic_counters(s.b->host->nic)->rnrs_sent, 0);
 	sim_end(&s);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(room_that_a_dead_qp_leaves_is_used),
-		cmocka_unit_test(a_receive_that_cannot_be_remembered_costs_no_endless_turn),
-		cmocka_unit_test(contradictory_acknowledgements_hang_nothing),
-		cmocka_unit_test(an_answer_to_a_read_that_was_not_sent_is_dropped),
-		cmocka_unit_test(a_read_that_was_not_sent_is_not_asked_for_again),
-		cmocka_unit_test(kept_packets_that_waited_for_a_receive_are_given_back),
-		cmocka_unit_test(a_read_that_failed_stays_failed),
-		cmocka_unit_test(reserved_syndromes_acknowledge_nothing),
-		cmocka_unit_test(naks_of_what_was_not_sent_are_dropped),
-		cmocka_unit_test(a_nak_for_what_is_complete_ends_the_connection),
-		cmocka_unit_test(an_rnr_nak_that_was_overtaken_is_not_sent),
-	};
-
-	duo_fail_hook = sim_fail;
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,6 +5,7 @@
  * must then not read the region, and the connection has no reason to end (veRoCE 7.4, 7.7; our choice). If
  * the peer does miss packets, its READ fails.
  */
+#include "support/test.h"
 #include "veroce/veroce.h"
 
 static bool is_ack_rsp(const struct duo_packet *p, const void *arg)
@@ -86,7 +87,7 @@ static void acknowledgement_lost(const struct veroce_options *v, const struct du
 	sim_end(&s);
 }
 
-static void a_complete_read_outlives_its_region(void **state)
+TEST(a_complete_read_outlives_its_region)
 {
 	struct veroce_options v = veroce_options();
 	struct duo_options o = duo_options();
@@ -132,7 +133,7 @@ static void answer_lost(const struct veroce_options *v, const struct duo_options
 	sim_end(&s);
 }
 
-static void a_read_that_misses_something_fails_with_its_region(void **state)
+TEST(a_read_that_misses_something_fails_with_its_region)
 {
 	struct veroce_options v = veroce_options();
 	struct duo_options o = duo_options();
@@ -150,7 +151,7 @@ static void a_read_that_misses_something_fails_with_its_region(void **state)
  * An acknowledgement that left before the question came says nothing about later arrivals, even if it
  * arrives late.
  */
-static void an_older_acknowledgement_is_no_answer(void **state)
+TEST(an_older_acknowledgement_is_no_answer)
 {
 	struct veroce_options v = veroce_options();
 	struct duo_options o = duo_options();
@@ -211,7 +212,7 @@ static void watch(void *ctx, const struct duo_packet *p, const uint8_t *data)
  * One region for each READ, freed when the peer reports its completion; WRITEs, atomics and invalidating
  * SENDs between them, and everything that a network does.
  */
-static void regions_that_go_after_their_reads_cost_nothing(void **state)
+TEST(regions_that_go_after_their_reads_cost_nothing)
 {
 	enum { ROUNDS = 150 };
 
@@ -278,17 +279,4 @@ static void regions_that_go_after_their_reads_cost_nothing(void **state)
 		assert_int_equal(qp_state(s.b->qp), QPS_RTS);
 		sim_end(&s);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_complete_read_outlives_its_region),
-		cmocka_unit_test(a_read_that_misses_something_fails_with_its_region),
-		cmocka_unit_test(an_older_acknowledgement_is_no_answer),
-		cmocka_unit_test(regions_that_go_after_their_reads_cost_nothing),
-	};
-
-	duo_fail_hook = sim_fail;
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

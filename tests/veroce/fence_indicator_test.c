@@ -3,6 +3,7 @@
  * fence_indicator: work requests whose bytes meet behave as if executed one after the other, on any network,
  * and no others wait (out-of-order R22). Without it each test shows the damage.
  */
+#include "support/test.h"
 #include "veroce/veroce.h"
 
 enum { PACKETS = 4 };
@@ -176,32 +177,32 @@ static bool later_read_stays(struct sim *s, const struct duo_options *o)
 	return !memcmp(s->abuf->p + mtu, s->bbuf->p + len, mtu);
 }
 
-static void write_out_of_what_a_read_fetches_sends_what_it_brought(void **state)
+TEST(write_out_of_what_a_read_fetches_sends_what_it_brought)
 {
 	run(write_sends_what_the_read_brought);
 }
 
-static void send_out_of_what_a_read_fetches_sends_what_it_brought(void **state)
+TEST(send_out_of_what_a_read_fetches_sends_what_it_brought)
 {
 	run(send_sends_what_the_read_brought);
 }
 
-static void of_writes_that_overlap_the_later_stays(void **state)
+TEST(of_writes_that_overlap_the_later_stays)
 {
 	run(later_write_stays);
 }
 
-static void read_sees_what_was_there_before_the_write_behind_it(void **state)
+TEST(read_sees_what_was_there_before_the_write_behind_it)
 {
 	run(read_sees_what_was_there);
 }
 
-static void read_that_is_answered_again_does_not_see_the_atomic_behind_it(void **state)
+TEST(read_that_is_answered_again_does_not_see_the_atomic_behind_it)
 {
 	run(read_does_not_see_the_atomic);
 }
 
-static void of_reads_into_the_same_bytes_the_later_stays(void **state)
+TEST(of_reads_into_the_same_bytes_the_later_stays)
 {
 	run(later_read_stays);
 }
@@ -248,7 +249,7 @@ static uint64_t run_chain(bool on)
 	return trace;
 }
 
-static void who_meets_nobody_does_not_wait(void **state)
+TEST(who_meets_nobody_does_not_wait)
 {
 	assert_true(run_chain(true) == run_chain(false));
 }
@@ -266,7 +267,7 @@ static uint64_t sent_ns(const struct sim *s, uint32_t msn)
 }
 
 /* 3 meets 1 and waits for it, but not for the unanswered READ between them; 5 meets that READ. */
-static void it_waits_for_what_it_meets_and_for_no_more(void **state)
+TEST(it_waits_for_what_it_meets_and_for_no_more)
 {
 	struct veroce_options v = veroce_options();
 	struct duo_options o = duo_options();
@@ -293,7 +294,7 @@ static void it_waits_for_what_it_meets_and_for_no_more(void **state)
 }
 
 /* A request meets two of those under way; it waits for the newest, and by then the other is done. */
-static void of_several_it_meets_it_waits_for_all(void **state)
+TEST(of_several_it_meets_it_waits_for_all)
 {
 	struct veroce_options v = veroce_options();
 	struct duo_options o = duo_options();
@@ -314,7 +315,7 @@ static void of_several_it_meets_it_waits_for_all(void **state)
 }
 
 /* With any position of the queue's indices, and with unsignaled WQEs. */
-static void a_queue_that_is_always_full_goes_on(void **state)
+TEST(a_queue_that_is_always_full_goes_on)
 {
 	enum { ROUNDS = 500 };
 	struct veroce_options v = veroce_options();
@@ -351,18 +352,3 @@ static void a_queue_that_is_always_full_goes_on(void **state)
 	assert_true(waited(&s) > 0);
 	sim_end(&s);
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(write_out_of_what_a_read_fetches_sends_what_it_brought),
-	cmocka_unit_test(send_out_of_what_a_read_fetches_sends_what_it_brought),
-	cmocka_unit_test(of_writes_that_overlap_the_later_stays),
-	cmocka_unit_test(read_sees_what_was_there_before_the_write_behind_it),
-	cmocka_unit_test(read_that_is_answered_again_does_not_see_the_atomic_behind_it),
-	cmocka_unit_test(of_reads_into_the_same_bytes_the_later_stays),
-	cmocka_unit_test(who_meets_nobody_does_not_wait),
-	cmocka_unit_test(it_waits_for_what_it_meets_and_for_no_more),
-	cmocka_unit_test(of_several_it_meets_it_waits_for_all),
-	cmocka_unit_test(a_queue_that_is_always_full_goes_on),
-};
-
-SIM_MAIN(tests)

@@ -3,10 +3,11 @@
  * veRoCE: acknowledgements that the peer never sent. A packet that was not sent or did not arrive is not
  * completed, and one that is not outstanding is not sent again (veRoCE 11).
  */
+#include "support/test.h"
 #include "veroce/forgery.h"
 #include "transport/veroce/work.h"
 
-static void acknowledgements_of_what_was_not_sent_are_dropped(void **state)
+TEST(acknowledgements_of_what_was_not_sent_are_dropped)
 {
 	static const uint32_t psns[] = {A_PSN + 5, A_PSN + 6, A_PSN + 128, A_PSN + (1u << 23) - 2};
 	static const uint8_t opcodes[] = {OP_RC_ACK, OP_RC_SACK};
@@ -32,7 +33,7 @@ static void acknowledgements_of_what_was_not_sent_are_dropped(void **state)
 	sim_end(&s);
 }
 
-static void old_acknowledgements_confirm_nothing(void **state)
+TEST(old_acknowledgements_confirm_nothing)
 {
 	struct sim s = veroce_default();
 	struct duo_rule *lost = post_two(&s);
@@ -50,7 +51,7 @@ static void old_acknowledgements_confirm_nothing(void **state)
 }
 
 /* aMSN completes nothing whose packets are not acknowledged, and nothing that was not sent. */
-static void message_numbers_alone_complete_nothing(void **state)
+TEST(message_numbers_alone_complete_nothing)
 {
 	static const uint32_t msns[] = {1, 2, 3, 1000, 0x7fffff, 0x800000, 0xffffff};
 	struct sim s = veroce_default();
@@ -73,7 +74,7 @@ static void message_numbers_alone_complete_nothing(void **state)
  * Bits of packets that are not outstanding are ignored; the others save a copy and complete
  * nothing.
  */
-static void bitmaps_beyond_the_window_mean_nothing(void **state)
+TEST(bitmaps_beyond_the_window_mean_nothing)
 {
 	static const uint32_t starts[] = {5, 128, 4096, 65536, 0x7fff80, 0x800000, 0xffff00};
 	struct sim s = veroce_default();
@@ -102,7 +103,7 @@ static void bitmaps_beyond_the_window_mean_nothing(void **state)
 }
 
 /* Packets that a forged SACK acknowledges must still be acknowledged in order. */
-static void a_lying_bitmap_completes_nothing(void **state)
+TEST(a_lying_bitmap_completes_nothing)
 {
 	struct duo_options o = duo_options();
 	struct veroce_options v = veroce_options();
@@ -136,7 +137,7 @@ static void a_lying_bitmap_completes_nothing(void **state)
 	sim_end(&s);
 }
 
-static void naks_end_the_wqe_that_they_name(void **state)
+TEST(naks_end_the_wqe_that_they_name)
 {
 	static const struct {
 		uint8_t syndrome;
@@ -169,7 +170,7 @@ static void naks_end_the_wqe_that_they_name(void **state)
 }
 
 /* veRoCE 5.2, 8: exactly that packet again, and nothing is acknowledged by it. */
-static void a_packet_drop_nak_costs_one_copy(void **state)
+TEST(a_packet_drop_nak_costs_one_copy)
 {
 	struct sim s = veroce_default();
 	struct duo_rule *lost = post_two(&s);
@@ -190,7 +191,7 @@ static void a_packet_drop_nak_costs_one_copy(void **state)
 	sim_end(&s);
 }
 
-static void rnr_naks_make_wait_for_what_is_outstanding_only(void **state)
+TEST(rnr_naks_make_wait_for_what_is_outstanding_only)
 {
 	static const uint32_t psns[] = {A_PSN + 5, A_PSN + 1000, A_PSN - 1, A_PSN - 1000};
 	struct sim s = veroce_default();
@@ -216,7 +217,7 @@ static void rnr_naks_make_wait_for_what_is_outstanding_only(void **state)
 }
 
 /* 13.2: the peer cannot have held the packet for longer than the round trip, nor before it left. */
-static void stamps_that_cannot_be_measure_nothing(void **state)
+TEST(stamps_that_cannot_be_measure_nothing)
 {
 	static const struct {
 		int32_t tx1, held; /* from now on; between RX1 and TX2 */
@@ -244,7 +245,7 @@ static void stamps_that_cannot_be_measure_nothing(void **state)
 }
 
 /* veRoCE 11: the peer cannot use our responses. Only a response that was sent can be refused. */
-static void acknowledgements_of_responses_that_were_not_sent_are_dropped(void **state)
+TEST(acknowledgements_of_responses_that_were_not_sent_are_dropped)
 {
 	struct sim s = veroce_default();
 	uint64_t dropped = count_b(&s)->rx_dropped;
@@ -271,7 +272,7 @@ static void acknowledgements_of_responses_that_were_not_sent_are_dropped(void **
  * 7.4: a response whose packets are not acknowledged keeps its slot, even if an acknowledgement's
  * message number says otherwise.
  */
-static void message_numbers_alone_release_no_response(void **state)
+TEST(message_numbers_alone_release_no_response)
 {
 	struct sim s = veroce_default();
 	struct duo_wr r = duo_read_wr(1, s.abuf, 0, 2500, s.bbuf, 0);
@@ -296,24 +297,4 @@ static void message_numbers_alone_release_no_response(void **state)
 	duo_expect(s.duo, &s.a->sent, 1, WC_RETRY_EXC_ERR);
 	duo_qp_to_state(s.b, QPS_ERR);
 	sim_end(&s);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(acknowledgements_of_what_was_not_sent_are_dropped),
-		cmocka_unit_test(old_acknowledgements_confirm_nothing),
-		cmocka_unit_test(message_numbers_alone_complete_nothing),
-		cmocka_unit_test(bitmaps_beyond_the_window_mean_nothing),
-		cmocka_unit_test(a_lying_bitmap_completes_nothing),
-		cmocka_unit_test(naks_end_the_wqe_that_they_name),
-		cmocka_unit_test(a_packet_drop_nak_costs_one_copy),
-		cmocka_unit_test(rnr_naks_make_wait_for_what_is_outstanding_only),
-		cmocka_unit_test(stamps_that_cannot_be_measure_nothing),
-		cmocka_unit_test(message_numbers_alone_release_no_response),
-		cmocka_unit_test(acknowledgements_of_responses_that_were_not_sent_are_dropped),
-	};
-
-	duo_fail_hook = sim_fail;
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,11 +3,12 @@
  * veRoCE: packets that are not from the peer, not for the QP, or outside the PSN spaces, made by someone
  * who knows addresses and numbers. They are dropped and counted, and change no state.
  */
+#include "support/test.h"
 #include "veroce/forgery.h"
 #include "transport/veroce/caps.h"
 #include "transport/veroce/work.h"
 
-static void what_a_stranger_sends_is_dropped(void **state)
+TEST(what_a_stranger_sends_is_dropped)
 {
 	static const uint8_t opcodes[] = {OP_RC_WRITE_ONLY, OP_RC_READ_REQUEST,      OP_RC_ACK,
 					  OP_CAPS_REQUEST,  OP_RTT_REQUEST,          OP_CNP,
@@ -39,7 +40,7 @@ static void what_a_stranger_sends_is_dropped(void **state)
 	sim_end(&s);
 }
 
-static void headers_that_are_not_for_the_qp_are_dropped(void **state)
+TEST(headers_that_are_not_for_the_qp_are_dropped)
 {
 	enum wrong { QPN, PKEY, TVER, ICRC, OPCODE, LENGTH, WRONGS };
 	struct sim s = veroce_default();
@@ -89,7 +90,7 @@ static struct veroce_packet caps(const struct sim *s, uint8_t opcode)
 	};
 }
 
-static void capabilities_of_others_are_not_believed(void **state)
+TEST(capabilities_of_others_are_not_believed)
 {
 	enum wrong { MAGIC, VERSION, SOURCE, PSN, NONCE, WRONGS };
 	struct sim s = veroce_default();
@@ -114,7 +115,7 @@ static void capabilities_of_others_are_not_believed(void **state)
 }
 
 /* 4.2: no peer's window is below the base window, and no more than ours is ever outstanding. */
-static void windows_that_cannot_be_are_bounded(void **state)
+TEST(windows_that_cannot_be_are_bounded)
 {
 	static const struct {
 		uint32_t told, taken;
@@ -142,7 +143,7 @@ static void windows_that_cannot_be_are_bounded(void **state)
 }
 
 /* A QP's decision stays, but the next QP to that host asks again. */
-static void a_peer_that_speaks_too_late_is_remembered(void **state)
+TEST(a_peer_that_speaks_too_late_is_remembered)
 {
 	struct veroce_options v = veroce_options();
 	struct duo_options o = duo_options();
@@ -175,7 +176,7 @@ static void a_peer_that_speaks_too_late_is_remembered(void **state)
 }
 
 /* Once the peer has proved veRoCE, a forgery cannot claim another protocol. */
-static void a_peer_that_is_known_cannot_be_talked_away(void **state)
+TEST(a_peer_that_is_known_cannot_be_talked_away)
 {
 	struct veroce_options v = veroce_options();
 	struct duo_options o = duo_options();
@@ -198,7 +199,7 @@ static void a_peer_that_is_known_cannot_be_talked_away(void **state)
 	sim_end(&s);
 }
 
-static void control_packets_change_no_state(void **state)
+TEST(control_packets_change_no_state)
 {
 	static const uint8_t opcodes[] = {OP_RTT_RESPONSE, OP_CNP, OP_SLOW_PACKET, OP_RTT_REQUEST};
 	struct sim s = veroce_default();
@@ -226,20 +227,4 @@ static void control_packets_change_no_state(void **state)
 	lost->off = true;
 	expect_both(&s);
 	sim_end(&s);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_a_stranger_sends_is_dropped),
-		cmocka_unit_test(headers_that_are_not_for_the_qp_are_dropped),
-		cmocka_unit_test(capabilities_of_others_are_not_believed),
-		cmocka_unit_test(windows_that_cannot_be_are_bounded),
-		cmocka_unit_test(a_peer_that_speaks_too_late_is_remembered),
-		cmocka_unit_test(a_peer_that_is_known_cannot_be_talked_away),
-		cmocka_unit_test(control_packets_change_no_state),
-	};
-
-	duo_fail_hook = sim_fail;
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,6 +5,7 @@
  * that is due; connections to peers without veRoCE go on.
  */
 #include "nic/state.h"
+#include "support/test.h"
 #include "veroce/veroce.h"
 #include "veroce/caps.h"
 #include "transport/veroce/caps.h"
@@ -86,7 +87,7 @@ static void expect_messages(struct sim *s, bool b_first)
 	assert_memory_equal(s->abuf->p + 20000, s->bbuf->p, 5000);
 }
 
-static void packets_of_strangers_confirm_nothing(void **state)
+TEST(packets_of_strangers_confirm_nothing)
 {
 	for (int i = 0; i < 16; i++) {
 		struct duo_options o = duo_options();
@@ -111,7 +112,7 @@ static void packets_of_strangers_confirm_nothing(void **state)
  * A request in the peer's name has both QPNs right: veRoCE is then tried, and given up if no answer
  * comes.
  */
-static void a_question_of_a_stranger_costs_time_and_no_connection(void **state)
+TEST(a_question_of_a_stranger_costs_time_and_no_connection)
 {
 	static const uint8_t timeouts[] = {10, 14, 0};
 
@@ -147,7 +148,7 @@ static void a_question_of_a_stranger_costs_time_and_no_connection(void **state)
  * RoCEv2 packets in the peer's name, to an end that has sent nothing yet: only the request that is
  * due proves the peer.
  */
-static void packets_of_strangers_deny_nothing(void **state)
+TEST(packets_of_strangers_deny_nothing)
 {
 	static const uint8_t opcodes[] = {OP_RC_SEND_ONLY, OP_RC_ACK, OP_RC_SEND_MIDDLE, OP_RC_READ_RESPONSE_ONLY};
 
@@ -197,16 +198,4 @@ static void packets_of_strangers_deny_nothing(void **state)
 		assert_true(s.a->qp->ops == &veroce_ops && s.b->qp->ops == &veroce_ops);
 		sim_end(&s);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(packets_of_strangers_confirm_nothing),
-		cmocka_unit_test(a_question_of_a_stranger_costs_time_and_no_connection),
-		cmocka_unit_test(packets_of_strangers_deny_nothing),
-	};
-
-	duo_fail_hook = sim_fail;
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,10 +3,11 @@
  * veRoCE: requests that the peer never sent. An impossible request is dropped and counted, or answered like
  * a mistake of the peer (veRoCE 11); nothing is placed where it must not be, and nothing is executed twice.
  */
+#include "support/test.h"
 #include "veroce/forgery.h"
 
 /* Out-of-order R3, R12: the test comes before the memory. */
-static void old_psns_are_never_placed(void **state)
+TEST(old_psns_are_never_placed)
 {
 	static const uint32_t back[] = {1, 2, 1000, 65536, (1u << 23) - 1, 1u << 23};
 	struct sim s = veroce_default();
@@ -23,7 +24,7 @@ static void old_psns_are_never_placed(void **state)
 	sim_end(&s);
 }
 
-static void psns_beyond_the_window_leave_no_trace(void **state)
+TEST(psns_beyond_the_window_leave_no_trace)
 {
 	struct veroce_options v = veroce_options();
 	struct duo_options o = duo_options();
@@ -45,7 +46,7 @@ static void psns_beyond_the_window_leave_no_trace(void **state)
 }
 
 /* An early packet with any mistake is dropped and not recorded (out-of-order R11). */
-static void early_mistakes_are_dropped_and_harm_nothing(void **state)
+TEST(early_mistakes_are_dropped_and_harm_nothing)
 {
 	enum mistake {
 		BEFORE,
@@ -107,7 +108,7 @@ static void early_mistakes_are_dropped_and_harm_nothing(void **state)
 }
 
 /* The last message's receive is the program's again, although its place in the responder's ring may still name it. */
-static void an_early_send_of_the_last_message_is_not_placed(void **state)
+TEST(an_early_send_of_the_last_message_is_not_placed)
 {
 	struct sim s = veroce_default();
 	struct duo_wr w = duo_send_wr(1, s.abuf, 0, 100), x = duo_send_wr(2, s.abuf, 200, 100);
@@ -141,7 +142,7 @@ struct mistake_row {
 };
 
 /* In its turn a mistake is answered once and ends the connection (veRoCE 11). */
-static void mistakes_in_their_turn_are_answered(void **state)
+TEST(mistakes_in_their_turn_are_answered)
 {
 	static const struct mistake_row rows[] = {
 		{OP_RC_WRITE_ONLY, 8, 1, 0, 0, -1, 0, 0x62},
@@ -206,7 +207,7 @@ static void mistakes_in_their_turn_are_answered(void **state)
 }
 
 /* It was accepted early, because a packet is judged alone; its message turns out to be wrong. */
-static void early_ends_with_wrong_numbers_are_found_in_their_turn(void **state)
+TEST(early_ends_with_wrong_numbers_are_found_in_their_turn)
 {
 	static const struct {
 		uint32_t msn, po;
@@ -234,7 +235,7 @@ static void early_ends_with_wrong_numbers_are_found_in_their_turn(void **state)
 }
 
 /* Its turn has come in the middle of a message that it does not continue (veRoCE 11). */
-static void messages_that_do_not_go_on_are_refused(void **state)
+TEST(messages_that_do_not_go_on_are_refused)
 {
 	static const struct {
 		uint8_t first, next;
@@ -273,7 +274,7 @@ static void messages_that_do_not_go_on_are_refused(void **state)
 }
 
 /* Out-of-order R9: copies of an atomic, before its turn and after, with any stamp and on any path. */
-static void copied_atomics_are_executed_once(void **state)
+TEST(copied_atomics_are_executed_once)
 {
 	struct sim s = veroce_default();
 	struct veroce_packet p = request(&s, OP_RC_FETCH_ADD, 0);
@@ -303,7 +304,7 @@ static void copied_atomics_are_executed_once(void **state)
 }
 
 /* More READs than were agreed: there are no slots for their answers (veRoCE 7.4). */
-static void more_reads_than_agreed_are_refused(void **state)
+TEST(more_reads_than_agreed_are_refused)
 {
 	struct duo_options o = duo_options();
 	struct veroce_options v = veroce_options();
@@ -334,7 +335,7 @@ static void trim_tweak(struct nic_config *c, enum duo_side side)
 }
 
 /* veRoCE 8: a NAK asks for it again; nothing is recorded, nothing acknowledged. */
-static void trimmed_packets_are_asked_for_again(void **state)
+TEST(trimmed_packets_are_asked_for_again)
 {
 	for (uint32_t ahead = 0; ahead < 3; ahead++) {
 		struct duo_options o = duo_options();
@@ -368,23 +369,4 @@ static void trimmed_packets_are_asked_for_again(void **state)
 		expect_alive(&s, 1);
 		sim_end(&s);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(old_psns_are_never_placed),
-		cmocka_unit_test(psns_beyond_the_window_leave_no_trace),
-		cmocka_unit_test(early_mistakes_are_dropped_and_harm_nothing),
-		cmocka_unit_test(an_early_send_of_the_last_message_is_not_placed),
-		cmocka_unit_test(mistakes_in_their_turn_are_answered),
-		cmocka_unit_test(early_ends_with_wrong_numbers_are_found_in_their_turn),
-		cmocka_unit_test(messages_that_do_not_go_on_are_refused),
-		cmocka_unit_test(copied_atomics_are_executed_once),
-		cmocka_unit_test(more_reads_than_agreed_are_refused),
-		cmocka_unit_test(trimmed_packets_are_asked_for_again),
-	};
-
-	duo_fail_hook = sim_fail;
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,9 +3,10 @@
  * veRoCE: responses that the peer never sent. A response without a request, or one that does not fit, is not
  * placed; in its turn it ends the connection (veRoCE 11).
  */
+#include "support/test.h"
 #include "veroce/forgery.h"
 
-static void results_that_nobody_asked_for_are_dropped(void **state)
+TEST(results_that_nobody_asked_for_are_dropped)
 {
 	static const uint8_t opcodes[] = {OP_RC_READ_RESPONSE_ONLY, OP_RC_READ_RESPONSE_FIRST, OP_RC_READ_RESPONSE_LAST,
 					  OP_RC_ATOMIC_ACK};
@@ -35,7 +36,7 @@ static void results_that_nobody_asked_for_are_dropped(void **state)
 }
 
 /* 7.7: a copy may mean that the acknowledgement was lost. Not after the ACK timer's time, but at once. */
-static void copies_are_answered_at_once_in_both_spaces(void **state)
+TEST(copies_are_answered_at_once_in_both_spaces)
 {
 	struct sim s = veroce_default();
 	struct veroce_packet q = request(&s, OP_RC_WRITE_ONLY, 8);
@@ -57,7 +58,7 @@ static void copies_are_answered_at_once_in_both_spaces(void **state)
 }
 
 /* Out-of-order R12, in space R. */
-static void results_beyond_the_window_leave_no_trace(void **state)
+TEST(results_beyond_the_window_leave_no_trace)
 {
 	struct veroce_options v = veroce_options();
 	struct duo_options o = duo_options();
@@ -89,7 +90,7 @@ static void results_beyond_the_window_leave_no_trace(void **state)
 }
 
 /* A READ has an answer of two or three packets; these are none of them. */
-static void results_that_do_not_fit_are_not_placed(void **state)
+TEST(results_that_do_not_fit_are_not_placed)
 {
 	static const struct {
 		uint8_t opcode;
@@ -136,7 +137,7 @@ static void results_that_do_not_fit_are_not_placed(void **state)
 	}
 }
 
-static void a_result_that_does_not_fit_in_its_turn_ends_the_connection(void **state)
+TEST(a_result_that_does_not_fit_in_its_turn_ends_the_connection)
 {
 	struct sim s = veroce_default();
 	struct duo_rule *lost = mute(&s);
@@ -158,7 +159,7 @@ static void a_result_that_does_not_fit_in_its_turn_ends_the_connection(void **st
  * Each fits its request, but not the responses before it: a NAK follows when its turn comes (veRoCE
  * 11).
  */
-static void results_out_of_place_end_the_connection(void **state)
+TEST(results_out_of_place_end_the_connection)
 {
 	static const struct {
 		uint8_t opcode;
@@ -201,19 +202,4 @@ static void results_out_of_place_end_the_connection(void **state)
 		lost->off = true;
 		sim_end(&s);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(results_that_nobody_asked_for_are_dropped),
-		cmocka_unit_test(copies_are_answered_at_once_in_both_spaces),
-		cmocka_unit_test(results_beyond_the_window_leave_no_trace),
-		cmocka_unit_test(results_that_do_not_fit_are_not_placed),
-		cmocka_unit_test(a_result_that_does_not_fit_in_its_turn_ends_the_connection),
-		cmocka_unit_test(results_out_of_place_end_the_connection),
-	};
-
-	duo_fail_hook = sim_fail;
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,6 +6,7 @@
 #ifndef VEROCE_FORGERY_H
 #define VEROCE_FORGERY_H
 
+#include "support/test.h"
 #include "veroce/veroce.h"
 
 /* PSNs of A's first request and of B's, which are due when a test begins. */

@@ -2,11 +2,12 @@
 /* What packets wait at either host before they are read is no part of the network's round trip (veRoCE 13.2). */
 #include "veroce/transfer.h"
 
+#include "support/test.h"
 #include "transport/paths/pair.h"
 
 enum { NETWORK_NS = 30000, WAIT_NS = 2000000, MTU = 1024 };
 
-static void a_wait_at_a_host_is_no_queue_in_the_network(void **state)
+TEST(a_wait_at_a_host_is_no_queue_in_the_network)
 {
 	for (int i = 0; i < 8; i++) {
 		struct veroce_options v = veroce_options();
@@ -34,7 +35,7 @@ static void a_wait_at_a_host_is_no_queue_in_the_network(void **state)
 }
 
 /* Nothing queues anywhere: the window only grows. */
-static void a_wait_for_a_processor_does_not_cut_the_window(void **state)
+TEST(a_wait_for_a_processor_does_not_cut_the_window)
 {
 	for (int read = 0; read < 2; read++) {
 		struct veroce_options v = veroce_options();
@@ -68,7 +69,7 @@ static void a_wait_for_a_processor_does_not_cut_the_window(void **state)
  * A message leaves at once, and each of its packets takes a microsecond of the link. Its acknowledgement comes for all
  * of them, and tells of the first one where they were read together.
  */
-static void a_burst_that_waited_is_no_queue(void **state)
+TEST(a_burst_that_waited_is_no_queue)
 {
 	enum { PACKETS = 16, PACKET_NS = 1000 };
 
@@ -94,11 +95,3 @@ static void a_burst_that_waited_is_no_queue(void **state)
 		transfer_end(&t);
 	}
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(a_wait_at_a_host_is_no_queue_in_the_network),
-	cmocka_unit_test(a_wait_for_a_processor_does_not_cut_the_window),
-	cmocka_unit_test(a_burst_that_waited_is_no_queue),
-};
-
-SIM_MAIN(tests)

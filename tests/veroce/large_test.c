@@ -3,6 +3,7 @@
  * Messages between processes of one host are cut into large packets if both ends offer it, and no
  * end takes a piece of a message for another one than it is, whatever CAPS are lost.
  */
+#define TEST_OWN_MAIN
 #include "veroce/veroce.h"
 #include "veroce/caps.h"
 #include "transport/veroce/veroce.h"
@@ -86,7 +87,7 @@ static uint32_t count(const struct ends *e, uint32_t flag)
 	return n;
 }
 
-static void both_offer_them_or_none_are_sent(void **state)
+TEST(both_offer_them_or_none_are_sent)
 {
 	for (unsigned set = 0; set < 4; set++) {
 		struct veroce_options v = options(set & 1, set >> 1);
@@ -106,7 +107,7 @@ static void both_offer_them_or_none_are_sent(void **state)
 }
 
 /* Each packet is asked for in its turn, or a row of them at a time. That which wakes the QP has no place yet. */
-static void all_but_last_packets_have_places(void **state)
+TEST(all_but_last_packets_have_places)
 {
 	const uint32_t known = 3 * (LARGE_PACKETS - 1) - 1;
 
@@ -126,7 +127,7 @@ static void all_but_last_packets_have_places(void **state)
 	}
 }
 
-static void hosts_that_differ_send_none(void **state)
+TEST(hosts_that_differ_send_none)
 {
 	struct veroce_options v = options(true, true);
 	struct ends e;
@@ -166,18 +167,18 @@ static void lose_caps(uint64_t step)
 	}
 }
 
-static void a_message_waits_until_both_know(void **state)
+TEST(a_message_waits_until_both_know)
 {
 	lose_caps(9);
 }
 
-static void a_message_waits_whichever_caps_are_lost(void **state)
+TEST_MANY(a_message_waits_whichever_caps_are_lost)
 {
 	lose_caps(1);
 }
 
 /* Each packet is lost in some run, and its copy comes late. */
-static void lost_ones_come_again(void **state)
+TEST(lost_ones_come_again)
 {
 	for (uint32_t nth = 0; nth < 3 * LARGE_PACKETS; nth++) {
 		struct veroce_options v = options(true, true);
@@ -196,7 +197,7 @@ static void lost_ones_come_again(void **state)
 }
 
 /* A peer that never answers gets path MTUs, after as long as it takes to know that. */
-static void a_silent_peer_gets_none(void **state)
+TEST(a_silent_peer_gets_none)
 {
 	struct veroce_options v = options(true, false);
 	struct ends e = start_unconnected(&v);
@@ -216,7 +217,7 @@ static void a_silent_peer_gets_none(void **state)
 
 /* Of two ends that both offer it and hear nothing, each cuts path MTUs, and says so when it is
  * asked at last. */
-static void two_silent_ends_agree_later(void **state)
+TEST(two_silent_ends_agree_later)
 {
 	struct veroce_options v = options(true, true);
 	struct ends e = start_unconnected(&v);
@@ -265,7 +266,7 @@ static uint32_t read_left_out(struct ends *e, uint32_t len)
 }
 
 /* Reading it where it lies would cost its receiver a system call. */
-static void a_short_read_is_copied(void **state)
+TEST(a_short_read_is_copied)
 {
 	static const uint32_t lengths[] = {MR_READ_COPIED_MAX, MR_READ_COPIED_MAX + 4};
 
@@ -285,27 +286,11 @@ static void a_short_read_is_copied(void **state)
 	}
 }
 
+/* Once with payload in its packet, once with payload in its place. */
 int main(int argc, char **argv)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(both_offer_them_or_none_are_sent), cmocka_unit_test(all_but_last_packets_have_places),
-		cmocka_unit_test(hosts_that_differ_send_none),      cmocka_unit_test(a_short_read_is_copied),
-		cmocka_unit_test(a_message_waits_until_both_know),  cmocka_unit_test(lost_ones_come_again),
-		cmocka_unit_test(a_silent_peer_gets_none),          cmocka_unit_test(two_silent_ends_agree_later),
-	};
-	const struct CMUnitTest many[] = {
-		cmocka_unit_test(a_message_waits_whichever_caps_are_lost),
-	};
+	int failed = test_run(argc, argv);
 
-	static const char *const ways[] = {"payload in its packet", "payload in its place"};
-	bool every = argc > 1 && strcmp(argv[1], "many") == 0;
-	int failed = 0;
-
-	duo_fail_hook = sim_fail;
-	for (int way = 0; way < 2; way++) {
-		places = way;
-		failed += every ? cmocka_run_group_tests_name(ways[way], many, NULL, NULL)
-				: cmocka_run_group_tests_name(ways[way], tests, NULL, NULL);
-	}
-	return failed;
+	places = true;
+	return failed + test_run(argc, argv);
 }

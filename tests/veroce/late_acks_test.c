@@ -3,6 +3,7 @@
  * veRoCE: acknowledgements and NAKs that arrive twice, or after one that left later. The later one's report
  * stays, and a report that arrives twice counts once.
  */
+#include "support/test.h"
 #include "veroce/veroce.h"
 
 enum { MTU = 1024 };
@@ -45,7 +46,7 @@ static void end(struct sim *s, struct duo_rule *lost)
 }
 
 /* 13.2: the marks that B counted so far. The overtaken acknowledgement says nothing new about them. */
-static void marks_are_not_taken_back(void **state)
+TEST(marks_are_not_taken_back)
 {
 	static const struct {
 		uint32_t told, known;
@@ -67,7 +68,7 @@ static void marks_are_not_taken_back(void **state)
 }
 
 /* 7.2: it repeats the wait that is already running. */
-static void an_rnr_nak_that_comes_twice_is_one_try(void **state)
+TEST(an_rnr_nak_that_comes_twice_is_one_try)
 {
 	struct duo_options o = duo_options();
 	struct duo_rule *lost;
@@ -89,15 +90,4 @@ static void an_rnr_nak_that_comes_twice_is_one_try(void **state)
 	/* The wait does not become longer. */
 	assert_in_range(s.a->sent.e[0].timestamp_ns - t, 1280000, 1300000);
 	end(&s, lost);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(marks_are_not_taken_back),
-		cmocka_unit_test(an_rnr_nak_that_comes_twice_is_one_try),
-	};
-
-	duo_fail_hook = sim_fail;
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

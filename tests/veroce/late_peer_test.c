@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* An end that assumes that its peer speaks veRoCE, and whose peer does not (veRoCE 13.1). */
 #include "nic/state.h"
+#include "support/test.h"
 #include "veroce/veroce.h"
 
 enum { MS = 1000000 };
@@ -9,7 +10,7 @@ enum { MS = 1000000 };
  * A knows that B's host speaks veRoCE, but B has restarted and does not. A's requests are lost while B's
  * QP is not ready; A must still find out by its first message, which B drops too.
  */
-static void peer_that_was_ready_late_is_asked_again(void **state)
+TEST(peer_that_was_ready_late_is_asked_again)
 {
 	struct veroce_options v = veroce_options();
 	struct duo_options o = duo_options();
@@ -40,7 +41,7 @@ static void peer_that_was_ready_late_is_asked_again(void **state)
 }
 
 /* A peer that stops answering may have restarted: next time nothing is assumed. */
-static void peer_that_is_gone_is_asked_anew(void **state)
+TEST(peer_that_is_gone_is_asked_anew)
 {
 	struct veroce_options v = veroce_options();
 	struct duo_options o = duo_options();
@@ -66,7 +67,7 @@ static void peer_that_is_gone_is_asked_anew(void **state)
  * An end whose peer acknowledges but never sends CAPS asks eight times by the clock, and six more
  * times after acknowledgements.
  */
-static void peer_that_never_answers_is_not_asked_for_ever(void **state)
+TEST(peer_that_never_answers_is_not_asked_for_ever)
 {
 	struct veroce_options v = veroce_options();
 	struct duo_options o = duo_options();
@@ -98,7 +99,7 @@ static void peer_that_never_answers_is_not_asked_for_ever(void **state)
  * An end that does not know yet, and has nothing to send, goes on asking: after 1, 2, 4 .. ms, and
  * every 200 ms in the end.
  */
-static void peer_that_is_silent_is_asked_on(void **state)
+TEST(peer_that_is_silent_is_asked_on)
 {
 	struct veroce_options v = veroce_options();
 	struct duo_options o = duo_options();
@@ -118,17 +119,4 @@ static void peer_that_is_silent_is_asked_on(void **state)
 		assert_in_range(gap_ns, wanted_ns, wanted_ns + 1000);
 	}
 	duo_destroy(d);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(peer_that_was_ready_late_is_asked_again),
-		cmocka_unit_test(peer_that_is_gone_is_asked_anew),
-		cmocka_unit_test(peer_that_is_silent_is_asked_on),
-		cmocka_unit_test(peer_that_never_answers_is_not_asked_for_ever),
-	};
-
-	duo_fail_hook = sim_fail;
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

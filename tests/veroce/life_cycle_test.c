@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "nic/state.h"
+#include "support/test.h"
 #include "veroce/veroce.h"
 #include "transport/veroce/veroce.h"
 
@@ -86,7 +87,7 @@ static void go_back_to_init(struct qp *qp)
 	qp_move(qp, QPS_INIT);
 }
 
-static void quiet_connection_is_what_its_state_says(void **state)
+TEST(quiet_connection_is_what_its_state_says)
 {
 	static void (*const faults[])(struct qp *) = {
 		wake_early, forget_seal, change_ops, begin_what_is_not_posted, go_back_to_rocev2, go_back_to_init};
@@ -99,7 +100,7 @@ static void quiet_connection_is_what_its_state_says(void **state)
 	sim_end(&s);
 }
 
-static void busy_connection_is_what_its_state_says(void **state)
+TEST(busy_connection_is_what_its_state_says)
 {
 	static void (*const faults[])(struct qp *) = {lose_timer, lose_place_of_read, forget_packet};
 	struct sim s = veroce_default();
@@ -116,7 +117,7 @@ static void busy_connection_is_what_its_state_says(void **state)
 	sim_end(&s);
 }
 
-static void connection_without_seals_is_agreed_and_ends_with_its_qp(void **state)
+TEST(connection_without_seals_is_agreed_and_ends_with_its_qp)
 {
 	struct veroce_options v = veroce_options();
 	struct duo_options o = duo_options();
@@ -135,7 +136,7 @@ static void connection_without_seals_is_agreed_and_ends_with_its_qp(void **state
 	sim_end(&s);
 }
 
-static void peer_that_speaks_rocev2_alone_takes_the_connection_there(void **state)
+TEST(peer_that_speaks_rocev2_alone_takes_the_connection_there)
 {
 	struct veroce_options v = veroce_options();
 	struct duo_options o = duo_options();
@@ -154,17 +155,4 @@ static void peer_that_speaks_rocev2_alone_takes_the_connection_there(void **stat
 	assert_true(passes(s.a, NULL));
 	assert_false(passes(s.a, wake_early));
 	sim_end(&s);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(quiet_connection_is_what_its_state_says),
-		cmocka_unit_test(busy_connection_is_what_its_state_says),
-		cmocka_unit_test(connection_without_seals_is_agreed_and_ends_with_its_qp),
-		cmocka_unit_test(peer_that_speaks_rocev2_alone_takes_the_connection_there),
-	};
-
-	duo_fail_hook = sim_fail;
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

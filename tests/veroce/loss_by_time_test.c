@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* veRoCE loss recovery, where time and other paths are the only evidence (veRoCE 6.2). */
+#include "support/test.h"
 #include "veroce/transfer.h"
 
 enum { MTU = 1024, WARM = 16, PACKETS = 20 };
@@ -24,7 +25,7 @@ static bool lose_tail(void *ctx, const struct duo_packet *p, enum duo_fate *fate
  * oldest packet was sent. Where the first part of a burst is acknowledged and a round trip is
  * longer than 130 us or so, the timeout must leave time for the probe's answer.
  */
-static void probe_is_answered_before_the_timeout_on_long_paths(void **state)
+TEST(probe_is_answered_before_the_timeout_on_long_paths)
 {
 	for (int read = 0; read < 2; read++) {
 		for (uint64_t latency_ns = 50000; latency_ns <= 800000; latency_ns *= 2) {
@@ -66,7 +67,7 @@ static bool lose_first_twice(void *ctx, const struct duo_packet *p, enum duo_fat
  * sender's own window has, and the answer to a fourth copy would come two rounds later. Each of the two counts. Where
  * the window has room for these rounds one copy goes.
  */
-static void third_copy_goes_twice_and_counts_twice(void **state)
+TEST(third_copy_goes_twice_and_counts_twice)
 {
 	static const uint32_t windows[] = {50, 36, 25};
 
@@ -104,7 +105,7 @@ static void third_copy_goes_twice_and_counts_twice(void **state)
  * grew; packets of other paths that were sent later and acknowledged do not prove that its packets
  * are lost. Of all runs' packets: a single wrong verdict takes a whole train.
  */
-static void growing_queue_is_no_evidence_against_a_long_path(void **state)
+TEST_MANY(growing_queue_is_no_evidence_against_a_long_path)
 {
 	enum { BULK = 4 << 20, MESSAGE = 1 << 18, RUNS = 64 };
 	uint64_t retransmits = 0;
@@ -130,20 +131,4 @@ static void growing_queue_is_no_evidence_against_a_long_path(void **state)
 		transfer_end(&t);
 	}
 	assert_true(retransmits * 5000 <= (uint64_t)RUNS * BULK / MTU);
-}
-
-int main(int argc, char **argv)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(probe_is_answered_before_the_timeout_on_long_paths),
-		cmocka_unit_test(third_copy_goes_twice_and_counts_twice),
-	};
-	const struct CMUnitTest many[] = {
-		cmocka_unit_test(growing_queue_is_no_evidence_against_a_long_path),
-	};
-
-	duo_fail_hook = sim_fail;
-	if (argc > 1 && strcmp(argv[1], "many") == 0)
-		return cmocka_run_group_tests(many, NULL, NULL);
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

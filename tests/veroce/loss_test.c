@@ -3,6 +3,7 @@
  * Lost packets, and the copies that they cost (veRoCE 6; out-of-order O22 to O24, O26, O28 to O30,
  * O37; R18), in requests and in responses.
  */
+#include "support/test.h"
 #include "veroce/transfer.h"
 
 enum { MTU = 1024 };
@@ -78,7 +79,7 @@ static void finish_example(struct example *e)
 }
 
 /* out-of-order O22 */
-static void base_sends_exactly_the_copies_of_the_example(void **state)
+TEST(base_sends_exactly_the_copies_of_the_example)
 {
 	static const uint32_t psns[] = {0, 0xfffff5, 0x3a91c7};
 
@@ -117,7 +118,7 @@ static void base_sends_exactly_the_copies_of_the_example(void **state)
 }
 
 /* out-of-order O24: until the PSN that timed out is acknowledged. */
-static void base_ignores_sacks_after_a_timeout(void **state)
+TEST(base_ignores_sacks_after_a_timeout)
 {
 	static const uint8_t once[EXAMPLE] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
 
@@ -188,7 +189,7 @@ static void run_example(struct transfer *t, const struct veroce_options *v, bool
 		DUO_CHECK(t->duo, transfer_copies(t, i) >= l.lost[i]);
 }
 
-static void base_repairs_the_example_with_a_peer_that_answers(void **state)
+TEST(base_repairs_the_example_with_a_peer_that_answers)
 {
 	for (int i = 0; i < 8; i++) {
 		struct veroce_options v = options_of(LOSS_BASE);
@@ -206,7 +207,7 @@ static void base_repairs_the_example_with_a_peer_that_answers(void **state)
 }
 
 /* out-of-order O23: a copy that is lost is found as its original was. */
-static void fast_sends_second_copies_a_round_trip_later(void **state)
+TEST(fast_sends_second_copies_a_round_trip_later)
 {
 	for (int i = 0; i < 8; i++) {
 		struct veroce_options v = options_of(LOSS_FAST);
@@ -233,7 +234,7 @@ static void fast_sends_second_copies_a_round_trip_later(void **state)
  */
 
 /* out-of-order O26 */
-static void lost_window_is_sent_again(void **state)
+TEST(lost_window_is_sent_again)
 {
 	static const enum veroce_loss losses[] = {LOSS_FAST, LOSS_BASE, LOSS_IRN};
 
@@ -259,7 +260,7 @@ static void lost_window_is_sent_again(void **state)
 }
 
 /* out-of-order O30: more than one block can report. */
-static void spread_holes_are_repaired_in_one_round_trip(void **state)
+TEST(spread_holes_are_repaired_in_one_round_trip)
 {
 	enum { PACKETS = 1024, EVERY = 16, LATENCY_NS = 50000 };
 	static struct losses l;
@@ -340,7 +341,7 @@ static uint64_t lossy_bulk_ns(int kind, uint64_t seed, uint32_t percent)
 }
 
 /* out-of-order O28, with eight times 4 MB in place of 1 GB; acknowledgements are lost alike. */
-static void random_loss_costs_little_more_than_what_was_lost(void **state)
+TEST_MANY(random_loss_costs_little_more_than_what_was_lost)
 {
 	enum { RUNS = 8 };
 	static const uint32_t percents[] = {0, 1, 2, 5, 10};
@@ -362,7 +363,7 @@ static void random_loss_costs_little_more_than_what_was_lost(void **state)
 }
 
 /* out-of-order O29 */
-static void lost_acknowledgements_cost_little(void **state)
+TEST_MANY(lost_acknowledgements_cost_little)
 {
 	for (int i = 0; i < 4; i++) {
 		uint64_t took_ns[2];
@@ -389,7 +390,7 @@ static void lost_acknowledgements_cost_little(void **state)
 }
 
 /* out-of-order O37 */
-static void corrupted_packets_are_lost_packets(void **state)
+TEST(corrupted_packets_are_lost_packets)
 {
 	for (int i = 0; i < 4; i++) {
 		struct veroce_options v = options_of(LOSS_FAST);
@@ -411,26 +412,4 @@ static void corrupted_packets_are_lost_packets(void **state)
 		DUO_CHECK(t.duo, t.sender->timeouts <= 1);
 		transfer_end(&t);
 	}
-}
-
-int main(int argc, char **argv)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(base_sends_exactly_the_copies_of_the_example),
-		cmocka_unit_test(base_ignores_sacks_after_a_timeout),
-		cmocka_unit_test(base_repairs_the_example_with_a_peer_that_answers),
-		cmocka_unit_test(fast_sends_second_copies_a_round_trip_later),
-		cmocka_unit_test(lost_window_is_sent_again),
-		cmocka_unit_test(spread_holes_are_repaired_in_one_round_trip),
-		cmocka_unit_test(corrupted_packets_are_lost_packets),
-	};
-	const struct CMUnitTest many[] = {
-		cmocka_unit_test(random_loss_costs_little_more_than_what_was_lost),
-		cmocka_unit_test(lost_acknowledgements_cost_little),
-	};
-
-	duo_fail_hook = sim_fail;
-	if (argc > 1 && strcmp(argv[1], "many") == 0)
-		return cmocka_run_group_tests(many, NULL, NULL);
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

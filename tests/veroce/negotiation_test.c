@@ -4,6 +4,7 @@
  * with any packet lost, late or forged, they end up with the same protocol, and no message is
  * executed twice.
  */
+#include "support/test.h"
 #include "veroce/veroce.h"
 #include "veroce/caps.h"
 
@@ -103,7 +104,7 @@ static void expect_by(struct sim *s, int who)
 		expect_pairs(s, (enum duo_side)side, who >> side & 1);
 }
 
-static void two_that_can_speak_veroce(void **state)
+TEST(two_that_can_speak_veroce)
 {
 	static const enum protocol both[][2] = {
 		{PROTOCOL_AUTO, PROTOCOL_AUTO},
@@ -139,7 +140,7 @@ static uint64_t asked_ns(const struct duo *d, uint32_t n)
 }
 
 /* It would else wait for a millisecond, with no more in flight than a base peer takes. */
-static void a_question_that_was_lost_is_asked_again_once_the_peer_is_heard(void **state)
+TEST(a_question_that_was_lost_is_asked_again_once_the_peer_is_heard)
 {
 	struct sim s = start(PROTOCOL_VEROCE, PROTOCOL_VEROCE, 1);
 	uint64_t mask = 3; /* that of either */
@@ -158,7 +159,7 @@ static void a_question_that_was_lost_is_asked_again_once_the_peer_is_heard(void 
 	sim_end(&s);
 }
 
-static void a_peer_held_to_rocev2_is_spoken_to_in_rocev2(void **state)
+TEST(a_peer_held_to_rocev2_is_spoken_to_in_rocev2)
 {
 	for (int pinned = 0; pinned < DUO_SIDES; pinned++) {
 		for (uint64_t lost = 0; lost < 64 + 2; lost++) {
@@ -187,7 +188,7 @@ static void a_peer_held_to_rocev2_is_spoken_to_in_rocev2(void **state)
  * A path that lets nothing through to veRoCE's port costs the first message 100 ms, the host's next
  * QP none.
  */
-static void a_peer_that_is_silent_costs_a_tenth_of_a_second_once(void **state)
+TEST(a_peer_that_is_silent_costs_a_tenth_of_a_second_once)
 {
 	struct sim s = start(PROTOCOL_AUTO, PROTOCOL_AUTO, 1);
 	uint64_t began;
@@ -281,7 +282,7 @@ static bool chose_veroce(struct sim *s)
 	return spoken(s->duo, DUO_A, true, since);
 }
 
-static void forged_answers_change_nothing(void **state)
+TEST(forged_answers_change_nothing)
 {
 	for (size_t i = 0; i < COUNT(forgeries); i++) {
 		struct sim s = start(PROTOCOL_AUTO, PROTOCOL_AUTO, 1);
@@ -310,7 +311,7 @@ static void forged_answers_change_nothing(void **state)
 }
 
 /* The test above would see an accepted forgery. A request that claims RoCEv2 is not accepted. */
-static void true_answers_are_believed(void **state)
+TEST(true_answers_are_believed)
 {
 	for (int i = 0; i < 4; i++) {
 		struct forgery truth = {.opcode = i & 1 ? OP_CAPS_RESPONSE : OP_CAPS_REQUEST, .profile = i & 2 ? 3 : 0};
@@ -334,7 +335,7 @@ static void true_answers_are_believed(void **state)
 }
 
 /* Once an end has used veRoCE, no forgery makes it leave. */
-static void forgeries_do_not_reach_a_running_connection(void **state)
+TEST(forgeries_do_not_reach_a_running_connection)
 {
 	for (size_t i = 0; i < COUNT(forgeries); i++) {
 		struct sim s = start(PROTOCOL_AUTO, PROTOCOL_AUTO, 1);
@@ -455,28 +456,11 @@ static void negotiate(uint64_t seed)
 	sim_end(&s);
 }
 
-static void both_ends_always_decide_alike(void **state)
+TEST(both_ends_always_decide_alike)
 {
 	const char *env = getenv("VERBENA_SEED");
 	uint64_t first = env ? strtoull(env, NULL, 0) : 1;
 
 	for (uint64_t seed = first; seed < first + (env ? 1 : 120); seed++)
 		negotiate(seed);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(two_that_can_speak_veroce),
-		cmocka_unit_test(a_question_that_was_lost_is_asked_again_once_the_peer_is_heard),
-		cmocka_unit_test(a_peer_held_to_rocev2_is_spoken_to_in_rocev2),
-		cmocka_unit_test(a_peer_that_is_silent_costs_a_tenth_of_a_second_once),
-		cmocka_unit_test(forged_answers_change_nothing),
-		cmocka_unit_test(true_answers_are_believed),
-		cmocka_unit_test(forgeries_do_not_reach_a_running_connection),
-		cmocka_unit_test(both_ends_always_decide_alike),
-	};
-
-	duo_fail_hook = sim_fail;
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

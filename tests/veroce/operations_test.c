@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Every kind of message on a network that loses nothing (veRoCE 7), and what is on the wire. */
+#include "support/test.h"
 #include "veroce/veroce.h"
 
-static void every_operation_arrives_and_completes(void **state)
+TEST(every_operation_arrives_and_completes)
 {
 	static const uint32_t lengths[] = {0, 1, 4, 1023, 1024, 1025, 4096, 20000};
 
@@ -32,7 +33,7 @@ static void every_operation_arrives_and_completes(void **state)
 	}
 }
 
-static void immediate_and_invalidate_arrive(void **state)
+TEST(immediate_and_invalidate_arrive)
 {
 	struct sim s = veroce_default();
 	struct duo_wr w = duo_write_wr(1, s.abuf, 0, 5000, s.bbuf, 0);
@@ -68,7 +69,7 @@ static void immediate_and_invalidate_arrive(void **state)
 	sim_end(&s);
 }
 
-static void atomics_execute_once_and_answer(void **state)
+TEST(atomics_execute_once_and_answer)
 {
 	struct sim s = veroce_default();
 	uint64_t *word = (uint64_t *)s.bbuf->p, *found = (uint64_t *)s.abuf->p;
@@ -94,7 +95,7 @@ static void atomics_execute_once_and_answer(void **state)
  * The source ports of the other IP version belong to another socket, or to none; the channel
  * checks.
  */
-static void every_path_of_either_ip_version_is_used(void **state)
+TEST(every_path_of_either_ip_version_is_used)
 {
 	static const uint8_t gids[] = {DUO_GID_IPV4, DUO_GID_IPV6};
 
@@ -157,7 +158,7 @@ static void send_some(struct sim *s)
 }
 
 /* veroce_set_sent() is right: the state that it makes equals that after as many messages. */
-static void numbers_set_are_those_of_messages_sent(void **state)
+TEST(numbers_set_are_those_of_messages_sent)
 {
 	struct veroce_options v = veroce_options();
 	struct duo_options o = duo_options();
@@ -181,18 +182,4 @@ static void numbers_set_are_those_of_messages_sent(void **state)
 	}
 	sim_end(&real);
 	sim_end(&made);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_operation_arrives_and_completes),
-		cmocka_unit_test(immediate_and_invalidate_arrive),
-		cmocka_unit_test(atomics_execute_once_and_answer),
-		cmocka_unit_test(numbers_set_are_those_of_messages_sent),
-		cmocka_unit_test(every_path_of_either_ip_version_is_used),
-	};
-
-	duo_fail_hook = sim_fail;
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

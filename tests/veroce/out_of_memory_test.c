@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* A resting veRoCE queue pair needs memory to work: its behaviour when there is none. */
 #include "nic/state.h"
+#include "support/test.h"
 #include "veroce/veroce.h"
 
 enum { BYTES = 5000, GETS_MAX = 6 };
@@ -15,7 +16,7 @@ static struct duo_wr wr_of(const struct sim *s, int kind)
 }
 
 /* With any piece missing, at either end, the QP tries again until there is memory. */
-static void memory_that_comes_late_is_found(void **state)
+TEST(memory_that_comes_late_is_found)
 {
 	for (int i = 0; i < 3 * DUO_SIDES * GETS_MAX; i++) {
 		enum duo_side side = i % DUO_SIDES;
@@ -39,7 +40,7 @@ static void memory_that_comes_late_is_found(void **state)
 }
 
 /* The QP does not try more often than that, and not for ever: the program gets an error. */
-static void memory_that_never_comes_ends_the_qp(void **state)
+TEST(memory_that_never_comes_ends_the_qp)
 {
 	for (int gets = 0; gets < 2; gets++) {
 		struct sim s = veroce_default();
@@ -60,7 +61,7 @@ static void memory_that_never_comes_ends_the_qp(void **state)
 }
 
 /* A lack of memory that ended does not count when memory is lacking again. */
-static void memory_that_came_is_forgiven(void **state)
+TEST(memory_that_came_is_forgiven)
 {
 	struct sim s = veroce_default();
 	struct pool *pool = &s.a->host->nic->tp.pool;
@@ -85,11 +86,3 @@ static void memory_that_came_is_forgiven(void **state)
 	}
 	sim_end(&s);
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(memory_that_comes_late_is_found),
-	cmocka_unit_test(memory_that_never_comes_ends_the_qp),
-	cmocka_unit_test(memory_that_came_is_forgiven),
-};
-
-SIM_MAIN(tests)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* veRoCE: probes of a path that is down, and what brings it up again (veRoCE 9.1). */
+#include "support/test.h"
 #include "veroce/veroce.h"
 
 enum { MS = 1000000, PROBE_NS = MS, LOST_NS = 20 * MS };
@@ -34,7 +35,7 @@ static void finish(struct sim *s)
 }
 
 /* Three answers in a row: a lost answer or probe makes the count begin anew. */
-static void three_answers_in_a_row_bring_a_path_up(void **state)
+TEST(three_answers_in_a_row_bring_a_path_up)
 {
 	static const struct {
 		int nth; /* answer that is lost; none for DUO_ANY */
@@ -66,7 +67,7 @@ static void three_answers_in_a_row_bring_a_path_up(void **state)
 }
 
 /* Of a path that is longer than all that were measured, probes that are missed leave the next ones more time. */
-static void probes_find_out_how_long_a_path_is(void **state)
+TEST(probes_find_out_how_long_a_path_is)
 {
 	struct sim s = start();
 	const struct path *path = &s.a->qp->veroce->pair->path[1];
@@ -81,7 +82,7 @@ static void probes_find_out_how_long_a_path_is(void **state)
 }
 
 /* A late or forged answer says nothing about the probe that is on its way. */
-static void an_answer_to_another_probe_is_none(void **state)
+TEST(an_answer_to_another_probe_is_none)
 {
 	struct sim s = start();
 	const struct nic_counters *n = nic_counters(s.a->host->nic);
@@ -107,7 +108,7 @@ static void an_answer_to_another_probe_is_none(void **state)
 }
 
 /* An idle queue pair sends nothing, even if a path is down. */
-static void paths_without_work_are_not_probed(void **state)
+TEST(paths_without_work_are_not_probed)
 {
 	struct veroce_options v = veroce_options();
 	struct duo_options o = duo_options();
@@ -140,7 +141,7 @@ static void take_stamps(void *ctx, const struct duo_packet *p, const uint8_t *da
 }
 
 /* RX1 is when the probe came, TX2 when the answer left; TX1 and the context come back as they were. */
-static void an_answer_has_the_stamps_of_both_ways(void **state)
+TEST(an_answer_has_the_stamps_of_both_ways)
 {
 	struct sim s = veroce_default();
 	struct rtteth answer = {0};
@@ -160,18 +161,4 @@ static void an_answer_has_the_stamps_of_both_ways(void **state)
 	assert_in_range(answer.tx2 - came_ns, 0, 100);
 	duo_idle(s.duo);
 	sim_end(&s);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(three_answers_in_a_row_bring_a_path_up),
-		cmocka_unit_test(probes_find_out_how_long_a_path_is),
-		cmocka_unit_test(an_answer_to_another_probe_is_none),
-		cmocka_unit_test(paths_without_work_are_not_probed),
-		cmocka_unit_test(an_answer_has_the_stamps_of_both_ways),
-	};
-
-	duo_fail_hook = sim_fail;
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

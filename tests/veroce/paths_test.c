@@ -3,6 +3,7 @@
  * Several paths, of which one is long or dies (veRoCE 9; out-of-order O27): all are used, a dead
  * one costs little and is used again when it lives, in requests and in responses.
  */
+#include "support/test.h"
 #include "veroce/transfer.h"
 
 enum { MTU = 1024, BULK = 4 << 20, MESSAGE = 1 << 18, LATENCY_NS = 2000 };
@@ -29,7 +30,7 @@ static void post_bulk(struct transfer *t)
  * out-of-order O27, with 4 MB in place of 10. The number of copies that it costs to learn the paths
  * depends on which packets take which path; for a long stream it is small.
  */
-static void paths_of_different_length_are_all_used(void **state)
+TEST(paths_of_different_length_are_all_used)
 {
 	static const uint64_t skew_ns[] = {10000, 20000, 200000};
 	static const uint16_t flowlets[] = {1, 8};
@@ -116,7 +117,7 @@ static void start_stream(struct transfer *t, uint32_t paths, bool read, uint64_t
 	stream(t, 5000000);
 }
 
-static void dead_path_is_left_and_used_again(void **state)
+TEST_MANY(dead_path_is_left_and_used_again)
 {
 	static const uint64_t dead_ns[] = {3000000, 25000000};
 	/*
@@ -163,7 +164,7 @@ static void dead_path_is_left_and_used_again(void **state)
 }
 
 /* All paths are dead for a while, but shorter than the program's timeout. */
-static void all_paths_may_be_dead_for_a_while(void **state)
+TEST(all_paths_may_be_dead_for_a_while)
 {
 	for (unsigned i = 0; i < 4; i++) {
 		uint32_t after[PATHS_MAX];
@@ -190,7 +191,7 @@ static void all_paths_may_be_dead_for_a_while(void **state)
 }
 
 /* A path that never worked is found out without harm. */
-static void path_that_is_dead_from_the_start_is_done_without(void **state)
+TEST(path_that_is_dead_from_the_start_is_done_without)
 {
 	for (unsigned i = 0; i < 4; i++) {
 		struct veroce_options v = veroce_options();
@@ -219,7 +220,7 @@ static void path_that_is_dead_from_the_start_is_done_without(void **state)
  * Loss detection that takes a hole for a loss has no evidence by path: there only timeouts show that a
  * path is dead.
  */
-static void timeouts_tell_of_a_dead_path(void **state)
+TEST(timeouts_tell_of_a_dead_path)
 {
 	static const enum veroce_loss losses[] = {LOSS_BASE, LOSS_IRN, LOSS_FAST};
 
@@ -240,22 +241,4 @@ static void timeouts_tell_of_a_dead_path(void **state)
 		transfer_check(&t);
 		transfer_end(&t);
 	}
-}
-
-int main(int argc, char **argv)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(paths_of_different_length_are_all_used),
-		cmocka_unit_test(all_paths_may_be_dead_for_a_while),
-		cmocka_unit_test(timeouts_tell_of_a_dead_path),
-		cmocka_unit_test(path_that_is_dead_from_the_start_is_done_without),
-	};
-	const struct CMUnitTest many[] = {
-		cmocka_unit_test(dead_path_is_left_and_used_again),
-	};
-
-	duo_fail_hook = sim_fail;
-	if (argc > 1 && strcmp(argv[1], "many") == 0)
-		return cmocka_run_group_tests(many, NULL, NULL);
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,6 +6,7 @@
 #include "veroce/transfer.h"
 
 #include "nic/state.h"
+#include "support/test.h"
 #include "transport/veroce/work.h"
 
 enum {
@@ -63,7 +64,7 @@ static size_t acks_of(const struct transfer *t, size_t n)
 	return acks;
 }
 
-static void half_of_the_window_is_acknowledged_at_once(void **state)
+TEST(half_of_the_window_is_acknowledged_at_once)
 {
 	struct veroce_options v = veroce_options();
 
@@ -89,7 +90,7 @@ static void half_of_the_window_is_acknowledged_at_once(void **state)
 }
 
 /* Where the network holds more than half of the window, the sender would wait for acknowledgements that are rare. */
-static void a_long_path_is_never_idle(void **state)
+TEST(a_long_path_is_never_idle)
 {
 	struct veroce_options v = veroce_options();
 
@@ -114,7 +115,7 @@ static void a_long_path_is_never_idle(void **state)
  * The last packet of a message asks for an acknowledgement unless as many packets are posted behind it as one of which
  * asks anyway, and the next message does not wait for this one.
  */
-static void messages_with_enough_behind_them_do_not_ask(void **state)
+TEST(messages_with_enough_behind_them_do_not_ask)
 {
 	enum { MESSAGES = 32, PACKETS = 16, LEN = PACKETS * MTU, APART = WINDOW / 2 / MTU, WAITS = 10 };
 	enum { PLAIN, FENCED, READS, ROWS };
@@ -160,7 +161,7 @@ static void messages_with_enough_behind_them_do_not_ask(void **state)
 }
 
 /* Who has not answered CAPS may not ask before its window is full. */
-static void a_base_peer_is_acknowledged_every_sixteenth_packet(void **state)
+TEST(a_base_peer_is_acknowledged_every_sixteenth_packet)
 {
 	struct duo_options o = duo_options();
 
@@ -179,7 +180,7 @@ static void a_base_peer_is_acknowledged_every_sixteenth_packet(void **state)
 }
 
 /* Between hosts that know each other a message may leave before the answer has come. */
-static void an_answer_that_comes_later_counts(void **state)
+TEST(an_answer_that_comes_later_counts)
 {
 	struct veroce_options v = veroce_options();
 	struct duo_options o = duo_options();
@@ -203,7 +204,7 @@ static void an_answer_that_comes_later_counts(void **state)
 }
 
 /* Sixteen paths begin with a few packets each. */
-static void a_small_window_is_asked_for_twice(void **state)
+TEST(a_small_window_is_asked_for_twice)
 {
 	enum { FIRST = 64, APART_MAX = 8 };
 	struct veroce_options v = veroce_options();
@@ -228,7 +229,7 @@ static void a_small_window_is_asked_for_twice(void **state)
 
 /* Each acknowledgement tells of many packets, and may be lost as well. So they are frequent again, and rare when all is
  * calm. */
-static void what_is_lost_makes_them_frequent(void **state)
+TEST(what_is_lost_makes_them_frequent)
 {
 	enum { DATA, ACKS, LOSSES, AT = CALM + 3 };
 
@@ -254,7 +255,7 @@ static void what_is_lost_makes_them_frequent(void **state)
 }
 
 /* So little is lost that acknowledgements are rare half of the time. */
-static void seldom_losses_cost_little(void **state)
+TEST(seldom_losses_cost_little)
 {
 	enum { SEEDS = 4, MIBS = 24, PPM = 300 };
 	uint64_t took_ns[2] = {0}, copies = 0, twice = 0;
@@ -284,7 +285,7 @@ static void seldom_losses_cost_little(void **state)
  * The Last packet, which asks, is lost. What is missing before it is told with the sixteenth packet or after 20 us, and
  * if nothing is, all is acknowledged after 25.
  */
-static void a_hole_is_reported_soon(void **state)
+TEST(a_hole_is_reported_soon)
 {
 	static const struct {
 		uint32_t packets;
@@ -324,17 +325,3 @@ static void a_hole_is_reported_soon(void **state)
 		transfer_end(&t);
 	}
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(half_of_the_window_is_acknowledged_at_once),
-	cmocka_unit_test(a_long_path_is_never_idle),
-	cmocka_unit_test(messages_with_enough_behind_them_do_not_ask),
-	cmocka_unit_test(a_base_peer_is_acknowledged_every_sixteenth_packet),
-	cmocka_unit_test(an_answer_that_comes_later_counts),
-	cmocka_unit_test(a_small_window_is_asked_for_twice),
-	cmocka_unit_test(what_is_lost_makes_them_frequent),
-	cmocka_unit_test(seldom_losses_cost_little),
-	cmocka_unit_test(a_hole_is_reported_soon),
-};
-
-SIM_MAIN(tests)

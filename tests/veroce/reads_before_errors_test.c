@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Requests before a mistake are done before the mistake is reported (out-of-order R11, problem K). */
+#include "support/test.h"
 #include "veroce/veroce.h"
 
 /* Nothing is lost, nothing reordered: READ and atomic were executed, so their answers are owed. */
-static void reads_before_a_mistake_are_answered(void **state)
+TEST(reads_before_a_mistake_are_answered)
 {
 	struct veroce_options v = veroce_options();
 	struct duo_options o = duo_options();
@@ -32,7 +33,7 @@ static bool is_first_response(const struct duo_packet *p, const void *arg)
 }
 
 /* The answers are due until they have arrived. */
-static void answers_that_are_lost_are_repeated_before_a_mistake_is_told(void **state)
+TEST(answers_that_are_lost_are_repeated_before_a_mistake_is_told)
 {
 	struct veroce_options v = veroce_options();
 	struct duo_options o = duo_options();
@@ -61,7 +62,7 @@ static void answers_that_are_lost_are_repeated_before_a_mistake_is_told(void **s
 }
 
 /* A program that destroys the queue pair for the event does not take the NAK away from its peer. */
-static void the_event_of_a_mistake_comes_when_the_nak_has_left(void **state)
+TEST(the_event_of_a_mistake_comes_when_the_nak_has_left)
 {
 	struct veroce_options v = veroce_options();
 	struct duo_options o = duo_options();
@@ -86,7 +87,7 @@ static void the_event_of_a_mistake_comes_when_the_nak_has_left(void **state)
 }
 
 /* A region that goes between a READ and its answer is a mistake, too. */
-static void reads_before_one_whose_region_is_gone_are_answered(void **state)
+TEST(reads_before_one_whose_region_is_gone_are_answered)
 {
 	for (int loss = 0; loss < 3; loss++) {
 		struct veroce_options v = veroce_options();
@@ -122,17 +123,4 @@ static void reads_before_one_whose_region_is_gone_are_answered(void **state)
 		assert_int_equal(qp_state(s.b->qp), QPS_ERR);
 		sim_end(&s);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(reads_before_a_mistake_are_answered),
-		cmocka_unit_test(answers_that_are_lost_are_repeated_before_a_mistake_is_told),
-		cmocka_unit_test(the_event_of_a_mistake_comes_when_the_nak_has_left),
-		cmocka_unit_test(reads_before_one_whose_region_is_gone_are_answered),
-	};
-
-	duo_fail_hook = sim_fail;
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,6 +3,7 @@
  * READs and atomics under veRoCE: executed in their turn and once, answered in a PSN space that the
  * responder itself repairs (veRoCE 7.4, 7.5; out-of-order O10 to O17; R8, R9, R13).
  */
+#include "support/test.h"
 #include "veroce/veroce.h"
 #include "transport/veroce/work.h"
 
@@ -29,7 +30,7 @@ static struct duo_rule *lose(struct duo *d, enum duo_side from, duo_match *match
 }
 
 /* out-of-order O10 */
-static void reads_are_executed_in_the_order_sent(void **state)
+TEST(reads_are_executed_in_the_order_sent)
 {
 	struct veroce_options v = veroce_options();
 	struct duo_options o = duo_options();
@@ -68,7 +69,7 @@ static void reads_are_executed_in_the_order_sent(void **state)
 }
 
 /* out-of-order O11, R8 */
-static void read_returns_what_was_written_before_it(void **state)
+TEST(read_returns_what_was_written_before_it)
 {
 	static const uint8_t rank[] = {1, 3, 2, 0};
 	struct veroce_options v = veroce_options();
@@ -100,7 +101,7 @@ static void read_returns_what_was_written_before_it(void **state)
 }
 
 /* out-of-order O12, problem F */
-static void lost_response_is_repaired_by_the_responder(void **state)
+TEST(lost_response_is_repaired_by_the_responder)
 {
 	for (int base = 0; base < 2; base++) {
 		struct veroce_options v = veroce_options();
@@ -128,7 +129,7 @@ static void lost_response_is_repaired_by_the_responder(void **state)
 }
 
 /* out-of-order O13, R13 */
-static void responses_that_are_all_lost_are_sent_again(void **state)
+TEST(responses_that_are_all_lost_are_sent_again)
 {
 	struct veroce_options v = veroce_options();
 	struct duo_options o = duo_options();
@@ -148,7 +149,7 @@ static void responses_that_are_all_lost_are_sent_again(void **state)
 }
 
 /* out-of-order O14: a new request releases the slots in place of the lost acknowledgements. */
-static void new_reads_release_what_was_answered(void **state)
+TEST(new_reads_release_what_was_answered)
 {
 	struct veroce_options v = veroce_options();
 	struct duo_options o = duo_options();
@@ -191,7 +192,7 @@ static void new_reads_release_what_was_answered(void **state)
 }
 
 /* out-of-order O15, R9 */
-static void lost_atomic_answer_is_repeated_not_executed(void **state)
+TEST(lost_atomic_answer_is_repeated_not_executed)
 {
 	struct veroce_options v = veroce_options();
 	struct duo_options o = duo_options();
@@ -248,7 +249,7 @@ static void repeat(struct sim *s, const struct taken *t, int times)
 		duo_inject(s->duo, DUO_B, &flow, t->data, t->len);
 }
 
-static void repeated_atomic_request_is_executed_once(void **state)
+TEST(repeated_atomic_request_is_executed_once)
 {
 	struct veroce_options v = veroce_options();
 	struct duo_options o = duo_options();
@@ -281,7 +282,7 @@ static void repeated_atomic_request_is_executed_once(void **state)
 }
 
 /* out-of-order O17, R8 */
-static void atomic_waits_for_the_write_before_it(void **state)
+TEST(atomic_waits_for_the_write_before_it)
 {
 	struct veroce_options v = veroce_options();
 	struct duo_options o = duo_options();
@@ -311,7 +312,7 @@ static void atomic_waits_for_the_write_before_it(void **state)
 }
 
 /* out-of-order R9: a counter that misses nothing and counts nothing twice, and READs between. */
-static void atomics_count_exactly_whatever_happens(void **state)
+TEST(atomics_count_exactly_whatever_happens)
 {
 	enum { ADDS = 150 };
 
@@ -355,7 +356,7 @@ static void atomics_count_exactly_whatever_happens(void **state)
 }
 
 /* 4.1, 4.2: as many as the peer can record, also in space R; 128 if it has not announced it. */
-static void responses_are_never_more_than_the_peer_records(void **state)
+TEST(responses_are_never_more_than_the_peer_records)
 {
 	static const uint32_t windows[] = {0, 128, 512};
 
@@ -405,7 +406,7 @@ static void responses_are_never_more_than_the_peer_records(void **state)
  * R13: a READ that was received and is not answered yet fails by the program's timeout, like any request
  * without an answer, and not before, even if the responder is slow.
  */
-static void a_slow_responder_is_waited_for_as_long_as_the_program_says(void **state)
+TEST(a_slow_responder_is_waited_for_as_long_as_the_program_says)
 {
 	static const struct {
 		uint8_t timeout, retry_cnt;
@@ -459,7 +460,7 @@ static void a_slow_responder_is_waited_for_as_long_as_the_program_says(void **st
  * A READ with some responses, and then no more, is requested again as soon and as often as at first: the
  * responses show that the responder is slow, not gone.
  */
-static void asking_begins_anew_when_something_arrives(void **state)
+TEST(asking_begins_anew_when_something_arrives)
 {
 	enum { FIRST_NS = 2000000 }; /* four of the shortest timeouts */
 
@@ -505,7 +506,7 @@ static void asking_begins_anew_when_something_arrives(void **state)
 }
 
 /* A larger limit does not discard executed requests: their answers are sent again unchanged. */
-static void a_higher_limit_forgets_nothing(void **state)
+TEST(a_higher_limit_forgets_nothing)
 {
 	struct qp_attr sqd = {.state = QPS_SQD}, more = {.max_dest_rd_atomic = 8, .max_rd_atomic = 8};
 	struct veroce_options v = veroce_options();
@@ -536,26 +537,4 @@ static void a_higher_limit_forgets_nothing(void **state)
 		assert_int_equal(((uint64_t *)s.abuf->p)[i], 100 + i);
 	}
 	sim_end(&s);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(reads_are_executed_in_the_order_sent),
-		cmocka_unit_test(read_returns_what_was_written_before_it),
-		cmocka_unit_test(lost_response_is_repaired_by_the_responder),
-		cmocka_unit_test(responses_that_are_all_lost_are_sent_again),
-		cmocka_unit_test(new_reads_release_what_was_answered),
-		cmocka_unit_test(lost_atomic_answer_is_repeated_not_executed),
-		cmocka_unit_test(repeated_atomic_request_is_executed_once),
-		cmocka_unit_test(atomic_waits_for_the_write_before_it),
-		cmocka_unit_test(atomics_count_exactly_whatever_happens),
-		cmocka_unit_test(responses_are_never_more_than_the_peer_records),
-		cmocka_unit_test(asking_begins_anew_when_something_arrives),
-		cmocka_unit_test(a_higher_limit_forgets_nothing),
-		cmocka_unit_test(a_slow_responder_is_waited_for_as_long_as_the_program_says),
-	};
-
-	duo_fail_hook = sim_fail;
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

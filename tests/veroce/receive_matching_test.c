@@ -3,6 +3,7 @@
  * The receive WQE of a message when messages overtake each other, and the case that there is none
  * (veRoCE 4.4, 7.2, 7.3; out-of-order O5, O6, O9, O32, O33; R7, R10, R11).
  */
+#include "support/test.h"
 #include "veroce/veroce.h"
 #include "transport/veroce/work.h"
 
@@ -33,7 +34,7 @@ static void expect_a_and_b(struct sim *s)
 	assert_memory_equal(s->bbuf->p + 20000, s->abuf->p + 3 * mtu, mtu + 1);
 }
 
-static void messages_use_receives_in_the_order_sent(void **state)
+TEST(messages_use_receives_in_the_order_sent)
 {
 	struct veroce_options v = veroce_options();
 	struct duo_options o = duo_options();
@@ -53,7 +54,7 @@ static void messages_use_receives_in_the_order_sent(void **state)
 }
 
 /* out-of-order O6: B is ignored until A is complete; then it gets an RNR NAK. */
-static void receive_that_is_missing_is_told_in_turn(void **state)
+TEST(receive_that_is_missing_is_told_in_turn)
 {
 	struct veroce_options v = veroce_options();
 	struct duo_options o = duo_options();
@@ -138,7 +139,7 @@ static void immediate_without_receive(const struct veroce_options *v, const stru
 	sim_end(&s);
 }
 
-static void immediate_waits_for_a_receive_and_completes_once(void **state)
+TEST(immediate_waits_for_a_receive_and_completes_once)
 {
 	struct veroce_options v = veroce_options();
 	struct duo_options o = duo_options();
@@ -150,7 +151,7 @@ static void immediate_waits_for_a_receive_and_completes_once(void **state)
 }
 
 /* A peer that never gets a receive gives up after its rnr_retry. */
-static void rnr_retries_are_counted(void **state)
+TEST(rnr_retries_are_counted)
 {
 	for (uint8_t retry = 0; retry < 7; retry += 3) {
 		struct veroce_options v = veroce_options();
@@ -170,7 +171,7 @@ static void rnr_retries_are_counted(void **state)
 }
 
 /* Each message has all retries (IBTA 9.7.5.2.8): a completion resets the count. */
-static void rnr_retries_are_counted_anew_for_each_message(void **state)
+TEST(rnr_retries_are_counted_anew_for_each_message)
 {
 	struct veroce_options v = veroce_options();
 	struct duo_options o = duo_options();
@@ -198,7 +199,7 @@ static void rnr_retries_are_counted_anew_for_each_message(void **state)
  * Many SENDs are under way when the receives come one by one, later than the RNR timer. A refused SEND is repeated
  * alone, a packet at a time while none is accepted, and not the whole run each time.
  */
-static void slow_receives_do_not_have_everything_sent_again(void **state)
+TEST(slow_receives_do_not_have_everything_sent_again)
 {
 	enum { SENDS = 60, SEND_PACKETS = 3 };
 
@@ -236,7 +237,7 @@ static void slow_receives_do_not_have_everything_sent_again(void **state)
  * All refused messages arrive a few round trips after the receives are posted, however many they
  * are.
  */
-static void refused_run_is_taken_soon(void **state)
+TEST(refused_run_is_taken_soon)
 {
 	enum { SENDS = 60, LATENCY_NS = 10000 };
 
@@ -327,12 +328,12 @@ static void rnr_nak_and_a_lost_ack(bool told)
 	sim_end(&s);
 }
 
-static void named_packet_whose_ack_was_lost_is_sent_again(void **state)
+TEST(named_packet_whose_ack_was_lost_is_sent_again)
 {
 	rnr_nak_and_a_lost_ack(false);
 }
 
-static void named_packet_that_is_known_to_be_there_is_sent_again(void **state)
+TEST(named_packet_that_is_known_to_be_there_is_sent_again)
 {
 	rnr_nak_and_a_lost_ack(true);
 }
@@ -449,7 +450,7 @@ static void shared_queue(uint64_t seed)
 	free(x);
 }
 
-static void shared_queue_keeps_each_connection_in_order(void **state)
+TEST(shared_queue_keeps_each_connection_in_order)
 {
 	for (uint64_t seed = 1; seed <= 12; seed++)
 		shared_queue(seed);
@@ -457,7 +458,7 @@ static void shared_queue_keeps_each_connection_in_order(void **state)
 
 /* ---- invalidation (out-of-order O33, problem J) ---------------------------------------------- */
 
-static void invalidation_waits_for_its_turn(void **state)
+TEST(invalidation_waits_for_its_turn)
 {
 	static const uint8_t rank[] = {1, 2, 3, 0};
 	struct veroce_options v = veroce_options();
@@ -498,7 +499,7 @@ static void invalidation_waits_for_its_turn(void **state)
 }
 
 /* Messages of one length that leave together: flags, immediates, addresses and keys stay each message's own. */
-static void messages_alike_keep_what_is_their_own(void **state)
+TEST(messages_alike_keep_what_is_their_own)
 {
 	enum { COUNT = 16, BYTES = 30, AREA = 1024 };
 	struct veroce_options v = veroce_options();
@@ -541,25 +542,4 @@ static void messages_alike_keep_what_is_their_own(void **state)
 		assert_memory_equal(s.bbuf->p, s.abuf->p, COUNT * BYTES);
 		sim_end(&s);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(messages_use_receives_in_the_order_sent),
-		cmocka_unit_test(receive_that_is_missing_is_told_in_turn),
-		cmocka_unit_test(immediate_waits_for_a_receive_and_completes_once),
-		cmocka_unit_test(rnr_retries_are_counted),
-		cmocka_unit_test(rnr_retries_are_counted_anew_for_each_message),
-		cmocka_unit_test(slow_receives_do_not_have_everything_sent_again),
-		cmocka_unit_test(refused_run_is_taken_soon),
-		cmocka_unit_test(named_packet_whose_ack_was_lost_is_sent_again),
-		cmocka_unit_test(named_packet_that_is_known_to_be_there_is_sent_again),
-		cmocka_unit_test(shared_queue_keeps_each_connection_in_order),
-		cmocka_unit_test(invalidation_waits_for_its_turn),
-		cmocka_unit_test(messages_alike_keep_what_is_their_own),
-	};
-
-	duo_fail_hook = sim_fail;
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

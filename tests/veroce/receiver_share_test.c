@@ -4,6 +4,7 @@
  * and kept by senders; no value that a peer may send stops a QP.
  */
 #include "cc/params.h"
+#include "support/test.h"
 #include "veroce/veroce.h"
 
 enum { MTU = 4096, BYTES = 16 * MTU, QPS = 3, US = 1000, MS = 1000000 };
@@ -127,18 +128,18 @@ static void check_even(bool reads)
 	sim_end(&s);
 }
 
-static void writers_get_the_same_of_the_line(void **state)
+TEST(writers_get_the_same_of_the_line)
 {
 	check_even(false);
 }
 
 /* Their responses come from the QPs of the other end. */
-static void readers_get_the_same_of_the_line(void **state)
+TEST(readers_get_the_same_of_the_line)
 {
 	check_even(true);
 }
 
-static void one_end_alone_changes_nothing(void **state)
+TEST(one_end_alone_changes_nothing)
 {
 	uint64_t trace[3];
 
@@ -160,7 +161,7 @@ static void one_end_alone_changes_nothing(void **state)
  * At a share of which a packet comes in 10 us, one that waits 20 us for an acknowledgement would gather one more:
  * each packet is acknowledged at once, and each acknowledgement carries the share.
  */
-static void packets_that_come_apart_are_acknowledged_at_once(void **state)
+TEST(packets_that_come_apart_are_acknowledged_at_once)
 {
 	struct sim s = start(true, true);
 	uint64_t from_ns = s.duo->now_ns + 25 * MS, to_ns = from_ns + 5 * MS;
@@ -194,7 +195,7 @@ static void tell(struct sim *s, uint32_t share_kbps)
 	veroce_forge(s->duo, DUO_A, &p, NULL);
 }
 
-static void no_share_that_is_told_stops_a_qp(void **state)
+TEST(no_share_that_is_told_stops_a_qp)
 {
 	static const uint32_t shares[] = {0, 1, 999, 100000, UINT32_MAX};
 
@@ -216,7 +217,7 @@ static void no_share_that_is_told_stops_a_qp(void **state)
 }
 
 /* A share in a forged or stale acknowledgement has no effect on a QP that did not agree. */
-static void share_that_was_not_agreed_on_is_not_heard(void **state)
+TEST(share_that_was_not_agreed_on_is_not_heard)
 {
 	struct sim s = start(true, false);
 	struct duo_wr w = duo_write_wr(1, s.abuf, 0, BYTES, s.bbuf, 0);
@@ -228,19 +229,4 @@ static void share_that_was_not_agreed_on_is_not_heard(void **state)
 	assert_int_equal(data_for(s.duo, s.b, began_ns, began_ns + US), BYTES / MTU);
 	duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
 	sim_end(&s);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(writers_get_the_same_of_the_line),
-		cmocka_unit_test(readers_get_the_same_of_the_line),
-		cmocka_unit_test(one_end_alone_changes_nothing),
-		cmocka_unit_test(packets_that_come_apart_are_acknowledged_at_once),
-		cmocka_unit_test(no_share_that_is_told_stops_a_qp),
-		cmocka_unit_test(share_that_was_not_agreed_on_is_not_heard),
-	};
-
-	duo_fail_hook = sim_fail;
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

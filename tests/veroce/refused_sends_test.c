@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* veRoCE: what a SEND that finds no receive does to other queue pairs (veRoCE 6.3, 7). */
+#include "support/test.h"
 #include "veroce/veroce.h"
 
 enum { MTU = 1024, WINDOW = 16 * 1024, SMALL = 8 * 1024, LONG_NS = 50000000, FILLED = WINDOW - 2 * MTU };
@@ -27,7 +28,7 @@ static void open_window(struct sim *s)
  * alone: a window that waits for that would keep other queue pairs from sending until the program posts a receive,
  * which it may do only when it has heard from one of them.
  */
-static void the_window_is_free_for_other_queue_pairs(void **state)
+TEST(the_window_is_free_for_other_queue_pairs)
 {
 	static const enum veroce_loss losses[] = {LOSS_FAST, LOSS_BASE, LOSS_IRN};
 
@@ -78,7 +79,7 @@ static void the_window_is_free_for_other_queue_pairs(void **state)
 }
 
 /* A queue pair that ends while it waits takes back what it had in flight. */
-static void a_queue_pair_that_ends_meanwhile_leaves_nothing(void **state)
+TEST(a_queue_pair_that_ends_meanwhile_leaves_nothing)
 {
 	struct veroce_options v = veroce_options();
 	struct duo_options o = duo_options();
@@ -103,10 +104,3 @@ static void a_queue_pair_that_ends_meanwhile_leaves_nothing(void **state)
 	duo_expect(s.duo, &s.a->sent, 1, WC_WR_FLUSH_ERR);
 	sim_end(&s);
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(the_window_is_free_for_other_queue_pairs),
-	cmocka_unit_test(a_queue_pair_that_ends_meanwhile_leaves_nothing),
-};
-
-SIM_MAIN(tests)

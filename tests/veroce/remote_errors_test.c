@@ -3,6 +3,7 @@
  * A veRoCE responder refuses packets in turn: a wrong packet that is early counts as lost until
  * everything before it has arrived (out-of-order O4, O34; R11, problem K).
  */
+#include "support/test.h"
 #include "veroce/veroce.h"
 
 enum { NAK_INVALID = AETH_NAK | NAK_INVALID_REQUEST, NAK_ACCESS = AETH_NAK | NAK_REMOTE_ACCESS };
@@ -27,7 +28,7 @@ static uint32_t naks(const struct duo *d, uint8_t syndrome, uint32_t *psn)
  * out-of-order O4: packets that can be placed are placed; the error is reported when its packet is
  * the next.
  */
-static void error_of_a_late_first_packet_is_told_in_turn(void **state)
+TEST(error_of_a_late_first_packet_is_told_in_turn)
 {
 	static const uint8_t rank[] = {4, 0, 2, 3, 1};
 	struct veroce_options v = veroce_options();
@@ -148,7 +149,7 @@ static void make_mistake(const struct veroce_options *v, const struct duo_option
 }
 
 /* out-of-order O34 among them */
-static void mistake_behind_a_hole_waits_for_its_turn(void **state)
+TEST(mistake_behind_a_hole_waits_for_its_turn)
 {
 	struct veroce_options v = veroce_options();
 	struct duo_options o = duo_options();
@@ -160,7 +161,7 @@ static void mistake_behind_a_hole_waits_for_its_turn(void **state)
 }
 
 /* A SEND that came early has its receive by then, which is not the mistake's. */
-static void receives_of_later_messages_are_flushed(void **state)
+TEST(receives_of_later_messages_are_flushed)
 {
 	static const uint8_t rank[] = {1, 0};
 	struct veroce_options v = veroce_options();
@@ -188,7 +189,7 @@ static void receives_of_later_messages_are_flushed(void **state)
 }
 
 /* Of two mistakes the first one sent is reported, even if the other arrives first. */
-static void first_of_two_mistakes_is_told(void **state)
+TEST(first_of_two_mistakes_is_told)
 {
 	static const uint8_t rank[] = {1, 0};
 	struct veroce_options v = veroce_options();
@@ -215,7 +216,7 @@ static void first_of_two_mistakes_is_told(void **state)
 }
 
 /* A lost NAK is repeated, or the requester finds its peer silent. */
-static void lost_nak_ends_in_an_error_too(void **state)
+TEST(lost_nak_ends_in_an_error_too)
 {
 	struct veroce_options v = veroce_options();
 	struct duo_options o = duo_options();
@@ -233,7 +234,7 @@ static void lost_nak_ends_in_an_error_too(void **state)
 }
 
 /* The QP's own access, for any access of the region (IBTA 9.7.4.1.1). */
-static void access_that_the_qp_does_not_give_is_refused(void **state)
+TEST(access_that_the_qp_does_not_give_is_refused)
 {
 	static const uint32_t gives[] = {MR_REMOTE_READ | MR_REMOTE_ATOMIC, MR_REMOTE_WRITE | MR_REMOTE_ATOMIC,
 					 MR_REMOTE_WRITE | MR_REMOTE_READ};
@@ -259,7 +260,7 @@ static void access_that_the_qp_does_not_give_is_refused(void **state)
 }
 
 /* As qp_states_test.c has it of RoCEv2: copies of what was lost do not leave either. */
-static void muted_qp_acknowledges_and_sends_nothing(void **state)
+TEST(muted_qp_acknowledges_and_sends_nothing)
 {
 	struct veroce_options v = veroce_options();
 	struct duo_options o = duo_options();
@@ -285,20 +286,4 @@ static void muted_qp_acknowledges_and_sends_nothing(void **state)
 	duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
 	duo_expect(s.duo, &s.a->sent, 2, WC_SUCCESS);
 	sim_end(&s);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(muted_qp_acknowledges_and_sends_nothing),
-		cmocka_unit_test(error_of_a_late_first_packet_is_told_in_turn),
-		cmocka_unit_test(mistake_behind_a_hole_waits_for_its_turn),
-		cmocka_unit_test(receives_of_later_messages_are_flushed),
-		cmocka_unit_test(first_of_two_mistakes_is_told),
-		cmocka_unit_test(lost_nak_ends_in_an_error_too),
-		cmocka_unit_test(access_that_the_qp_does_not_give_is_refused),
-	};
-
-	duo_fail_hook = sim_fail;
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

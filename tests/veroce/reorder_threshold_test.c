@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* T, the reordering that a receiver tolerates before it sends SACKs to a base peer (veRoCE 5.4;
  * out-of-order O2, O3, R17). */
+#include "support/test.h"
 #include "veroce/veroce.h"
 #include "transport/veroce/work.h"
 
 /* T starts at four a path: with sixteen the whole message may be upside down. */
-static void reordering_within_the_threshold_is_not_answered_by_sack(void **state)
+TEST(reordering_within_the_threshold_is_not_answered_by_sack)
 {
 	static const enum veroce_loss losses[] = {LOSS_FAST, LOSS_BASE};
 	struct veroce_options v = veroce_options();
@@ -32,7 +33,7 @@ static void reordering_within_the_threshold_is_not_answered_by_sack(void **state
  * out-of-order O3: reordering that was seen once causes no SACK again, also if the receiver sends
  * nothing.
  */
-static void threshold_grows_to_the_reordering_seen(void **state)
+TEST(threshold_grows_to_the_reordering_seen)
 {
 	struct veroce_options v = veroce_options();
 	struct duo_options o = duo_options();
@@ -77,7 +78,7 @@ static void swap_two(struct sim *s, const struct duo_buf *from, const struct duo
  * 5.4: an eighth less in 16 round trips, so that earlier states of the paths are forgotten; also if the
  * receiver rests in between, which one with a request of its own does not.
  */
-static void threshold_shrinks_when_little_is_reordered(void **state)
+TEST(threshold_shrinks_when_little_is_reordered)
 {
 	struct veroce_options v = veroce_options();
 	struct duo_options o = duo_options();
@@ -122,7 +123,7 @@ static void threshold_shrinks_when_little_is_reordered(void **state)
  * 5.3, 4: while nothing arrives, a lasting hole is reported to a base peer again, each time after
  * twice as long.
  */
-static void a_hole_that_stays_is_told_ever_later(void **state)
+TEST(a_hole_that_stays_is_told_ever_later)
 {
 	enum { SACKS = 1 + 8 };
 
@@ -162,7 +163,7 @@ static void a_hole_that_stays_is_told_ever_later(void **state)
  * T is at most half of the receive window: even if paths reorder a lot, a loss is reported while the sender can
  * still send, and not only when its window has closed and nothing arrives any more.
  */
-static void threshold_leaves_half_the_window(void **state)
+TEST(threshold_leaves_half_the_window)
 {
 	enum { WINDOW = 128 };
 
@@ -210,7 +211,7 @@ static void patient_tweak(struct nic_config *c, enum duo_side side)
  * 5.3, 4, between processes of one host, where an acknowledgement may wait for four times as long as a hole:
  * the hole is reported when its time has come.
  */
-static void hole_is_told_before_the_acknowledgement_that_waits(void **state)
+TEST(hole_is_told_before_the_acknowledgement_that_waits)
 {
 	enum { HOLE_NS = 25000, PACKETS = 4 };
 
@@ -243,19 +244,4 @@ static void hole_is_told_before_the_acknowledgement_that_waits(void **state)
 	duo_expect(d, &pair.a->sent, 1, WC_SUCCESS);
 	assert_memory_equal(to->p, from->p, PACKETS * o.mtu);
 	duo_destroy(d);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(reordering_within_the_threshold_is_not_answered_by_sack),
-		cmocka_unit_test(threshold_grows_to_the_reordering_seen),
-		cmocka_unit_test(threshold_shrinks_when_little_is_reordered),
-		cmocka_unit_test(threshold_leaves_half_the_window),
-		cmocka_unit_test(a_hole_that_stays_is_told_ever_later),
-		cmocka_unit_test(hole_is_told_before_the_acknowledgement_that_waits),
-	};
-
-	duo_fail_hook = sim_fail;
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,9 +4,10 @@
  * wait for their turn (out-of-order O1, O3, O7, O8, O18 to O20; R3 to R5, R15). When memory shows what is
  * nic_memory_order_test's.
  */
+#include "support/test.h"
 #include "veroce/veroce.h"
 
-static void neighbours_that_swap_cost_nothing(void **state)
+TEST(neighbours_that_swap_cost_nothing)
 {
 	static const uint8_t rank[] = {1, 0, 2, 3};
 	struct veroce_options v = veroce_options();
@@ -68,7 +69,7 @@ static void reverse_twice(const struct veroce_options *v, const struct duo_optio
 }
 
 /* out-of-order O3, R17: the sender learns to wait, whether SACKs are for information or not. */
-static void reordering_is_paid_for_once(void **state)
+TEST(reordering_is_paid_for_once)
 {
 	struct veroce_options v = veroce_options();
 	struct duo_options o = duo_options();
@@ -82,7 +83,7 @@ static void reordering_is_paid_for_once(void **state)
 }
 
 /* out-of-order O7 */
-static void receive_completion_waits_for_earlier_messages(void **state)
+TEST(receive_completion_waits_for_earlier_messages)
 {
 	struct veroce_options v = veroce_options();
 	struct duo_options o = duo_options();
@@ -123,7 +124,7 @@ static void receive_completion_waits_for_earlier_messages(void **state)
 }
 
 /* out-of-order O8: the values of the last packet are kept until the first one comes. */
-static void immediate_that_comes_first_waits_for_the_straggler(void **state)
+TEST(immediate_that_comes_first_waits_for_the_straggler)
 {
 	static const uint8_t rank[] = {3, 1, 2, 0};
 	struct veroce_options v = veroce_options();
@@ -157,7 +158,7 @@ static void immediate_that_comes_first_waits_for_the_straggler(void **state)
 }
 
 /* out-of-order O18, problem E */
-static void late_copy_does_not_overwrite_what_came_after(void **state)
+TEST(late_copy_does_not_overwrite_what_came_after)
 {
 	struct veroce_options v = veroce_options();
 	struct duo_options o = duo_options();
@@ -203,7 +204,7 @@ static void overlap(struct sim *s, bool fence)
 }
 
 /* out-of-order O19: the bytes of either message, in any mix of packets, and nothing else. */
-static void unfenced_overlap_ends_with_either(void **state)
+TEST(unfenced_overlap_ends_with_either)
 {
 	struct veroce_options v = veroce_options();
 	struct duo_options o = duo_options();
@@ -223,7 +224,7 @@ static void unfenced_overlap_ends_with_either(void **state)
 }
 
 /* out-of-order O20 */
-static void fenced_overlap_ends_with_the_second(void **state)
+TEST(fenced_overlap_ends_with_the_second)
 {
 	struct veroce_options v = veroce_options();
 	struct duo_options o = duo_options();
@@ -239,7 +240,7 @@ static void fenced_overlap_ends_with_the_second(void **state)
 }
 
 /* out-of-order R15: no packet of a fenced WR leaves while any WR before it is not complete. */
-static void fence_waits_for_all_before_it(void **state)
+TEST(fence_waits_for_all_before_it)
 {
 	for (uint64_t seed = 1; seed <= 60; seed++) {
 		struct veroce_options v = veroce_options();
@@ -356,7 +357,7 @@ static void watch(void *ctx, const struct duo_packet *p, const uint8_t *data)
 		check_ack(w, p, &w->space[!p->from][1]);
 }
 
-static void acknowledgements_cover_no_hole(void **state)
+TEST(acknowledgements_cover_no_hole)
 {
 	static const uint64_t skew_ns[] = {0, 3000, 20000, 45000};
 
@@ -418,7 +419,7 @@ static void acknowledgements_cover_no_hole(void **state)
 /* ---- placed once (out-of-order R3) ----------------------------------------------------------- */
 
 /* Memory of a completed message belongs to the program: a late copy does not write there. */
-static void copies_write_nothing_after_completion(void **state)
+TEST(copies_write_nothing_after_completion)
 {
 	for (uint64_t seed = 1; seed <= 24; seed++) {
 		struct veroce_options v = veroce_options();
@@ -466,23 +467,4 @@ static void copies_write_nothing_after_completion(void **state)
 		sim_end(&s);
 		free(zero);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(neighbours_that_swap_cost_nothing),
-		cmocka_unit_test(reordering_is_paid_for_once),
-		cmocka_unit_test(receive_completion_waits_for_earlier_messages),
-		cmocka_unit_test(immediate_that_comes_first_waits_for_the_straggler),
-		cmocka_unit_test(late_copy_does_not_overwrite_what_came_after),
-		cmocka_unit_test(unfenced_overlap_ends_with_either),
-		cmocka_unit_test(fenced_overlap_ends_with_the_second),
-		cmocka_unit_test(fence_waits_for_all_before_it),
-		cmocka_unit_test(acknowledgements_cover_no_hole),
-		cmocka_unit_test(copies_write_nothing_after_completion),
-	};
-
-	duo_fail_hook = sim_fail;
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

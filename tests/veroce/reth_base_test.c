@@ -4,6 +4,7 @@
  * open). In both cases each packet's bytes land where they belong, in any order; ends with different
  * settings find out before one of them writes to the wrong place, or fail.
  */
+#include "support/test.h"
 #include "veroce/veroce.h"
 #include "veroce/caps.h"
 #include "transport/veroce/veroce.h"
@@ -54,7 +55,7 @@ static void expect_written(struct duo *d, const struct duo_buf *to, uint64_t fil
 /* ---- two ends that are set alike ------------------------------------------------------------- */
 
 /* Last to first, and some of them lost besides: long enough for runs of Middle packets. */
-static void packets_that_come_in_any_order_get_to_their_places(void **state)
+TEST(packets_that_come_in_any_order_get_to_their_places)
 {
 	enum { PACKETS = 40, BEFORE = 3000 };
 	struct duo_options o = duo_options();
@@ -92,7 +93,7 @@ static void packets_that_come_in_any_order_get_to_their_places(void **state)
 }
 
 /* Memory in the order sent takes what was kept as it came. */
-static void packets_that_were_kept_get_to_their_places(void **state)
+TEST(packets_that_were_kept_get_to_their_places)
 {
 	struct veroce_options v = options(RETH_BASE_MESSAGE, RETH_BASE_MESSAGE);
 	struct duo_options o = duo_options();
@@ -115,7 +116,7 @@ static void packets_that_were_kept_get_to_their_places(void **state)
 
 /* ---- the written address is checked -------------------------------------------- */
 
-static void a_write_that_leaves_its_region_is_refused(void **state)
+TEST(a_write_that_leaves_its_region_is_refused)
 {
 	struct duo_options o = duo_options();
 
@@ -155,7 +156,7 @@ static void forge_write(struct sim *s, uint32_t rkey, uint64_t first_va, uint64_
 }
 
 /* A region that begins at address 0 lets see whether a sum beyond 2^64 is taken for a small address. */
-static void the_sum_is_checked_and_does_not_wrap(void **state)
+TEST(the_sum_is_checked_and_does_not_wrap)
 {
 	static const uint32_t mtus[] = {256, 1024, 4096};
 
@@ -233,7 +234,7 @@ static void connect(struct sim *s, const struct duo_options *o)
  * Both write before either knows the other's setting, with any of the CAPS lost: nothing lands where it
  * should not, and they agree on the setting of both, or on each packet's own address.
  */
-static void what_both_want_is_agreed_on_before_it_matters(void **state)
+TEST(what_both_want_is_agreed_on_before_it_matters)
 {
 	enum { LEN = 20000, OFF = 30000 };
 
@@ -275,7 +276,7 @@ static struct duo_rule *lose_caps(struct duo *d)
 }
 
 /* The setting is made for such a peer; but a peer that is silent for a moment may still answer. */
-static void a_silent_peer_is_spoken_to_as_set(void **state)
+TEST(a_silent_peer_is_spoken_to_as_set)
 {
 	for (size_t k = 0; k < COUNT(both); k++) {
 		struct veroce_options v = options(both[k], both[k]);
@@ -337,7 +338,7 @@ static void tell(struct sim *s, uint16_t flags)
  * A silent peer, for which the setting was assumed, sends CAPS after all: they must agree with the
  * assumption. If nothing depended on it yet, they may say either.
  */
-static void a_peer_that_tells_too_late_must_agree(void **state)
+TEST(a_peer_that_tells_too_late_must_agree)
 {
 	for (uint32_t i = 0; i < 8; i++) {
 		bool agrees = i & 1, sent = i & 2, placed = i & 4;
@@ -396,7 +397,7 @@ static struct sim start_late(uint64_t *mask, bool a_writes)
 }
 
 /* A retransmission may reach B before B's CAPS reach A. A finds out, with any of the CAPS lost. */
-static void a_peer_that_begins_late_and_differs_is_found_out(void **state)
+TEST(a_peer_that_begins_late_and_differs_is_found_out)
 {
 	for (uint64_t lost = 0; lost < 64; lost++) {
 		uint64_t mask = lost;
@@ -417,7 +418,7 @@ static void a_peer_that_begins_late_and_differs_is_found_out(void **state)
 }
 
 /* What B sends waits until A knows how it is meant. */
-static void a_peer_that_begins_late_is_asked_before_it_is_believed(void **state)
+TEST(a_peer_that_begins_late_is_asked_before_it_is_believed)
 {
 	for (uint64_t lost = 0; lost < 64; lost++) {
 		uint64_t mask = lost;
@@ -431,22 +432,4 @@ static void a_peer_that_begins_late_is_asked_before_it_is_believed(void **state)
 		assert_int_equal(qp_state(s.a->qp), QPS_RTS);
 		sim_end(&s);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(packets_that_come_in_any_order_get_to_their_places),
-		cmocka_unit_test(packets_that_were_kept_get_to_their_places),
-		cmocka_unit_test(a_write_that_leaves_its_region_is_refused),
-		cmocka_unit_test(the_sum_is_checked_and_does_not_wrap),
-		cmocka_unit_test(what_both_want_is_agreed_on_before_it_matters),
-		cmocka_unit_test(a_silent_peer_is_spoken_to_as_set),
-		cmocka_unit_test(a_peer_that_tells_too_late_must_agree),
-		cmocka_unit_test(a_peer_that_begins_late_and_differs_is_found_out),
-		cmocka_unit_test(a_peer_that_begins_late_is_asked_before_it_is_believed),
-	};
-
-	duo_fail_hook = sim_fail;
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,6 +3,7 @@
  * A veRoCE retransmission equals the first copy (out-of-order R14): it differs in its Retrans bit, its path,
  * its time stamp and AckReq, and in nothing else.
  */
+#include "support/test.h"
 #include "veroce/veroce.h"
 
 enum { MTU = 256, PACKETS = 256 };
@@ -46,7 +47,7 @@ static void compare(void *ctx, const struct duo_packet *p, const uint8_t *data)
 	DUO_CHECK(w->duo, v.payload_len == k->p.payload_len && !memcmp(v.payload, k->payload, v.payload_len));
 }
 
-static void copies_are_what_was_sent(void **state)
+TEST(copies_are_what_was_sent)
 {
 	static struct watch w;
 	struct veroce_options v = veroce_options();
@@ -79,14 +80,4 @@ static void copies_are_what_was_sent(void **state)
 	s.b->received.taken = s.b->received.n;
 	assert_true(w.copies > 20);
 	sim_end(&s);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(copies_are_what_was_sent),
-	};
-
-	duo_fail_hook = sim_fail;
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

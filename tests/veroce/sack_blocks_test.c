@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* veRoCE: the blocks of SACKs when one packet cannot hold them all (veRoCE 5.5). */
+#include "support/test.h"
 #include "veroce/transfer.h"
 
 enum { MTU = 256, GROUPS = 24, PACKETS = GROUPS * 128, FAR = 20 * 128 + 5 };
@@ -18,7 +19,7 @@ static uint32_t sent(const struct duo *d, uint32_t psn)
  * While the oldest hole stays, later SACKs repeat by turns the blocks of a lost one: the sender needs no
  * probe to learn what is missing in the middle.
  */
-static void what_a_lost_sack_told_is_told_again_by_turns(void **state)
+TEST(what_a_lost_sack_told_is_told_again_by_turns)
 {
 	struct veroce_options v = veroce_options();
 	struct duo_options o = duo_options();
@@ -88,7 +89,7 @@ static bool lose_holes(void *ctx, const struct duo_packet *p, enum duo_fate *fat
  * A probe asks for the complete state, which one packet cannot hold. It does so wherever the sender had to
  * stop, not only at the end of a message, where AckReq is set anyway.
  */
-static void a_probe_is_told_all_that_is_known(void **state)
+TEST(a_probe_is_told_all_that_is_known)
 {
 	for (int read = 0; read < 2; read++) {
 		struct veroce_options v = veroce_options();
@@ -121,15 +122,4 @@ static void a_probe_is_told_all_that_is_known(void **state)
 		DUO_CHECK(t->duo, t->sender->tail_probes == 1 && !t->sender->timeouts);
 		transfer_end(t);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_a_lost_sack_told_is_told_again_by_turns),
-		cmocka_unit_test(a_probe_is_told_all_that_is_known),
-	};
-
-	duo_fail_hook = sim_fail;
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

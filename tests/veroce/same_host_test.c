@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* veRoCE between processes of one host: no network lies between, and acknowledgements are few. */
+#include "support/test.h"
 #include "veroce/veroce.h"
 #include "transport/veroce/veroce.h"
 
@@ -26,7 +27,7 @@ static void send_short(struct sim *s, struct duo_qp *from, uint64_t i)
 }
 
 /* The acknowledgement is shorter than the shortest message, and so the end of its train. */
-static void a_ping_pong_is_one_train_a_message(void **state)
+TEST(a_ping_pong_is_one_train_a_message)
 {
 	struct sim s = start(true, MIB);
 
@@ -76,7 +77,7 @@ static struct sim transfer(bool same_host, bool read, uint32_t drop_ppm)
 	return s;
 }
 
-static void packets_have_stamps_only_where_a_network_is_between(void **state)
+TEST(packets_have_stamps_only_where_a_network_is_between)
 {
 	for (int i = 0; i < 4; i++) {
 		struct sim s = transfer(i & 1, i & 2, 0);
@@ -87,7 +88,7 @@ static void packets_have_stamps_only_where_a_network_is_between(void **state)
 }
 
 /* 1024 packets, of which the window holds 256; the last packet asks by itself. */
-static void half_of_the_window_is_acknowledged_at_once(void **state)
+TEST(half_of_the_window_is_acknowledged_at_once)
 {
 	for (int read = 0; read < 2; read++) {
 		struct sim s = transfer(true, read, 0);
@@ -106,7 +107,7 @@ static void half_of_the_window_is_acknowledged_at_once(void **state)
  * The last packet, which asks, is lost: the others are acknowledged by a timer after a quarter of the tail
  * probe's time, and not before.
  */
-static void what_did_not_ask_is_acknowledged_after_a_while(void **state)
+TEST(what_did_not_ask_is_acknowledged_after_a_while)
 {
 	enum { WAIT_NS = 25000 };
 
@@ -130,7 +131,7 @@ static void what_did_not_ask_is_acknowledged_after_a_while(void **state)
 	}
 }
 
-static void what_is_lost_is_repaired_without_timeouts(void **state)
+TEST(what_is_lost_is_repaired_without_timeouts)
 {
 	for (int read = 0; read < 2; read++) {
 		struct sim s = transfer(true, read, 20000);
@@ -143,7 +144,7 @@ static void what_is_lost_is_repaired_without_timeouts(void **state)
 }
 
 /* Each QP has fewer packets under way than its AckReq interval; all together fill a window. */
-static void queue_pairs_that_share_a_window_do_not_wait_for_a_probe(void **state)
+TEST(queue_pairs_that_share_a_window_do_not_wait_for_a_probe)
 {
 	struct sim s = start(true, MIB / 4);
 	struct duo_options o = duo_options();
@@ -171,7 +172,7 @@ static void queue_pairs_that_share_a_window_do_not_wait_for_a_probe(void **state
 }
 
 /* 10.2.2.3: from SQD on, of a queue pair that has just sent and so has its flow made. */
-static void a_new_address_vector_is_that_of_the_next_packet(void **state)
+TEST(a_new_address_vector_is_that_of_the_next_packet)
 {
 	enum { TRAFFIC_CLASS = 0xa0 };
 	struct sim s = start(true, MIB);
@@ -218,7 +219,7 @@ static uint64_t put_out(struct sim *s)
  * What goes through memory fills no receive buffer: it has a window of its own, and what goes to the same address by
  * sockets has all of its window meanwhile and afterwards.
  */
-static void what_goes_through_memory_takes_nothing_of_the_window(void **state)
+TEST(what_goes_through_memory_takes_nothing_of_the_window)
 {
 	enum { WINDOW = MIB / 16 };
 	struct sim s = start(true, WINDOW);
@@ -270,7 +271,7 @@ static void judge_passing(void *ctx, const struct duo_packet *p, const uint8_t *
 
 /* Payload is asked for behind acknowledgements only: a NAK ends the queue pair or makes it wait, and other packets have
  * effects. */
-static void only_acknowledgements_pass(void **state)
+TEST(only_acknowledgements_pass)
 {
 	struct sim s = start(true, MIB / 4);
 	struct duo_buf *a = duo_buf(s.a->host, MIB, ALL_ACCESS), *b = duo_buf(s.b->host, MIB, ALL_ACCESS);
@@ -303,17 +304,3 @@ static void only_acknowledgements_pass(void **state)
 	assert_true(duo_count_syndrome(s.duo, DUO_B, AETH_NAK | NAK_REMOTE_ACCESS) > 0);
 	sim_end(&s);
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(only_acknowledgements_pass),
-	cmocka_unit_test(what_goes_through_memory_takes_nothing_of_the_window),
-	cmocka_unit_test(a_new_address_vector_is_that_of_the_next_packet),
-	cmocka_unit_test(a_ping_pong_is_one_train_a_message),
-	cmocka_unit_test(packets_have_stamps_only_where_a_network_is_between),
-	cmocka_unit_test(half_of_the_window_is_acknowledged_at_once),
-	cmocka_unit_test(what_did_not_ask_is_acknowledged_after_a_while),
-	cmocka_unit_test(what_is_lost_is_repaired_without_timeouts),
-	cmocka_unit_test(queue_pairs_that_share_a_window_do_not_wait_for_a_probe),
-};
-
-SIM_MAIN(tests)

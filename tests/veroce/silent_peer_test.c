@@ -3,6 +3,7 @@
  * A peer that answers nothing any more. It is an error of requests alone: a responder has no timer in the standard
  * (IBTA 9.9.2.1 is about the requester), so it keeps its responses until something is heard (veRoCE 7.4).
  */
+#include "support/test.h"
 #include "veroce/veroce.h"
 #include "transport/veroce/work.h"
 
@@ -33,7 +34,7 @@ static struct duo_rule *lose_responses(struct duo *d, enum duo_side from)
 }
 
 /* READs go both ways when one end goes to ERR. */
-static void a_peer_in_error_fails_the_oldest_request(void **state)
+TEST(a_peer_in_error_fails_the_oldest_request)
 {
 	for (int heard = 0; heard < 2; heard++) { /* B's requests were acknowledged, or not */
 		struct veroce_options v = veroce_options();
@@ -63,7 +64,7 @@ static void a_peer_in_error_fails_the_oldest_request(void **state)
 
 /* Nothing comes from the peer after its READs were executed. Later it is back, with a request that it repeats or a new
  * one. */
-static void a_mere_responder_waits(void **state)
+TEST(a_mere_responder_waits)
 {
 	static const struct {
 		uint8_t timeout, retry_cnt;
@@ -113,7 +114,7 @@ static void a_mere_responder_waits(void **state)
 
 /* The responder's own error is reported when the responses before it were acknowledged; the QP fails without that as
  * well. */
-static void an_error_does_not_wait_for_ever(void **state)
+TEST(an_error_does_not_wait_for_ever)
 {
 	struct veroce_options v = veroce_options();
 	struct duo_options o = duo_options();
@@ -137,11 +138,3 @@ static void an_error_does_not_wait_for_ever(void **state)
 		duo_expect(s.duo, &s.a->sent, i, i < READS ? WC_SUCCESS : WC_RETRY_EXC_ERR);
 	sim_end(&s);
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(a_peer_in_error_fails_the_oldest_request),
-	cmocka_unit_test(a_mere_responder_waits),
-	cmocka_unit_test(an_error_does_not_wait_for_ever),
-};
-
-SIM_MAIN(tests)

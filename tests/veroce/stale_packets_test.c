@@ -3,6 +3,7 @@
  * Packets that come too late, too early or to a later life of their QP: they change nothing (veRoCE
  * 4.1, 7.7; out-of-order O21, O36; R12, R21). And a peer that knows the base protocol alone (O38).
  */
+#include "support/test.h"
 #include "veroce/veroce.h"
 
 /* ---- out-of-order O21 ------------------------------------------------------------------------ */
@@ -22,7 +23,7 @@ static void forge_write(struct sim *s, uint32_t psn, uint32_t msn)
 	veroce_forge(s->duo, DUO_B, &p, "late");
 }
 
-static void packets_outside_the_window_change_nothing(void **state)
+TEST(packets_outside_the_window_change_nothing)
 {
 	struct veroce_options v = veroce_options();
 	struct duo_options o = duo_options();
@@ -193,7 +194,7 @@ static void reborn(bool back, enum protocol protocol)
 	sim_end(&s);
 }
 
-static void packets_of_another_life_have_no_effect(void **state)
+TEST(packets_of_another_life_have_no_effect)
 {
 	for (int i = 0; i < 4; i++)
 		reborn(i & 1, i & 2 ? PROTOCOL_AUTO : PROTOCOL_VEROCE);
@@ -203,7 +204,7 @@ static void packets_of_another_life_have_no_effect(void **state)
  * out-of-order R21: packets that wait for their turn are dropped with the connection, receives are
  * flushed in order.
  */
-static void what_is_parked_goes_with_the_connection(void **state)
+TEST(what_is_parked_goes_with_the_connection)
 {
 	struct veroce_options v = veroce_options();
 	struct duo_options o = duo_options();
@@ -332,7 +333,7 @@ static void base_peer(const struct veroce_options *v, const struct duo_options *
 	sim_end(&s);
 }
 
-static void base_peers_are_spoken_to_plainly(void **state)
+TEST(base_peers_are_spoken_to_plainly)
 {
 	struct veroce_options v = veroce_options();
 	struct duo_options o = duo_options();
@@ -342,17 +343,4 @@ static void base_peers_are_spoken_to_plainly(void **state)
 		base_peer(&v, &o, false);
 		base_peer(&v, &o, true);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(packets_outside_the_window_change_nothing),
-		cmocka_unit_test(packets_of_another_life_have_no_effect),
-		cmocka_unit_test(what_is_parked_goes_with_the_connection),
-		cmocka_unit_test(base_peers_are_spoken_to_plainly),
-	};
-
-	duo_fail_hook = sim_fail;
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,6 +4,7 @@
  * machine: nothing is lost then, and next to nothing is sent again. Lost packets are repeated as soon as the peer
  * is known to run.
  */
+#include "support/test.h"
 #include "veroce/veroce.h"
 #include "support/sim_checks.h"
 
@@ -120,19 +121,19 @@ static void stalls(uint64_t stall_ns, uint64_t probes_max)
 	sim_end(&t.s);
 }
 
-static void peer_that_is_not_run_is_sent_nothing_again(void **state)
+TEST(peer_that_is_not_run_is_sent_nothing_again)
 {
 	stalls(10 * ms, 0);
 	stalls(100 * ms, 0);
 }
 
-static void long_stall_is_probed_once_for_all_queue_pairs(void **state)
+TEST(long_stall_is_probed_once_for_all_queue_pairs)
 {
 	stalls(200 * ms, 1);
 }
 
 /* All QPs belong to one pair of hosts: one asks for all. */
-static void tails_that_are_lost_are_repaired_as_soon_as_the_peer_runs(void **state)
+TEST(tails_that_are_lost_are_repaired_as_soon_as_the_peer_runs)
 {
 	static const uint64_t stall_ms[] = {0, 10, 50};
 
@@ -154,7 +155,7 @@ static void tails_that_are_lost_are_repaired_as_soon_as_the_peer_runs(void **sta
 }
 
 /* The proof is there when the probe is due: it costs the repair no time. */
-static void lost_tail_of_a_peer_that_runs_is_repaired_when_the_probe_is_due(void **state)
+TEST(lost_tail_of_a_peer_that_runs_is_repaired_when_the_probe_is_due)
 {
 	struct stalled t;
 	struct duo_wr w;
@@ -169,7 +170,7 @@ static void lost_tail_of_a_peer_that_runs_is_repaired_when_the_probe_is_due(void
 	sim_end(&t.s);
 }
 
-static void tail_lost_to_a_peer_that_answers_no_question_is_repaired(void **state)
+TEST(tail_lost_to_a_peer_that_answers_no_question_is_repaired)
 {
 	struct stalled t;
 
@@ -181,13 +182,3 @@ static void tail_lost_to_a_peer_that_answers_no_question_is_repaired(void **stat
 	expect(&t, 1);
 	sim_end(&t.s);
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(peer_that_is_not_run_is_sent_nothing_again),
-	cmocka_unit_test(long_stall_is_probed_once_for_all_queue_pairs),
-	cmocka_unit_test(tails_that_are_lost_are_repaired_as_soon_as_the_peer_runs),
-	cmocka_unit_test(lost_tail_of_a_peer_that_runs_is_repaired_when_the_probe_is_due),
-	cmocka_unit_test(tail_lost_to_a_peer_that_answers_no_question_is_repaired),
-};
-
-SIM_MAIN(tests)

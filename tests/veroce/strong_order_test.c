@@ -4,6 +4,7 @@
  * everything completes as usual (veRoCE 7.6; out-of-order O35, R16).
  */
 #include "nic/state.h"
+#include "support/test.h"
 #include "veroce/veroce.h"
 
 enum { PACKETS = 12 };
@@ -53,7 +54,7 @@ static struct sim begin(struct veroce_options *v, const struct duo_options *o, u
 	return s;
 }
 
-static void memory_fills_in_the_order_sent(void **state)
+TEST(memory_fills_in_the_order_sent)
 {
 	static const uint8_t ranks[][PACKETS] = {
 		{11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0},
@@ -83,7 +84,7 @@ static void memory_fills_in_the_order_sent(void **state)
 	}
 }
 
-static void everything_completes_whatever_is_lost(void **state)
+TEST(everything_completes_whatever_is_lost)
 {
 	for (uint64_t seed = 1; seed <= 12; seed++) {
 		struct veroce_options v = veroce_options();
@@ -130,7 +131,7 @@ static void everything_completes_whatever_is_lost(void **state)
 }
 
 /* Packets beyond the limit are dropped, and sent again when there is room. */
-static void more_than_can_be_kept_is_sent_again(void **state)
+TEST(more_than_can_be_kept_is_sent_again)
 {
 	enum { SENT = 1124, MTU = 256, BYTES = 1 << 20 };
 
@@ -164,16 +165,4 @@ static void more_than_can_be_kept_is_sent_again(void **state)
 	duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
 	assert_memory_equal(to->p, from->p, SENT * MTU);
 	sim_end(&s);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(memory_fills_in_the_order_sent),
-		cmocka_unit_test(everything_completes_whatever_is_lost),
-		cmocka_unit_test(more_than_can_be_kept_is_sent_again),
-	};
-
-	duo_fail_hook = sim_fail;
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

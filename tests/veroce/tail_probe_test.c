@@ -3,6 +3,7 @@
  * The last packets are lost, and no later packet shows it: tail probes repair that without a
  * timeout (veRoCE 6.2; out-of-order O25, R18), in requests and in responses.
  */
+#include "support/test.h"
 #include "veroce/transfer.h"
 
 enum { MTU = 1024, LATENCY_NS = 50000, WARM = 16, PACKETS = 20, RTO_NS_MIN = 500000 };
@@ -58,7 +59,7 @@ static uint64_t repaired_ns(const struct tail *l, uint32_t i)
 	return end_ns - transfer_copy(t, i, 0)->sent_ns;
 }
 
-static void lost_last_packet_is_repaired_by_a_probe(void **state)
+TEST(lost_last_packet_is_repaired_by_a_probe)
 {
 	for (int i = 0; i < 4; i++) {
 		for (uint32_t count = 1; count <= PACKETS; count += count < 3 ? 1 : 17) {
@@ -77,7 +78,7 @@ static void lost_last_packet_is_repaired_by_a_probe(void **state)
 	}
 }
 
-static void lost_end_of_many_packets_is_repaired_by_a_probe(void **state)
+TEST(lost_end_of_many_packets_is_repaired_by_a_probe)
 {
 	for (int i = 0; i < 4; i++) {
 		for (uint32_t from = 0; from < PACKETS - 1; from += 6) {
@@ -95,7 +96,7 @@ static void lost_end_of_many_packets_is_repaired_by_a_probe(void **state)
 }
 
 /* Each probe is answered at once, so the next one need not wait for a delayed acknowledgement. */
-static void lost_probes_are_followed_by_others(void **state)
+TEST(lost_probes_are_followed_by_others)
 {
 	for (int i = 0; i < 4; i++) {
 		for (uint32_t copies = 2; copies <= 3; copies++) {
@@ -118,7 +119,7 @@ static void lost_probes_are_followed_by_others(void **state)
 }
 
 /* A duplicate is answered at once (veRoCE 5.3). */
-static void lost_last_acknowledgement_is_repaired_by_a_probe(void **state)
+TEST(lost_last_acknowledgement_is_repaired_by_a_probe)
 {
 	for (int i = 0; i < 4; i++) {
 		struct tail l = {.acks = true, .copies = 1};
@@ -132,7 +133,7 @@ static void lost_last_acknowledgement_is_repaired_by_a_probe(void **state)
 
 /* The answer to the CAPS request tells how long a round trip takes at least; without it the probe waits for eight
  * RTO_min (6.3). */
-static void lost_acknowledgement_of_the_first_packets_is_repaired_after_one_timeout(void **state)
+TEST(lost_acknowledgement_of_the_first_packets_is_repaired_after_one_timeout)
 {
 	for (uint32_t count = 1; count <= PACKETS; count += PACKETS - 1) {
 		struct tail l = {.acks = true, .copies = 1, .first = true};
@@ -144,18 +145,4 @@ static void lost_acknowledgement_of_the_first_packets_is_repaired_after_one_time
 		DUO_CHECK(l.t.duo, repaired_ns(&l, 0) <= RTO_NS_MIN + 3 * 2 * LATENCY_NS);
 		transfer_end(&l.t);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(lost_last_packet_is_repaired_by_a_probe),
-		cmocka_unit_test(lost_end_of_many_packets_is_repaired_by_a_probe),
-		cmocka_unit_test(lost_probes_are_followed_by_others),
-		cmocka_unit_test(lost_last_acknowledgement_is_repaired_by_a_probe),
-		cmocka_unit_test(lost_acknowledgement_of_the_first_packets_is_repaired_after_one_timeout),
-	};
-
-	duo_fail_hook = sim_fail;
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* veRoCE: what leaves when the retransmission timer fires (veRoCE 6.3; docs/veroce.md, "after a timeout"). */
+#include "support/test.h"
 #include "veroce/veroce.h"
 
 enum { PSN = 0xfffffd, PACKETS = 6, MTU = 1024 };
@@ -20,7 +21,7 @@ static void trim(struct sim *s, uint32_t psn)
  * Only the oldest packet ends the stall, and only the end of the stall resets the count of timeouts. Packets
  * found lost before, which wait for room, come behind it.
  */
-static void oldest_packet_is_the_one_that_leaves_without_room(void **state)
+TEST(oldest_packet_is_the_one_that_leaves_without_room)
 {
 	static const enum veroce_loss losses[] = {LOSS_FAST, LOSS_BASE, LOSS_IRN};
 
@@ -68,7 +69,7 @@ static void oldest_packet_is_the_one_that_leaves_without_room(void **state)
  * than it fires. The oldest one goes with each timeout all the same: others, which are known to be lost, end no stall,
  * and are dropped by a peer that keeps packets until their turn and has no room for more.
  */
-static void oldest_packet_goes_again_however_long_the_round_trip(void **state)
+TEST(oldest_packet_goes_again_however_long_the_round_trip)
 {
 	enum { TIMEOUTS = 6 };
 
@@ -114,7 +115,7 @@ static void oldest_packet_goes_again_however_long_the_round_trip(void **state)
  * 6.2, on a path that reorders: only time shows that a packet is lost, and each packet has its own time. Of two
  * overtaken packets each is judged by itself, and the first does not wait for the second.
  */
-static void earliest_of_two_late_packets_sets_the_timer(void **state)
+TEST(earliest_of_two_late_packets_sets_the_timer)
 {
 	enum { WRITES = 4, LATENCY_NS = 100000, RTT_NS = 2 * LATENCY_NS, GAP_NS = 150000 };
 
@@ -153,16 +154,4 @@ static void earliest_of_two_late_packets_sets_the_timer(void **state)
 		duo_expect(s.duo, &s.a->sent, i, WC_SUCCESS);
 	assert_memory_equal(s.bbuf->p, s.abuf->p, WRITES * MTU);
 	sim_end(&s);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(oldest_packet_is_the_one_that_leaves_without_room),
-		cmocka_unit_test(oldest_packet_goes_again_however_long_the_round_trip),
-		cmocka_unit_test(earliest_of_two_late_packets_sets_the_timer),
-	};
-
-	duo_fail_hook = sim_fail;
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* veRoCE: packets that leave in one train, of one length but for the last, which may be shorter. */
+#include "support/test.h"
 #include "veroce/veroce.h"
 
 enum { MTU = 1024, MESSAGES = 8 };
@@ -53,7 +54,7 @@ static size_t data_packets(const struct duo *d, enum duo_side from, size_t *trai
 }
 
 /* veRoCE 3: a message of several packets starts with a packet as long as the others. */
-static void messages_share_a_train(void **state)
+TEST(messages_share_a_train)
 {
 	for (int kind = 0; kind < KINDS; kind++) {
 		for (uint32_t packets = 2; packets <= 5; packets++) {
@@ -78,7 +79,7 @@ static bool was_sent(const struct duo *d, uint8_t opcode)
 	return false;
 }
 
-static void a_base_peer_gets_first_packets(void **state)
+TEST(a_base_peer_gets_first_packets)
 {
 	static const uint8_t first[KINDS] = {OP_RC_WRITE_FIRST, OP_RC_SEND_FIRST, OP_RC_READ_RESPONSE_FIRST};
 
@@ -98,7 +99,7 @@ static void a_base_peer_gets_first_packets(void **state)
 }
 
 /* Early, lost, doubled: the packet that starts a message is as good as any. */
-static void a_first_packet_may_be_lost(void **state)
+TEST(a_first_packet_may_be_lost)
 {
 	static const enum duo_fate fates[] = {DUO_DROP, DUO_HOLD, DUO_DUPLICATE};
 
@@ -135,7 +136,7 @@ static void send_bytes(struct sim *s, struct duo_qp *from, uint64_t i, uint32_t 
  * Between hosts an acknowledgement has time stamps and is longer than a message of 8 bytes: it leads the train, and
  * the message takes its path.
  */
-static void a_ping_pong_is_one_train_a_message(void **state)
+TEST(a_ping_pong_is_one_train_a_message)
 {
 	static const uint32_t paths[] = {1, 16}, lens[] = {0, 4, 8, 12, 64, 1024};
 
@@ -183,7 +184,7 @@ static uint32_t paths_of_turn(struct duo_host *h)
 
 /* 9, 2: each path is a socket, and a call that sends. Several QPs and messages share it; turns spread over all paths.
  */
-static void a_turn_takes_one_path(void **state)
+TEST(a_turn_takes_one_path)
 {
 	static const uint32_t lens[] = {64, 1000, 16 * 1024, 64 * 1024};
 
@@ -217,7 +218,7 @@ static void a_turn_takes_one_path(void **state)
 }
 
 /* 13.2: an acknowledgement names the path of what it answers, so it goes along with the data of a turn. */
-static void an_acknowledgement_goes_along_with_data(void **state)
+TEST(an_acknowledgement_goes_along_with_data)
 {
 	struct veroce_options v = veroce_options();
 	struct duo_options o = duo_options();
@@ -271,7 +272,7 @@ static size_t acknowledge(struct sim *s, struct duo_qp *const *qps, size_t count
 }
 
 /* 5.3, 5: one without time stamps goes where what it answers came from: a base peer knows the path by nothing else. */
-static void acknowledgements_share_a_path_if_they_name_one(void **state)
+TEST(acknowledgements_share_a_path_if_they_name_one)
 {
 	for (int base = 0; base < 2; base++) {
 		struct veroce_options v = veroce_options();
@@ -304,15 +305,3 @@ static void acknowledgements_share_a_path_if_they_name_one(void **state)
 		sim_end(&s);
 	}
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(a_turn_takes_one_path),
-	cmocka_unit_test(an_acknowledgement_goes_along_with_data),
-	cmocka_unit_test(acknowledgements_share_a_path_if_they_name_one),
-	cmocka_unit_test(a_ping_pong_is_one_train_a_message),
-	cmocka_unit_test(messages_share_a_train),
-	cmocka_unit_test(a_base_peer_gets_first_packets),
-	cmocka_unit_test(a_first_packet_may_be_lost),
-};
-
-SIM_MAIN(tests)

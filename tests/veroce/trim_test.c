@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 
+#include "support/test.h"
 #include "veroce/transfer.h"
 
 enum { MTU = 1024, LATENCY_NS = 50000, WARM = 4, CUTS_MAX = 1024, TRIMMED_TOS = 9 << 2 | 2 };
@@ -116,7 +117,7 @@ static struct veroce_options trim_options(void)
 }
 
 /* The only packet, so that no other can show that it was lost. */
-static void lone_trimmed_packet_is_sent_again_at_once(void **state)
+TEST(lone_trimmed_packet_is_sent_again_at_once)
 {
 	static const uint32_t lengths[] = {1, 4, 1023, 1024};
 
@@ -150,7 +151,7 @@ static void lone_trimmed_packet_is_sent_again_at_once(void **state)
 }
 
 /* out-of-order O31 */
-static void trimmed_packets_are_sent_again_once(void **state)
+TEST(trimmed_packets_are_sent_again_once)
 {
 	enum { PACKETS = 2000 };
 
@@ -176,7 +177,7 @@ static void trimmed_packets_are_sent_again_once(void **state)
 }
 
 /* The copy may be trimmed too, and so may its copy. */
-static void trimmed_copies_are_sent_again(void **state)
+TEST(trimmed_copies_are_sent_again)
 {
 	for (unsigned i = 0; i < 4; i++) {
 		struct veroce_options v = trim_options();
@@ -196,7 +197,7 @@ static void trimmed_copies_are_sent_again(void **state)
 }
 
 /* No packet behind them shows the loss of those without a NAK. */
-static void whole_message_may_be_trimmed(void **state)
+TEST(whole_message_may_be_trimmed)
 {
 	static const uint32_t packets[] = {9, 64, 400};
 
@@ -225,7 +226,7 @@ static void whole_message_may_be_trimmed(void **state)
 }
 
 /* Only data may be trimmed; without trimming at both ends nothing may be. */
-static void data_alone_is_marked_trimmable(void **state)
+TEST(data_alone_is_marked_trimmable)
 {
 	for (unsigned i = 0; i < 4; i++) {
 		struct veroce_options v = veroce_options();
@@ -258,7 +259,7 @@ static void data_alone_is_marked_trimmable(void **state)
 }
 
 /* A duplicate's headers say nothing new: it is not asked for again. */
-static void trimmed_duplicate_is_no_news(void **state)
+TEST(trimmed_duplicate_is_no_news)
 {
 	struct veroce_options v = trim_options();
 	struct trimming *m = calloc(1, sizeof(*m));
@@ -279,7 +280,7 @@ static void trimmed_duplicate_is_no_news(void **state)
 }
 
 /* A packet with a pad whose payload is missing is malformed without the mark, and lost then. */
-static void cut_packet_without_the_mark_is_lost(void **state)
+TEST(cut_packet_without_the_mark_is_lost)
 {
 	for (int read = 0; read < 2; read++) {
 		struct veroce_options v = trim_options();
@@ -303,20 +304,4 @@ static void cut_packet_without_the_mark_is_lost(void **state)
 		transfer_end(t);
 		free(m);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(lone_trimmed_packet_is_sent_again_at_once),
-		cmocka_unit_test(trimmed_packets_are_sent_again_once),
-		cmocka_unit_test(trimmed_copies_are_sent_again),
-		cmocka_unit_test(whole_message_may_be_trimmed),
-		cmocka_unit_test(data_alone_is_marked_trimmable),
-		cmocka_unit_test(trimmed_duplicate_is_no_news),
-		cmocka_unit_test(cut_packet_without_the_mark_is_lost),
-	};
-
-	duo_fail_hook = sim_fail;
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

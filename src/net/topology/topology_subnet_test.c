@@ -1,18 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The text of a subnet, and packets that take the ways of its tables. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 #include <errno.h>
-#include <cmocka.h>
 
 #include "net/network.h"
 #include "net/topology/topology_subnet.h"
 #include "support/sim_checks.h"
+#include "support/test.h"
 
 static const struct subnet_links links = {G100, US, 4 * G100, 2 * US};
 
@@ -25,7 +18,7 @@ static int read_text(struct subnet *s, const char *text, struct text_error *e)
 	return subnet_read(s, &links, text, strlen(text), e);
 }
 
-static void tables_name_links_by_their_ports(void **state)
+TEST(tables_name_links_by_their_ports)
 {
 	struct text_error e;
 	struct subnet s;
@@ -53,7 +46,7 @@ static void tables_name_links_by_their_ports(void **state)
 	subnet_free(&s);
 }
 
-static void what_is_wrong_is_named_with_its_line(void **state)
+TEST(what_is_wrong_is_named_with_its_line)
 {
 	static const struct {
 		const char *text, *says;
@@ -133,7 +126,7 @@ static uint64_t sent_by(struct network *net, uint32_t link, unsigned end)
 	return c.sent_packets;
 }
 
-static void packets_take_the_ways_of_the_tables(void **state)
+TEST(packets_take_the_ways_of_the_tables)
 {
 	for (int credits = 0; credits < 2; credits++) {
 		struct flow_host *hosts;
@@ -151,7 +144,7 @@ static void packets_take_the_ways_of_the_tables(void **state)
 	}
 }
 
-static void without_an_entry_packets_are_dropped(void **state)
+TEST(without_an_entry_packets_are_dropped)
 {
 	for (int credits = 0; credits < 2; credits++) {
 		struct flow_host *hosts;
@@ -177,7 +170,7 @@ static void without_an_entry_packets_are_dropped(void **state)
 
 /* Level 5 by the two hosts; the host's own map makes it lane 3, switch 4's lane 6, switch 7's lane 2, and so on: 5
  * modulo 8. */
-static void a_packets_lane_is_that_of_its_level_at_each_hop(void **state)
+TEST(a_packets_lane_is_that_of_its_level_at_each_hop)
 {
 	struct flow_host *hosts;
 	struct network *net = ring(RING "levels 0 0 5 0 0\n"
@@ -226,7 +219,7 @@ static void shares(const char *arbitration, uint64_t *first, uint64_t *second)
 	finish(net, hosts);
 }
 
-static void a_ports_tables_share_its_link(void **state)
+TEST(a_ports_tables_share_its_link)
 {
 	uint64_t one, two;
 
@@ -245,7 +238,7 @@ static void a_ports_tables_share_its_link(void **state)
 	assert_in_range(one, 490, 510);
 }
 
-static void lane_15_drops(void **state)
+TEST(lane_15_drops)
 {
 	static const char *const maps[] = {"lanes 4 1 3 15 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0\n",
 					   "lanes 0 0 0 15 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0\n"};
@@ -262,19 +255,4 @@ static void lane_15_drops(void **state)
 		must_be_empty(net);
 		finish(net, hosts);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(tables_name_links_by_their_ports),
-		cmocka_unit_test(what_is_wrong_is_named_with_its_line),
-		cmocka_unit_test(packets_take_the_ways_of_the_tables),
-		cmocka_unit_test(without_an_entry_packets_are_dropped),
-		cmocka_unit_test(a_packets_lane_is_that_of_its_level_at_each_hop),
-		cmocka_unit_test(a_ports_tables_share_its_link),
-		cmocka_unit_test(lane_15_drops),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

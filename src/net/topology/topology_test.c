@@ -1,18 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "net/topology/topology_build.h"
 #include "net/topology/topology_hpcc.h"
 #include "net/topology/topology_path.h"
+#include "support/test.h"
 
 enum { US = 1000000 };
 #define GBPS 1000000000ull
@@ -71,7 +64,7 @@ static struct topology_path path(const struct topology *t, uint32_t src, uint32_
 	return out;
 }
 
-static void a_kind_has_the_nodes_and_links_its_name_promises(void **state)
+TEST(a_kind_has_the_nodes_and_links_its_name_promises)
 {
 	static const struct topology_long_link far[] = {{.delay_ps = 500 * US}, {.delay_ps = 501 * US}};
 	static const struct {
@@ -131,7 +124,7 @@ static void a_kind_has_the_nodes_and_links_its_name_promises(void **state)
 	}
 }
 
-static void every_switch_of_a_fat_tree_has_k_links(void **state)
+TEST(every_switch_of_a_fat_tree_has_k_links)
 {
 	for (uint32_t k = 2; k <= 8; k += 2) {
 		struct topology t = built("fat-tree", (struct topology_params){.k = k});
@@ -142,7 +135,7 @@ static void every_switch_of_a_fat_tree_has_k_links(void **state)
 	}
 }
 
-static void a_fat_tree_core_reaches_every_pod_once(void **state)
+TEST(a_fat_tree_core_reaches_every_pod_once)
 {
 	enum { K = 8, HOSTS = K * K * K / 4, EDGES = K * K / 2 };
 	struct topology t = built("fat-tree", (struct topology_params){.k = K});
@@ -159,7 +152,7 @@ static void a_fat_tree_core_reaches_every_pod_once(void **state)
 	topology_free(&t);
 }
 
-static void leaves_deal_their_uplinks_evenly(void **state)
+TEST(leaves_deal_their_uplinks_evenly)
 {
 	struct topology t = built(
 		"leaf-spine", (struct topology_params){.leaves = 8, .hosts_per_leaf = 1, .spines = 4, .uplinks = 2});
@@ -169,7 +162,7 @@ static void leaves_deal_their_uplinks_evenly(void **state)
 	topology_free(&t);
 }
 
-static void the_hpcc_tree_is_the_published_one(void **state)
+TEST(the_hpcc_tree_is_the_published_one)
 {
 	struct topology t = built("hpcc", (struct topology_params){0});
 	uint64_t rtt = longest_rtt_ps(&t, 0);
@@ -187,7 +180,7 @@ static void the_hpcc_tree_is_the_published_one(void **state)
 	topology_free(&t);
 }
 
-static void base_rtt_counts_wire_twice_and_serialisation_once(void **state)
+TEST(base_rtt_counts_wire_twice_and_serialisation_once)
 {
 	static const struct {
 		uint32_t src, dst, hops;
@@ -215,7 +208,7 @@ static void base_rtt_counts_wire_twice_and_serialisation_once(void **state)
 	topology_free(&t);
 }
 
-static void the_longest_rtt_is_that_of_the_worst_pair(void **state)
+TEST(the_longest_rtt_is_that_of_the_worst_pair)
 {
 	static const struct topology_long_link far[] = {{.delay_ps = 50 * US, .rate_bps = 10 * GBPS},
 							{.delay_ps = 60 * US}};
@@ -258,7 +251,7 @@ static void the_longest_rtt_is_that_of_the_worst_pair(void **state)
 }
 
 /* A path's links join end to end, hosts are only at its ends, and the sums are the path's. */
-static void the_links_of_a_path_are_the_path(void **state)
+TEST(the_links_of_a_path_are_the_path)
 {
 	static const struct topology_long_link far[] = {{.delay_ps = 50 * US, .rate_bps = 10 * GBPS},
 							{.delay_ps = 60 * US}};
@@ -310,7 +303,7 @@ static void the_links_of_a_path_are_the_path(void **state)
 	}
 }
 
-static void of_unequal_long_links_the_shorter_is_the_base_path(void **state)
+TEST(of_unequal_long_links_the_shorter_is_the_base_path)
 {
 	static const struct topology_long_link far[] = {{.delay_ps = 600ull * US}, {.delay_ps = 500ull * US}};
 	struct topology t =
@@ -327,7 +320,7 @@ static void of_unequal_long_links_the_shorter_is_the_base_path(void **state)
 	topology_free(&t);
 }
 
-static void long_links_are_dealt_to_the_borders(void **state)
+TEST(long_links_are_dealt_to_the_borders)
 {
 	static const struct topology_long_link far[5] = {{.delay_ps = US}};
 	struct topology t =
@@ -342,7 +335,7 @@ static void long_links_are_dealt_to_the_borders(void **state)
 	topology_free(&t);
 }
 
-static void hosts_with_several_links_have_paths_but_do_not_forward(void **state)
+TEST(hosts_with_several_links_have_paths_but_do_not_forward)
 {
 	/* Host 1 has a link to both switches of the others, which are three links apart. */
 	static const char text[] = "7 4 7\n3 4 5 6\n"
@@ -366,7 +359,7 @@ static void hosts_with_several_links_have_paths_but_do_not_forward(void **state)
 	topology_free(&t);
 }
 
-static void two_hosts_and_a_wire_are_a_network(void **state)
+TEST(two_hosts_and_a_wire_are_a_network)
 {
 	static const char text[] = "2 0 1\n0 1 10Gbps 1us 0.5\n";
 	struct text_error err;
@@ -378,7 +371,7 @@ static void two_hosts_and_a_wire_are_a_network(void **state)
 	topology_free(&t);
 }
 
-static void impossible_parameters_are_refused_with_the_reason(void **state)
+TEST(impossible_parameters_are_refused_with_the_reason)
 {
 	static const struct topology_long_link slow = {.rate_bps = 1}, slower = {.delay_ps = 2000000000000};
 	static const struct {
@@ -431,7 +424,7 @@ static void impossible_parameters_are_refused_with_the_reason(void **state)
 	}
 }
 
-static void every_kind_that_is_listed_is_known(void **state)
+TEST(every_kind_that_is_listed_is_known)
 {
 	for (int i = 0; topology_kinds[i]; i++) {
 		struct topology_params p = topology_params_default();
@@ -445,7 +438,7 @@ static void every_kind_that_is_listed_is_known(void **state)
 	}
 }
 
-static void a_host_is_found_by_its_number(void **state)
+TEST(a_host_is_found_by_its_number)
 {
 	static const char text[] = "5 2 4\n0 3\n1 0 1G 0 0\n2 0 1G 0 0\n4 3 1G 0 0\n0 3 1G 0 0\n";
 	static const struct {
@@ -470,7 +463,7 @@ static void a_host_is_found_by_its_number(void **state)
 }
 
 /* The tree in the HPCC simulator's own file equals the one that the builder builds. */
-static void the_hpcc_text_and_the_builder_agree(void **state)
+TEST(the_hpcc_text_and_the_builder_agree)
 {
 	struct topology want = built("hpcc", (struct topology_params){0}), got;
 	char *text = malloc(65536);
@@ -499,7 +492,7 @@ static void the_hpcc_text_and_the_builder_agree(void **state)
 	topology_free(&got);
 }
 
-static void a_wrong_hpcc_text_names_line_and_reason(void **state)
+TEST(a_wrong_hpcc_text_names_line_and_reason)
 {
 	static const struct {
 		const char *text;
@@ -540,7 +533,7 @@ static void a_wrong_hpcc_text_names_line_and_reason(void **state)
 	}
 }
 
-static void check_refuses_what_no_builder_makes(void **state)
+TEST(check_refuses_what_no_builder_makes)
 {
 	struct topology_node nodes[3] = {{.number = 4}, {.number = 5}, {.number = 6, .tier = 1}};
 	struct topology_link links[2] = {{.a = 0, .b = 2, .rate_bps = GBPS}, {.a = 1, .b = 2, .rate_bps = GBPS}};
@@ -561,30 +554,4 @@ static void check_refuses_what_no_builder_makes(void **state)
 	assert_int_equal(topology_check(&t, &err), -EINVAL);
 	t.link_count = 2;
 	assert_int_equal(topology_check(&t, NULL), 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_kind_has_the_nodes_and_links_its_name_promises),
-		cmocka_unit_test(every_switch_of_a_fat_tree_has_k_links),
-		cmocka_unit_test(a_fat_tree_core_reaches_every_pod_once),
-		cmocka_unit_test(leaves_deal_their_uplinks_evenly),
-		cmocka_unit_test(the_hpcc_tree_is_the_published_one),
-		cmocka_unit_test(base_rtt_counts_wire_twice_and_serialisation_once),
-		cmocka_unit_test(the_longest_rtt_is_that_of_the_worst_pair),
-		cmocka_unit_test(the_links_of_a_path_are_the_path),
-		cmocka_unit_test(of_unequal_long_links_the_shorter_is_the_base_path),
-		cmocka_unit_test(long_links_are_dealt_to_the_borders),
-		cmocka_unit_test(hosts_with_several_links_have_paths_but_do_not_forward),
-		cmocka_unit_test(two_hosts_and_a_wire_are_a_network),
-		cmocka_unit_test(impossible_parameters_are_refused_with_the_reason),
-		cmocka_unit_test(every_kind_that_is_listed_is_known),
-		cmocka_unit_test(a_host_is_found_by_its_number),
-		cmocka_unit_test(the_hpcc_text_and_the_builder_agree),
-		cmocka_unit_test(a_wrong_hpcc_text_names_line_and_reason),
-		cmocka_unit_test(check_refuses_what_no_builder_makes),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,19 +2,15 @@
 #include "sdr/ec/code.h"
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include <cmocka.h>
 #include <isa-l/erasure_code.h>
 
 #include "base/prng.h"
 #include "sdr/ec/kernel.h"
 #include "sdr/ec/repair.h"
 #include "support/heap.h"
+#include "support/test.h"
 
 enum { SEED = 20260101, LENGTH_MAX = 700 };
 
@@ -59,7 +55,7 @@ static void encode_group(const struct ec_code *code, struct group *g)
 	ec_encode(code, (const uint8_t *const *)g->piece, g->piece + code->data, g->length);
 }
 
-static void the_field_is_that_of_isal(void **state)
+TEST(the_field_is_that_of_isal)
 {
 	for (unsigned a = 0; a < 256; a++) {
 		assert_int_equal(gf256_inv((uint8_t)a), gf_inv((unsigned char)a));
@@ -70,7 +66,7 @@ static void the_field_is_that_of_isal(void **state)
 
 /* By hand: k = 2, m = 1, so parity = data[0] / 2 + data[1] / 3; 1 / 2 = 0x8e and 1 / 3 = 0xf4
  * modulo 0x11d. */
-static void golden_bytes_of_a_group_of_two(void **state)
+TEST(golden_bytes_of_a_group_of_two)
 {
 	static const uint8_t first[2] = {1, 2}, second[2] = {1, 3};
 	const uint8_t *data[2] = {first, second};
@@ -84,7 +80,7 @@ static void golden_bytes_of_a_group_of_two(void **state)
 	ec_code_fini(&code);
 }
 
-static void cauchy_parities_are_those_of_isal(void **state)
+TEST(cauchy_parities_are_those_of_isal)
 {
 	static const unsigned shapes[][2] = {{1, 1}, {4, 2}, {10, 4}, {32, 8}, {17, 5}, {200, 55}, {243, 8}, {254, 1}};
 	struct prng prng;
@@ -142,7 +138,7 @@ static void kernel_equals_the_portable_one(const struct ec_kernel *kernel, struc
 	}
 }
 
-static void every_kernel_equals_the_portable_one(void **state)
+TEST(every_kernel_equals_the_portable_one)
 {
 	struct prng prng;
 
@@ -154,7 +150,7 @@ static void every_kernel_equals_the_portable_one(void **state)
 	}
 }
 
-static void portions_in_any_order_give_the_same_parities(void **state)
+TEST(portions_in_any_order_give_the_same_parities)
 {
 	struct prng prng;
 
@@ -203,7 +199,7 @@ static void must_repair(const struct ec_code *code, const struct group *g, const
 	group_free(&copy);
 }
 
-static void any_k_pieces_of_a_cauchy_code_give_the_rest(void **state)
+TEST(any_k_pieces_of_a_cauchy_code_give_the_rest)
 {
 	enum { K = 6, M = 4 };
 	struct ec_code code;
@@ -230,7 +226,7 @@ static void any_k_pieces_of_a_cauchy_code_give_the_rest(void **state)
 	ec_code_fini(&code);
 }
 
-static void large_codes_repair_as_many_as_they_have_parities(void **state)
+TEST(large_codes_repair_as_many_as_they_have_parities)
 {
 	static const unsigned shapes[][2] = {{32, 8}, {243, 8}, {223, 32}, {128, 127}, {1, 254}};
 	struct prng prng;
@@ -260,7 +256,7 @@ static void large_codes_repair_as_many_as_they_have_parities(void **state)
 	}
 }
 
-static void xor_repairs_one_loss_a_class(void **state)
+TEST(xor_repairs_one_loss_a_class)
 {
 	enum { K = 7, M = 3 };
 	struct ec_code code;
@@ -289,7 +285,7 @@ static void xor_repairs_one_loss_a_class(void **state)
 	ec_code_fini(&code);
 }
 
-static void numbers_out_of_range_are_refused(void **state)
+TEST(numbers_out_of_range_are_refused)
 {
 	static const struct {
 		enum ec_kind kind;
@@ -315,7 +311,7 @@ static void numbers_out_of_range_are_refused(void **state)
 	}
 }
 
-static void no_memory_is_an_error_and_nothing_else(void **state)
+TEST(no_memory_is_an_error_and_nothing_else)
 {
 	bool present[3] = {false, true, true};
 	struct ec_code code = {.data = 77}, made;
@@ -331,22 +327,4 @@ static void no_memory_is_an_error_and_nothing_else(void **state)
 	memory.gets_left = -1;
 	ec_code_fini(&made);
 	assert_int_equal(memory.blocks, 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_field_is_that_of_isal),
-		cmocka_unit_test(golden_bytes_of_a_group_of_two),
-		cmocka_unit_test(cauchy_parities_are_those_of_isal),
-		cmocka_unit_test(every_kernel_equals_the_portable_one),
-		cmocka_unit_test(portions_in_any_order_give_the_same_parities),
-		cmocka_unit_test(any_k_pieces_of_a_cauchy_code_give_the_rest),
-		cmocka_unit_test(large_codes_repair_as_many_as_they_have_parities),
-		cmocka_unit_test(xor_repairs_one_loss_a_class),
-		cmocka_unit_test(numbers_out_of_range_are_refused),
-		cmocka_unit_test(no_memory_is_an_error_and_nothing_else),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

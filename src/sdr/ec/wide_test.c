@@ -1,17 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Wide codes: which losses the parities there give back, and that they do. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "base/prng.h"
 #include "sdr/ec/kernel.h"
 #include "sdr/ec/repair.h"
 #include "support/heap.h"
+#include "support/test.h"
 
 enum { SEED = 20260101, LENGTH = 40, PERIOD = 224 };
 
@@ -20,7 +15,7 @@ static const struct alloc heap = {heap_get, heap_put, &memory};
 
 /* By hand: row 1 is 1 / (225 ^ j), doubled once from column 224 on; row 0 is not. 1 / 225 = 0xf9
  * modulo 0x11d. */
-static void golden_elements(void **state)
+TEST(golden_elements)
 {
 	uint8_t row[300], first[300];
 
@@ -33,7 +28,7 @@ static void golden_elements(void **state)
 	assert_int_equal(first[PERIOD + 7], first[7]);
 }
 
-static void no_element_is_zero(void **state)
+TEST(no_element_is_zero)
 {
 	uint8_t row[EC_WIDE_DATA_MAX];
 
@@ -82,7 +77,7 @@ static unsigned unsolved(unsigned n_lost, unsigned n_rows, unsigned of, unsigned
 }
 
 /* tail_plan.c reckons with less than one in 128. */
-static void as_many_parities_as_losses_nearly_always_do(void **state)
+TEST(as_many_parities_as_losses_nearly_always_do)
 {
 	for (unsigned lost = 2; lost <= 8; lost++)
 		assert_in_range(unsolved(lost, lost, EC_WIDE_DATA_MAX, 4000), 0, 4000 / 128);
@@ -129,7 +124,7 @@ static bool loses_and_repairs(const struct ec_code *code, const struct group *g,
 	return !err;
 }
 
-static void lost_data_is_as_it_was(void **state)
+TEST(lost_data_is_as_it_was)
 {
 	static const unsigned shapes[][2] = {{1, 1}, {256, 4}, {315, 5}, {700, 12}, {992, 32}};
 	struct group *g = malloc(sizeof(*g));
@@ -159,7 +154,7 @@ static void lost_data_is_as_it_was(void **state)
 	assert_int_equal(memory.blocks, 0);
 }
 
-static void numbers_out_of_range_are_refused(void **state)
+TEST(numbers_out_of_range_are_refused)
 {
 	struct ec_code code;
 
@@ -168,17 +163,4 @@ static void numbers_out_of_range_are_refused(void **state)
 	assert_int_equal(ec_code_init(&code, EC_WIDE, 0, 1, ec_kernels[0], &heap), -EINVAL);
 	assert_int_equal(ec_code_init(&code, EC_WIDE, 300, 0, ec_kernels[0], &heap), -EINVAL);
 	assert_int_equal(memory.blocks, 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(golden_elements),
-		cmocka_unit_test(no_element_is_zero),
-		cmocka_unit_test(as_many_parities_as_losses_nearly_always_do),
-		cmocka_unit_test(lost_data_is_as_it_was),
-		cmocka_unit_test(numbers_out_of_range_are_refused),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,16 +2,10 @@
 #include "sdr/model/completion.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-
-#include <cmocka.h>
 
 #include "base/prng.h"
 #include "sdr/model/binomial.h"
+#include "support/test.h"
 
 enum { KIB = 1024, MIB = 1024 * 1024, SEED = 5 };
 
@@ -33,7 +27,7 @@ static void near(double got, double want, double part)
 		fail_msg("%.12g is not within %g of %.12g", got, part, want);
 }
 
-static void tails_are_those_summed_one_by_one(void **state)
+TEST(tails_are_those_summed_one_by_one)
 {
 	static const double chances[] = {1e-6, 1e-3, 0.03, 0.2, 0.5, 0.9};
 
@@ -51,7 +45,7 @@ static void tails_are_those_summed_one_by_one(void **state)
 }
 
 /* 1 - p for a group of (32, 8), computed with 60 decimal digits. */
-static void tiny_tails_keep_their_digits(void **state)
+TEST(tiny_tails_keep_their_digits)
 {
 	near(model_group_fails(&mds_32_8, 1e-3), 2.659e-19, 1e-3);
 	near(model_group_fails(&mds_32_8, 1e-2), 2.067e-10, 1e-3);
@@ -61,7 +55,7 @@ static void tiny_tails_keep_their_digits(void **state)
 	near(model_group_fails(&xor_32_8, 1e-1), 0.4933, 1e-3);
 }
 
-static void a_message_falls_back_when_one_of_its_groups_fails(void **state)
+TEST(a_message_falls_back_when_one_of_its_groups_fails)
 {
 	struct model_message small = message(128 * MIB, 64 * KIB, 1e-2), large = message(128 * MIB, 4 * KIB, 1e-3);
 
@@ -70,7 +64,7 @@ static void a_message_falls_back_when_one_of_its_groups_fails(void **state)
 	near(model_falls_back(&large, &xor_32_8), 7.850e-2, 1e-3);
 }
 
-static void the_last_success_is_where_the_negative_binomial_has_it(void **state)
+TEST(the_last_success_is_where_the_negative_binomial_has_it)
 {
 	/* One success: the chance of more than n losses before it is p^(n + 1). */
 	assert_true(losses_before(1, 0.1, 0.5) == 0);
@@ -100,7 +94,7 @@ static const struct {
 	{8192, 4, 1e-3, 196.799, 297.719, 290.095, 346.053, 346.795, 225.203, 246.743},
 };
 
-static void selective_repeat_has_its_known_times(void **state)
+TEST(selective_repeat_has_its_known_times)
 {
 	for (size_t i = 0; i < sizeof(golden) / sizeof(golden[0]); i++) {
 		struct model_message m = message(golden[i].mib * MIB, golden[i].chunk_kib * KIB, golden[i].loss);
@@ -120,7 +114,7 @@ static void selective_repeat_has_its_known_times(void **state)
 
 /* Of one chunk it is known: the failed attempts are geometric. Where hardly any gets through there are a million of
  * them. */
-static void heavy_losses_have_their_mean(void **state)
+TEST(heavy_losses_have_their_mean)
 {
 	static const double losses[] = {0.5, 0.9, 0.99, 0.9999, 0.999999};
 
@@ -157,7 +151,7 @@ static double sr_once(const struct model_message *m, double rto, struct prng *p)
 	return last + m->rtt_s;
 }
 
-static void selective_repeat_has_the_mean_of_a_thousand_runs(void **state)
+TEST(selective_repeat_has_the_mean_of_a_thousand_runs)
 {
 	static const double losses[] = {1e-3, 1e-2, 1e-1};
 	struct prng p;
@@ -191,7 +185,7 @@ static double ec_once(const struct model_message *m, const struct model_code *c,
 	return failed == 0 ? base : base + c->wait_rtts * m->rtt_s + sr_once(&part, rto, p);
 }
 
-static void coding_has_the_mean_of_a_thousand_runs(void **state)
+TEST(coding_has_the_mean_of_a_thousand_runs)
 {
 	static const double losses[] = {1e-2, 5e-2, 1e-1, 2e-1};
 	struct prng p;
@@ -209,7 +203,7 @@ static void coding_has_the_mean_of_a_thousand_runs(void **state)
 	}
 }
 
-static void coding_costs_its_parity_while_no_group_fails(void **state)
+TEST(coding_costs_its_parity_while_no_group_fails)
 {
 	struct model_message m = message(128 * MIB, 4 * KIB, 1e-2);
 	struct model_time t;
@@ -223,7 +217,7 @@ static void coding_costs_its_parity_while_no_group_fails(void **state)
 	near(model_ec_formula(&m, &mds_32_8, 3 * rtt_s) / model_ideal(&m), 9.46, 1e-3);
 }
 
-static void nothing_is_faster_than_the_bound(void **state)
+TEST(nothing_is_faster_than_the_bound)
 {
 	for (double loss = 0; loss < 0.3; loss = loss * 3 + 1e-6) {
 		struct model_message m = message(8 * MIB, 4 * KIB, loss);
@@ -238,28 +232,9 @@ static void nothing_is_faster_than_the_bound(void **state)
 	}
 }
 
-static void a_chunk_is_lost_when_one_of_its_packets_is(void **state)
+TEST(a_chunk_is_lost_when_one_of_its_packets_is)
 {
 	near(model_chunk_loss(1e-3, 16), 1.588e-2, 1e-3);
 	near(model_chunk_loss(1e-12, 16), 1.6e-11, 1e-9);
 	assert_true(model_chunk_loss(0, 16) == 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(tails_are_those_summed_one_by_one),
-		cmocka_unit_test(tiny_tails_keep_their_digits),
-		cmocka_unit_test(a_message_falls_back_when_one_of_its_groups_fails),
-		cmocka_unit_test(the_last_success_is_where_the_negative_binomial_has_it),
-		cmocka_unit_test(selective_repeat_has_its_known_times),
-		cmocka_unit_test(heavy_losses_have_their_mean),
-		cmocka_unit_test(selective_repeat_has_the_mean_of_a_thousand_runs),
-		cmocka_unit_test(coding_has_the_mean_of_a_thousand_runs),
-		cmocka_unit_test(coding_costs_its_parity_while_no_group_fails),
-		cmocka_unit_test(nothing_is_faster_than_the_bound),
-		cmocka_unit_test(a_chunk_is_lost_when_one_of_its_packets_is),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

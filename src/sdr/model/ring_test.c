@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "sdr/model/ring.h"
+#include "support/test.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 enum { TRIALS = 4000 };
 
@@ -23,7 +18,7 @@ static struct model_ring ring(unsigned nodes, double loss)
 				   .rto_s = 75e-3};
 }
 
-static void without_loss_every_round_takes_one_message(void **state)
+TEST(without_loss_every_round_takes_one_message)
 {
 	struct model_ring r = ring(4, 0);
 
@@ -36,7 +31,7 @@ static void without_loss_every_round_takes_one_message(void **state)
 
 /* The ratio of the 99.9th percentiles of selective repeat and (32, 8) at four nodes and 128 MiB: it
  * grows with loss. */
-static void loss_costs_repeats_several_times_what_coding_costs(void **state)
+TEST(loss_costs_repeats_several_times_what_coding_costs)
 {
 	static const struct model_code code = {.data = 32, .parity = 8, .wait_rtts = 1};
 	static const double losses[] = {1e-6, 1e-4, 1e-3, 1e-2}, ratios[] = {1.96, 3.89, 4.86, 7.76};
@@ -56,7 +51,7 @@ static void loss_costs_repeats_several_times_what_coding_costs(void **state)
 
 /* Six rounds of four nodes: without a second round all take the same, and with one in each message 1.1 round trips
  * more. */
-static void tails_take_their_two_times(void **state)
+TEST(tails_take_their_two_times)
 {
 	struct model_tail tail = {.coded = 8192, .groups = 32, .data = 256, .parity = 4};
 	struct model_ring r = ring(4, 1e-12);
@@ -75,7 +70,7 @@ static void tails_take_their_two_times(void **state)
 	assert_true(bound.mean_s > 6 * model_ideal(&r.message) && bound.p999_s < 6.1 * model_ideal(&r.message));
 }
 
-static void the_same_seed_gives_the_same_times_in_ascending_order(void **state)
+TEST(the_same_seed_gives_the_same_times_in_ascending_order)
 {
 	struct model_ring r = ring(2, 1e-3);
 
@@ -86,16 +81,4 @@ static void the_same_seed_gives_the_same_times_in_ascending_order(void **state)
 		assert_true(times[i - 1] <= times[i]);
 	model_ring_run(&r, 8, again, 500);
 	assert_memory_not_equal(times, again, 500 * sizeof(*times));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(without_loss_every_round_takes_one_message),
-		cmocka_unit_test(loss_costs_repeats_several_times_what_coding_costs),
-		cmocka_unit_test(tails_take_their_two_times),
-		cmocka_unit_test(the_same_seed_gives_the_same_times_in_ascending_order),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

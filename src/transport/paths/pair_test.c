@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The table of pairs. */
 #include "support/pair_fixture.h"
+#include "support/test.h"
 
-static void two_addresses_are_one_pair_a_direction(void **state)
+TEST(two_addresses_are_one_pair_a_direction)
 {
 	struct fixture f;
 	struct pair *again, *back;
@@ -19,7 +20,7 @@ static void two_addresses_are_one_pair_a_direction(void **state)
 	end(&f);
 }
 
-static void a_pair_of_one_user_is_nobody_elses(void **state)
+TEST(a_pair_of_one_user_is_nobody_elses)
 {
 	struct fixture f;
 	struct pair *other;
@@ -34,7 +35,7 @@ static void a_pair_of_one_user_is_nobody_elses(void **state)
 	end(&f);
 }
 
-static void our_own_host_needs_one_path(void **state)
+TEST(our_own_host_needs_one_path)
 {
 	struct fixture f;
 
@@ -45,7 +46,7 @@ static void our_own_host_needs_one_path(void **state)
 	end(&f);
 }
 
-static void what_is_known_outlives_the_last_user(void **state)
+TEST(what_is_known_outlives_the_last_user)
 {
 	struct fixture f;
 
@@ -57,7 +58,7 @@ static void what_is_known_outlives_the_last_user(void **state)
 	end(&f);
 }
 
-static void strangers_without_users_are_forgotten_before_they_are_too_many(void **state)
+TEST(strangers_without_users_are_forgotten_before_they_are_too_many)
 {
 	struct fixture f;
 
@@ -75,7 +76,7 @@ static void strangers_without_users_are_forgotten_before_they_are_too_many(void 
 	end(&f);
 }
 
-static void pairs_are_found_however_many_there_are(void **state)
+TEST(pairs_are_found_however_many_there_are)
 {
 	enum { PEERS = 500 };
 	struct pair *pairs[PEERS];
@@ -98,7 +99,7 @@ static void pairs_are_found_however_many_there_are(void **state)
 }
 
 /* docs/veroce.md has these: who only receives knows of no path, and of one path there is no more than that. */
-static void a_pair_takes_memory_for_the_paths_that_it_sends_on(void **state)
+TEST(a_pair_takes_memory_for_the_paths_that_it_sends_on)
 {
 	static const struct {
 		uint32_t paths;
@@ -128,7 +129,7 @@ static void a_pair_takes_memory_for_the_paths_that_it_sends_on(void **state)
 }
 
 /* A peer may say what it likes: nothing was sent that it could be about. */
-static void what_comes_before_anything_was_sent_changes_no_path(void **state)
+TEST(what_comes_before_anything_was_sent_changes_no_path)
 {
 	static const uint8_t other[16] = {4};
 	struct fixture f;
@@ -156,7 +157,7 @@ static void what_comes_before_anything_was_sent_changes_no_path(void **state)
 	end(&f);
 }
 
-static void without_memory_a_pair_begins_later(void **state)
+TEST(without_memory_a_pair_begins_later)
 {
 	static const uint8_t other[16] = {4};
 	struct fixture f;
@@ -173,7 +174,7 @@ static void without_memory_a_pair_begins_later(void **state)
 	end(&f);
 }
 
-static void what_a_peer_speaks_is_believed_for_a_while(void **state)
+TEST(what_a_peer_speaks_is_believed_for_a_while)
 {
 	static const uint64_t minute_ns = 60000000000ull;
 	struct fixture f;
@@ -184,22 +185,4 @@ static void what_a_peer_speaks_is_believed_for_a_while(void **state)
 	assert_int_equal(pair_speaks(f.pair, start_ns + minute_ns - 1), PAIR_ROCEV2);
 	assert_int_equal(pair_speaks(f.pair, start_ns + minute_ns), PAIR_UNKNOWN);
 	end(&f);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(two_addresses_are_one_pair_a_direction),
-		cmocka_unit_test(a_pair_of_one_user_is_nobody_elses),
-		cmocka_unit_test(our_own_host_needs_one_path),
-		cmocka_unit_test(what_is_known_outlives_the_last_user),
-		cmocka_unit_test(strangers_without_users_are_forgotten_before_they_are_too_many),
-		cmocka_unit_test(pairs_are_found_however_many_there_are),
-		cmocka_unit_test(a_pair_takes_memory_for_the_paths_that_it_sends_on),
-		cmocka_unit_test(what_comes_before_anything_was_sent_changes_no_path),
-		cmocka_unit_test(without_memory_a_pair_begins_later),
-		cmocka_unit_test(what_a_peer_speaks_is_believed_for_a_while),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

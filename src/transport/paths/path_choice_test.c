@@ -2,10 +2,11 @@
 /* Which path a packet takes, and when none has room. */
 #include "base/pkt.h"
 #include "support/pair_fixture.h"
+#include "support/test.h"
 
 /* ---- windows -------------------------------------------------------------------------- */
 
-static void what_is_in_flight_never_exceeds_the_pairs_window(void **state)
+TEST(what_is_in_flight_never_exceeds_the_pairs_window)
 {
 	struct fixture f;
 	uint32_t sent = 0;
@@ -19,7 +20,7 @@ static void what_is_in_flight_never_exceeds_the_pairs_window(void **state)
 }
 
 /* One alone has its window at once: there is no other to compare it with. */
-static void a_path_gets_a_flowlet_until_it_is_heard_of(void **state)
+TEST(a_path_gets_a_flowlet_until_it_is_heard_of)
 {
 	static const struct {
 		uint32_t paths, packets;
@@ -46,7 +47,7 @@ static void a_path_gets_a_flowlet_until_it_is_heard_of(void **state)
 	}
 }
 
-static void a_packet_larger_than_the_window_goes_alone(void **state)
+TEST(a_packet_larger_than_the_window_goes_alone)
 {
 	struct fixture f;
 
@@ -57,7 +58,7 @@ static void a_packet_larger_than_the_window_goes_alone(void **state)
 	end(&f);
 }
 
-static void what_is_acknowledged_lost_or_forgotten_makes_room(void **state)
+TEST(what_is_acknowledged_lost_or_forgotten_makes_room)
 {
 	struct fixture f;
 
@@ -79,7 +80,7 @@ static void what_is_acknowledged_lost_or_forgotten_makes_room(void **state)
 
 /* ---- the choice ----------------------------------------------------------------------- */
 
-static void a_run_of_packets_stays_on_one_path(void **state)
+TEST(a_run_of_packets_stays_on_one_path)
 {
 	struct fixture f;
 
@@ -95,7 +96,7 @@ static void a_run_of_packets_stays_on_one_path(void **state)
 }
 
 /* Packets that are left over would be a train of their own. */
-static void a_flowlet_ends_where_a_train_does(void **state)
+TEST(a_flowlet_ends_where_a_train_does)
 {
 	for (int trains = 0; trains < 2; trains++) {
 		for (uint32_t bytes = 256; bytes <= 4096; bytes *= 4) {
@@ -119,7 +120,7 @@ static void a_flowlet_ends_where_a_train_does(void **state)
 }
 
 /* Where there are trains, and on a path that was heard of, the window alone ends a train early. */
-static void what_leaves_together_is_not_parted(void **state)
+TEST(what_leaves_together_is_not_parted)
 {
 	for (int trains = 0; trains < 2; trains++) {
 		for (int heard = 0; heard < 2; heard++) {
@@ -150,7 +151,7 @@ static void what_leaves_together_is_not_parted(void **state)
 }
 
 /* By the length that packets have, not by the room that was looked for. */
-static void a_train_has_as_many_packets_as_fit(void **state)
+TEST(a_train_has_as_many_packets_as_fit)
 {
 	struct fixture f;
 	int path;
@@ -168,7 +169,7 @@ static void a_train_has_as_many_packets_as_fit(void **state)
 	end(&f);
 }
 
-static void a_flowlet_goes_on_to_the_end_of_its_train(void **state)
+TEST(a_flowlet_goes_on_to_the_end_of_its_train)
 {
 	struct fixture f;
 	int path;
@@ -195,7 +196,7 @@ static void a_flowlet_goes_on_to_the_end_of_its_train(void **state)
 }
 
 /* Unless another one is twice as good. */
-static void a_flowlet_goes_along_with_what_has_left(void **state)
+TEST(a_flowlet_goes_along_with_what_has_left)
 {
 	struct fixture f;
 
@@ -219,7 +220,7 @@ static void a_flowlet_goes_along_with_what_has_left(void **state)
 	end(&f);
 }
 
-static void a_flowlet_ends_where_others_leave_on_another_path(void **state)
+TEST(a_flowlet_ends_where_others_leave_on_another_path)
 {
 	struct fixture f;
 
@@ -239,7 +240,7 @@ static void a_flowlet_ends_where_others_leave_on_another_path(void **state)
 }
 
 /* What begins behind data that leave on another path is no flowlet: the next turn chooses again. */
-static void what_goes_along_is_no_flowlet(void **state)
+TEST(what_goes_along_is_no_flowlet)
 {
 	struct fixture f;
 
@@ -257,7 +258,7 @@ static void what_goes_along_is_no_flowlet(void **state)
 	end(&f);
 }
 
-static void with_a_gap_a_flowlet_ends_with_a_silence(void **state)
+TEST(with_a_gap_a_flowlet_ends_with_a_silence)
 {
 	const uint64_t gap_ns = 50000;
 	struct fixture f;
@@ -291,7 +292,7 @@ static void with_a_gap_a_flowlet_ends_with_a_silence(void **state)
 	end(&f);
 }
 
-static void every_path_is_used(void **state)
+TEST(every_path_is_used)
 {
 	struct fixture f;
 	uint32_t used = 0;
@@ -307,7 +308,7 @@ static void every_path_is_used(void **state)
 	end(&f);
 }
 
-static void the_path_with_less_before_it_is_preferred(void **state)
+TEST(the_path_with_less_before_it_is_preferred)
 {
 	static const uint64_t rtt_ns[] = {10000, 200000};
 	struct fixture f;
@@ -323,7 +324,7 @@ static void the_path_with_less_before_it_is_preferred(void **state)
 	end(&f);
 }
 
-static void a_copy_takes_the_fastest_other_path(void **state)
+TEST(a_copy_takes_the_fastest_other_path)
 {
 	static const uint64_t rtt_ns[] = {50000, 20000, 30000, 90000};
 	struct fixture f;
@@ -337,7 +338,7 @@ static void a_copy_takes_the_fastest_other_path(void **state)
 }
 
 /* Even if the only path that is known to work is loaded. */
-static void a_copy_takes_a_path_that_was_heard_of(void **state)
+TEST(a_copy_takes_a_path_that_was_heard_of)
 {
 	static const uint64_t rtt_ns[] = {50000, 20000, 30000, 90000};
 	struct fixture f;
@@ -357,7 +358,7 @@ static void a_copy_takes_a_path_that_was_heard_of(void **state)
 	end(&f);
 }
 
-static void a_copy_takes_its_own_path_where_there_is_no_other(void **state)
+TEST(a_copy_takes_its_own_path_where_there_is_no_other)
 {
 	struct fixture f;
 
@@ -371,7 +372,7 @@ static void a_copy_takes_its_own_path_where_there_is_no_other(void **state)
  * The last path that is up is not taken down, however many packets are lost on it. So a copy of one that was lost there
  * tries another; the next one, which was lost on that, comes back.
  */
-static void a_copy_leaves_the_last_path_that_is_up_if_it_is_silent(void **state)
+TEST(a_copy_leaves_the_last_path_that_is_up_if_it_is_silent)
 {
 	struct fixture f;
 	uint32_t tried = 0;
@@ -396,31 +397,4 @@ static void a_copy_leaves_the_last_path_that_is_up_if_it_is_silent(void **state)
 	for (int i = 0; i < 200; i++)
 		assert_int_equal(pair_pick_any(f.pair, 3), 3);
 	end(&f);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_is_in_flight_never_exceeds_the_pairs_window),
-		cmocka_unit_test(a_path_gets_a_flowlet_until_it_is_heard_of),
-		cmocka_unit_test(a_packet_larger_than_the_window_goes_alone),
-		cmocka_unit_test(what_is_acknowledged_lost_or_forgotten_makes_room),
-		cmocka_unit_test(a_run_of_packets_stays_on_one_path),
-		cmocka_unit_test(a_flowlet_ends_where_a_train_does),
-		cmocka_unit_test(what_leaves_together_is_not_parted),
-		cmocka_unit_test(a_train_has_as_many_packets_as_fit),
-		cmocka_unit_test(a_flowlet_goes_on_to_the_end_of_its_train),
-		cmocka_unit_test(a_flowlet_goes_along_with_what_has_left),
-		cmocka_unit_test(a_flowlet_ends_where_others_leave_on_another_path),
-		cmocka_unit_test(what_goes_along_is_no_flowlet),
-		cmocka_unit_test(with_a_gap_a_flowlet_ends_with_a_silence),
-		cmocka_unit_test(every_path_is_used),
-		cmocka_unit_test(the_path_with_less_before_it_is_preferred),
-		cmocka_unit_test(a_copy_takes_the_fastest_other_path),
-		cmocka_unit_test(a_copy_takes_a_path_that_was_heard_of),
-		cmocka_unit_test(a_copy_takes_its_own_path_where_there_is_no_other),
-		cmocka_unit_test(a_copy_leaves_the_last_path_that_is_up_if_it_is_silent),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,11 +2,12 @@
 /* What round trips teach of paths. */
 #include "base/prng.h"
 #include "support/pair_fixture.h"
+#include "support/test.h"
 #include "transport/paths/path_rtt.h"
 
 /* ---- round trips ---------------------------------------------------------------------- */
 
-static void round_trips_are_smoothed_and_bound_the_timeout_from_below(void **state)
+TEST(round_trips_are_smoothed_and_bound_the_timeout_from_below)
 {
 	static const uint64_t rtt_ns[] = {1000000, 8000};
 	struct fixture f;
@@ -28,7 +29,7 @@ static void round_trips_are_smoothed_and_bound_the_timeout_from_below(void **sta
 }
 
 /* It is no sample: packets with data may take longer. */
-static void an_answer_without_data_shortens_the_first_timeout_alone(void **state)
+TEST(an_answer_without_data_shortens_the_first_timeout_alone)
 {
 	static const uint64_t rtt_ns[] = {1000000};
 	struct fixture f;
@@ -50,7 +51,7 @@ static void an_answer_without_data_shortens_the_first_timeout_alone(void **state
 }
 
 /* Round trips grow and shrink at random, and paths go down and come back. */
-static void the_pairs_timeout_is_the_longest_of_those_that_are_up(void **state)
+TEST(the_pairs_timeout_is_the_longest_of_those_that_are_up)
 {
 	enum { COUNT = 4, SAMPLES = 20000 };
 	struct fixture f;
@@ -82,7 +83,7 @@ static void the_pairs_timeout_is_the_longest_of_those_that_are_up(void **state)
 }
 
 /* By the algorithm that the pair has, whatever veroce.cc says: cc.params goes before it. */
-static void a_controlled_pair_has_room_for_what_the_network_holds(void **state)
+TEST(a_controlled_pair_has_room_for_what_the_network_holds)
 {
 	static const struct {
 		enum cc_algorithm cc;
@@ -111,7 +112,7 @@ static void a_controlled_pair_has_room_for_what_the_network_holds(void **state)
 }
 
 /* What packets wait at hosts is in the timeout, and neither in what the network holds nor in its queues. */
-static void hosts_are_no_part_of_the_network(void **state)
+TEST(hosts_are_no_part_of_the_network)
 {
 	struct path_echo echo = {.rtt_ns = 100000, .hosts_ns = 900000};
 	struct tx_path_news news = {.bytes = PACKET, .packets = 1};
@@ -135,7 +136,7 @@ static void hosts_are_no_part_of_the_network(void **state)
 }
 
 /* The time at the hosts is that of the sample which was the shortest in the network. */
-static void a_round_trip_is_of_one_packet(void **state)
+TEST(a_round_trip_is_of_one_packet)
 {
 	static const struct {
 		uint64_t network_ns, hosts_ns;
@@ -192,7 +193,7 @@ static void start_with_target(struct fixture *f)
  * between a stamp and the call that sends, so that the wait looks like the network's, and in one of five no stamps
  * come.
  */
-static void a_wait_for_a_processor_is_no_queue(void **state)
+TEST(a_wait_for_a_processor_is_no_queue)
 {
 	struct fixture f;
 	struct prng prng;
@@ -217,7 +218,7 @@ static void a_wait_for_a_processor_is_no_queue(void **state)
 
 /* A queue delays every packet, also where hosts wait: it is answered after two stretches, and what began to grow does
  * not meanwhile. */
-static void a_queue_is_found_behind_waits_for_processors(void **state)
+TEST(a_queue_is_found_behind_waits_for_processors)
 {
 	struct fixture f;
 	uint64_t now_ns = start_ns, cwnd;
@@ -241,7 +242,7 @@ static void a_queue_is_found_behind_waits_for_processors(void **state)
 	end(&f);
 }
 
-static void copies_teach_nothing_of_the_path(void **state)
+TEST(copies_teach_nothing_of_the_path)
 {
 	struct fixture f;
 
@@ -254,7 +255,7 @@ static void copies_teach_nothing_of_the_path(void **state)
 	end(&f);
 }
 
-static void a_path_that_reorders_is_given_more_time_for_a_while(void **state)
+TEST(a_path_that_reorders_is_given_more_time_for_a_while)
 {
 	static const uint64_t rtt_ns[] = {80000};
 	struct fixture f;
@@ -303,7 +304,7 @@ static void start_told(struct fixture *f)
 	base_rtt_ns = 0;
 }
 
-static void what_a_path_is_longer_than_the_shortest_is_no_queue(void **state)
+TEST(what_a_path_is_longer_than_the_shortest_is_no_queue)
 {
 	uint64_t now_ns = start_ns;
 	struct fixture f;
@@ -316,7 +317,7 @@ static void what_a_path_is_longer_than_the_shortest_is_no_queue(void **state)
 	end(&f);
 }
 
-static void what_a_path_is_longer_by_more_than_a_fourth_is_a_queue(void **state)
+TEST(what_a_path_is_longer_by_more_than_a_fourth_is_a_queue)
 {
 	uint64_t now_ns = start_ns;
 	struct fixture f;
@@ -327,7 +328,7 @@ static void what_a_path_is_longer_by_more_than_a_fourth_is_a_queue(void **state)
 	end(&f);
 }
 
-static void a_queue_in_which_all_paths_stand_is_one(void **state)
+TEST(a_queue_in_which_all_paths_stand_is_one)
 {
 	uint64_t now_ns = start_ns;
 	struct fixture f;
@@ -341,7 +342,7 @@ static void a_queue_in_which_all_paths_stand_is_one(void **state)
 	end(&f);
 }
 
-static void a_route_that_became_longer_is_believed_after_a_while(void **state)
+TEST(a_route_that_became_longer_is_believed_after_a_while)
 {
 	uint64_t now_ns = start_ns;
 	struct fixture f;
@@ -357,26 +358,4 @@ static void a_route_that_became_longer_is_believed_after_a_while(void **state)
 	}
 	assert_true(round_trips(&f, 1, 120000, 10, &now_ns) >= 100);
 	end(&f);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(round_trips_are_smoothed_and_bound_the_timeout_from_below),
-		cmocka_unit_test(an_answer_without_data_shortens_the_first_timeout_alone),
-		cmocka_unit_test(the_pairs_timeout_is_the_longest_of_those_that_are_up),
-		cmocka_unit_test(a_controlled_pair_has_room_for_what_the_network_holds),
-		cmocka_unit_test(hosts_are_no_part_of_the_network),
-		cmocka_unit_test(a_round_trip_is_of_one_packet),
-		cmocka_unit_test(a_wait_for_a_processor_is_no_queue),
-		cmocka_unit_test(a_queue_is_found_behind_waits_for_processors),
-		cmocka_unit_test(copies_teach_nothing_of_the_path),
-		cmocka_unit_test(a_path_that_reorders_is_given_more_time_for_a_while),
-		cmocka_unit_test(what_a_path_is_longer_than_the_shortest_is_no_queue),
-		cmocka_unit_test(what_a_path_is_longer_by_more_than_a_fourth_is_a_queue),
-		cmocka_unit_test(a_queue_in_which_all_paths_stand_is_one),
-		cmocka_unit_test(a_route_that_became_longer_is_believed_after_a_while),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Loss, silence and probes: what becomes of a path. */
 #include "support/pair_fixture.h"
+#include "support/test.h"
 
-static void random_loss_shrinks_no_window_but_heavy_loss_does(void **state)
+TEST(random_loss_shrinks_no_window_but_heavy_loss_does)
 {
 	static const struct {
 		uint32_t one_in;
@@ -29,7 +30,7 @@ static void random_loss_shrinks_no_window_but_heavy_loss_does(void **state)
 	}
 }
 
-static void a_path_goes_down_after_eight_packets_lost_in_a_row(void **state)
+TEST(a_path_goes_down_after_eight_packets_lost_in_a_row)
 {
 	struct fixture f;
 
@@ -48,7 +49,7 @@ static void a_path_goes_down_after_eight_packets_lost_in_a_row(void **state)
 	end(&f);
 }
 
-static void an_acknowledgement_between_timeouts_keeps_a_path_up(void **state)
+TEST(an_acknowledgement_between_timeouts_keeps_a_path_up)
 {
 	struct fixture f;
 
@@ -63,7 +64,7 @@ static void an_acknowledgement_between_timeouts_keeps_a_path_up(void **state)
 }
 
 /* A dead path is heard for a round trip more, and what it loses meanwhile left after all that is heard. */
-static void a_path_is_heard_as_of_when_the_packet_left(void **state)
+TEST(a_path_is_heard_as_of_when_the_packet_left)
 {
 	struct path_echo none = {.path = PATHS_MAX};
 	struct tx_path_news copy = {.bytes = PACKET, .packets = 1, .sure = 1}, unsure = {.bytes = PACKET, .packets = 1};
@@ -88,7 +89,7 @@ static void a_path_is_heard_as_of_when_the_packet_left(void **state)
 	end(&f);
 }
 
-static void stamps_tell_when_the_packet_left(void **state)
+TEST(stamps_tell_when_the_packet_left)
 {
 	struct path_echo echo = {.path = 1, .rtt_ns = 300, .hosts_ns = 50};
 	struct tx_path_news copy = {.bytes = PACKET, .packets = 1};
@@ -103,7 +104,7 @@ static void stamps_tell_when_the_packet_left(void **state)
 	}
 }
 
-static void the_last_path_never_goes_down(void **state)
+TEST(the_last_path_never_goes_down)
 {
 	for (uint32_t paths = 1; paths <= 16; paths *= 2) {
 		struct fixture f;
@@ -119,7 +120,7 @@ static void the_last_path_never_goes_down(void **state)
 	}
 }
 
-static void a_path_comes_up_with_the_next_acknowledgement(void **state)
+TEST(a_path_comes_up_with_the_next_acknowledgement)
 {
 	struct fixture f;
 
@@ -134,7 +135,7 @@ static void a_path_comes_up_with_the_next_acknowledgement(void **state)
 	end(&f);
 }
 
-static void a_path_comes_up_after_three_answered_probes_in_a_row(void **state)
+TEST(a_path_comes_up_after_three_answered_probes_in_a_row)
 {
 	struct fixture f;
 	struct path *p;
@@ -158,7 +159,7 @@ static void a_path_comes_up_after_three_answered_probes_in_a_row(void **state)
 }
 
 /* Only the newest probe's answer counts, so none may leave before the last one's answer can be there. */
-static void a_probe_waits_as_long_as_an_answer_may_take(void **state)
+TEST(a_probe_waits_as_long_as_an_answer_may_take)
 {
 	enum { MS = 1000000 };
 	static const uint64_t rtt_ns[] = {50 * MS, 1000};
@@ -187,7 +188,7 @@ static void a_probe_waits_as_long_as_an_answer_may_take(void **state)
 	end(&f);
 }
 
-static void several_slow_signals_move_new_packets_away_for_a_while(void **state)
+TEST(several_slow_signals_move_new_packets_away_for_a_while)
 {
 	static const uint64_t rtt_ns[] = {10000, 10000};
 	struct fixture f;
@@ -205,7 +206,7 @@ static void several_slow_signals_move_new_packets_away_for_a_while(void **state)
 	end(&f);
 }
 
-static void a_long_path_is_not_a_slow_one(void **state)
+TEST(a_long_path_is_not_a_slow_one)
 {
 	static const uint64_t rtt_ns[] = {10000, 300000};
 	struct fixture f;
@@ -216,23 +217,4 @@ static void a_long_path_is_not_a_slow_one(void **state)
 		path_slow(f.pair, 1, start_ns + 1000000);
 	assert_int_equal(f.pair->path[1].slow_until_ns, 0);
 	end(&f);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(random_loss_shrinks_no_window_but_heavy_loss_does),
-		cmocka_unit_test(a_path_goes_down_after_eight_packets_lost_in_a_row),
-		cmocka_unit_test(an_acknowledgement_between_timeouts_keeps_a_path_up),
-		cmocka_unit_test(a_path_is_heard_as_of_when_the_packet_left),
-		cmocka_unit_test(stamps_tell_when_the_packet_left),
-		cmocka_unit_test(the_last_path_never_goes_down),
-		cmocka_unit_test(a_path_comes_up_with_the_next_acknowledgement),
-		cmocka_unit_test(a_path_comes_up_after_three_answered_probes_in_a_row),
-		cmocka_unit_test(a_probe_waits_as_long_as_an_answer_may_take),
-		cmocka_unit_test(several_slow_signals_move_new_packets_away_for_a_while),
-		cmocka_unit_test(a_long_path_is_not_a_slow_one),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What trims cut: the window of their path, or that of all paths of the pair. */
 #include "support/pair_fixture.h"
+#include "support/test.h"
 
 /* ---- among paths ------------------------------------------------------------------------------------- */
 
@@ -19,7 +20,7 @@ static void trim_all(struct fixture *f, uint32_t packets)
 	}
 }
 
-static void a_trim_cuts_its_path_and_no_other(void **state)
+TEST(a_trim_cuts_its_path_and_no_other)
 {
 	struct fixture f;
 	uint64_t before, window;
@@ -37,7 +38,7 @@ static void a_trim_cuts_its_path_and_no_other(void **state)
 }
 
 /* The least windows of all paths may be more than there is room for. */
-static void trims_that_no_path_can_answer_shrink_the_window_of_all(void **state)
+TEST(trims_that_no_path_can_answer_shrink_the_window_of_all)
 {
 	uint64_t now_ns = start_ns + 1000000, window;
 	uint32_t held = 0;
@@ -62,7 +63,7 @@ static void trims_that_no_path_can_answer_shrink_the_window_of_all(void **state)
 	end(&f);
 }
 
-static void a_path_whose_packets_are_trimmed_is_not_dead(void **state)
+TEST(a_path_whose_packets_are_trimmed_is_not_dead)
 {
 	struct fixture f;
 
@@ -115,7 +116,7 @@ static uint64_t calm_round(struct pair *p)
 	return p->window_bytes - before;
 }
 
-static void what_was_trimmed_is_taken_off_what_flies(void **state)
+TEST(what_was_trimmed_is_taken_off_what_flies)
 {
 	struct pair p = cut_pair();
 
@@ -130,7 +131,7 @@ static void what_was_trimmed_is_taken_off_what_flies(void **state)
 }
 
 /* Few trims are answered by the windows of their paths, unless these can be no less. */
-static void a_few_trims_cut_only_where_no_path_can_answer(void **state)
+TEST(a_few_trims_cut_only_where_no_path_can_answer)
 {
 	struct pair p = cut_pair();
 	uint64_t window;
@@ -143,7 +144,7 @@ static void a_few_trims_cut_only_where_no_path_can_answer(void **state)
 	assert_int_equal(p.window_bytes, window - PACKET);
 }
 
-static void nothing_is_cut_where_nothing_is_controlled(void **state)
+TEST(nothing_is_cut_where_nothing_is_controlled)
 {
 	struct pair p = flying_pair();
 
@@ -153,7 +154,7 @@ static void nothing_is_cut_where_nothing_is_controlled(void **state)
 	assert_int_equal(p.window_bytes, BUFFER);
 }
 
-static void it_grows_a_round_trip_after_it_was_made(void **state)
+TEST(it_grows_a_round_trip_after_it_was_made)
 {
 	struct pair p = cut_pair();
 	uint64_t window = p.window_bytes, made = p.sent_bytes - PACKET;
@@ -167,7 +168,7 @@ static void it_grows_a_round_trip_after_it_was_made(void **state)
 }
 
 /* Twice as fast after each eight rounds of calm, and as slowly as ever after the next trim that no path answers. */
-static void it_grows_faster_while_it_is_calm(void **state)
+TEST(it_grows_faster_while_it_is_calm)
 {
 	struct pair p = cut_pair();
 
@@ -176,20 +177,4 @@ static void it_grows_faster_while_it_is_calm(void **state)
 		assert_int_equal(calm_round(&p), (uint64_t)(LEAST / 32) << i / 8);
 	trim_one(&p, true);
 	assert_int_equal(calm_round(&p), LEAST / 32);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_trim_cuts_its_path_and_no_other),
-		cmocka_unit_test(trims_that_no_path_can_answer_shrink_the_window_of_all),
-		cmocka_unit_test(a_path_whose_packets_are_trimmed_is_not_dead),
-		cmocka_unit_test(what_was_trimmed_is_taken_off_what_flies),
-		cmocka_unit_test(a_few_trims_cut_only_where_no_path_can_answer),
-		cmocka_unit_test(nothing_is_cut_where_nothing_is_controlled),
-		cmocka_unit_test(it_grows_a_round_trip_after_it_was_made),
-		cmocka_unit_test(it_grows_faster_while_it_is_calm),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

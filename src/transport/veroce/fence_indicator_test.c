@@ -1,13 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Which pairs of work requests may not be under way together, by what they do and where. */
+#include "support/test.h"
 #include "transport/veroce/fence_indicator.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-#include <cmocka.h>
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
@@ -41,7 +35,7 @@ static const char *const remote[COUNT(opcodes)] = {
 	"........", "........", "........", "...xx...", "...xx...", "...xx.xx", "...xx...", "...xx...",
 };
 
-static void a_pair_counts_where_weak_order_could_be_seen(void **state)
+TEST(a_pair_counts_where_weak_order_could_be_seen)
 {
 	struct slot a, b;
 
@@ -88,7 +82,7 @@ static const struct {
 	{0, 1u << 31, 1u << 31, 1u << 31, false},
 };
 
-static void bytes_meet_or_they_do_not(void **state)
+TEST(bytes_meet_or_they_do_not)
 {
 	struct slot a, b;
 
@@ -104,7 +98,7 @@ static void bytes_meet_or_they_do_not(void **state)
 	}
 }
 
-static void atomics_touch_eight_bytes(void **state)
+TEST(atomics_touch_eight_bytes)
 {
 	struct slot a, b;
 	const struct send_wqe *older = wqe(&a, WR_FETCH_ADD, 0, 800, 8);
@@ -115,7 +109,7 @@ static void atomics_touch_eight_bytes(void **state)
 	assert_false(fence_indicated(older, wqe(&b, WR_WRITE, 5000, 700, 100)));
 }
 
-static void every_element_is_looked_at(void **state)
+TEST(every_element_is_looked_at)
 {
 	struct slot a, b;
 
@@ -142,7 +136,7 @@ static void every_element_is_looked_at(void **state)
 	}
 }
 
-static void keys_do_not_matter(void **state)
+TEST(keys_do_not_matter)
 {
 	struct slot a, b;
 	struct send_wqe *older = wqe(&a, WR_WRITE, 0, 800, 8), *newer = wqe(&b, WR_WRITE, 0, 800, 8);
@@ -155,17 +149,4 @@ static void keys_do_not_matter(void **state)
 	older->sge[0].lkey = 1;
 	newer->sge[0].lkey = 2;
 	assert_true(fence_indicated(older, newer));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_pair_counts_where_weak_order_could_be_seen),
-		cmocka_unit_test(bytes_meet_or_they_do_not),
-		cmocka_unit_test(atomics_touch_eight_bytes),
-		cmocka_unit_test(every_element_is_looked_at),
-		cmocka_unit_test(keys_do_not_matter),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

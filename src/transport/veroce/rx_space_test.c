@@ -1,13 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
-
+#include "support/test.h"
 #include "transport/veroce/rx_space.h"
 
 /* Just before the wrap, so that every test goes over it. */
@@ -82,7 +74,7 @@ static void step(struct fixture *f, uint32_t count)
 		rx_step(&f->s, &f->pool);
 }
 
-static void in_order_packets_cost_no_memory(void **state)
+TEST(in_order_packets_cost_no_memory)
 {
 	struct fixture f = start();
 	const struct rx_meta *m;
@@ -99,7 +91,7 @@ static void in_order_packets_cost_no_memory(void **state)
 	end(&f);
 }
 
-static void an_early_packet_is_remembered_until_its_turn(void **state)
+TEST(an_early_packet_is_remembered_until_its_turn)
 {
 	struct fixture f = start();
 	const struct rx_meta *m = NULL;
@@ -122,7 +114,7 @@ static void an_early_packet_is_remembered_until_its_turn(void **state)
 	end(&f);
 }
 
-static void a_psn_is_old_new_or_beyond_reach(void **state)
+TEST(a_psn_is_old_new_or_beyond_reach)
 {
 	static const struct {
 		uint32_t distance;
@@ -150,7 +142,7 @@ static void a_psn_is_old_new_or_beyond_reach(void **state)
 	}
 }
 
-static void the_window_grows_and_keeps_what_it_knew(void **state)
+TEST(the_window_grows_and_keeps_what_it_knew)
 {
 	static const uint32_t early[] = {1, 5, 64, 127, 128, 300, 1000, 4095, 40000, 65535};
 	enum { N = sizeof(early) / sizeof(early[0]) };
@@ -183,7 +175,7 @@ static void the_window_grows_and_keeps_what_it_knew(void **state)
 }
 
 /* Out-of-order R19: bits for 4096 PSNs, and the spare ones for the blocks of metas. */
-static void a_window_of_4096_packets_takes_2_kb(void **state)
+TEST(a_window_of_4096_packets_takes_2_kb)
 {
 	struct fixture f = start();
 
@@ -195,7 +187,7 @@ static void a_window_of_4096_packets_takes_2_kb(void **state)
 }
 
 /* Out-of-order R2: what is kept follows what is early, however many PSNs go by. */
-static void metas_are_given_back_as_they_are_passed(void **state)
+TEST(metas_are_given_back_as_they_are_passed)
 {
 	struct fixture f = start();
 	const struct rx_meta *m;
@@ -220,7 +212,7 @@ static void metas_are_given_back_as_they_are_passed(void **state)
 }
 
 /* A message that is complete waits for a receive WQE (veRoCE 7.2). */
-static void the_packet_that_is_due_can_be_recorded_too(void **state)
+TEST(the_packet_that_is_due_can_be_recorded_too)
 {
 	struct fixture f = start();
 	const struct rx_meta *m = NULL;
@@ -239,7 +231,7 @@ static void the_packet_that_is_due_can_be_recorded_too(void **state)
 	end(&f);
 }
 
-static void bits_are_told_from_anywhere_and_end_at_the_highest_psn(void **state)
+TEST(bits_are_told_from_anywhere_and_end_at_the_highest_psn)
 {
 	struct fixture f = start();
 	uint64_t bits[2];
@@ -265,7 +257,7 @@ static void bits_are_told_from_anywhere_and_end_at_the_highest_psn(void **state)
 	end(&f);
 }
 
-static void a_dry_pool_records_nothing_and_leaves_what_is_recorded(void **state)
+TEST(a_dry_pool_records_nothing_and_leaves_what_is_recorded)
 {
 	const struct rx_meta *m;
 
@@ -293,7 +285,7 @@ static void a_dry_pool_records_nothing_and_leaves_what_is_recorded(void **state)
 	}
 }
 
-static void dropping_forgets_what_was_early(void **state)
+TEST(dropping_forgets_what_was_early)
 {
 	struct fixture f = start();
 
@@ -305,22 +297,4 @@ static void dropping_forgets_what_was_early(void **state)
 	for (uint32_t i = 1; i < 3000; i += 3)
 		assert_int_equal(judge(&f, i), RX_NEW);
 	end(&f);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(in_order_packets_cost_no_memory),
-		cmocka_unit_test(an_early_packet_is_remembered_until_its_turn),
-		cmocka_unit_test(a_psn_is_old_new_or_beyond_reach),
-		cmocka_unit_test(the_window_grows_and_keeps_what_it_knew),
-		cmocka_unit_test(a_window_of_4096_packets_takes_2_kb),
-		cmocka_unit_test(metas_are_given_back_as_they_are_passed),
-		cmocka_unit_test(the_packet_that_is_due_can_be_recorded_too),
-		cmocka_unit_test(bits_are_told_from_anywhere_and_end_at_the_highest_psn),
-		cmocka_unit_test(a_dry_pool_records_nothing_and_leaves_what_is_recorded),
-		cmocka_unit_test(dropping_forgets_what_was_early),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

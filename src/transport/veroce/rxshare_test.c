@@ -1,12 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Shares: a line that carries a packet at a time, and senders that keep to their shares. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-#include <cmocka.h>
 
+#include "support/test.h"
 #include "transport/veroce/rxshare.h"
 
 enum { PACKET = 4200, SENDERS_MAX = 1024 };
@@ -120,7 +115,7 @@ static void assert_used(uint64_t ns)
 
 /* ---- the receiver -------------------------------------------------------------------------------- */
 
-static void equal_senders_get_the_same_to_the_packet(void **state)
+TEST(equal_senders_get_the_same_to_the_packet)
 {
 	static const uint32_t counts[] = {2, 3, 16, 128, 1000};
 
@@ -134,7 +129,7 @@ static void equal_senders_get_the_same_to_the_packet(void **state)
 }
 
 /* Shares do not depend on the senders' weights. */
-static void greed_gets_no_more(void **state)
+TEST(greed_gets_no_more)
 {
 	line_init(64);
 	for (uint32_t i = 0; i < l.count; i++)
@@ -145,7 +140,7 @@ static void greed_gets_no_more(void **state)
 	assert_used(50 * MS);
 }
 
-static void who_wants_less_leaves_it_to_the_others(void **state)
+TEST(who_wants_less_leaves_it_to_the_others)
 {
 	uint64_t even = 100 * MS / PACKET_NS / 64;
 
@@ -162,7 +157,7 @@ static void who_wants_less_leaves_it_to_the_others(void **state)
 }
 
 /* It takes as much as it can, but no other sender gets less than its even share. */
-static void who_does_not_obey_has_the_rest(void **state)
+TEST(who_does_not_obey_has_the_rest)
 {
 	line_init(9);
 	l.s[8].deaf = true;
@@ -175,7 +170,7 @@ static void who_does_not_obey_has_the_rest(void **state)
 	assert_used(100 * MS);
 }
 
-static void nothing_is_told_where_nobody_is_held_back(void **state)
+TEST(nothing_is_told_where_nobody_is_held_back)
 {
 	static const struct {
 		uint32_t senders, want_kbps;
@@ -192,7 +187,7 @@ static void nothing_is_told_where_nobody_is_held_back(void **state)
 	}
 }
 
-static void what_leavers_had_is_given_out_again(void **state)
+TEST(what_leavers_had_is_given_out_again)
 {
 	line_init(128);
 	run(100 * MS);
@@ -210,7 +205,7 @@ static void what_leavers_had_is_given_out_again(void **state)
 	assert_true(l.s[0].packets + 1 >= 20 * MS / PACKET_NS);
 }
 
-static void newcomers_get_theirs_within_a_few_rounds(void **state)
+TEST(newcomers_get_theirs_within_a_few_rounds)
 {
 	line_init(128);
 	for (uint32_t i = 4; i < 128; i++)
@@ -223,7 +218,7 @@ static void newcomers_get_theirs_within_a_few_rounds(void **state)
 	assert_true(spread(0, 128) <= 1);
 }
 
-static void after_a_pause_nothing_is_known(void **state)
+TEST(after_a_pause_nothing_is_known)
 {
 	line_init(16);
 	run(10 * MS);
@@ -234,7 +229,7 @@ static void after_a_pause_nothing_is_known(void **state)
 
 /* ---- the sender ---------------------------------------------------------------------------------- */
 
-static void gaps_do_not_drift(void **state)
+TEST(gaps_do_not_drift)
 {
 	struct rxshare_pace p = {0};
 	uint64_t now_ns = 1000 * MS, gap_ns, first_ns;
@@ -254,7 +249,7 @@ static void gaps_do_not_drift(void **state)
 	}
 }
 
-static void who_was_held_up_long_catches_up_a_few_packets(void **state)
+TEST(who_was_held_up_long_catches_up_a_few_packets)
 {
 	struct rxshare_pace p = {0};
 	uint64_t now_ns = 1000 * MS;
@@ -268,7 +263,7 @@ static void who_was_held_up_long_catches_up_a_few_packets(void **state)
 	assert_in_range(n, 2, 8);
 }
 
-static void no_share_stops_a_sender(void **state)
+TEST(no_share_stops_a_sender)
 {
 	static const uint32_t told[] = {1, 2, 1000, RXSHARE_KBPS_MIN, UINT32_MAX - 1, UINT32_MAX};
 
@@ -293,7 +288,7 @@ static void send_until_held(struct rxshare_pace *p, uint64_t now_ns)
 		rxshare_sent(p, PACKET, 0, now_ns);
 }
 
-static void share_of_0_is_none(void **state)
+TEST(share_of_0_is_none)
 {
 	struct rxshare_pace p = {0};
 
@@ -305,7 +300,7 @@ static void share_of_0_is_none(void **state)
 	assert_false(rxshare_holds(&p, 1000 * MS));
 }
 
-static void higher_share_ends_a_long_wait(void **state)
+TEST(higher_share_ends_a_long_wait)
 {
 	struct rxshare_pace p = {0};
 
@@ -317,7 +312,7 @@ static void higher_share_ends_a_long_wait(void **state)
 	assert_false(rxshare_holds(&p, 1002 * MS));
 }
 
-static void old_share_is_not_believed(void **state)
+TEST(old_share_is_not_believed)
 {
 	struct rxshare_pace p = {0};
 
@@ -330,7 +325,7 @@ static void old_share_is_not_believed(void **state)
 }
 
 /* After a packet that left without waiting, the next one waits for no more than its gap. */
-static void what_does_not_wait_delays_the_next_by_a_gap(void **state)
+TEST(what_does_not_wait_delays_the_next_by_a_gap)
 {
 	struct rxshare_pace p = {0};
 
@@ -338,27 +333,4 @@ static void what_does_not_wait_delays_the_next_by_a_gap(void **state)
 	for (int i = 0; i < 100; i++)
 		rxshare_sent(&p, PACKET, 0, 1000 * MS);
 	assert_int_equal(p.next_ns, 1001 * MS);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(equal_senders_get_the_same_to_the_packet),
-		cmocka_unit_test(greed_gets_no_more),
-		cmocka_unit_test(who_wants_less_leaves_it_to_the_others),
-		cmocka_unit_test(who_does_not_obey_has_the_rest),
-		cmocka_unit_test(nothing_is_told_where_nobody_is_held_back),
-		cmocka_unit_test(what_leavers_had_is_given_out_again),
-		cmocka_unit_test(newcomers_get_theirs_within_a_few_rounds),
-		cmocka_unit_test(after_a_pause_nothing_is_known),
-		cmocka_unit_test(gaps_do_not_drift),
-		cmocka_unit_test(who_was_held_up_long_catches_up_a_few_packets),
-		cmocka_unit_test(no_share_stops_a_sender),
-		cmocka_unit_test(share_of_0_is_none),
-		cmocka_unit_test(higher_share_ends_a_long_wait),
-		cmocka_unit_test(old_share_is_not_believed),
-		cmocka_unit_test(what_does_not_wait_delays_the_next_by_a_gap),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,13 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
-
+#include "support/test.h"
 #include "transport/veroce/tx_space.h"
 
 enum { BYTES = 100 };
@@ -105,7 +97,7 @@ static void expect_list(const struct tx_space *s, uint32_t head, uint32_t tail, 
 	assert_int_equal(tail, prev);
 }
 
-static void a_fresh_space_has_nothing_outstanding_and_takes_no_memory(void **state)
+TEST(a_fresh_space_has_nothing_outstanding_and_takes_no_memory)
 {
 	struct fixture f = start();
 
@@ -116,7 +108,7 @@ static void a_fresh_space_has_nothing_outstanding_and_takes_no_memory(void **sta
 	end(&f);
 }
 
-static void a_psn_is_outstanding_from_sending_to_acknowledgement(void **state)
+TEST(a_psn_is_outstanding_from_sending_to_acknowledgement)
 {
 	struct fixture f = start();
 
@@ -134,7 +126,7 @@ static void a_psn_is_outstanding_from_sending_to_acknowledgement(void **state)
 	end(&f);
 }
 
-static void the_ring_grows_and_keeps_every_record(void **state)
+TEST(the_ring_grows_and_keeps_every_record)
 {
 	enum { N = TX_RING_MIN };
 	struct fixture f = start();
@@ -160,7 +152,7 @@ static void the_ring_grows_and_keeps_every_record(void **state)
 	end(&f);
 }
 
-static void no_more_than_the_largest_window_is_ever_outstanding(void **state)
+TEST(no_more_than_the_largest_window_is_ever_outstanding)
 {
 	struct fixture f = start();
 
@@ -180,7 +172,7 @@ static void no_more_than_the_largest_window_is_ever_outstanding(void **state)
 	end(&f);
 }
 
-static void a_dry_pool_refuses_and_changes_nothing(void **state)
+TEST(a_dry_pool_refuses_and_changes_nothing)
 {
 	struct fixture f = start();
 
@@ -200,7 +192,7 @@ static void a_dry_pool_refuses_and_changes_nothing(void **state)
 	end(&f);
 }
 
-static void packets_of_a_path_fly_in_the_order_sent(void **state)
+TEST(packets_of_a_path_fly_in_the_order_sent)
 {
 	struct fixture f = start();
 	const struct tx_path *p;
@@ -226,7 +218,7 @@ static void packets_of_a_path_fly_in_the_order_sent(void **state)
 	end(&f);
 }
 
-static void lost_packets_leave_their_path_and_queue_up_in_the_order_of_loss(void **state)
+TEST(lost_packets_leave_their_path_and_queue_up_in_the_order_of_loss)
 {
 	struct fixture f = start();
 	const struct tx_path *p;
@@ -243,7 +235,7 @@ static void lost_packets_leave_their_path_and_queue_up_in_the_order_of_loss(void
 	end(&f);
 }
 
-static void one_in_a_hurry_goes_first(void **state)
+TEST(one_in_a_hurry_goes_first)
 {
 	struct fixture f = start();
 
@@ -259,7 +251,7 @@ static void one_in_a_hurry_goes_first(void **state)
 	end(&f);
 }
 
-static void a_copy_flies_behind_what_was_sent_before_it(void **state)
+TEST(a_copy_flies_behind_what_was_sent_before_it)
 {
 	struct fixture f = start();
 	const struct tx_path *p;
@@ -290,7 +282,7 @@ static void a_copy_flies_behind_what_was_sent_before_it(void **state)
 	end(&f);
 }
 
-static void news_tell_by_path_what_flew(void **state)
+TEST(news_tell_by_path_what_flew)
 {
 	struct fixture f = start();
 	struct tx_news *n;
@@ -310,7 +302,7 @@ static void news_tell_by_path_what_flew(void **state)
 	end(&f);
 }
 
-static void what_was_acknowledged_before_is_no_news(void **state)
+TEST(what_was_acknowledged_before_is_no_news)
 {
 	struct fixture f = start();
 
@@ -323,7 +315,7 @@ static void what_was_acknowledged_before_is_no_news(void **state)
 }
 
 /* Karn: which of the copies is acknowledged is not known. */
-static void copies_are_not_timed(void **state)
+TEST(copies_are_not_timed)
 {
 	struct fixture f = start();
 	struct tx_news *n;
@@ -338,7 +330,7 @@ static void copies_are_not_timed(void **state)
 	end(&f);
 }
 
-static void lost_packets_flew_nowhere_when_they_are_acknowledged(void **state)
+TEST(lost_packets_flew_nowhere_when_they_are_acknowledged)
 {
 	struct fixture f = start();
 	struct tx_news *n;
@@ -353,7 +345,7 @@ static void lost_packets_flew_nowhere_when_they_are_acknowledged(void **state)
 	end(&f);
 }
 
-static void a_copy_answered_sooner_than_a_round_trip_was_sent_in_vain(void **state)
+TEST(a_copy_answered_sooner_than_a_round_trip_was_sent_in_vain)
 {
 	static const struct {
 		uint64_t after_ns;
@@ -377,7 +369,7 @@ static void a_copy_answered_sooner_than_a_round_trip_was_sent_in_vain(void **sta
 }
 
 /* veRoCE 7.2: an RNR NAK takes an acknowledgement back. */
-static void an_acknowledged_packet_can_be_lost_again(void **state)
+TEST(an_acknowledged_packet_can_be_lost_again)
 {
 	struct fixture f = start();
 
@@ -396,7 +388,7 @@ static void an_acknowledged_packet_can_be_lost_again(void **state)
 /* A ring and a chunk, which are pieces of 1024 bytes. */
 enum { KEPT_BYTES = 2048 };
 
-static void all_but_the_smallest_is_given_back_with_the_last_acknowledgement(void **state)
+TEST(all_but_the_smallest_is_given_back_with_the_last_acknowledgement)
 {
 	static const struct {
 		uint32_t count;
@@ -422,7 +414,7 @@ static void all_but_the_smallest_is_given_back_with_the_last_acknowledgement(voi
 	}
 }
 
-static void what_is_kept_serves_the_next_packets(void **state)
+TEST(what_is_kept_serves_the_next_packets)
 {
 	struct fixture f = start();
 	struct tx_ring *ring;
@@ -443,7 +435,7 @@ static void what_is_kept_serves_the_next_packets(void **state)
 }
 
 /* However many PSNs go by, and whatever was outstanding once. */
-static void memory_follows_what_is_outstanding(void **state)
+TEST(memory_follows_what_is_outstanding)
 {
 	enum { BURST = 1000, WINDOW = 40, ROUNDS = 3 * TX_RING_MIN };
 	/* Chunks of the window, cut anywhere, and the room ahead of it. */
@@ -463,7 +455,7 @@ static void memory_follows_what_is_outstanding(void **state)
 }
 
 /* For a long train, which is entered at once. */
-static void room_for_a_train_is_made_where_much_is_outstanding(void **state)
+TEST(room_for_a_train_is_made_where_much_is_outstanding)
 {
 	struct fixture f = start();
 
@@ -478,7 +470,7 @@ static void room_for_a_train_is_made_where_much_is_outstanding(void **state)
 	end(&f);
 }
 
-static void a_dropped_space_goes_on_behind_what_was_sent(void **state)
+TEST(a_dropped_space_goes_on_behind_what_was_sent)
 {
 	struct fixture f = start();
 
@@ -492,32 +484,4 @@ static void a_dropped_space_goes_on_behind_what_was_sent(void **state)
 	send(&f, 1, 0);
 	assert_true(tx_is_outstanding(&f.s, nth(10)));
 	end(&f);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_fresh_space_has_nothing_outstanding_and_takes_no_memory),
-		cmocka_unit_test(a_psn_is_outstanding_from_sending_to_acknowledgement),
-		cmocka_unit_test(the_ring_grows_and_keeps_every_record),
-		cmocka_unit_test(no_more_than_the_largest_window_is_ever_outstanding),
-		cmocka_unit_test(a_dry_pool_refuses_and_changes_nothing),
-		cmocka_unit_test(packets_of_a_path_fly_in_the_order_sent),
-		cmocka_unit_test(lost_packets_leave_their_path_and_queue_up_in_the_order_of_loss),
-		cmocka_unit_test(one_in_a_hurry_goes_first),
-		cmocka_unit_test(a_copy_flies_behind_what_was_sent_before_it),
-		cmocka_unit_test(news_tell_by_path_what_flew),
-		cmocka_unit_test(what_was_acknowledged_before_is_no_news),
-		cmocka_unit_test(copies_are_not_timed),
-		cmocka_unit_test(lost_packets_flew_nowhere_when_they_are_acknowledged),
-		cmocka_unit_test(a_copy_answered_sooner_than_a_round_trip_was_sent_in_vain),
-		cmocka_unit_test(an_acknowledged_packet_can_be_lost_again),
-		cmocka_unit_test(all_but_the_smallest_is_given_back_with_the_last_acknowledgement),
-		cmocka_unit_test(what_is_kept_serves_the_next_packets),
-		cmocka_unit_test(memory_follows_what_is_outstanding),
-		cmocka_unit_test(room_for_a_train_is_made_where_much_is_outstanding),
-		cmocka_unit_test(a_dropped_space_goes_on_behind_what_was_sent),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }
