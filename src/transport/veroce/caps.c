@@ -118,7 +118,7 @@ static uint64_t ask_wait_ns(uint32_t tries)
 	return wait < ask_ns_max ? wait : ask_ns_max;
 }
 
-/* Not inlined: caps_answer() is called on each turn, and mostly has nothing to send. */
+/* Not inlined, as caps_output() is: that is called on each turn, and mostly has nothing to send. */
 __attribute__((noinline)) bool caps_send(struct transport *tp, struct qp *qp, uint64_t now_ns)
 {
 	struct veroce *vr = qp->veroce;
