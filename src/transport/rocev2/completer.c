@@ -10,6 +10,7 @@
 #include "transport/rocev2/congestion.h"
 #include "transport/rocev2/read_pairs.h"
 #include "transport/qp.h"
+#include "transport/request.h"
 #include "wire/aeth.h"
 #include "wire/atomicacketh.h"
 #include "wire/psn.h"
@@ -17,11 +18,6 @@
 static uint32_t offset(const struct requester *req, uint32_t psn)
 {
 	return (psn - req->una) & PSN_MASK;
-}
-
-static bool wants_response(const struct send_wqe *w)
-{
-	return w->opcode == WR_READ || w->opcode == WR_CMP_SWAP || w->opcode == WR_FETCH_ADD;
 }
 
 /* The oldest WQE fails by a NAK, or for lack of an answer; the QP with it. */
@@ -79,7 +75,7 @@ static bool acknowledge(struct transport *tp, struct qp *qp, uint32_t count, uin
 		const struct send_wqe *w = sq_at(&qp->sq, qp->sq.una);
 		uint32_t left = offset(req, w->psn_last) + 1;
 
-		if (wants_response(w)) {
+		if (request_has_response(w)) {
 			whole = false;
 			break;
 		}
