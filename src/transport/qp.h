@@ -490,6 +490,15 @@ void qp_to_sqe(struct transport *, struct qp *, uint64_t now_ns);
  * stream_ops). */
 void qp_flush(struct transport *, struct qp *, uint64_t now_ns);
 void qp_raise(struct transport *, struct qp *, enum event_type);
+/* A request arrived. The first one tells the program of a responder that the connection is made (IBTA 11.6.3.2). */
+static inline void qp_note_established(struct transport *tp, struct qp *qp)
+{
+	if (qp->comm_est || qp_get_state(qp) != QPS_RTR)
+		return;
+	qp->comm_est = true;
+	qp_raise(tp, qp, EVENT_COMM_EST);
+}
+
 /* The next receive WQE of the QP or its SRQ, or NULL. Raises the SRQ's limit event. */
 struct recv_wqe *qp_take_recv(struct transport *, struct qp *);
 

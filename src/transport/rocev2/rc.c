@@ -4,14 +4,6 @@
 #include "transport/qp.h"
 #include "transport/veroce/engine.h"
 
-static void note_established(struct transport *tp, struct qp *qp)
-{
-	if (qp->comm_est || qp_get_state(qp) != QPS_RTR)
-		return;
-	qp->comm_est = true;
-	qp_raise(tp, qp, EVENT_COMM_EST);
-}
-
 /* This QP has chosen RoCEv2: it answers CAPS requests with profile 0, and drops all other veRoCE packets. */
 static void veroce_input(struct transport *tp, struct qp *qp, const struct rx *rx)
 {
@@ -28,7 +20,7 @@ static void rc_input(struct transport *tp, struct qp *qp, const struct rx *rx)
 	if (rx->veroce) {
 		veroce_input(tp, qp, rx);
 	} else if (flags & F_REQUEST) {
-		note_established(tp, qp);
+		qp_note_established(tp, qp);
 		responder_input(tp, qp, rx);
 	} else if (flags & F_RESPONSE) {
 		completer_input(tp, qp, rx);

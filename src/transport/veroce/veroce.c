@@ -69,14 +69,6 @@ bool veroce_is_echo_kept(const struct receiver *in, const struct veroce_packet *
 
 /* ---- input -------------------------------------------------------------------------------------- */
 
-static void note_established(struct transport *tp, struct qp *qp)
-{
-	if (qp->comm_est || qp_get_state(qp) != QPS_RTR)
-		return;
-	qp->comm_est = true;
-	qp_raise(tp, qp, EVENT_COMM_EST);
-}
-
 static bool can_send(const struct qp *qp)
 {
 	return qp_get_state(qp) == QPS_RTS || qp_get_state(qp) == QPS_SQD;
@@ -88,7 +80,7 @@ static void dispatch(struct transport *tp, struct qp *qp, const struct pkt *pkt,
 	struct veroce *vr = qp->veroce;
 
 	if (p->info->flags & F_REQUEST) {
-		note_established(tp, qp);
+		qp_note_established(tp, qp);
 		veroce_responder_input(tp, qp, pkt, p, now_ns);
 		return;
 	}
