@@ -490,7 +490,7 @@ void qp_to_sqe(struct transport *, struct qp *, uint64_t now_ns);
  * stream_ops). */
 void qp_flush(struct transport *, struct qp *, uint64_t now_ns);
 void qp_raise(struct transport *, struct qp *, enum event_type);
-/* A request arrived. The first one tells the program of a responder that the connection is made (IBTA 11.6.3.2). */
+/* A request arrived. The first one tells the program of a responder that the connection is made (IBTA 11.6.3). */
 static inline void qp_note_established(struct transport *tp, struct qp *qp)
 {
 	if (qp->comm_est || qp_get_state(qp) != QPS_RTR)

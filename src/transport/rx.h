@@ -93,11 +93,11 @@ static inline const uint8_t *rx_header(const struct rx *rx, uint16_t h)
 	return rx->pkt->data + opcode_header_offset(rx->info, h);
 }
 
-/* Whether a switch on the way has marked it CE (RFC 3168). Without IP there is no ECN, and the bits are the program's.
+/* Whether a switch on the way has marked it CE (RFC 3168). Without IP there is no ECN, and the program uses the bits.
  */
-static inline bool rx_is_marked(const struct rx *rx)
+static inline bool rx_is_marked(const struct pkt *pkt)
 {
-	return (rx->pkt->flow->tos & 3) == 3 && flow_has_udp(rx->pkt->flow);
+	return (pkt->flow->tos & 3) == 3 && flow_has_udp(pkt->flow);
 }
 
 /*

@@ -279,7 +279,7 @@ void completer_input(struct transport *tp, struct qp *qp, const struct rx *rx)
 		aeth_decode(&aeth, rx_header(rx, H_AETH));
 		acknowledge_input(tp, qp, rx->bth->psn, aeth.syndrome, rx->now_ns);
 	} else {
-		if (rx_is_marked(rx))
+		if (rx_is_marked(rx->pkt))
 			congestion_response_marked(tp, qp, rx->now_ns);
 		response_input(tp, qp, rx);
 	}

@@ -165,7 +165,7 @@ void congestion_lost(struct qp *qp, enum cc_loss loss, uint64_t now_ns)
 void congestion_arrival(struct transport *tp, struct qp *qp, const struct rx *rx)
 {
 	const struct int_stack *telemetry = rx->pkt->int_stack;
-	bool ce = rx_is_marked(rx);
+	bool ce = rx_is_marked(rx->pkt);
 	struct congestion *g = qp->gbn->congestion;
 
 	if (!g && (ce || telemetry))

@@ -75,7 +75,7 @@ static inline bool acks_counts_only(const struct transport *tp, const struct qp 
 				    const struct pkt *pkt, const struct veroce_packet *p)
 {
 	if (p->bth.psn != in->rx.epsn || rx_has_holes(&in->rx) || !in->ack_due || p->bth.retrans || in->ce ||
-	    (pkt->flow->tos & 3) == 3)
+	    rx_is_marked(pkt))
 		return false;
 	return (!p->bth.ackreq && in->unacked + 1 < in->ack_packets) ||
 	       (in->unacked < UINT16_MAX && acks_go_next(tp, qp));

@@ -187,8 +187,8 @@ bool veroce_is_echo_kept(const struct receiver *, const struct veroce_packet *, 
 static inline void veroce_arrival(struct qp *qp, struct receiver *in, const struct pkt *pkt,
 				  const struct veroce_packet *p, uint64_t now_ns)
 {
-	/* RFC 3168. A trimmed packet's NAK stands for its mark. */
-	bool ce = (pkt->flow->tos & 3) == 3 && !veroce_is_trimmed(qp, pkt);
+	/* A trimmed packet's NAK stands for its mark. */
+	bool ce = rx_is_marked(pkt) && !veroce_is_trimmed(qp, pkt);
 
 	if (!p->bth.ts) {
 		in->path = (uint8_t)(pkt->flow->sport % PATHS_MAX);
