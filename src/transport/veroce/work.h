@@ -27,8 +27,8 @@ enum {
 	VEROCE_ACK_PACKETS = 16,    /* packets for an acknowledgement (5.3) */
 	VEROCE_ACKREQ_PACKETS = 32, /* packets for an AckReq (12.2) */
 	/*
-	 * Where acknowledgements are rare (qp.acks_rarely) each of the two is half of the window, at most this and at
-	 * least the number above: acknowledgements only show that there is room (our choice).
+	 * Where acknowledgements are rare (qp.acks_rarely) both numbers are half of the window in packets, at most
+	 * this and at least what they are elsewhere: acknowledgements only show that there is room (our choice).
 	 */
 	VEROCE_ACK_PACKETS_RARE = 512,
 	/*
