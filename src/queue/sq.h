@@ -33,23 +33,22 @@ struct sq {
 };
 
 /*
- * max_sge, max_inline: what a slot must hold (inline bytes and SGEs share the space). 0 or -ENOMEM.
+ * Nobody uses it yet. max_sge, max_inline: what a slot must hold (inline bytes and SGEs share the space). 0 or -ENOMEM.
  * max_wr 0 makes a queue that is always full.
  */
 int sq_init(struct sq *, const struct alloc *, uint32_t max_wr, uint32_t max_sge, uint32_t max_inline);
+/* Nobody uses it any more. */
 void sq_fini(struct sq *, const struct alloc *);
-/* Empties the ring; neither side may be using it. */
+/* Poster, nic and poller held off: empties the ring. */
 void sq_reset(struct sq *);
 
+/* Poster or nic: the slot with that index, which is theirs: the poster's from head on, the nic's before it. */
 static inline struct send_wqe *sq_at(const struct sq *sq, uint32_t index)
 {
 	return (struct send_wqe *)(sq->ring + (size_t)(index & sq->mask) * sq->stride);
 }
 
-/*
- * The poster's side. sq_slot(sq, n) is the slot of the n-th WR of a chain being built (0 first), or
- * NULL when the queue is full; sq_post(sq, n) makes n filled slots visible to the nic at once.
- */
+/* Poster: the slot of the n-th WR of a chain being built (0 first), or NULL when the queue is full. */
 static inline struct send_wqe *sq_slot(struct sq *sq, uint32_t n)
 {
 	uint32_t head = atomic_load_explicit(&sq->head, memory_order_relaxed) + n;
@@ -58,6 +57,7 @@ static inline struct send_wqe *sq_slot(struct sq *sq, uint32_t n)
 	return used < sq->capacity ? sq_at(sq, head) : NULL;
 }
 
+/* Poster: makes n filled slots visible to the nic at once. */
 static inline void sq_post(struct sq *sq, uint32_t n)
 {
 	uint32_t head = atomic_load_explicit(&sq->head, memory_order_relaxed);
@@ -65,6 +65,7 @@ static inline void sq_post(struct sq *sq, uint32_t n)
 	atomic_store_explicit(&sq->head, head + n, memory_order_release);
 }
 
+/* Nic: behind the newest WQE that was posted, whose bytes can be read. */
 static inline uint32_t sq_head(const struct sq *sq)
 {
 	return atomic_load_explicit(&sq->head, memory_order_acquire);
