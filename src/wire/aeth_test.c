@@ -1,50 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The AETH codec, the syndrome and the RNR timer codes. */
+/* The syndrome and the RNR timer codes of the AETH. */
 
-#include "base/prng.h"
 #include "support/test.h"
 #include "wire/aeth.h"
-
-/* Scapy 2.5, contrib/roce. */
-static const uint8_t golden[AETH_LEN] = {0x6c, 0x01, 0x02, 0x03};
-static const struct aeth golden_fields = {.syndrome = 0x6c, .msn = 0x010203};
-
-TEST(aeth_decodes_golden_bytes)
-{
-	struct aeth h;
-
-	aeth_decode(&h, golden);
-	assert_true(h.syndrome == golden_fields.syndrome);
-	assert_true(h.msn == golden_fields.msn);
-}
-
-TEST(aeth_encodes_golden_bytes)
-{
-	uint8_t buf[AETH_LEN];
-
-	memset(buf, 0xa5, sizeof(buf));
-	aeth_encode(buf, &golden_fields);
-	assert_memory_equal(buf, golden, sizeof(golden));
-}
-
-/* Any bytes survive decode and encode. */
-TEST(aeth_round_trips)
-{
-	struct prng rng;
-
-	prng_init(&rng, 1);
-	for (int i = 0; i < 1000; i++) {
-		uint8_t in[AETH_LEN], out[AETH_LEN];
-		struct aeth h;
-
-		for (size_t k = 0; k < sizeof(in); k++)
-			in[k] = (uint8_t)prng_next(&rng);
-		aeth_decode(&h, in);
-		memset(out, 0xa5, sizeof(out));
-		aeth_encode(out, &h);
-		assert_memory_equal(out, in, sizeof(in));
-	}
-}
 
 TEST(aeth_syndrome_splits_into_kind_and_value)
 {
