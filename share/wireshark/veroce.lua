@@ -145,7 +145,6 @@ add_field("caps_pmtu8192", "bool", "caps.flags.pmtu8192", "PMTU8192", 16, nil, 0
 add_field("caps_trim", "bool", "caps.flags.trim", "TRIM", 16, nil, 0x0008)
 add_field("caps_rxshare", "bool", "caps.flags.rxshare", "RXSHARE", 16, nil, 0x0010)
 add_field("caps_sack_any", "bool", "caps.flags.sack_any", "SACK_ANY", 16, nil, 0x0020)
-add_field("caps_reth_message", "bool", "caps.flags.reth_message", "RETH_MESSAGE", 16, nil, 0x0040)
 add_field("caps_seal", "bool", "caps.flags.seal", "SEAL", 16, nil, 0x0080)
 add_field("caps_alike", "bool", "caps.flags.alike", "ALIKE", 16, nil, 0x0100)
 add_field("caps_flags_resv", "uint16", "caps.flags.resv", "Reserved", base.HEX, nil, 0xfe00)
@@ -641,15 +640,20 @@ function H.CAPSETH(p)
 	local flags = range:range(6, 2)
 	local flags_tree = tree:add(f.caps_flags, flags)
 	local names = {}
+	local reserved = flags:uint() >= 0x200
 	for i, key in ipairs({ "multi_sack", "ts", "pmtu8192", "trim", "rxshare", "sack_any",
-		"reth_message", "seal", "alike" }) do
-		flags_tree:add(f["caps_" .. key], flags)
-		if floor(flags:uint() / 2 ^ (i - 1)) % 2 == 1 then
+		false, "seal", "alike" }) do
+		local set = floor(flags:uint() / 2 ^ (i - 1)) % 2 == 1
+		if key then
+			flags_tree:add(f["caps_" .. key], flags)
+		end
+		if key and set then
 			names[#names + 1] = key:upper()
 		end
+		reserved = reserved or set and not key
 	end
 	local resv = flags_tree:add(f.caps_flags_resv, flags)
-	if flags:uint() >= 0x200 then
+	if reserved then
 		complain(p, e.reserved, "Reserved flags are set", resv)
 	end
 	value(f.caps_pmtu, 8, 1, number(8, 1) < 1 or number(8, 1) > 6, "The PMTU code is not 1..6")

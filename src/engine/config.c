@@ -69,12 +69,6 @@ static const char *const losses[] = {
 	NULL,
 };
 
-static const char *const reth_bases[] = {
-	[RETH_BASE_PACKET] = "packet",
-	[RETH_BASE_MESSAGE] = "message",
-	NULL,
-};
-
 static const char *const orders[] = {
 	[ORDER_MESSAGE] = "message",
 	[ORDER_STRONG] = "strong",
@@ -98,8 +92,8 @@ static const char *const zerocopies[] = {
 static const char *const switches[] = {"off", "on", NULL};
 
 static_assert(sizeof(enum protocol) == sizeof(unsigned) && sizeof(enum veroce_loss) == sizeof(unsigned) &&
-		      sizeof(enum veroce_reth_base) == sizeof(unsigned) && sizeof(enum rx_order) == sizeof(unsigned) &&
-		      sizeof(enum veroce_seal) == sizeof(unsigned) && sizeof(enum iwarp_zerocopy) == sizeof(unsigned),
+		      sizeof(enum rx_order) == sizeof(unsigned) && sizeof(enum veroce_seal) == sizeof(unsigned) &&
+		      sizeof(enum iwarp_zerocopy) == sizeof(unsigned),
 	      "a choice is stored as an unsigned");
 
 /* clang-format off */
@@ -130,7 +124,6 @@ static const struct row rows[] = {
 	NUMBER("rx_window", KIND_POWER, transport.veroce.rx_window, RX_WINDOW_MIN, RX_WINDOW_MAX, "65536", "receive window of a veRoCE queue pair, packets"),
 	CHOICE("order", transport.veroce.order, orders, "message", "order in which veRoCE writes memory: message, one message after the other; strong, one packet after the other; weak, as packets come"),
 	SWITCH("fence_indicator", transport.veroce.fence_indicator, "off", "on: a veRoCE work request whose bytes an older one still reads or writes waits for it"),
-	CHOICE("reth_base", transport.veroce.reth_base, reth_bases, "packet", "address in the packets of a veRoCE WRITE: packet, the packet's own; message, that of its message, for peers that use it"),
 	CHOICE("seal", transport.veroce.seal, seals, "on", "off: veRoCE packets have the plain ICRC, for tools that know no other, and do not prove their sender"),
 	SWITCH("trim", transport.veroce.trim, "off", "on: switches may trim veRoCE's data (DSCP 8, trimmed 9)"),
 	SWITCH("iwarp_crc", iwarp_crc, "on", "off: iWARP's FPDUs have CRCs only where the peer asks for them"),

@@ -50,7 +50,6 @@ TEST(without_settings_there_are_defaults)
 	assert_int_equal(c.transport.veroce.order, ORDER_MESSAGE);
 	assert_int_equal(c.transport.veroce.fence_indicator, 0);
 	assert_int_equal(c.transport.veroce.seal, SEAL_ON);
-	assert_int_equal(c.transport.veroce.reth_base, RETH_BASE_PACKET);
 	assert_int_equal(c.transport.veroce.trim, 0);
 	assert_int_equal(c.transport.patience_ns, UINT64_C(5000000000));
 	assert_int_equal(c.spin_us, 50);
@@ -119,7 +118,7 @@ TEST(choices_are_taken_by_name)
 		 "veroce_paths = 16\n",
 		 PROTOCOL_AUTO, CC_SWIFT, LOSS_FAST, ORDER_MESSAGE, 65536, 16},
 		{"protocol = veroce\ncc = dctcp\nloss = base\nrx_window = 128\nveroce_paths = 1\n"
-		 "order = strong\ntrim = on\nreth_base = message\n"
+		 "order = strong\ntrim = on\n"
 		 "fence_indicator = on\niwarp_crc = off\niwarp_markers = on\niwarp_rfc7306 = on\n"
 		 "iwarp_zerocopy = always\n",
 		 PROTOCOL_VEROCE, CC_DCTCP, LOSS_BASE, ORDER_STRONG, 128, 1},
@@ -147,7 +146,6 @@ TEST(choices_are_taken_by_name)
 		assert_int_equal(c.iwarp_zerocopy, i == 1 ? ZEROCOPY_ALWAYS : ZEROCOPY_OFF);
 		assert_int_equal(c.transport.iwarp_lends, i == 1);
 		assert_int_equal(c.transport.veroce.fence_indicator, i == 1);
-		assert_int_equal(c.transport.veroce.reth_base, i == 1 ? RETH_BASE_MESSAGE : RETH_BASE_PACKET);
 	}
 }
 
@@ -329,7 +327,6 @@ TEST(bad_variables_are_named)
 		{"VERBENA_LOSS=sr", "VERBENA_LOSS=sr: allowed is fast, base or irn"},
 		{"VERBENA_FENCE_INDICATOR=yes", "VERBENA_FENCE_INDICATOR=yes: allowed is off or on"},
 		{"VERBENA_SEAL=1", "VERBENA_SEAL=1: allowed is on or off"},
-		{"VERBENA_RETH_BASE=region", "VERBENA_RETH_BASE=region: allowed is packet or message"},
 		{"VERBENA_VEROCE_PORT=0", "VERBENA_VEROCE_PORT=0: allowed is a whole number from 1 to 65535, or auto"},
 		{"VERBENA_VEROCE_PORT=4791",
 		 "VERBENA_VEROCE_PORT=4791: allowed is any port but 4791, which is RoCEv2's"},
@@ -396,10 +393,10 @@ TEST(a_file_that_is_not_there_is_an_error)
 
 TEST(help_has_every_key)
 {
-	static const char *const keys[] = {
-		"PCAP",      "IMPAIR",          "INTERFACES",   "PORT",    "WINDOW_BYTES", "ACK_DELAY_US", "SPIN_US",
-		"PROTOCOL",  "VEROCE_PORT",     "VEROCE_PATHS", "CC",      "LINE_RATE",    "LOSS",         "RX_WINDOW",
-		"RETH_BASE", "FENCE_INDICATOR", "SEAL",         "DEVICES", "ADDRESS"};
+	static const char *const keys[] = {"PCAP",         "IMPAIR",    "INTERFACES", "PORT",        "WINDOW_BYTES",
+					   "ACK_DELAY_US", "SPIN_US",   "PROTOCOL",   "VEROCE_PORT", "VEROCE_PATHS",
+					   "CC",           "LINE_RATE", "LOSS",       "RX_WINDOW",   "FENCE_INDICATOR",
+					   "SEAL",         "DEVICES",   "ADDRESS"};
 
 	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
 		assert_non_null(strstr(config_help(), keys[i]));

@@ -34,13 +34,6 @@ enum veroce_loss { LOSS_FAST, LOSS_BASE, LOSS_IRN };
  */
 enum rx_order { ORDER_MESSAGE, ORDER_STRONG, ORDER_WEAK };
 
-/*
- * Which address the packets of a veRoCE WRITE carry: their own, or their message's, to which the receiver adds
- * PO x PMTU. The latter is for peers that do so. Two nics that negotiate use it only if both are set to it;
- * with a peer that does not negotiate the setting holds.
- */
-enum veroce_reth_base { RETH_BASE_PACKET, RETH_BASE_MESSAGE };
-
 /* OFF: veRoCE packets have the plain ICRC and do not prove their sender. */
 enum veroce_seal { SEAL_ON, SEAL_OFF };
 
@@ -91,7 +84,6 @@ struct veroce_config {
 	enum veroce_cc cc;
 	enum veroce_loss loss;
 	enum rx_order order;
-	enum veroce_reth_base reth_base;
 	enum veroce_seal seal;
 	bool trim;                /* offers packet trimming: data leaves with DSCP 8, trimmed packets arrive with 9 */
 	bool fence_indicator;     /* WQEs that overlap older, incomplete ones harmfully wait, as with a fence */

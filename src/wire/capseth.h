@@ -37,13 +37,12 @@ enum caps_flags {
 	CAPS_MULTI_SACK = 1, /* a SACK packet may hold 1..8 SACKETHs */
 	CAPS_TS = 2,         /* BTH.T and its headers */
 	CAPS_PMTU8192 = 4,
-	CAPS_TRIM = 8,          /* switches cut payloads instead of dropping packets (veRoCE 8) */
-	CAPS_RXSHARE = 16,      /* acknowledgements carry a share of the receiver's line */
-	CAPS_SACK_ANY = 32,     /* a SACK is information and does not say that a packet is lost */
-	CAPS_RETH_MESSAGE = 64, /* packets of a WRITE carry the RETH of their message: VA + PO x PMTU (our choice) */
-	CAPS_SEAL = 128,  /* the ICRC of what is sent to an end is XORed with the nonce of that end (our choice) */
-	CAPS_ALIKE = 256, /* a Middle packet of PO 0 is the first of its message (our choice) */
-	CAPS_LARGE = 512  /* within a host messages are cut into CAPS_LARGE_BYTES, whatever the PMTU (our choice) */
+	CAPS_TRIM = 8,      /* switches cut payloads instead of dropping packets (veRoCE 8) */
+	CAPS_RXSHARE = 16,  /* acknowledgements carry a share of the receiver's line */
+	CAPS_SACK_ANY = 32, /* a SACK is information and does not say that a packet is lost */
+	CAPS_SEAL = 128,    /* the ICRC of what is sent to an end is XORed with the nonce of that end (our choice) */
+	CAPS_ALIKE = 256,   /* a Middle packet of PO 0 is the first of its message (our choice) */
+	CAPS_LARGE = 512    /* within a host messages are cut into CAPS_LARGE_BYTES, whatever the PMTU (our choice) */
 };
 
 /* A multiple of 4, as many KiB as one datagram holds beside the headers. */

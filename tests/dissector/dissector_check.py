@@ -167,7 +167,7 @@ LAYOUTS = {
     "share": [("tse.share", 32)],
 }
 CAPS_FLAGS = {"multi_sack": 1, "ts": 2, "pmtu8192": 4, "trim": 8, "rxshare": 16, "sack_any": 32,
-              "reth_message": 64, "seal": 128, "alike": 256}
+              "seal": 128, "alike": 256}
 BYTES = {"sack.bitmap", "cnp.resv", "payload", "pad", "extra"}
 STRINGS = {"space", "sack.received", "sack.missing"}
 ZERO = {"bth.tver", "bth.resv6", "bth.resv5", "msn.resv", "po.resv", "rqmsn.resv", "cnp.resv", "caps.state",
@@ -306,7 +306,7 @@ class Body:
             values = {"rtt.rx1": 0, "rtt.tx2": 0}
         elif name == "CAPSETH":
             values = {"caps.magic": 0x56525831, "caps.version": 1, "caps.profile": rng.randint(0, 3),
-                      "caps.flags": rng.randrange(512), "caps.pmtu": rng.randint(1, 6)}
+                      "caps.flags": rng.randrange(512) & ~64, "caps.pmtu": rng.randint(1, 6)}
             if self.op.code == CAPS_CODE:
                 values["caps.own_nonce"] = 0
         return values
@@ -577,13 +577,14 @@ class Bench:
         cases = [
             ("CNP of 12 bytes", Frame(Body(CNP, rng, trailer=False))),
             ("CNP with bytes that are not zero", Frame(Body(CNP, rng, cnp__resv=1 << 70), complaints=["reserved"])),
-            ("CAPS all flags", Frame(Body(CAPS, rng, caps__flags=0x1ff))),
+            ("CAPS all flags", Frame(Body(CAPS, rng, caps__flags=0x1bf))),
             ("CAPS 256 paths", Frame(Body(CAPS, rng, caps__numpaths=0))),
             ("CAPS magic", Frame(Body(CAPS, rng, caps__magic=0x56525832), complaints=["value"])),
             ("CAPS version", Frame(Body(CAPS, rng, caps__version=2), complaints=["value"])),
             ("CAPS profile", Frame(Body(CAPS, rng, caps__profile=4), complaints=["value"])),
             ("CAPS PMTU 0", Frame(Body(CAPS, rng, caps__pmtu=0), complaints=["value"])),
             ("CAPS PMTU 7", Frame(Body(CAPS, rng, caps__pmtu=7), complaints=["value"])),
+            ("CAPS flag 64", Frame(Body(CAPS, rng, caps__flags=0x40), complaints=["reserved"])),
             ("CAPS flag 512", Frame(Body(CAPS, rng, caps__flags=0x200), complaints=["reserved"])),
             ("CAPS flag 0x8000", Frame(Body(CAPS, rng, caps__flags=0x8001), complaints=["reserved"])),
             ("CAPS state 1", Frame(Body(CAPS, rng, caps__state=1))),

@@ -72,7 +72,6 @@ FAULTS = [
           "sim/veroce_timeout_test"),
     Fault("msn_of_another_message", "msn_fits", "return psn_diff(msn, w->msn) == (psn == w->psn_last ? 0 : -1);",
           "return true;", "sim/veroce_corner_cases_test"),
-    Fault("address_comes_round", "judge_write", "va < p->reth.va", "false", "sim/veroce_reth_base_test"),
     Fault("receive_of_the_past_is_written", "judge_send", "psn_diff(p->rqmsn, vr->rq_done) < 0", "psn_diff(p->rqmsn, vr->rq_done) < -1",
           "sim/veroce_forged_requests_test"),
     Fault("third_copy_goes_once", "recovery_doubles", "2 * (distance / r->copies)", "(distance / r->copies)",

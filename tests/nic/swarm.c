@@ -69,7 +69,6 @@ static void set_rocev2(struct nic_config *c, enum duo_side side)
 
 static struct nic_config wire;  /* the members that choose_wire() sets */
 static struct cc_params shares; /* where wire.transport.cc.params is set */
-static enum veroce_reth_base reth_base[DUO_SIDES];
 static bool same_host, large[DUO_SIDES];
 
 static void choose_wire(struct swarm *s)
@@ -93,8 +92,6 @@ static void choose_wire(struct swarm *s)
 		.transport.veroce.base_only = chance(s, 20),
 		.transport.veroce.fence_indicator = chance(s, 30),
 	};
-	for (int side = 0; side < DUO_SIDES; side++)
-		reth_base[side] = chance(s, 30) ? RETH_BASE_MESSAGE : RETH_BASE_PACKET;
 	same_host = chance(s, 20) || rings;
 	/* Not drawn: seeds keep their meanings. */
 	for (int side = 0; side < DUO_SIDES; side++)
@@ -119,7 +116,6 @@ static void set_wire(struct nic_config *c, enum duo_side side)
 	c->transport.veroce.order = wire.transport.veroce.order;
 	c->transport.veroce.early_bytes_max = wire.transport.veroce.early_bytes_max;
 	c->transport.veroce.fence_indicator = wire.transport.veroce.fence_indicator;
-	c->transport.veroce.reth_base = reth_base[side];
 	c->transport.veroce.base_only = side == DUO_A && wire.transport.veroce.base_only;
 	c->transport.veroce.large = large[side];
 	c->transport.cc.params = wire.transport.cc.params;

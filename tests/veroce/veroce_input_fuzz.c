@@ -119,8 +119,7 @@ struct mode {
 	bool trim[DUO_SIDES];              /* 6:5 */
 	bool patient;                      /* 7: with a peer that has no receive */
 	uint8_t psn;                       /* the third: where the PSNs start */
-	bool reth_message[DUO_SIDES];      /* 7:6 of it as well */
-	bool fence_indicator;              /* and 5 */
+	bool fence_indicator;              /* 5 of it as well */
 };
 
 static struct mode mode;
@@ -145,7 +144,6 @@ static void read_mode(struct input *in)
 		.trim = {b >> 5 & 1, b >> 6 & 1},
 		.patient = b >> 7,
 		.psn = c,
-		.reth_message = {c >> 7, c >> 6 & 1},
 		.fence_indicator = c >> 5 & 1,
 	};
 }
@@ -209,7 +207,6 @@ static void tweak(struct nic_config *c, enum duo_side side)
 	c->transport.veroce.rx_window = mode.small_rx ? RX_WINDOW_MIN : 0;
 	c->transport.window_bytes = mode.small_window ? 2048 : 64 * 1024;
 	c->transport.veroce.trim = mode.trim[side];
-	c->transport.veroce.reth_base = mode.reth_message[side] ? RETH_BASE_MESSAGE : RETH_BASE_PACKET;
 	c->transport.veroce.fence_indicator = mode.fence_indicator;
 	c->transport.veroce.flowlet_packets = 2;
 }

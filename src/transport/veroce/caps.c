@@ -204,22 +204,12 @@ void caps_confirmed(struct transport *tp, struct qp *qp)
 {
 	struct veroce *vr = qp->veroce;
 
-	if ((!(tp->caps_flags & CAPS_RETH_MESSAGE) && !vr->cut_open) || veroce_is_answered(vr) ||
-	    vr->caps_tries < TRIES_MAX)
+	if (!vr->cut_open || veroce_is_answered(vr) || vr->caps_tries < TRIES_MAX)
 		return;
 	vr->caps_tries = 0;
 	vr->caps_silent = false;
 	vr->caps_ask = true;
 	qp_activate(tp, qp);
-}
-
-bool caps_reth_settled(struct qp *qp)
-{
-	struct veroce *vr = qp->veroce;
-
-	if (vr->caps_silent)
-		vr->caps |= CAPS_RETH_MESSAGE;
-	return veroce_is_answered(vr) || vr->caps & CAPS_RETH_MESSAGE;
 }
 
 /* From now on messages are cut into packets of that size. None was cut before. */
@@ -293,8 +283,8 @@ static void asked(const struct transport *tp, struct qp *qp, const struct capset
 	struct veroce *vr = qp->veroce;
 
 	if (!veroce_is_answered(vr) && c->profile && has_begun(qp)) {
-		vr->caps &= CAPS_RETH_MESSAGE | CAPS_LARGE;
-		vr->caps |= c->flags & offered(tp, qp) & (uint16_t) ~(CAPS_RETH_MESSAGE | CAPS_LARGE | CAPS_SEAL);
+		vr->caps &= CAPS_LARGE;
+		vr->caps |= c->flags & offered(tp, qp) & (uint16_t) ~(CAPS_LARGE | CAPS_SEAL);
 		take_windows(vr, c);
 	}
 	if (veroce_is_answered(vr) || vr->caps_ask || !vr->caps_tries ||
@@ -357,7 +347,7 @@ static void agree(struct transport *tp, struct qp *qp, const struct capseth *c)
 static bool contradicts(const struct transport *tp, const struct qp *qp, const struct capseth *c)
 {
 	const struct veroce *vr = qp->veroce;
-	uint16_t settled = CAPS_RETH_MESSAGE | CAPS_LARGE;
+	uint16_t settled = CAPS_LARGE;
 
 	settled = veroce_is_answered(vr) ? settled | CAPS_SEAL : vr->caps & settled;
 	return (vr->caps ^ agreed(tp, qp, c)) & settled;
@@ -399,7 +389,7 @@ static void answered(struct transport *tp, struct qp *qp, const struct capseth *
 		if (vr->caps & CAPS_SEAL)
 			seal(qp, c, ip_id);
 	} else if (!veroce_is_answered(vr)) {
-		/* Its packets of a WRITE carry another address than was assumed while it was silent. */
+		/* It cuts messages otherwise than was assumed while it was silent. */
 		veroce_fail_qp(tp, qp, now_ns);
 	} else {
 		tp->counters.rx_dropped++; /* a peer does not change its flags */

@@ -54,13 +54,6 @@ static inline uint64_t caps_deadline(const struct qp *qp)
 }
 
 /*
- * Whether both ends agree which RETH the packets of a WRITE carry. If our setting is the RETH of the message, this
- * must hold before a packet that is not its message's first is sent or placed. It holds once the peer has answered,
- * or has been silent for so long that it counts as a base peer: our setting then applies, as it is made for such a
- * peer.
- */
-bool caps_reth_settled(struct qp *);
-/*
  * Whether both ends agree into what messages are cut, CAPS_LARGE_BYTES or path MTUs. Before, no message of more than a
  * path MTU is sent or placed. With a peer that has been silent for so long it holds that both offered, and path MTUs if
  * this end has not told that it does.

@@ -59,7 +59,7 @@ struct veroce {
 	bool ids_kept : 1;
 	uint8_t caps_tries;   /* requests since the peer last showed anything new */
 	uint8_t caps_hurries; /* requests sent early, because the peer acknowledged but did not respond */
-	uint16_t caps;        /* flags that both ends have; 0 before the response, but see caps_reth_settled() */
+	uint16_t caps;        /* flags that both ends have; 0 before the response, but see caps_cut_settled() */
 	uint32_t mtu; /* payload bytes of all packets of a message but the last: the path MTU, or CAPS_LARGE_BYTES */
 	uint32_t starved_ms; /* since when there is no memory for packets; 0: there is */
 	uint32_t nonce;      /* ours; the peer seals its packets with it */

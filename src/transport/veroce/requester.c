@@ -30,12 +30,6 @@ static bool is_send(const struct send_wqe *w)
 	return takes_recv(w) && w->opcode != WR_WRITE_IMM;
 }
 
-/* It has packets that are not the first of their message. */
-static bool is_long_write(const struct qp *qp, const struct send_wqe *w)
-{
-	return (w->opcode == WR_WRITE || w->opcode == WR_WRITE_IMM) && w->length > qp->veroce->mtu;
-}
-
 static void start_wqe(struct qp *qp, struct send_wqe *w)
 {
 	struct veroce *vr = qp->veroce;
@@ -121,10 +115,8 @@ static __attribute__((noinline)) bool may_start(struct transport *tp, struct qp 
 		request_fail_in_turn(tp, qp, qp->sq.next, status, now_ns);
 		return false;
 	}
-	if (tp->caps_flags & CAPS_RETH_MESSAGE && is_long_write(qp, w) && !caps_reth_settled(qp))
-		return false; /* the answer to CAPS activates the QP */
 	if (qp->veroce->cut_open && w->length > qp->mtu && !caps_cut_settled(tp, qp))
-		return false;
+		return false; /* the answer to CAPS activates the QP */
 	if (request_has_response(w) && ((vr->reads - vr->w->reads_done) & PSN_MASK) >= qp->max_rd_atomic)
 		return false;
 	if (request_has_response(w) && !fit_reads(tp, qp)) {
@@ -166,7 +158,6 @@ static void fill_headers(struct veroce_packet *p, const struct qp *qp, const str
 {
 	bool first = po == 0, last = po + 1 == w->packets;
 	bool cas = w->opcode == WR_CMP_SWAP;
-	bool of_message = request_is_read(w) || qp->veroce->caps & CAPS_RETH_MESSAGE;
 
 	p->bth = (struct bth){
 		.opcode = request_opcode[w->opcode][veroce_place(qp, first, last)],
@@ -190,9 +181,9 @@ static void fill_headers(struct veroce_packet *p, const struct qp *qp, const str
 		};
 	} else {
 		p->reth = (struct reth){
-			.va = w->remote_va + (uint64_t)po * veroce_va_step(qp),
+			.va = w->remote_va + (uint64_t)po * qp->veroce->mtu,
 			.rkey = w->rkey,
-			.len = of_message ? w->length : payload,
+			.len = request_is_read(w) ? w->length : payload,
 		};
 	}
 }

@@ -140,21 +140,14 @@ static enum rx_verdict judge_send(struct transport *tp, struct qp *qp, const str
 static inline __attribute__((always_inline)) enum rx_verdict
 judge_write(const struct transport *tp, const struct qp *qp, const struct veroce_packet *p, uint8_t **to)
 {
-	uint64_t va = p->reth.va;
-
 	*to = NULL;
 	if (!(qp->access & MR_REMOTE_WRITE))
 		return RX_INVALID;
 	/* IBTA C9-88: the R_Key of a zero-length WRITE is not checked. */
 	if (!p->payload_len)
 		return RX_EXECUTE;
-	if (qp->veroce->caps & CAPS_RETH_MESSAGE) {
-		va += (uint64_t)p->po * qp->veroce->mtu;
-		if (va < p->reth.va)
-			return RX_ACCESS; /* no region continues at address 0 */
-	}
 	/* The payload's length at the packet's address counts, never DMALen (veRoCE 3). */
-	*to = mr_check_remote(&tp->mrs, p->reth.rkey, &qp->user, va, p->payload_len, MR_REMOTE_WRITE);
+	*to = mr_check_remote(&tp->mrs, p->reth.rkey, &qp->user, p->reth.va, p->payload_len, MR_REMOTE_WRITE);
 	return *to ? RX_EXECUTE : RX_ACCESS;
 }
 
@@ -494,11 +487,9 @@ static bool is_whole(const struct qp *qp, const struct veroce_packet *p)
 	return p->info->flags & F_END && !p->po && p->payload_len <= qp->mtu;
 }
 
-/* The first packet of a WRITE has the address of its message, in either setting of RETH_BASE. */
+/* Whether it is known into what the message of this packet was cut, and so where it belongs. */
 static bool has_known_place(const struct transport *tp, struct qp *qp, const struct veroce_packet *p)
 {
-	if (tp->caps_flags & CAPS_RETH_MESSAGE && p->info->flags & F_WRITE && p->po && !caps_reth_settled(qp))
-		return false;
 	return !qp->veroce->cut_open || is_whole(qp, p) || caps_cut_settled(tp, qp);
 }
 
@@ -534,7 +525,7 @@ bool veroce_responder_middle(struct transport *tp, struct qp *qp, const struct p
 
 	if (!acks_counts_only(tp, qp, in, pkt, p) || vr->w->fatal || !follows(vr, p))
 		return false;
-	if (tp->caps_flags & (CAPS_RETH_MESSAGE | CAPS_LARGE) && !has_known_place(tp, qp, p))
+	if (tp->caps_flags & CAPS_LARGE && !has_known_place(tp, qp, p))
 		return false;
 	if (place(tp, qp, p, false) != RX_EXECUTE)
 		return false;
@@ -604,7 +595,7 @@ void veroce_responder_input(struct transport *tp, struct qp *qp, const struct pk
 		acks_trimmed(tp, qp, in, p->bth.psn);
 		return;
 	}
-	if (tp->caps_flags & (CAPS_RETH_MESSAGE | CAPS_LARGE) && !has_known_place(tp, qp, p)) {
+	if (tp->caps_flags & CAPS_LARGE && !has_known_place(tp, qp, p)) {
 		/* Dropped as if it were lost: it is sent again. */
 		tp->counters.rx_dropped++;
 		caps_unanswered(tp, qp, now_ns);

@@ -42,15 +42,14 @@ void veroce_settle(struct veroce_config *c, uint64_t window_bytes)
 		c->pto_ns_min = PTO_NS_MIN;
 }
 
-/* The flags that CAPS packets offer: the extensions, and RETH_MESSAGE, which is none. */
+/* The extensions that CAPS packets offer. */
 static uint16_t caps_flags(const struct transport *tp)
 {
 	const struct veroce_config *v = &tp->config.veroce;
-	uint16_t flags = v->reth_base == RETH_BASE_MESSAGE ? CAPS_RETH_MESSAGE : 0;
 
 	if (v->base_only || v->loss == LOSS_BASE)
-		return flags;
-	return flags | VEROCE_CAPS_FLAGS | (v->trim ? CAPS_TRIM : 0) | (v->large ? CAPS_LARGE : 0) |
+		return 0;
+	return VEROCE_CAPS_FLAGS | (v->trim ? CAPS_TRIM : 0) | (v->large ? CAPS_LARGE : 0) |
 	       (v->seal == SEAL_OFF || !tp->tx.icrc ? 0 : CAPS_SEAL);
 }
 

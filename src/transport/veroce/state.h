@@ -34,7 +34,7 @@
  *     ASSUMED    Packets of both spaces may be in flight. The peer has proved nothing. All of it can still be forgotten
  *                in favour of RoCEv2, because a peer that speaks RoCEv2 has executed none of it.
  *     CONFIRMED  There is no way back to RoCEv2. The windows are the base protocol's, unless the peer asked.
- *     AGREED     caps are the flags that both ends have; SEAL and RETH_MESSAGE do not change any more.
+ *     AGREED     caps are the flags that both ends have; SEAL and LARGE do not change any more.
  *     SEALED     caps has SEAL, and the QP accepts only packets that are sealed with our nonce.
  *
  * A state is greater than those before it on the way from ASKING to SEALED: veroce_is_confirmed() and

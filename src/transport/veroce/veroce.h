@@ -124,15 +124,6 @@ static inline void veroce_stamp(struct qp *qp, struct veroce_packet *p, uint32_t
 }
 
 /*
- * The difference between the addresses in two successive packets of a WRITE: a path MTU, or 0 where each packet
- * carries the RETH of its message (veRoCE 3, reth_base).
- */
-static inline uint32_t veroce_va_step(const struct qp *qp)
-{
-	return qp->veroce->caps & CAPS_RETH_MESSAGE ? 0 : qp->veroce->mtu;
-}
-
-/*
  * Whether messages of several packets start with a Middle packet (veRoCE 3): as long as those that follow, so that
  * messages share a train.
  */
@@ -157,7 +148,7 @@ static inline uint8_t *veroce_next(struct transport *tp, struct qp *qp, uint32_t
 
 	if (!out)
 		return NULL;
-	*header_len = veroce_encode_next(out, tx_last(&tp->tx), veroce_va_step(qp), ackreq);
+	*header_len = veroce_encode_next(out, tx_last(&tp->tx), qp->veroce->mtu, ackreq);
 	if (qp->veroce->caps & CAPS_TS)
 		qp->veroce->pair->own[path].stamp_seq++;
 	return out;
