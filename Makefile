@@ -20,7 +20,7 @@ help:
 	@echo "make bench    perftest over Verbena beside its peers: medians and ratios"
 	@echo "make bench-loss  what loss costs veRoCE, IRN and RoCEv2: simulated, then over nftables"
 	@echo "make bench-sim   what simulating costs: packet-hops a second, set-up, memory"
-	@echo "make reproduce   simulate published results and this project's goals into docs/results.md (hours)"
+	@echo "make reproduce   simulate published results and this project's goals into build/reproduce/ (hours)"
 	@echo "make interop  against Linux's own rxe and siw in a guest (root, minutes)"
 	@echo "make fuzz     libFuzzer targets, FUZZ_SECONDS each (60)"
 	@echo "make format   lay out the C files by .clang-format (clang-format-14)"
@@ -72,8 +72,8 @@ bench-sim:
 reproduce:
 	@cmake/install-packages.sh build
 	@$(MAKE) --no-print-directory build
-	@bench/reproduce_sdr.py --page docs/sdr-results.md
-	@bench/reproduce.py --page docs/results.md $(REPRODUCE_ARGS)
+	@bench/reproduce_sdr.py --page build/reproduce/sdr-results.md
+	@bench/reproduce.py --page build/reproduce/results.md $(REPRODUCE_ARGS)
 
 interop:
 	@cmake/install-packages.sh build test

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Simulates published results and this project's goals, and writes docs/results.md.
+"""Simulates published results and this project's goals, and writes a page of tables; docs/results.md has the verdicts.
 
 Each run is `verbena sim` with a scenario of bench/scenarios and settings; the page names them, so that
 any line of it can be had again. --quick takes minutes off by simulating less time; --only picks parts or
@@ -35,6 +35,8 @@ def main():
     p.add_argument("--kept", action="store_true", help="with --keep: nothing is run; the page tells of what is there")
     p.add_argument("--page", metavar="FILE", help="write the page here; default: print it")
     a = p.parse_args(namespace=options)
+    if a.page:
+        pathlib.Path(a.page).parent.mkdir(parents=True, exist_ok=True)
     base = pathlib.Path(a.keep or tempfile.mkdtemp(prefix="verbena-reproduce-"))
     only = a.only.split(",") if a.only else None
     parts = []
@@ -47,9 +49,8 @@ def main():
         p.error(f"--only {a.only}: there is no such part or run")
     with concurrent.futures.ThreadPoolExecutor(a.j) as pool:
         list(pool.map(lambda r: r.do(a.tool, base, a.seed), runs))
-    out = ["# Results", "", "Written by `make reproduce`. These are simulations: the code that ran is this tree's "
-           f"transport core in `verbena sim`, seed {a.seed}{', quick subset' if a.quick else ''}. "
-           "[simulator.md](simulator.md) says what is modelled."]
+    out = ["# Results in full", "", f"By `verbena sim`, seed {a.seed}{', quick subset' if a.quick else ''}. "
+           "docs/results.md has the verdicts, and says why some rows miss what was published."]
     for part, rs in parts:
         out.append(f"\n## {part.TITLE}\n")
         part.page(rs, out)

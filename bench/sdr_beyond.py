@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Codes over the tail beside the bound that no scheme can beat: the second part of docs/sdr-results.md, for reproduce_sdr.py."""
+"""Codes over the tail beside the bound that no scheme can beat: the second part of what reproduce_sdr.py writes."""
 import csv
 import io
 import pathlib
@@ -237,14 +237,10 @@ def row(*columns):
 HEAD = """
 ## Beyond the paper: codes over the tail
 
-A scheme of ours ([sdr.md](sdr.md#codes-over-the-tail)) beside the bound that no scheme can beat: as many packets must arrive as the
-message has, each attempt is lost with the same chance, and a round trip follows. 400 Gbit/s, 25 ms, packets of 4096 bytes and 102 of
-headers; loss is of packets, and words of the receiver are lost as often. Times are multiples of the time without loss. One setting for
-all cells: the loss is estimated from up to 50 messages before. The receiver's time for decoding is not in them.
-
-The goals are this project's. Redundancy is all that is sent beyond the message, repetitions too. Most rows are of `build/bench/sdr_tail`, where the two ends of the scheme run over a link in numbers; `sdr_line_test` holds it to the
-simulated network. Where a cell has fewer than 1,000 messages, the 99.9 % is the most of them and says little of rarer cases;
-this page is of `bench/reproduce_sdr.py --share SHARE`.
+Beside the bound that no scheme can beat. 400 Gbit/s, 25 ms, packets of 4096 bytes and 102 of headers; loss is of packets, and words of
+the receiver are lost as often. Times are multiples of the time without loss. One setting for all cells: the loss is estimated from up to
+50 messages before. The receiver's time for decoding is not in them. Redundancy is all that is sent beyond the message, repetitions too.
+Where a cell has fewer than 1,000 messages, the 99.9 % is the most of them; this page is of `bench/reproduce_sdr.py --share SHARE`.
 
 | goal | | here | |
 |---|---|---|---|
@@ -266,37 +262,16 @@ counts among the parities:
 """
 
 FILL = """
-The loss taken for ten times too low, without and with [idle fill](sdr.md#idle-fill), means and 99.9 %; then what goes unasked with it, and
+The loss taken for ten times too low, without and with idle fill, means and 99.9 %; then what goes unasked with it, and
 what fills, by the message. G9 and the other goals are without it:
 
 | size, loss | messages | without | with | parities | fill |
 |---|---|---|---|---|---|
 """
 
-FOOT = """
-What limits these. Up to 255 packets with their parities a group has a code of which any k packets give the others, and larger groups
-one of which nearly any do. With the first alone G4 was missed: 1 MiB was two groups of three parities, 2.34 %. Two other ways were
-computed and not built: groups of 251 and 5 packets with 3 and 1 parities, 1.6 %, where a burst would meet all of a group; and two
-parities for each group and one for the sum of both, 1.95 %. At 1 GiB the whole message is coded, as it is shorter than a round trip. At 8 GiB and 5e-2 repetitions in the last round trip go six times each; parities over them would be
-fewer. The first message over a link is coded for a loss of 1.5 %, and is not in the tables: where more is lost it takes a second round.
-By packets, SR, NACK and EC over chunks of 64 KiB do better than by the paper's model (20, 7.3 and 19 times), which loses a repeated
-chunk like a new one: of a chunk that goes again only the packets that are missing have to arrive.
-
-A ring of four is 24 messages, and one of them that needs a second round makes it 0.77 of the paper's time. Of 200,000 such messages
-(`build/bench/sdr_tail -n 200000 -w 50 -l 1e-3 8192`) some 1 in 10,000 did, so 1 in 400 rings does and the 99.9 % of G7 is missed,
-though few runs show it; with idle fill none does (`verbena sdr ring` has both).
-
-G8: a processor here has AVX2 and no wider instructions, and other work shares it. With 8 parities 32 bytes of data take 16 look-ups of
-32 bytes, with their tables, and as many XORs. Fifteen shapes were tried in turn (tiles of 2 to 8 parities by 1 to 4 pieces, strips of
-256 to 4096 bytes), and none is faster than the present one, 4 by 4 and 2048, by more than runs differ. Earlier runs gave 41 and 67 to
-86 Gbit/s, where ISA-L had 38 and 44 to 63. By reckoning, a code by additive FFT takes some 2 multiplications for each piece in place of 8; it would be
-another code than the one that both ends know.
-"""
-
-
 def text():
     out = HEAD.replace("SHARE", "%g" % share)
     out += "".join(row(name, what, *or_not_run(2, f, *args)) for name, what, f, *args in GOALS)
     out += CELLS + "".join(row(s, *or_not_run(5, cells, p)) for s, p in SIZES.items())
     return out + PACKETS + "".join(row("%s, %s" % (b[0], b[2]), *or_not_run(5, by_packets, *b)) for b in BY_PACKETS) + FILL + "".join(
-        row("%s, %s" % f, *or_not_run(5, filled, *f)) for f in FILLED) + FOOT
+        row("%s, %s" % f, *or_not_run(5, filled, *f)) for f in FILLED)

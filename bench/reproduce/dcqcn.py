@@ -187,35 +187,9 @@ def marks_wanted(flows, line_bps=40e9, payload=1024, packet=1086, rate_ai=40e6, 
 
 def page(runs, out):
     named = done(runs)
-    out.append("The parking lot and the victim are on the paper's testbed, link by link; least, median and most are of five "
-               "seeds, that is of five sets of hashes. User traffic is AliStorage2019 in place of the paper's, which is not public. "
-               "Flows have no window but their rate.")
     most = max(n for n in range(1, 100) if marks_wanted(n) <= 0.01)
-    out.append(f"\nWith Pmax of 1 % the queue of 20 flows is at Kmax a tenth of the time. Their rates are in balance when "
-               f"{100 * marks_wanted(20):.1f} % of the packets are marked (the fixed point of Zhu et al., CoNEXT 2016); up to Kmax no "
-               f"more than Pmax are, beyond it all, so from {most + 1} flows on the queue goes to and fro across Kmax. With Pmax of "
-               f"10 % the fixed point of 20 is at {5 + 195 * marks_wanted(20) / 0.1:.0f} KB, and the percentile is the paper's. Which "
-               "user load 16 times was taken of is not published. To 20 % the tail holds (that "
-               "of PFC only is then of 70 flows); at 40 % the two uplinks of a ToR switch "
-               "with five hosts carry 68 of 80 Gbit/s (5 x 40 Gbit/s x 0.4 x 15/19, with headers) before the rebuild begins, and no "
-               "control of rates makes room there.")
-    out.append("\nHow many flows converge. All begin at the line rate, so the queue is at once at the bound that PFC sets (6 MB), "
-               "and the question is whether it drains. A flow gains only after F x T_inc = 5 x 60 us without a CNP: earlier "
-               "increases only lead back to where the last cut found it. If the receiver's port sends at most one CNP each us, "
-               "the least that the paper gives for its NICs (1 to 5 us), each of n flows gets one each n us, and from 300 flows "
-               "on none is held back at all; simulated, the limit lies between 160 and 200. With that interval and the constants "
-               "of the authors' simulator both published numbers come out; whether the published runs had it is not known (with "
-               "1.5 us the limit lies between 120 and 160, with 2 us below 120). Without an interval their least rate sets the "
-               "limit, n x 100 Mbit/s = line: 400 flows at 40 Gbit/s, 100 at 10. With the paper's constants and a least rate of "
-               "a ten-thousandth of the line neither does: there a flow learns of the queue 6 MB / line late, 1.2 ms at 40 "
-               "Gbit/s and 4.8 at 10, in which it climbs by 22 and 87 steps of 40 Mbit/s, and once n such flows offer more than "
-               "the line the queue stays. The limit lies above 480 flows at 40 Gbit/s and above 80 at 10 Gbit/s, which drain. "
-               "Firmware's form was measured with NICs, the others were simulated; the interval of those NICs' ports is not "
-               "known either. Without one 800 flows drain here within 0.5 s and 1200 do not; with a CNP each 0.5 us 320 swing up "
-               "to the bound and 480 stay there. TIMELY with the HPCC evaluation's least rate, 100 Mbit/s, cannot hold more than "
-               "400 flows; with a tenth of that 1200 leave half of the line idle and 1600 do not drain. DCQCN+ is absent because "
-               "its rule is not public: the abstract says that increases adapt to the scale of an incast, but not how a sender "
-               "learns the scale, or by which rule.")
+    out.append(f"The fixed point of 20 flows (Zhu et al., CoNEXT 2016) is at {100 * marks_wanted(20):.1f} % of marks; a Pmax of "
+               f"1 % bears {most} flows; with 10 % the fixed point is at {5 + 195 * marks_wanted(20) / 0.1:.0f} KB.")
     table = Table()
     convergence(named, table)
     into_one(named, table)

@@ -130,20 +130,6 @@ def page(runs, out):
             if r and r.summary:
                 out.append(f"\n`{r.command()}`: {r.figure('flows_done')} of {r.figure('flows')} flows, "
                            f"{r.figure('pause_frames')} pauses, longest queue {r.figure('queue_max') / 1e3:.0f} KB")
-    out.append("\nAll flows count, also those of the first milliseconds, which find an empty network: with 10 ms of flows the long "
-               "ones at the higher load come out a fifth shorter than published. The public scripts give TIMELY+w's "
-               "acknowledgements a class of their own. With that (`transport.ack_class=control`) its short flows come out a "
-               "fifth shorter than published, since a flow ends when its last acknowledgement is back; with acknowledgements "
-               "among the data, as for the other three, the published points are met.")
-    out.append("\nMost points that are missed are in the last twentieth. Its tail here does not come from the longest flows: of "
-               "FB_Hadoop's at 30 %, those of 0.5 to 2 MB have 5.7 to 6.1 at the 99th percentile with marks as the signal, those "
-               "from 7 MB on 4.7 to 4.8. The flows near the published point's size meet the point with all four algorithms, from "
-               "above and from below (a row each), so the point is taken to be theirs. But the published script prints "
-               "twentieths, and in the rows before the last only twentieths fit (with hundredths the 99th percentile at 5 MB is "
-               "a fifth to a third too low); why the last point would be finer is not known. These are not the reason: the least "
-               "rate (the public scripts have 1000 Mbit/s in place of 100, and neither DCQCN+w nor DCTCP comes down to it on "
-               "FB_Hadoop at 30 %), thresholds, first alpha, window and header bytes (as in the public source). Chance is part "
-               "of it: another seed gives DCTCP 3.58 and 5.10 in place of 3.79 and 5.67.")
     if tally.total:
         total = tally.total + last.total
         out.append(f"\n{tally.held + last.held} of {total} points are within 10 % (short flows) or 15 % (others) of what was "

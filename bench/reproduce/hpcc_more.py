@@ -106,8 +106,6 @@ def of_tree(named, table):
 
 
 def page(runs, out):
-    out.append("The testbed's topology is a guess at the paper's: 32 hosts of 25 Gbit/s below four ToR switches. On the tree "
-               f"of 320 hosts flows begin for {SPAN}, incasts for 2 ms.")
     table = Table()
     named = done(runs)
     of_testbed(named, table)

@@ -54,18 +54,4 @@ def page(runs, out):
             table.row(f"permutation of 432 hosts, queues of 8 packets, trimming: {label}: mean and least share of the ideal",
                       "NDP: above 95 %", f"{100 * mean:.1f} and {100 * min(shares):.1f} %, "
                       f"{r.figure('retransmitted_packets')} packets sent again", mean > 0.95, r)
-    out.append("TIMELY's critics prove for a fluid between t_low and t_high that any shares can last, and show it with flows "
-               "that begin at rates of their own, 7 and 3 Gbit/s. Here each flow begins at the line rate, and the second one's "
-               "first burst makes them even. With the authors' constants the queue grows to 0.9 MB within 2 ms, a round trip of "
-               "0.75 ms, beyond t_high, where both lose the same share again and again. With the critics' "
-               "(`cc.preset=hpcc-eval`) the first difference of round trips is more than 1/0.8 of the least one, and both fall "
-               "to the least rate at once. From there both add the same, and even shares are among those that last: 0.50 for all "
-               "four starts, with the critics' constants as well.")
-    out.append("\nNDP's 95 % hold for switches that spray packets over all 36 paths, and for receivers that pull packets. The row "
-               "with such switches reaches it without pulling. In the three rows above it switches only hash: a sender then has "
-               "16 of the 36 paths, drawn by hashes, so some links get more than others, and a queue of eight packets (here of 4 "
-               "KB, not 9) is too short to even that out. Swift's targets for 100 Gbit/s cost a tenth (the first row beside the "
-               "third): a packet of 4 KB takes 3.4 us at each hop at 10 Gbit/s, more than the 1.5 us that they allow.")
-    out.append("\nNot simulated: TIMELY's tail against PFC and DCTCP (the paper's rack and traffic are not public), and Swift's "
-               "50 us at full load (likewise).")
     table.write(out)

@@ -85,7 +85,6 @@ def of_two_dc(named, table):
 
 def page(runs, out):
     named, table = done(runs), Table()
-    out.append("Short flows lose more than these rows say: a last packet lost twice is sent again after a probe timeout, 37 us here.")
     of_loss(named, table)
     of_features(named, table)
     of_two_dc(named, table)
