@@ -193,7 +193,7 @@ def saved(place):
         check(ports == (150 if "-Q" in words else 0), "%s: VL arbitration of %d ports" % (engine, ports))
         p = Process([VERBENA, "sim", os.path.join(ROOT, "share", "scenarios", "torus.ini"), "--set", "topology.file=" + routes], {})
         status, out = p.wait(300), p.output()
-        check(("deadlock" in out) == (engine == "minhop"), "%s:\n%s" % (engine, out))
+        check(("deadlock" in out and "5 lanes" in out) == (engine == "minhop"), "%s:\n%s" % (engine, out))
         check(engine == "minhop" or "25 of 25 done" in out and "drops      none" in out, "%s:\n%s" % (engine, out))
     status, out = run("--save", routes, PAIR, "--", "true")
     check(status == 125 and "nothing is saved" in out, "status %s\n%s" % (status, out))
