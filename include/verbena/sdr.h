@@ -110,6 +110,7 @@ struct verbena_sdr_qp_attr {
 	bool idle_fill;
 };
 
+/* Sets the defaults. */
 VERBENA_SDR_API void verbena_sdr_qp_attr_init(struct verbena_sdr_qp_attr *);
 
 /* attr is borrowed. NULL and errno: EINVAL: attributes that are out of bounds or do not go
@@ -139,7 +140,9 @@ VERBENA_SDR_API struct verbena_sdr_mr *verbena_sdr_mr_reg(struct verbena_sdr_con
 /* ERROR with EBUSY while a posted receive lies in it. A send from it that is not done breaks its
  * connection. */
 VERBENA_SDR_API int verbena_sdr_mr_dereg(struct verbena_sdr_mr *);
+/* The key for blocks and receives. */
 VERBENA_SDR_API int verbena_sdr_mr_lkey_get(const struct verbena_sdr_mr *, uint32_t *lkey);
+/* The remote key, which this library does not use. */
 VERBENA_SDR_API int verbena_sdr_mr_rkey_get(const struct verbena_sdr_mr *, uint32_t *rkey);
 
 /* ---- receiving */
@@ -177,6 +180,7 @@ VERBENA_SDR_API int verbena_sdr_recv_bitmap_chunk_expand(const struct verbena_sd
  * bitmap is gone. Once for each receive that was posted. */
 VERBENA_SDR_API int verbena_sdr_recv_complete(const struct verbena_sdr_recv *);
 
+/* Whether a chunk's bit is set; then its bytes may be read. */
 static inline bool verbena_sdr_chunk_arrived(const uint8_t *bitmap, uint32_t chunk)
 {
 	return __atomic_load_n(&bitmap[chunk / 8], __ATOMIC_ACQUIRE) >> chunk % 8 & 1;
@@ -235,6 +239,7 @@ struct verbena_sdr_sr_attr {
 	bool nack;
 };
 
+/* Sets the defaults. */
 VERBENA_SDR_API void verbena_sdr_sr_attr_init(struct verbena_sdr_sr_attr *);
 
 /* Sends a block that fills the receive it meets, and sends again what is lost. attr: NULL for the
@@ -290,6 +295,7 @@ struct verbena_sdr_ec_attr {
 	uint64_t rate_mbps;                  /* at which it is sent; 0: not known */
 };
 
+/* Sets the defaults. */
 VERBENA_SDR_API void verbena_sdr_ec_attr_init(struct verbena_sdr_ec_attr *);
 
 /* What is known of a link. */
@@ -333,6 +339,7 @@ struct verbena_sdr_tail_attr {
 	double loss;         /* that is reckoned with, 0 to 0.5. 0, the default: what has been seen */
 };
 
+/* Sets the defaults. */
 VERBENA_SDR_API void verbena_sdr_tail_attr_init(struct verbena_sdr_tail_attr *);
 
 /* As verbena_sdr_ec_send() and its kin: two numbers a message, and the receiver posts memory for

@@ -86,7 +86,10 @@ def library(where, libdir, work):
     for tool in ("sdr_write_lat", "sdr_allreduce"):
         check("--scheme" in sh([where / "bin" / tool, "--help"]), tool + " does not start")
     check("--verify" in sh([where / "bin/sdr_write_bw", "--help"]), "sdr_write_bw does not start")
+    if shutil.which("mandoc"):
+        sh(["mandoc", "-T", "lint", "-W", "warning", where / "share/man/man3/verbena_sdr.3"])
     page = (where / "share/man/man3/verbena_sdr.3").read_text()
+    check(not re.search("^@", page, re.M), "verbena_sdr(3) lacks what the header says")
     for call in re.findall(r"\b(verbena_sdr_\w+)\(", (where / "include/verbena/sdr.h").read_text()):
         check("It Fn " + call in page, "verbena_sdr(3) does not tell of " + call)
 

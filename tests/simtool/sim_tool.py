@@ -506,15 +506,11 @@ def examples(place):
 def manual(place):
     """The manual has the keys as the table has them."""
     out, _ = run("--keys=mdoc")
-    with open(os.path.join(SOURCE, "man", "verbena-sim.1")) as f:
-        page = f.read()
-    begin, end = '.\\" keys begin: verbena sim --keys=mdoc\n', '.\\" keys end\n'
-    check(begin in page and end in page, "no marks")
-    check(page.split(begin)[1].split(end)[0] == out,
-          "man/verbena-sim.1 has other keys: put `verbena sim --keys=mdoc` between its marks")
+    page = os.path.join(BUILD, "man", "verbena-sim.1")
+    with open(page) as f:
+        check(out in f.read(), page + " has other keys than the table")
     if shutil.which("mandoc"):
-        p = subprocess.run(["mandoc", "-T", "lint", "-W", "warning", os.path.join(SOURCE, "man", "verbena-sim.1")],
-                           capture_output=True, text=True)
+        p = subprocess.run(["mandoc", "-T", "lint", "-W", "warning", page], capture_output=True, text=True)
         check(not p.returncode, p.stdout + p.stderr)
 
 
