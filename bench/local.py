@@ -68,11 +68,11 @@ def collective():
     """The program of Open MPI's rows, built here."""
     where = tempfile.mkdtemp(prefix="verbena-bench-")
     atexit.register(shutil.rmtree, where, True)
-    program = os.path.join(where, "collective")
-    r = subprocess.run(["mpicc.openmpi", "-O1", "-o", program, os.path.join(ROOT, "bench", "collective.c")],
+    program = os.path.join(where, "allreduce")
+    r = subprocess.run(["mpicc.openmpi", "-O1", "-o", program, os.path.join(ROOT, "tests", "programs", "allreduce.c")],
                        capture_output=True, text=True)
     if r.returncode:
-        raise Broken("collective.c: " + r.stderr)
+        raise Broken("allreduce.c: " + r.stderr)
     return program
 
 

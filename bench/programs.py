@@ -6,23 +6,19 @@ rdma beside its engine net, over loopback.
 import json
 import os
 import re
-import subprocess
 import tempfile
-import time
 
-from ends import ROOT, VERBENA, Broken, Loopback, commands, environment, iperf3, pair, scaled, start, stop, tcp_port
+from ends import VERBENA, Broken, Loopback, iperf3, pair, scaled, tcp_port
 
 LOOPBACK = Loopback()
 MIB = 1 << 20
-SOON_S = 10
-LIMIT_S = 60
 FIO_DEPTH_MAX = 512  # with 2048 its process died
 
 
 def rstream(name, run, *words):
     """What the client prints of the one size: Gb/s, and us a transfer."""
     common = run + ["rstream", "-p", tcp_port(), *words]
-    out = again(name, common, common + ["-s", LOOPBACK.address])
+    out = pair(LOOPBACK, name, common, common + ["-s", LOOPBACK.address], None)
     row = re.search(r"^custom\s.*s\s+([\d.]+)\s+([\d.]+)\s*$", out, re.M)
     if not row:
         raise Broken("%s: no result\n%s" % (name, out))
@@ -38,36 +34,12 @@ def rstream_lat(run, *words):
     return lambda name: rstream(name, run, *words, "-S", 64, "-C", 1, "-I", scaled(20000))[1]
 
 
-def again(name, server, client, env=None):
-    """Both ends, whose server listens in a port space that no tool shows: a client that comes too early comes again."""
-    commands[name] = [" ".join(os.path.relpath(w, ROOT) if w == VERBENA else str(w) for w in c) for c in (server, client)]
-    s = start([str(w) for w in server], env or {})
-    end = time.monotonic() + SOON_S
-    try:
-        while True:
-            c = subprocess.run([str(w) for w in client], capture_output=True, text=True, timeout=LIMIT_S, env=environment(env or {}))
-            out = c.stdout + c.stderr
-            if not c.returncode or time.monotonic() > end or s.poll() is not None:
-                break
-            time.sleep(0.1)
-        if c.returncode:
-            raise Broken("%s: status %d\n%s" % (name, c.returncode, out))
-        return out
-    except subprocess.TimeoutExpired:
-        raise Broken("%s: not done after %d s" % (name, LIMIT_S))
-    finally:
-        stop(s)
-
-
-def fio(name, server, client, tcp=0):
+def fio(name, server, client, tcp=None):
     """MiB/s that the client writes; the server listens on a TCP port, or by rdma_cm."""
     with tempfile.TemporaryDirectory() as folder:
         log = os.path.join(folder, "fio.json")
         client = client + ["--output-format=json", "--output=" + log]
-        if tcp:
-            pair(LOOPBACK, name, server, client, tcp)
-        else:
-            again(name, server, client)
+        pair(LOOPBACK, name, server, client, tcp)
         with open(log) as f:
             text = f.read()
     return json.loads(text[text.index("{"):])["jobs"][0]["write"]["bw_bytes"] / MIB

@@ -25,7 +25,6 @@ READINGS = {"A": ["-p", "4KiB", "-c", "4KiB", "-o", "3"], "B": ["-p", "64KiB", "
 # T17 draws what the formulas give; the page names the tests that do it.
 TOOL = str(ROOT / "build" / "verbena")
 EC = str(ROOT / "build" / "bench" / "ec")
-WORKER = str(ROOT / "build" / "bench" / "sdr_worker")
 runs = None  # sdr_runs.Runs
 
 
@@ -134,52 +133,6 @@ def coding():
             "65536 16`)" % (*xor, math.ceil(400 / xor[0]), *mds, math.ceil(400 / mds[0]), xor[0] / mds[0], got["load"]))
 
 
-def workers():
-    """Mpps by the processors' time for (threads, packets of a chunk), and the load."""
-    got = runs.answer([WORKER, "2"])
-    return {(int(t), int(c)): float(cpu) for t, c, _, cpu in re.findall(r"^(\d+) +(\d+) +([\d.]+) +([\d.]+)", got["out"], re.M)}, got["load"]
-
-
-def chunks():
-    """T21"""
-    mpps, load = workers()
-    of = [mpps[1, c] for c in (1, 4, 16, 64)]
-    return ("what a worker does for a packet, without a network: %.0f, %.0f, %.0f and %.0f Mpps a processor with chunks of 1, 4, 16 and "
-            "64 packets, so %.2f (`build/bench/sdr_worker`, by the processors' time, load %.0f)" % (*of, min(of) / max(of), load))
-
-
-def scaling():
-    """T23"""
-    mpps, load = workers()
-    return ("what workers do for packets, without a network, chunks of 16: %.0f Mpps with one and %.0f with two, which write into the same "
-            "bitmaps, so %.2f times; one of the paper's has 1.4 (`build/bench/sdr_worker`, by the processors' time, load %.0f)" % (mpps[1, 16], mpps[2, 16], mpps[2, 16] / mpps[1, 16], load))
-
-
-# Of machines: the paper's is a BlueField-3 at 400 Gbit/s, whose 256 hardware threads are the workers.
-MACHINES = (
-    ("T14", "(32,8) at 400 Gbit/s: XOR is hidden by 4 cores of 4 GHz, MDS by 8; ratio 2", coding),
-    ("T21", "15 Mpps with chunks of one packet, 24.5 with 64: 0.6", chunks),
-    ("T23", "packets scale with receive workers: 8 11.6 Mpps, 128 92 Mpps", scaling),
-)
-
-MACHINES_HEAD = """
-Measurements of machines:
-
-| target | the paper | here |
-|---|---|---|
-"""
-
-
-def machines():
-    out = MACHINES_HEAD
-    for target, claim, here in MACHINES:
-        try:
-            out += "| %s | %s | %s |\n" % (target, claim, here())
-        except NotRun:
-            out += "| %s | %s | not run |\n" % (target, claim)
-    return out
-
-
 def value(of, reading):
     try:
         return of(reading)
@@ -192,25 +145,28 @@ def paper():
                           for t, claim, what, of in rows())
     text += "\nThe rows come from these commands, with `--csv`:\n\n    verbena sdr model %s\n    verbena sdr model %s\n\n" % (
         " ".join(READINGS["A"]), " ".join(READINGS["B"]))
-    return text + ("and `-s SIZE -l LOSS`, `-d` and `-r` where a row names distance or rate, `-k` where it names a code; T16 from "
-                   "`verbena sdr ring` with `-n`.\n" + machines())
+    text += ("and `-s SIZE -l LOSS`, `-d` and `-r` where a row names distance or rate, `-k` where it names a code; T16 from "
+             "`verbena sdr ring` with `-n`.\n\n")
+    try:
+        return text + "T14, how many processors hide the encoding of 400 Gbit/s, the paper 4 and 8: " + coding() + ".\n"
+    except NotRun:
+        return text + "T14: not run.\n"
 
 
 def main():
-    global TOOL, EC, WORKER, runs
+    global TOOL, EC, runs
     p = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     p.add_argument("--page", metavar="FILE", help="write the page here; default: print it")
     p.add_argument("--tool", default=TOOL)
     p.add_argument("--tail-tool", default=sdr_beyond.TAIL, help="build/bench/sdr_tail")
     p.add_argument("--ec-tool", default=EC, help="build/bench/ec")
-    p.add_argument("--worker-tool", default=WORKER, help="build/bench/sdr_worker")
     p.add_argument("--share", type=float, default=1, help="of the messages of each cell beyond the paper; default: 1")
     p.add_argument("--keep", metavar="DIR", default=str(ROOT / "build" / "reproduce-sdr"), help="of the answers; default: %(default)s")
     p.add_argument("--seconds", type=float, help="no command begins later")
     p.add_argument("-j", type=int, default=os.cpu_count(), help="commands at a time")
     a = p.parse_args()
     TOOL = sdr_beyond.tool = a.tool
-    EC, WORKER = a.ec_tool, a.worker_tool
+    EC = a.ec_tool
     sdr_beyond.ec_tool = EC
     sdr_beyond.tail_tool = a.tail_tool
     sdr_beyond.share = a.share
