@@ -21,7 +21,6 @@
  * both ends poll.
  */
 #include <arpa/inet.h>
-#include <getopt.h>
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -34,6 +33,8 @@
 #include "duo/duo.h"
 #include "io/udp.h"
 #include "wire/rocev2.h"
+
+#include "options.h"
 
 enum {
 	BURST = 2 * PKT_TRAIN_MAX + NIC_TX_ANSWERS, /* as in the engine */
@@ -429,50 +430,25 @@ static __attribute__((noinline)) double measured(void)
 
 static void options(int argc, char **argv)
 {
-	static const struct option longs[] = {
-		{"op", required_argument, NULL, 'o'},    {"size", required_argument, NULL, 's'},
-		{"mtu", required_argument, NULL, 'm'},   {"messages", required_argument, NULL, 'n'},
-		{"depth", required_argument, NULL, 'd'}, {"protocol", required_argument, NULL, 'p'},
-		{"qps", required_argument, NULL, 'q'},   {"paths", required_argument, NULL, 'P'},
-		{"both", no_argument, NULL, 'b'},        {"remote", no_argument, NULL, 'r'},
-		{"udp", no_argument, NULL, 'u'},         {0}};
-	static const char *const ops[] = {"write", "read", "send", "pingpong"};
-	int c;
+	uint32_t op = OP_WRITE, protocol = 0;
+	const struct option_row rows[] = {
+		OPTION_WORDS("op", &op, "write|read|send|pingpong"),
+		OPTION_WORDS("protocol", &protocol, "veroce|rocev2"),
+		OPTION_NUMBER("size", &set.size, 0, UINT32_MAX, "BYTES"),
+		OPTION_NUMBER("mtu", &set.mtu, 256, 4096, "BYTES"),
+		OPTION_NUMBER("messages", &set.messages, 1, UINT32_MAX, "N"),
+		OPTION_NUMBER("depth", &set.depth, 1, DEPTH_MAX, "N"),
+		OPTION_NUMBER("qps", &set.qps, 1, QPS_MAX, "N"),
+		OPTION_NUMBER("paths", &set.paths, 1, PATHS_MAX, "N"),
+		OPTION_ON("both", &set.both),
+		OPTION_ON("remote", &set.remote),
+		OPTION_ON("udp", &set.udp),
+	};
 
-	while ((c = getopt_long(argc, argv, "", longs, NULL)) >= 0) {
-		uint32_t n = optarg ? (uint32_t)strtoul(optarg, NULL, 0) : 0, i;
-
-		switch (c) {
-		case 'o':
-			for (i = 0; i < 4 && strcmp(optarg, ops[i]) != 0; i++)
-				;
-			if (i == 4)
-				die("--op is write, read, send or pingpong");
-			set.op = (enum op)i;
-			break;
-		case 's': set.size = n; break;
-		case 'm': set.mtu = n; break;
-		case 'n': set.messages = n; break;
-		case 'd': set.depth = n; break;
-		case 'p':
-			if (strcmp(optarg, "veroce") != 0 && strcmp(optarg, "rocev2") != 0)
-				die("--protocol is veroce or rocev2");
-			set.protocol = *optarg == 'v' ? PROTOCOL_VEROCE : PROTOCOL_ROCEV2;
-			break;
-		case 'q': set.qps = n; break;
-		case 'P': set.paths = n; break;
-		case 'b': set.both = true; break;
-		case 'r': set.remote = true; break;
-		case 'u': set.udp = true; break;
-		default: exit(2);
-		}
-	}
-	if (!set.depth || set.depth > DEPTH_MAX)
-		die("--depth is 1 to 512");
-	if (!set.qps || set.qps > QPS_MAX)
-		die("--qps is 1 to 64");
-	if (!set.paths || set.paths > PATHS_MAX)
-		die("--paths is 1 to 16");
+	if (OPTIONS_READ(argc, argv, rows, "") != argc)
+		die("only options");
+	set.op = (enum op)op;
+	set.protocol = protocol ? PROTOCOL_ROCEV2 : PROTOCOL_VEROCE;
 	if (set.both && set.op == OP_PINGPONG)
 		die("a pingpong is both ways already");
 }

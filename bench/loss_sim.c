@@ -17,7 +17,6 @@
  * spurious is the share of packets sent that arrived twice.
  */
 #include <assert.h>
-#include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,6 +26,8 @@
 #include "base/prng.h"
 #include "duo/duo.h"
 #include "wire/icrc.h"
+
+#include "options.h"
 
 enum {
 	MESSAGE_BYTES = 1 << 20,
@@ -46,9 +47,6 @@ static const uint64_t negotiation_ns = 20000000;
 
 static const char *const detections[] = {"fast", "base", "irn", "rocev2"};
 
-static const char *const orders[] = {"message", "strong", "weak"}; /* enum rx_order */
-
-#define ORDERS (sizeof(orders) / sizeof(orders[0]))
 enum { DETECTIONS = sizeof(detections) / sizeof(detections[0]), ROCEV2 = 3 };
 
 struct setting {
@@ -429,7 +427,7 @@ static void rows(struct setting s, double loss)
 	}
 }
 
-static void table(struct setting s, double loss, uint32_t bdp, uint32_t paths, int detection)
+static void table(struct setting s, double loss, uint32_t bdp, uint32_t paths, uint32_t detection)
 {
 	for (size_t b = 0; b < sizeof(bdps) / sizeof(bdps[0]); b++) {
 		if (bdp && b)
@@ -441,7 +439,7 @@ static void table(struct setting s, double loss, uint32_t bdp, uint32_t paths, i
 				s.bdp = bdp ? bdp : bdps[b];
 				s.paths = paths ? paths : path_counts[p];
 				s.detection = d;
-				if ((detection >= 0 && (uint32_t)detection != d) || (d == ROCEV2 && s.paths > 1))
+				if ((detection < DETECTIONS && detection != d) || (d == ROCEV2 && s.paths > 1))
 					continue;
 				rows(s, loss);
 			}
@@ -449,67 +447,33 @@ static void table(struct setting s, double loss, uint32_t bdp, uint32_t paths, i
 	}
 }
 
-static _Noreturn void usage(void)
-{
-	fprintf(stderr, "usage: loss_sim [--bytes N] [--seed N] [--loss PERCENT] [--bdp PACKETS]\n"
-			"                [--paths N] [--mtu BYTES] [--rtt MICROSECONDS]\n"
-			"                [--skew PERCENT] [--window BDPS] [--backlog PACKETS]\n"
-			"                [--loss-detection fast|base|irn|rocev2]\n"
-			"                [--order message|strong|weak] [--quick]\n");
-	exit(2);
-}
-
 int main(int argc, char **argv)
 {
-	static const struct option options[] = {
-		{"bytes", 1, NULL, 'b'},   {"seed", 1, NULL, 's'},  {"loss", 1, NULL, 'l'},
-		{"bdp", 1, NULL, 'd'},     {"paths", 1, NULL, 'p'}, {"mtu", 1, NULL, 'm'},
-		{"rtt", 1, NULL, 'r'},     {"skew", 1, NULL, 'k'},  {"loss-detection", 1, NULL, 'D'},
-		{"order", 1, NULL, 'o'},   {"quick", 0, NULL, 'q'}, {"window", 1, NULL, 'w'},
-		{"backlog", 1, NULL, 'B'}, {NULL, 0, NULL, 0}};
-	struct setting s = {
-		.bytes = 1000000000,
-		.seed = 1,
-		.rtt_ns = 100000,
-		.skew = 0.5,
-		.window = 4,
-		.mtu = 1024,
+	struct setting s = {.bytes = 1000000000, .seed = 1, .skew = 0.5, .window = 4, .mtu = 1024};
+	double loss = -1, skew = 50, rtt_us = 100, began = (double)clock();
+	uint32_t bdp = 0, paths = 0, detection = DETECTIONS;
+	bool quick = false;
+	const struct option_row rows[] = {
+		OPTION_NUMBER("bytes", &s.bytes, 1, 1e18, "BYTES"),
+		OPTION_NUMBER("seed", &s.seed, 0, 1e18, "N"),
+		OPTION_NUMBER("loss", &loss, 0, 100, "PERCENT"),
+		OPTION_NUMBER("bdp", &bdp, 1, 1 << 20, "PACKETS"),
+		OPTION_NUMBER("paths", &paths, 1, PATHS_MAX, "N"),
+		OPTION_NUMBER("mtu", &s.mtu, 256, 4096, "BYTES"),
+		OPTION_NUMBER("rtt", &rtt_us, 0.001, 1e9, "MICROSECONDS"),
+		OPTION_NUMBER("skew", &skew, 0, 1000, "PERCENT"),
+		OPTION_NUMBER("window", &s.window, 1e-3, 1e3, "BDPS"),
+		OPTION_NUMBER("backlog", &s.backlog, 0, 1 << 20, "PACKETS"),
+		OPTION_WORDS("loss-detection", &detection, "fast|base|irn|rocev2"),
+		OPTION_WORDS("order", &s.order, "message|strong|weak"),
+		OPTION_ON("quick", &quick),
 	};
-	double loss = -1, began = (double)clock();
-	uint32_t bdp = 0, paths = 0;
-	int option, detection = -1;
 
-	while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
-		switch (option) {
-		case 'b': s.bytes = strtoull(optarg, NULL, 0); break;
-		case 's': s.seed = strtoull(optarg, NULL, 0); break;
-		case 'l': loss = strtod(optarg, NULL) / 100; break;
-		case 'd': bdp = (uint32_t)strtoul(optarg, NULL, 0); break;
-		case 'p': paths = (uint32_t)strtoul(optarg, NULL, 0); break;
-		case 'm': s.mtu = (uint32_t)strtoul(optarg, NULL, 0); break;
-		case 'r': s.rtt_ns = (uint64_t)(strtod(optarg, NULL) * 1000); break;
-		case 'k': s.skew = strtod(optarg, NULL) / 100; break;
-		case 'w': s.window = strtod(optarg, NULL); break;
-		case 'B': s.backlog = (uint32_t)strtoul(optarg, NULL, 0); break;
-		case 'q': s.bytes = 100000000; break;
-		case 'D':
-			for (detection = DETECTIONS - 1; detection >= 0 && strcmp(optarg, detections[detection]) != 0;)
-				detection--;
-			if (detection < 0)
-				usage();
-			break;
-		case 'o':
-			for (s.order = 0; s.order < ORDERS && strcmp(optarg, orders[s.order]) != 0;)
-				s.order++;
-			if (s.order == ORDERS)
-				usage();
-			break;
-		default: usage();
-		}
-	}
-	if (optind != argc || paths > PATHS_MAX || !s.bytes || !s.rtt_ns || s.window <= 0 ||
-	    (s.mtu != 256 && s.mtu != 512 && s.mtu != 1024 && s.mtu != 2048 && s.mtu != 4096))
-		usage();
+	if (OPTIONS_READ(argc, argv, rows, "") != argc || s.mtu & (s.mtu - 1))
+		options_wrong(argv[0], rows, sizeof(rows) / sizeof(rows[0]), "");
+	s.bytes = quick ? 100000000 : s.bytes;
+	s.rtt_ns = (uint64_t)(rtt_us * 1000);
+	s.skew = skew / 100;
 	for (int i = 0; i < argc; i++)
 		printf("%s%c", argv[i], i + 1 < argc ? ' ' : '\n');
 	printf("seed %" PRIu64 ", %" PRIu64 " bytes in WRITEs of %u, PMTU %u, round trip %.1f us, "
@@ -518,7 +482,7 @@ int main(int argc, char **argv)
 	printf("                   loss     Gbps  goodput  resent spurious timeouts  probes"
 	       " path-outs     acks    sacks\n"
 	       "loss by   bdp paths     %%          of free   share    share\n");
-	table(s, loss, bdp, paths, detection);
+	table(s, loss / 100, bdp, paths, detection);
 	printf("\n%.0f s of processor time\n", ((double)clock() - began) / CLOCKS_PER_SEC);
 	return 0;
 }

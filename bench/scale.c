@@ -18,7 +18,6 @@
  * The ends share one pair of buffers over all runs, so these are equally warm.
  */
 #include <errno.h>
-#include <getopt.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -28,6 +27,8 @@
 
 #include "base/prng.h"
 #include "duo/duo.h"
+
+#include "options.h"
 
 enum {
 	ACTIVE = 64,
@@ -597,57 +598,25 @@ static void measure_throughput(struct world *among)
 
 /* ---- the command ----------------------------------------------------------------------------- */
 
-static _Noreturn void usage(void)
-{
-	fprintf(stderr,
-		"usage: scale [--qps N] [--seed N] [--mtu BYTES] [--wave QPS] [--runs N]\n"
-		"             [--protocol auto|veroce]\n"
-		"N is %u QPs at most\n",
-		NIC_MAX_QP);
-	exit(2);
-}
-
-static uint32_t number(const char *s)
-{
-	char *end;
-	unsigned long n;
-
-	errno = 0;
-	n = strtoul(s, &end, 0);
-	if (errno || *end || end == s || *s == '-' || n > UINT32_MAX)
-		usage();
-	return (uint32_t)n;
-}
-
 int main(int argc, char **argv)
 {
-	static const struct option options[] = {
-		{"qps", 1, NULL, 'q'},  {"seed", 1, NULL, 's'},     {"mtu", 1, NULL, 'm'}, {"wave", 1, NULL, 'w'},
-		{"runs", 1, NULL, 'r'}, {"protocol", 1, NULL, 'p'}, {NULL, 0, NULL, 0}};
 	struct setting set = {.qps = NIC_MAX_QP, .seed = 1, .mtu = 1024, .wave = 1024, .runs = 51};
+	uint32_t protocol = PROTOCOL_AUTO;
+	const struct option_row rows[] = {
+		OPTION_NUMBER("qps", &set.qps, ACTIVE + 1, NIC_MAX_QP, "N"),
+		OPTION_NUMBER("seed", &set.seed, 0, UINT32_MAX, "N"),
+		OPTION_NUMBER("mtu", &set.mtu, 256, 4096, "BYTES"),
+		OPTION_NUMBER("wave", &set.wave, 1, NIC_MAX_QP, "QPS"),
+		OPTION_NUMBER("runs", &set.runs, 1, UINT32_MAX, "N"),
+		OPTION_WORDS("protocol", &protocol, "auto|veroce"), /* as enum protocol */
+	};
 	struct world w;
 	struct heap empty;
 	struct prng prng;
-	int option;
 
-	while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
-		switch (option) {
-		case 'q': set.qps = number(optarg); break;
-		case 's': set.seed = number(optarg); break;
-		case 'm': set.mtu = number(optarg); break;
-		case 'w': set.wave = number(optarg); break;
-		case 'r': set.runs = number(optarg); break;
-		case 'p':
-			if (strcmp(optarg, "auto") != 0 && strcmp(optarg, "veroce") != 0)
-				usage();
-			set.protocol = *optarg == 'a' ? PROTOCOL_AUTO : PROTOCOL_VEROCE;
-			break;
-		default: usage();
-		}
-	}
-	if (optind != argc || set.qps <= ACTIVE || set.qps > NIC_MAX_QP || !set.wave || !set.runs ||
-	    (set.mtu != 256 && set.mtu != 512 && set.mtu != 1024 && set.mtu != 2048 && set.mtu != 4096))
-		usage();
+	if (OPTIONS_READ(argc, argv, rows, "") != argc || set.mtu & (set.mtu - 1))
+		options_wrong(argv[0], rows, sizeof(rows) / sizeof(rows[0]), "");
+	set.protocol = (enum protocol)protocol;
 	for (int i = 0; i < argc; i++)
 		printf("%s%c", argv[i], i + 1 < argc ? ' ' : '\n');
 	printf("seed %" PRIu64 ", %u RC QPs in each of two nics, protocol %s, %u paths, PMTU %u, "

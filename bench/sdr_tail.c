@@ -7,24 +7,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "sdr/model/completion.h"
 #include "support/tail_link.h"
+
+#include "options.h"
 
 static int order(const void *a, const void *b)
 {
 	double x = *(const double *)a, y = *(const double *)b;
 
 	return x < y ? -1 : x > y;
-}
-
-static int usage(void)
-{
-	fprintf(stderr,
-		"sdr_tail [-n MESSAGES] [-w EARLIER_MESSAGES] [-l LOSS] [-b BURST] [-a ASSUMED_LOSS] [-s SEED]\n"
-		"         [-f] [-r ROUND_TRIP_NS] [-t PACKET_NS] PACKETS\n");
-	return 2;
 }
 
 struct totals {
@@ -81,27 +74,23 @@ int main(int argc, char **argv)
 	struct totals t = {0}, unused = {0};
 	struct loss_estimate e;
 	uint64_t seed = 1;
-	int opt;
+	const struct option_row rows[] = {
+		OPTION_NUMBER("n", &messages, 1, UINT32_MAX, "MESSAGES"),
+		OPTION_NUMBER("w", &earlier, 0, UINT32_MAX, "EARLIER_MESSAGES"),
+		OPTION_NUMBER("l", &w.loss, 0, 0.9, "LOSS"),
+		OPTION_NUMBER("b", &w.burst, 0, 1e6, "BURST"),
+		OPTION_NUMBER("a", &w.assumed, 0, 1, "ASSUMED_LOSS"),
+		OPTION_NUMBER("s", &seed, 0, 1e18, "SEED"),
+		OPTION_ON("f", &w.fill),
+		OPTION_NUMBER("r", &w.rtt_ns, 1, 1e15, "ROUND_TRIP_NS"),
+		OPTION_NUMBER("t", &w.packet_ns, 1, 1e15, "PACKET_NS"),
+	};
+	static const char rest[] = "PACKETS";
+	int first = OPTIONS_READ(argc, argv, rows, rest);
 
-	while ((opt = getopt(argc, argv, "n:w:l:b:a:s:r:t:f")) != -1) {
-		switch (opt) {
-		case 'n': messages = (uint32_t)strtoul(optarg, NULL, 10); break;
-		case 'w': earlier = (uint32_t)strtoul(optarg, NULL, 10); break;
-		case 'l': w.loss = strtod(optarg, NULL); break;
-		case 'b': w.burst = strtod(optarg, NULL); break;
-		case 'a': w.assumed = strtod(optarg, NULL); break;
-		case 'f': w.fill = true; break;
-		case 's': seed = strtoull(optarg, NULL, 10); break;
-		case 'r': w.rtt_ns = strtoull(optarg, NULL, 10); break;
-		case 't': w.packet_ns = strtoull(optarg, NULL, 10); break;
-		default: return usage();
-		}
-	}
-	if (optind + 1 != argc || !messages || !w.rtt_ns || !w.packet_ns || w.loss < 0 || w.loss > 0.9)
-		return usage();
-	w.packets = (uint32_t)strtoul(argv[optind], NULL, 10);
+	w.packets = first + 1 == argc ? (uint32_t)strtoul(argv[first], NULL, 10) : 0;
 	if (!w.packets || w.packets > 1u << 25)
-		return usage();
+		options_wrong(argv[0], rows, sizeof(rows) / sizeof(rows[0]), rest);
 	t.times = calloc(messages, sizeof(double));
 	unused.times = calloc(earlier + 1, sizeof(double));
 	loss_estimate_init(&e);

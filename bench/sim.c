@@ -9,7 +9,6 @@
  * (k = 32, a permutation of 8192 hosts under way, which measure memory). Without a name all of them run, each in a
  * process of its own, so that its peak of memory is its own. Prints the median of N (5) and the fastest.
  */
-#include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,6 +21,8 @@
 #include "base/prng.h"
 #include "sim/channel.h"
 #include "net/topology/topology_build.h"
+
+#include "options.h"
 
 enum { RUNS_MAX = 101, PAYLOAD = 1000, DATA_CLASS = 3 };
 
@@ -258,35 +259,21 @@ static bool bench(const struct run *r, unsigned count, uint64_t seed)
 
 int main(int argc, char **argv)
 {
-	static const struct option options[] = {
-		{"run", required_argument, NULL, 'r'},
-		{"runs", required_argument, NULL, 'n'},
-		{"seed", required_argument, NULL, 's'},
-		{"bytes", required_argument, NULL, 'b'},
-		{NULL, 0, NULL, 0},
-	};
 	const char *name = NULL;
 	uint64_t seed = 1, bytes = 0;
-	unsigned long count = 5, k = 0;
+	uint32_t count = 5, k = 0;
 	bool found = false;
-	int c;
+	const struct option_row rows[] = {
+		OPTION_STRING("run", &name, "NAME"),
+		OPTION_NUMBER("runs", &count, 1, RUNS_MAX, "N"),
+		OPTION_NUMBER("seed", &seed, 0, 1e18, "N"),
+		OPTION_NUMBER("k", &k, 2, 64, "K"),
+		OPTION_NUMBER("bytes", &bytes, 1, 1e15, "BYTES"),
+	};
 
-	while ((c = getopt_long(argc, argv, "k:", options, NULL)) != -1) {
-		switch (c) {
-		case 'r': name = optarg; break;
-		case 'n': count = strtoul(optarg, NULL, 10); break;
-		case 's': seed = strtoull(optarg, NULL, 10); break;
-		case 'b': bytes = strtoull(optarg, NULL, 10); break;
-		case 'k': k = strtoul(optarg, NULL, 10); break;
-		default: return 2;
-		}
-	}
-	if (optind < argc || !count || count > RUNS_MAX) {
-		fprintf(stderr, "usage: sim [--run NAME] [--runs 1..%d] [--seed N] [-k K] [--bytes N]\n", RUNS_MAX);
-		return 2;
-	}
-	printf("seed %" PRIu64
-	       ", median of %lu, one core; fat tree at 100 Gbit/s, 1 us a link; payload %d bytes, an ACK"
+	if (OPTIONS_READ(argc, argv, rows, "") != argc)
+		options_wrong(argv[0], rows, sizeof(rows) / sizeof(rows[0]), "");
+	printf("seed %" PRIu64 ", median of %u, one core; fat tree at 100 Gbit/s, 1 us a link; payload %d bytes, an ACK"
 	       " a packet\n",
 	       seed, count, PAYLOAD);
 	for (size_t i = 0; i < sizeof(runs) / sizeof(runs[0]); i++) {
@@ -295,9 +282,9 @@ int main(int argc, char **argv)
 		if (name && strcmp(name, r.name) != 0)
 			continue;
 		found = true;
-		r.k = k ? (uint32_t)k : r.k;
+		r.k = k ? k : r.k;
 		r.bytes = bytes ? bytes : r.bytes;
-		if (!bench(&r, (unsigned)count, seed))
+		if (!bench(&r, count, seed))
 			return 1;
 	}
 	if (!found)

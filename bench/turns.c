@@ -17,7 +17,6 @@
  * name's second pair to its first shows the accuracy.
  */
 #include <errno.h>
-#include <getopt.h>
 #include <infiniband/verbs.h>
 #include <semaphore.h>
 #include <signal.h>
@@ -33,6 +32,8 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "options.h"
 
 enum {
 	PAIRS_MAX = 8,
@@ -510,54 +511,35 @@ static void measure(const char *self, const struct measure *m)
 	print_all(m);
 }
 
-static uint32_t number(const char *option, const char *text, uint32_t least, uint32_t most)
-{
-	char *rest;
-	unsigned long v = strtoul(text, &rest, 0);
-
-	if (rest == text || *rest || v < least || v > most) {
-		fprintf(stderr, "turns: --%s %s: %u to %u is wanted\n", option, text, least, most);
-		exit(2);
-	}
-	return (uint32_t)v;
-}
-
 int main(int argc, char **argv)
 {
-	static const struct option options[] = {{"verbena", 1, NULL, 'v'},  {"measure", 1, NULL, 'o'},
-						{"starts", 1, NULL, 'S'},   {"turns", 1, NULL, 'n'},
-						{"messages", 1, NULL, 'm'}, {"warm-up", 1, NULL, 'w'},
-						{"depth", 1, NULL, 'd'},    {"size", 1, NULL, 's'},
-						{"mtu", 1, NULL, 'u'},      {NULL, 0, NULL, 0}};
 	static const char *const pairs_else[] = {"RoCEv2:VERBENA_PROTOCOL=rocev2", "veRoCE:VERBENA_PROTOCOL=veroce",
 						 "RoCEv2:VERBENA_PROTOCOL=rocev2", "veRoCE:VERBENA_PROTOCOL=veroce"};
 	const char *only = NULL;
 	struct measure said = {0};
+	const struct option_row rows[] = {
+		OPTION_STRING("verbena", &verbena, "PATH"),
+		OPTION_STRING("measure", &only, "NAME"),
+		OPTION_NUMBER("starts", &starts, 1, 1000, "N"),
+		OPTION_NUMBER("turns", &turns_each, 4, 1000000, "N"),
+		OPTION_NUMBER("messages", &said.messages, 1, 100000000, "N"),
+		OPTION_NUMBER("warm-up", &said.warm_up, 1, 100000000, "N"),
+		OPTION_NUMBER("depth", &said.depth, 1, RECEIVES / 2, "N"),
+		OPTION_NUMBER("size", &said.size, 1, 1 << 30, "BYTES"),
+		OPTION_NUMBER("mtu", &said.mtu, 256, 4096, "BYTES"),
+	};
 	bool found = false;
-	int c;
+	int first;
 
 	if (argc == 5 && !strcmp(argv[1], "--child"))
 		return child(atoi(argv[2]), atoi(argv[3]), atoi(argv[4]));
-	while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
-		switch (c) {
-		case 'v': verbena = optarg; break;
-		case 'o': only = optarg; break;
-		case 'S': starts = number("starts", optarg, 1, 1000); break;
-		case 'n': turns_each = number("turns", optarg, 4, 1000000); break;
-		case 'm': said.messages = number("messages", optarg, 1, 100000000); break;
-		case 'w': said.warm_up = number("warm-up", optarg, 1, 100000000); break;
-		case 'd': said.depth = number("depth", optarg, 1, RECEIVES / 2); break;
-		case 's': said.size = number("size", optarg, 1, 1 << 30); break;
-		case 'u': said.mtu = number("mtu", optarg, 256, 4096); break;
-		default: return 2;
-		}
-	}
+	first = OPTIONS_READ(argc, argv, rows, "[NAME:VARIABLE=VALUE,..]");
 	turns = starts * turns_each;
 	if (!verbena)
 		verbena = access("build/verbena", X_OK) == 0 ? "build/verbena" : "verbena";
-	for (int i = optind; i < argc; i++)
+	for (int i = first; i < argc; i++)
 		pair_add(argv[i]);
-	for (size_t i = 0; optind == argc && i < sizeof(pairs_else) / sizeof(*pairs_else); i++)
+	for (size_t i = 0; first == argc && i < sizeof(pairs_else) / sizeof(*pairs_else); i++)
 		pair_add(pairs_else[i]);
 	for (size_t i = 0; i < MEASURES; i++) {
 		struct measure m = measures[i];

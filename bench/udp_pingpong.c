@@ -18,6 +18,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "options.h"
+
 enum { WARM_UP = 2000 };
 
 static uint64_t now_ns(void)
@@ -67,8 +69,14 @@ static int by_value(const void *a, const void *b)
 
 int main(int argc, char **argv)
 {
-	size_t exchanges = 100000, bytes = 64;
-	int family = AF_INET, fd[2], c;
+	uint32_t exchanges = 100000, bytes = 64;
+	bool six = false;
+	const struct option_row rows[] = {
+		OPTION_NUMBER("n", &exchanges, 1, UINT32_MAX, "EXCHANGES"),
+		OPTION_NUMBER("s", &bytes, 0, 65000, "BYTES"),
+		OPTION_ON("6", &six),
+	};
+	int fd[2];
 	struct sockaddr_storage at[2];
 	socklen_t len[2];
 	uint32_t *took;
@@ -76,22 +84,13 @@ int main(int argc, char **argv)
 	char *buf;
 	pid_t child;
 
-	while ((c = getopt(argc, argv, "n:s:6")) != -1) {
-		switch (c) {
-		case 'n': exchanges = strtoul(optarg, NULL, 0); break;
-		case 's': bytes = strtoul(optarg, NULL, 0); break;
-		case '6': family = AF_INET6; break;
-		default: return 2;
-		}
-	}
-	if (!exchanges || bytes > 65000)
-		return 2;
+	OPTIONS_READ(argc, argv, rows, "");
 	buf = calloc(1, bytes + 1);
 	took = calloc(exchanges, sizeof(*took));
 	if (!buf || !took)
 		die("memory");
 	for (int i = 0; i < 2; i++)
-		fd[i] = bound_socket(family, &at[i], &len[i]);
+		fd[i] = bound_socket(six ? AF_INET6 : AF_INET, &at[i], &len[i]);
 	for (int i = 0; i < 2; i++)
 		if (connect(fd[i], (struct sockaddr *)&at[!i], len[!i]) < 0)
 			die("connect");
@@ -122,7 +121,7 @@ int main(int argc, char **argv)
 	kill(child, SIGKILL);
 	waitpid(child, NULL, 0);
 	qsort(took, exchanges, sizeof(*took), by_value);
-	printf("%zu bytes: median %.3f us, mean %.3f us, half a round trip, %zu exchanges\n", bytes,
+	printf("%u bytes: median %.3f us, mean %.3f us, half a round trip, %u exchanges\n", bytes,
 	       took[exchanges / 2] / 2e3, (double)total / (double)exchanges / 2e3, exchanges);
 	return 0;
 }

@@ -19,6 +19,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "options.h"
+
 enum { BATCH_MAX = 256, BYTES_MAX = 2048 };
 
 static double now_s(void)
@@ -53,23 +55,18 @@ int main(int argc, char **argv)
 	struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
 	volatile uint64_t *arrived;
 	socklen_t len = sizeof(at);
-	size_t bytes = 64;
-	int c, rx, tx, room = 8 << 20;
-	unsigned batch = 64;
+	int rx, tx, room = 8 << 20;
+	uint32_t batch = 64, bytes = 64;
 	double seconds = 2, begun, took;
+	const struct option_row rows[] = {
+		OPTION_NUMBER("t", &seconds, 0, 3600, "SECONDS"),
+		OPTION_NUMBER("s", &bytes, 0, BYTES_MAX, "BYTES"),
+		OPTION_NUMBER("b", &batch, 1, BATCH_MAX, "BATCH"),
+	};
 	uint64_t sent = 0, before;
 	pid_t child;
 
-	while ((c = getopt(argc, argv, "t:s:b:")) != -1) {
-		switch (c) {
-		case 't': seconds = atof(optarg); break;
-		case 's': bytes = strtoul(optarg, NULL, 0); break;
-		case 'b': batch = (unsigned)atoi(optarg); break;
-		default: return 2;
-		}
-	}
-	if (bytes > BYTES_MAX || !batch || batch > BATCH_MAX)
-		return 2;
+	OPTIONS_READ(argc, argv, rows, "");
 	arrived = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	rx = socket(AF_INET, SOCK_DGRAM, 0);
 	tx = socket(AF_INET, SOCK_DGRAM, 0);
@@ -108,7 +105,7 @@ int main(int argc, char **argv)
 	before = *arrived - before;
 	kill(child, SIGKILL);
 	waitpid(child, NULL, 0);
-	printf("%zu bytes: sent %.0f a second, arrived %.0f a second, batches of %u\n", bytes, (double)sent / took,
+	printf("%u bytes: sent %.0f a second, arrived %.0f a second, batches of %u\n", bytes, (double)sent / took,
 	       (double)before / took, batch);
 	return 0;
 }
