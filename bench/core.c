@@ -430,22 +430,22 @@ static __attribute__((noinline)) double measured(void)
 
 static void options(int argc, char **argv)
 {
-	uint32_t op = OP_WRITE, protocol = 0;
+	uint64_t op = OP_WRITE, protocol = 0;
 	const struct option_row rows[] = {
-		OPTION_WORDS("op", &op, "write|read|send|pingpong"),
-		OPTION_WORDS("protocol", &protocol, "veroce|rocev2"),
-		OPTION_NUMBER("size", &set.size, 0, UINT32_MAX, "BYTES"),
-		OPTION_NUMBER("mtu", &set.mtu, 256, 4096, "BYTES"),
-		OPTION_NUMBER("messages", &set.messages, 1, UINT32_MAX, "N"),
-		OPTION_NUMBER("depth", &set.depth, 1, DEPTH_MAX, "N"),
-		OPTION_NUMBER("qps", &set.qps, 1, QPS_MAX, "N"),
-		OPTION_NUMBER("paths", &set.paths, 1, PATHS_MAX, "N"),
-		OPTION_ON("both", &set.both),
-		OPTION_ON("remote", &set.remote),
-		OPTION_ON("udp", &set.udp),
+		{0, "op", OPTION_WORD, &op, 0, 0, "write|read|send|pingpong", NULL},
+		{0, "protocol", OPTION_WORD, &protocol, 0, 0, "veroce|rocev2", NULL},
+		{0, "size", OPTION_U32, &set.size, 0, UINT32_MAX, "BYTES", NULL},
+		{0, "mtu", OPTION_U32, &set.mtu, 256, 4096, "BYTES", NULL},
+		{0, "messages", OPTION_U32, &set.messages, 1, UINT32_MAX, "N", NULL},
+		{0, "depth", OPTION_U32, &set.depth, 1, DEPTH_MAX, "N", NULL},
+		{0, "qps", OPTION_U32, &set.qps, 1, QPS_MAX, "N", NULL},
+		{0, "paths", OPTION_U32, &set.paths, 1, PATHS_MAX, "N", NULL},
+		{0, "both", OPTION_FLAG, &set.both, 0, 0, NULL, NULL},
+		{0, "remote", OPTION_FLAG, &set.remote, 0, 0, NULL, NULL},
+		{0, "udp", OPTION_FLAG, &set.udp, 0, 0, NULL, NULL},
 	};
 
-	if (OPTIONS_READ(argc, argv, rows, "") != argc)
+	if (options_read(argc, argv, rows, OPTION_COUNT(rows), "usage: core [OPTION ...]\n") != argc)
 		die("only options");
 	set.op = (enum op)op;
 	set.protocol = protocol ? PROTOCOL_ROCEV2 : PROTOCOL_VEROCE;

@@ -5,7 +5,7 @@
  *
  *     loss_sim [--bytes N] [--seed N] [--loss PERCENT] [--bdp PACKETS] [--paths N] [--mtu BYTES]
  *              [--rtt MICROSECONDS] [--skew PERCENT] [--window BDPS] [--backlog PACKETS]
- *              [--loss-detection fast|base|irn|rocev2] [--order message|strong|weak] [--quick]
+ *              [--loss-detection fast|base|irn|rocev2|all] [--order message|strong|weak] [--quick]
  *
  * Prints a table with one row for each combination of the options that are not given. WRITEs of 1
  * MiB follow each other; the window is 4 bandwidth-delay products, as veRoCE 4.2 requires, and only
@@ -427,7 +427,7 @@ static void rows(struct setting s, double loss)
 	}
 }
 
-static void table(struct setting s, double loss, uint32_t bdp, uint32_t paths, uint32_t detection)
+static void table(struct setting s, double loss, uint32_t bdp, uint32_t paths, uint64_t detection)
 {
 	for (size_t b = 0; b < sizeof(bdps) / sizeof(bdps[0]); b++) {
 		if (bdp && b)
@@ -451,29 +451,32 @@ int main(int argc, char **argv)
 {
 	struct setting s = {.bytes = 1000000000, .seed = 1, .skew = 0.5, .window = 4, .mtu = 1024};
 	double loss = -1, skew = 50, rtt_us = 100, began = (double)clock();
-	uint32_t bdp = 0, paths = 0, detection = DETECTIONS;
+	uint32_t bdp = 0, paths = 0;
+	uint64_t detection = DETECTIONS, order = 0;
 	bool quick = false;
 	const struct option_row rows[] = {
-		OPTION_NUMBER("bytes", &s.bytes, 1, 1e18, "BYTES"),
-		OPTION_NUMBER("seed", &s.seed, 0, 1e18, "N"),
-		OPTION_NUMBER("loss", &loss, 0, 100, "PERCENT"),
-		OPTION_NUMBER("bdp", &bdp, 1, 1 << 20, "PACKETS"),
-		OPTION_NUMBER("paths", &paths, 1, PATHS_MAX, "N"),
-		OPTION_NUMBER("mtu", &s.mtu, 256, 4096, "BYTES"),
-		OPTION_NUMBER("rtt", &rtt_us, 0.001, 1e9, "MICROSECONDS"),
-		OPTION_NUMBER("skew", &skew, 0, 1000, "PERCENT"),
-		OPTION_NUMBER("window", &s.window, 1e-3, 1e3, "BDPS"),
-		OPTION_NUMBER("backlog", &s.backlog, 0, 1 << 20, "PACKETS"),
-		OPTION_WORDS("loss-detection", &detection, "fast|base|irn|rocev2"),
-		OPTION_WORDS("order", &s.order, "message|strong|weak"),
-		OPTION_ON("quick", &quick),
+		{0, "bytes", OPTION_U64, &s.bytes, 1, 1e18, "BYTES", NULL},
+		{0, "seed", OPTION_U64, &s.seed, 0, 1e18, "N", NULL},
+		{0, "loss", OPTION_REAL, &loss, 0, 100, "PERCENT", NULL},
+		{0, "bdp", OPTION_U32, &bdp, 1, 1 << 20, "PACKETS", NULL},
+		{0, "paths", OPTION_U32, &paths, 1, PATHS_MAX, "N", NULL},
+		{0, "mtu", OPTION_U32, &s.mtu, 256, 4096, "BYTES", NULL},
+		{0, "rtt", OPTION_REAL, &rtt_us, 0.001, 1e9, "MICROSECONDS", NULL},
+		{0, "skew", OPTION_REAL, &skew, 0, 1000, "PERCENT", NULL},
+		{0, "window", OPTION_REAL, &s.window, 1e-3, 1e3, "BDPS", NULL},
+		{0, "backlog", OPTION_U32, &s.backlog, 0, 1 << 20, "PACKETS", NULL},
+		{0, "loss-detection", OPTION_WORD, &detection, 0, 0, "fast|base|irn|rocev2|all", NULL},
+		{0, "order", OPTION_WORD, &order, 0, 0, "message|strong|weak", NULL},
+		{0, "quick", OPTION_FLAG, &quick, 0, 0, NULL, NULL},
 	};
 
-	if (OPTIONS_READ(argc, argv, rows, "") != argc || s.mtu & (s.mtu - 1))
-		options_wrong(argv[0], rows, sizeof(rows) / sizeof(rows[0]), "");
+	if (options_read(argc, argv, rows, OPTION_COUNT(rows), "usage: loss_sim [OPTION ...]\n") != argc ||
+	    s.mtu & (s.mtu - 1))
+		return 2;
 	s.bytes = quick ? 100000000 : s.bytes;
 	s.rtt_ns = (uint64_t)(rtt_us * 1000);
 	s.skew = skew / 100;
+	s.order = (enum rx_order)order;
 	for (int i = 0; i < argc; i++)
 		printf("%s%c", argv[i], i + 1 < argc ? ' ' : '\n');
 	printf("seed %" PRIu64 ", %" PRIu64 " bytes in WRITEs of %u, PMTU %u, round trip %.1f us, "

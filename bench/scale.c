@@ -601,21 +601,22 @@ static void measure_throughput(struct world *among)
 int main(int argc, char **argv)
 {
 	struct setting set = {.qps = NIC_MAX_QP, .seed = 1, .mtu = 1024, .wave = 1024, .runs = 51};
-	uint32_t protocol = PROTOCOL_AUTO;
+	uint64_t protocol = PROTOCOL_AUTO;
 	const struct option_row rows[] = {
-		OPTION_NUMBER("qps", &set.qps, ACTIVE + 1, NIC_MAX_QP, "N"),
-		OPTION_NUMBER("seed", &set.seed, 0, UINT32_MAX, "N"),
-		OPTION_NUMBER("mtu", &set.mtu, 256, 4096, "BYTES"),
-		OPTION_NUMBER("wave", &set.wave, 1, NIC_MAX_QP, "QPS"),
-		OPTION_NUMBER("runs", &set.runs, 1, UINT32_MAX, "N"),
-		OPTION_WORDS("protocol", &protocol, "auto|veroce"), /* as enum protocol */
+		{0, "qps", OPTION_U32, &set.qps, ACTIVE + 1, NIC_MAX_QP, "N", NULL},
+		{0, "seed", OPTION_U64, &set.seed, 0, UINT32_MAX, "N", NULL},
+		{0, "mtu", OPTION_U32, &set.mtu, 256, 4096, "BYTES", NULL},
+		{0, "wave", OPTION_U32, &set.wave, 1, NIC_MAX_QP, "QPS", NULL},
+		{0, "runs", OPTION_U32, &set.runs, 1, UINT32_MAX, "N", NULL},
+		{0, "protocol", OPTION_WORD, &protocol, 0, 0, "auto|veroce", NULL}, /* as enum protocol */
 	};
 	struct world w;
 	struct heap empty;
 	struct prng prng;
 
-	if (OPTIONS_READ(argc, argv, rows, "") != argc || set.mtu & (set.mtu - 1))
-		options_wrong(argv[0], rows, sizeof(rows) / sizeof(rows[0]), "");
+	if (options_read(argc, argv, rows, OPTION_COUNT(rows), "usage: scale [OPTION ...]\n") != argc ||
+	    set.mtu & (set.mtu - 1))
+		return 2;
 	set.protocol = (enum protocol)protocol;
 	for (int i = 0; i < argc; i++)
 		printf("%s%c", argv[i], i + 1 < argc ? ' ' : '\n');

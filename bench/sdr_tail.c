@@ -75,22 +75,21 @@ int main(int argc, char **argv)
 	struct loss_estimate e;
 	uint64_t seed = 1;
 	const struct option_row rows[] = {
-		OPTION_NUMBER("n", &messages, 1, UINT32_MAX, "MESSAGES"),
-		OPTION_NUMBER("w", &earlier, 0, UINT32_MAX, "EARLIER_MESSAGES"),
-		OPTION_NUMBER("l", &w.loss, 0, 0.9, "LOSS"),
-		OPTION_NUMBER("b", &w.burst, 0, 1e6, "BURST"),
-		OPTION_NUMBER("a", &w.assumed, 0, 1, "ASSUMED_LOSS"),
-		OPTION_NUMBER("s", &seed, 0, 1e18, "SEED"),
-		OPTION_ON("f", &w.fill),
-		OPTION_NUMBER("r", &w.rtt_ns, 1, 1e15, "ROUND_TRIP_NS"),
-		OPTION_NUMBER("t", &w.packet_ns, 1, 1e15, "PACKET_NS"),
+		{'n', NULL, OPTION_U32, &messages, 1, UINT32_MAX, "MESSAGES", NULL},
+		{'w', NULL, OPTION_U32, &earlier, 0, UINT32_MAX, "EARLIER_MESSAGES", NULL},
+		{'l', NULL, OPTION_REAL, &w.loss, 0, 0.9, "LOSS", NULL},
+		{'b', NULL, OPTION_REAL, &w.burst, 0, 1e6, "BURST", NULL},
+		{'a', NULL, OPTION_REAL, &w.assumed, 0, 1, "ASSUMED_LOSS", NULL},
+		{'s', NULL, OPTION_U64, &seed, 0, 1e18, "SEED", NULL},
+		{'f', NULL, OPTION_FLAG, &w.fill, 0, 0, NULL, NULL},
+		{'r', NULL, OPTION_U64, &w.rtt_ns, 1, 1e15, "ROUND_TRIP_NS", NULL},
+		{'t', NULL, OPTION_U64, &w.packet_ns, 1, 1e15, "PACKET_NS", NULL},
 	};
-	static const char rest[] = "PACKETS";
-	int first = OPTIONS_READ(argc, argv, rows, rest);
+	int first = options_read(argc, argv, rows, OPTION_COUNT(rows), "usage: sdr_tail [OPTION ...] PACKETS\n");
 
 	w.packets = first + 1 == argc ? (uint32_t)strtoul(argv[first], NULL, 10) : 0;
 	if (!w.packets || w.packets > 1u << 25)
-		options_wrong(argv[0], rows, sizeof(rows) / sizeof(rows[0]), rest);
+		return 2;
 	t.times = calloc(messages, sizeof(double));
 	unused.times = calloc(earlier + 1, sizeof(double));
 	loss_estimate_init(&e);

@@ -264,15 +264,15 @@ int main(int argc, char **argv)
 	uint32_t count = 5, k = 0;
 	bool found = false;
 	const struct option_row rows[] = {
-		OPTION_STRING("run", &name, "NAME"),
-		OPTION_NUMBER("runs", &count, 1, RUNS_MAX, "N"),
-		OPTION_NUMBER("seed", &seed, 0, 1e18, "N"),
-		OPTION_NUMBER("k", &k, 2, 64, "K"),
-		OPTION_NUMBER("bytes", &bytes, 1, 1e15, "BYTES"),
+		{0, "run", OPTION_TEXT, &name, 0, 0, "NAME", NULL},
+		{0, "runs", OPTION_U32, &count, 1, RUNS_MAX, "N", NULL},
+		{0, "seed", OPTION_U64, &seed, 0, 1e18, "N", NULL},
+		{'k', NULL, OPTION_U32, &k, 2, 64, "K", NULL},
+		{0, "bytes", OPTION_U64, &bytes, 1, 1e15, "BYTES", NULL},
 	};
 
-	if (OPTIONS_READ(argc, argv, rows, "") != argc)
-		options_wrong(argv[0], rows, sizeof(rows) / sizeof(rows[0]), "");
+	if (options_read(argc, argv, rows, OPTION_COUNT(rows), "usage: sim [OPTION ...]\n") != argc)
+		return 2;
 	printf("seed %" PRIu64 ", median of %u, one core; fat tree at 100 Gbit/s, 1 us a link; payload %d bytes, an ACK"
 	       " a packet\n",
 	       seed, count, PAYLOAD);

@@ -518,22 +518,23 @@ int main(int argc, char **argv)
 	const char *only = NULL;
 	struct measure said = {0};
 	const struct option_row rows[] = {
-		OPTION_STRING("verbena", &verbena, "PATH"),
-		OPTION_STRING("measure", &only, "NAME"),
-		OPTION_NUMBER("starts", &starts, 1, 1000, "N"),
-		OPTION_NUMBER("turns", &turns_each, 4, 1000000, "N"),
-		OPTION_NUMBER("messages", &said.messages, 1, 100000000, "N"),
-		OPTION_NUMBER("warm-up", &said.warm_up, 1, 100000000, "N"),
-		OPTION_NUMBER("depth", &said.depth, 1, RECEIVES / 2, "N"),
-		OPTION_NUMBER("size", &said.size, 1, 1 << 30, "BYTES"),
-		OPTION_NUMBER("mtu", &said.mtu, 256, 4096, "BYTES"),
+		{0, "verbena", OPTION_TEXT, &verbena, 0, 0, "PATH", NULL},
+		{0, "measure", OPTION_TEXT, &only, 0, 0, "NAME", NULL},
+		{0, "starts", OPTION_U32, &starts, 1, 1000, "N", NULL},
+		{0, "turns", OPTION_U32, &turns_each, 4, 1000000, "N", NULL},
+		{0, "messages", OPTION_U32, &said.messages, 1, 100000000, "N", NULL},
+		{0, "warm-up", OPTION_U32, &said.warm_up, 1, 100000000, "N", NULL},
+		{0, "depth", OPTION_U32, &said.depth, 1, RECEIVES / 2, "N", NULL},
+		{0, "size", OPTION_U32, &said.size, 1, 1 << 30, "BYTES", NULL},
+		{0, "mtu", OPTION_U32, &said.mtu, 256, 4096, "BYTES", NULL},
 	};
 	bool found = false;
 	int first;
 
 	if (argc == 5 && !strcmp(argv[1], "--child"))
 		return child(atoi(argv[2]), atoi(argv[3]), atoi(argv[4]));
-	first = OPTIONS_READ(argc, argv, rows, "[NAME:VARIABLE=VALUE,..]");
+	first = options_read(argc, argv, rows, OPTION_COUNT(rows),
+			     "usage: turns [OPTION ...] [NAME:VARIABLE=VALUE,..]\n");
 	turns = starts * turns_each;
 	if (!verbena)
 		verbena = access("build/verbena", X_OK) == 0 ? "build/verbena" : "verbena";

@@ -72,9 +72,9 @@ int main(int argc, char **argv)
 	uint32_t exchanges = 100000, bytes = 64;
 	bool six = false;
 	const struct option_row rows[] = {
-		OPTION_NUMBER("n", &exchanges, 1, UINT32_MAX, "EXCHANGES"),
-		OPTION_NUMBER("s", &bytes, 0, 65000, "BYTES"),
-		OPTION_ON("6", &six),
+		{'n', NULL, OPTION_U32, &exchanges, 1, UINT32_MAX, "EXCHANGES", NULL},
+		{'s', NULL, OPTION_U32, &bytes, 0, 65000, "BYTES", NULL},
+		{'6', NULL, OPTION_FLAG, &six, 0, 0, NULL, NULL},
 	};
 	int fd[2];
 	struct sockaddr_storage at[2];
@@ -84,7 +84,7 @@ int main(int argc, char **argv)
 	char *buf;
 	pid_t child;
 
-	OPTIONS_READ(argc, argv, rows, "");
+	options_read(argc, argv, rows, OPTION_COUNT(rows), "usage: udp_pingpong [OPTION ...]\n");
 	buf = calloc(1, bytes + 1);
 	took = calloc(exchanges, sizeof(*took));
 	if (!buf || !took)

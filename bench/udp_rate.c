@@ -59,14 +59,14 @@ int main(int argc, char **argv)
 	uint32_t batch = 64, bytes = 64;
 	double seconds = 2, begun, took;
 	const struct option_row rows[] = {
-		OPTION_NUMBER("t", &seconds, 0, 3600, "SECONDS"),
-		OPTION_NUMBER("s", &bytes, 0, BYTES_MAX, "BYTES"),
-		OPTION_NUMBER("b", &batch, 1, BATCH_MAX, "BATCH"),
+		{'t', NULL, OPTION_REAL, &seconds, 0, 3600, "SECONDS", NULL},
+		{'s', NULL, OPTION_U32, &bytes, 0, BYTES_MAX, "BYTES", NULL},
+		{'b', NULL, OPTION_U32, &batch, 1, BATCH_MAX, "BATCH", NULL},
 	};
 	uint64_t sent = 0, before;
 	pid_t child;
 
-	OPTIONS_READ(argc, argv, rows, "");
+	options_read(argc, argv, rows, OPTION_COUNT(rows), "usage: udp_rate [OPTION ...]\n");
 	arrived = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	rx = socket(AF_INET, SOCK_DGRAM, 0);
 	tx = socket(AF_INET, SOCK_DGRAM, 0);

@@ -8,7 +8,7 @@ _sdr_cp() {
 	case $prev in
 	-S | --scheme)
 		mapfile -t COMPREPLY < <(compgen -W "$("$1" --help 2>/dev/null |
-			sed -n 's/.*--scheme.*repaired: \(.*\) (.*/\1/p' | tr -d ,)" -- "$cur")
+			sed -n 's/.*--scheme.*repaired: \(.*\) (.*/\1/p' | tr '|' ' ')" -- "$cur")
 		;;
 	-d | --ib-dev) mapfile -t COMPREPLY < <(compgen -W "$(ls /sys/class/infiniband 2>/dev/null)" -- "$cur") ;;
 	-p | --port | -x | --gid-index | -r | --rate | -k | --chunk | -m | --mtu | -t | --rtt) ;;

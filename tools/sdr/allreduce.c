@@ -6,13 +6,12 @@
  */
 #include <endian.h>
 #include <errno.h>
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "options.h"
 #include "sdr/meet.h"
-#include "sdr/number.h"
 #include "sdr/scheme.h"
 
 enum { RANKS_MAX = 32 };
@@ -53,75 +52,41 @@ static struct {
 	struct link next, prev;
 } g = {.port = 18600, .plan = {MAGIC, 0, 1 << 20, 20, SCHEME_AUTO, 65536}};
 
-static void usage(void)
-{
-	printf("Usage: sdr_allreduce [OPTION ...] RANK HOST0 HOST1 ...\n"
-	       "Adds up a buffer over all hosts, in a ring, and tells how long that takes. Rank n "
-	       "is on\n"
-	       "HOSTn and meets on TCP port PORT + n. All ranks are given the same options.\n\n"
-	       "  -s, --size N        bytes of the buffer (1048576)\n"
-	       "  -n, --iters N       sums (20)\n"
-	       "  -S, --scheme NAME   how losses are repaired: " SCHEME_NAMES " (auto)\n"
-	       "  -k, --chunk N       bytes of a chunk, a power of two (65536)\n"
-	       "  -r, --rate N        Mbit/s that are sent at most (no limit)\n"
-	       "  -t, --rtt N         microseconds that a round trip takes (measured)\n"
-	       "  -g, --sender-gated  a round waits for the acknowledgement of the last one\n"
-	       "  -F, --idle-fill     parities of tail go on until a message has arrived\n"
-	       "  -p, --port N        the first TCP port (18600)\n"
-	       "  -d, --ib-dev NAME   the device (the first)\n"
-	       "  -x, --gid-index N   index in its port's GID table (0)\n"
-	       "  -h, --help          this\n");
-}
+static const struct option_row rows[] = {
+	/* clang-format off */
+	{'s', "size", OPTION_U64, &g.plan[PLAN_SIZE], 4, 1 << 30, NULL, "bytes of the buffer"},
+	{'n', "iters", OPTION_U64, &g.plan[PLAN_ITERS], 1, 1000000, NULL, "sums"},
+	{'S', "scheme", OPTION_WORD, &g.plan[PLAN_SCHEME], 0, 0, SCHEME_NAMES, "how losses are repaired"},
+	{'k', "chunk", OPTION_POWER, &g.plan[PLAN_CHUNK], 64, 262144, NULL, "bytes of a chunk, a power of two"},
+	{'r', "rate", OPTION_U64, &g.plan[PLAN_RATE], 0, 10000000, NULL, "Mbit/s that are sent at most (no limit)"},
+	{'t', "rtt", OPTION_U64, &g.rtt_us, 0, 100000000, NULL, "microseconds that a round trip takes (measured)"},
+	{'g', "sender-gated", OPTION_ONE, &g.plan[PLAN_GATED], 0, 0, NULL, "a round waits for the acknowledgement of the last one"},
+	{'F', "idle-fill", OPTION_ONE, &g.plan[PLAN_FILL], 0, 0, NULL, "parities of tail go on until a message has arrived"},
+	{'p', "port", OPTION_U64, &g.port, 1, 65535 - RANKS_MAX, NULL, "the first TCP port"},
+	{'d', "ib-dev", OPTION_TEXT, &g.device, 0, 0, "NAME", "the device (the first)"},
+	{'x', "gid-index", OPTION_U64, &g.gid_index, 0, 255, NULL, "index in its port's GID table"},
+	/* clang-format on */
+};
 
-static void option_take(int letter)
+static void command_read(int argc, char **argv)
 {
-	switch (letter) {
-	case 's':
-		g.plan[PLAN_SIZE] = number_read("size", optarg, (struct number_range){4, UINT64_C(1) << 30, false});
-		break;
-	case 'n': g.plan[PLAN_ITERS] = number_read("iters", optarg, (struct number_range){1, 1000000, false}); break;
-	case 'S': g.plan[PLAN_SCHEME] = scheme_named(optarg); break;
-	case 'k': g.plan[PLAN_CHUNK] = number_read("chunk", optarg, (struct number_range){64, 262144, true}); break;
-	case 'r': g.plan[PLAN_RATE] = number_read("rate", optarg, (struct number_range){1, 10000000, false}); break;
-	case 't': g.rtt_us = number_read("rtt", optarg, (struct number_range){1, 100000000, false}); break;
-	case 'g': g.plan[PLAN_GATED] = 1; break;
-	case 'F': g.plan[PLAN_FILL] = 1; break;
-	case 'p': g.port = number_read("port", optarg, (struct number_range){1, 65535 - RANKS_MAX, false}); break;
-	case 'd': g.device = optarg; break;
-	case 'x': g.gid_index = number_read("gid-index", optarg, (struct number_range){0, 255, false}); break;
-	case 'h': usage(); exit(0);
-	default: fprintf(stderr, "sdr_allreduce --help lists the options\n"); exit(1);
-	}
-}
+	int first =
+		options_read(argc, argv, rows, OPTION_COUNT(rows),
+			     "Usage: sdr_allreduce [OPTION ...] RANK HOST0 HOST1 ...\n"
+			     "Adds up a buffer over all hosts, in a ring, and tells how long that takes. Rank n is on\n"
+			     "HOSTn and meets on TCP port PORT + n. All ranks are given the same options.\n\n");
+	uint64_t ranks = (uint64_t)(argc - first - 1);
+	char *end;
 
-static void options_read(int argc, char **argv)
-{
-	static const struct option longs[] = {{"size", required_argument, NULL, 's'},
-					      {"iters", required_argument, NULL, 'n'},
-					      {"scheme", required_argument, NULL, 'S'},
-					      {"chunk", required_argument, NULL, 'k'},
-					      {"rate", required_argument, NULL, 'r'},
-					      {"rtt", required_argument, NULL, 't'},
-					      {"sender-gated", no_argument, NULL, 'g'},
-					      {"idle-fill", no_argument, NULL, 'F'},
-					      {"port", required_argument, NULL, 'p'},
-					      {"ib-dev", required_argument, NULL, 'd'},
-					      {"gid-index", required_argument, NULL, 'x'},
-					      {"help", no_argument, NULL, 'h'},
-					      {0}};
-	uint64_t ranks;
-	int letter;
-
-	while ((letter = getopt_long(argc, argv, "s:n:S:k:r:t:gFp:d:x:h", longs, NULL)) != -1)
-		option_take(letter);
-	if (argc - optind < 3 || argc - optind > RANKS_MAX + 1)
+	if (argc - first < 3 || ranks > RANKS_MAX)
 		die("a rank and 2 to %d hosts are wanted; --help tells", RANKS_MAX);
 	scheme_fill_check(g.plan[PLAN_FILL], (enum scheme)g.plan[PLAN_SCHEME]);
-	ranks = (uint64_t)(argc - optind - 1);
 	g.plan[PLAN_RANKS] = ranks;
-	g.rank = number_read("rank", argv[optind], (struct number_range){0, ranks - 1, false});
+	g.rank = strtoull(argv[first], &end, 0);
+	if (end == argv[first] || *end || g.rank >= ranks)
+		die("--rank %s: a number of 0 to %llu is allowed", argv[first], (unsigned long long)(ranks - 1));
 	for (uint64_t i = 0; i < ranks; i++)
-		g.hosts[i] = argv[optind + 1 + (int)i];
+		g.hosts[i] = argv[first + 1 + (int)i];
 	/* Every rank has as many bytes of the buffer, whole numbers of four. */
 	g.segment = (g.plan[PLAN_SIZE] + 4 * ranks - 1) / (4 * ranks) * 4;
 }
@@ -138,19 +103,8 @@ static uint64_t rounds(void)
 	return 2 * ranks() - 2;
 }
 
-static uint32_t log2_up(uint64_t v)
-{
-	uint32_t log = 0;
-
-	while (UINT64_C(1) << log < v)
-		log++;
-	return log;
-}
-
 static void link_open(struct link *l, bool sends)
 {
-	char reason[SCHEME_REASON];
-	double lost = 0;
 	const struct meet_device device = {
 		.chunk = g.plan[PLAN_CHUNK],
 		/* All rounds of a sum, and of the next. */
@@ -174,17 +128,10 @@ static void link_open(struct link *l, bool sends)
 	l->qp = meet_qp(g.ctx, &device);
 	meet_connect(l->tcp, l->qp);
 	l->way = (struct scheme_way){.scheme = (enum scheme)g.plan[PLAN_SCHEME],
-				     .rtt_ns = scheme_rtt_ns(g.ctx, l->qp, l->tcp, sends, &lost),
+				     .rtt_ns = g.rtt_us * 1000,
 				     .rate_mbps = g.plan[PLAN_RATE],
 				     .chunk = g.plan[PLAN_CHUNK]};
-	if (g.rtt_us)
-		l->way.rtt_ns = g.rtt_us * 1000;
-	if (!l->way.rtt_ns)
-		die("no round trip could be measured; --rtt tells it");
-	l->way.pings_lost = lost;
-	scheme_choose(&l->way, l->tcp, sends, reason);
-	if (reason[0])
-		printf("%s\n", reason);
+	scheme_open(&l->way, g.ctx, l->qp, l->tcp, sends);
 }
 
 static void to_next(void)
@@ -232,18 +179,6 @@ static void barrier(void)
 }
 
 /* ---- the buffer */
-
-static void *memory_take(uint64_t bytes, struct verbena_sdr_mr **mr, uint32_t *lkey)
-{
-	void *p = calloc(1, bytes);
-
-	if (!p)
-		die("no memory");
-	*mr = verbena_sdr_mr_reg(g.ctx, p, bytes, VERBENA_SDR_REMOTE_WRITE);
-	if (!*mr || verbena_sdr_mr_lkey_get(*mr, lkey))
-		die("registering %llu bytes: %s", (unsigned long long)bytes, strerror(errno));
-	return p;
-}
 
 /* What a rank gives to the i-th number. */
 static uint32_t given(uint64_t rank, uint64_t iter, uint64_t i)
@@ -399,13 +334,6 @@ static uint64_t sum_once(struct sum *s, uint64_t iter)
 	return ns;
 }
 
-static int by_value(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-	return x < y ? -1 : x > y;
-}
-
 static void report(uint64_t *ns, uint64_t count)
 {
 	double sum = 0;
@@ -437,10 +365,10 @@ int main(int argc, char **argv)
 	uint64_t *ns, bad = 0;
 	struct sum s;
 
-	options_read(argc, argv);
+	command_read(argc, argv);
 	ring_open();
-	g.sum = memory_take(g.segment * ranks(), &g.mr, &g.lkey);
-	g.parts = memory_take(g.segment * (ranks() - 1), &g.part_mr, &g.part_lkey);
+	g.sum = meet_memory(g.ctx, g.segment * ranks(), VERBENA_SDR_REMOTE_WRITE, &g.mr, &g.lkey);
+	g.parts = meet_memory(g.ctx, g.segment * (ranks() - 1), VERBENA_SDR_REMOTE_WRITE, &g.part_mr, &g.part_lkey);
 	ns = calloc(g.plan[PLAN_ITERS], sizeof(*ns));
 	s.recv = calloc(rounds(), sizeof(*s.recv));
 	s.send = calloc(rounds(), sizeof(*s.send));

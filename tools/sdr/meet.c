@@ -271,7 +271,22 @@ void meet_connect(int tcp, struct verbena_sdr_qp *qp)
 	meet_recv_numbers(tcp, bytes, 1);
 }
 
-static uint32_t log2_up(uint64_t v)
+void meet_agree(int tcp, bool client, uint64_t *plan, size_t count)
+{
+	if (client)
+		meet_send_numbers(tcp, plan, count);
+	else
+		meet_recv_numbers(tcp, plan, count);
+}
+
+int by_value(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+uint32_t log2_up(uint64_t v)
 {
 	uint32_t log = 0;
 
@@ -286,7 +301,11 @@ struct verbena_sdr_context *meet_context(const struct meet_device *d)
 	struct verbena_sdr_context *ctx;
 
 	verbena_sdr_context_attr_init(&attr);
-	attr.num_workers = VERBENA_SDR_NO_WORKERS;
+	attr.num_workers = d->workers ? (uint32_t)d->workers : VERBENA_SDR_NO_WORKERS;
+	if (d->channels)
+		attr.num_channels = (uint32_t)d->channels;
+	if (d->ib_port)
+		attr.port = (uint32_t)d->ib_port;
 	attr.gid_index = (uint32_t)d->gid_index;
 	ctx = verbena_sdr_context_create(d->name, &attr);
 	if (!ctx)
@@ -307,11 +326,16 @@ struct verbena_sdr_qp *meet_qp(struct verbena_sdr_context *ctx, const struct mee
 	attr.bitmap_chunk_size_log_bytes = log2_up(d->chunk);
 	attr.max_log_num_msgs = d->messages_log;
 	/* The parities of a small message may have a chunk more than it. */
-	attr.max_in_flight_log_bytes = d->messages_log + log2_up(longest + d->chunk);
+	attr.max_in_flight_log_bytes = d->messages_log + log2_up(longest + (d->plain ? 0 : d->chunk));
 	attr.send_enable = d->sends;
 	attr.recv_enable = d->receives;
 	attr.rate_limit_mbps = (uint32_t)d->rate_mbps;
 	attr.idle_fill = d->idle_fill;
+	attr.transport = d->rc ? VERBENA_SDR_RC : VERBENA_SDR_UC;
+	if (d->generations)
+		attr.generations = (uint32_t)d->generations;
+	if (d->batch)
+		attr.send_batch = (uint32_t)d->batch;
 	if (d->rtt_ns)
 		attr.rtt_ns = d->rtt_ns;
 	qp = verbena_sdr_qp_create(ctx, &attr);
@@ -320,4 +344,19 @@ struct verbena_sdr_qp *meet_qp(struct verbena_sdr_context *ctx, const struct mee
 		    (unsigned long long)d->message_bytes, (unsigned long long)d->chunk, (unsigned long long)d->mtu,
 		    strerror(errno));
 	return qp;
+}
+
+void *meet_memory(struct verbena_sdr_context *ctx, uint64_t bytes, uint32_t flags, struct verbena_sdr_mr **mr,
+		  uint32_t *lkey)
+{
+	uint64_t pages = (bytes + 4095) / 4096 * 4096;
+	void *p = aligned_alloc(4096, pages);
+
+	if (!p)
+		die("%llu bytes of memory: %s", (unsigned long long)pages, strerror(errno));
+	memset(p, 0, pages);
+	*mr = verbena_sdr_mr_reg(ctx, p, pages, flags);
+	if (!*mr || verbena_sdr_mr_lkey_get(*mr, lkey))
+		die("registering %llu bytes: %s", (unsigned long long)pages, strerror(errno));
+	return p;
 }

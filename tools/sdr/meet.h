@@ -44,12 +44,25 @@ struct meet_device {
 	uint64_t rate_mbps; /* 0: no limit */
 	uint64_t rtt_ns;    /* 0: not known */
 	bool idle_fill;
+	bool plain; /* nothing is repaired: messages have no parities */
+	/* Those of sdr_write_bw alone; 0: the library's defaults, and no workers. */
+	uint64_t channels, workers, ib_port, generations, batch;
+	bool rc;
 };
 
-/* Without workers. */
 struct verbena_sdr_context *meet_context(const struct meet_device *);
 struct verbena_sdr_qp *meet_qp(struct verbena_sdr_context *, const struct meet_device *);
 
+/* Registers `bytes` of zeroes; with `flags` as verbena_sdr_mr_reg(). */
+void *meet_memory(struct verbena_sdr_context *, uint64_t bytes, uint32_t flags, struct verbena_sdr_mr **,
+		  uint32_t *lkey);
+
+/* The client's numbers go to the server, in the order of the wire. */
+void meet_agree(int tcp, bool client, uint64_t *plan, size_t count);
+
+uint32_t log2_up(uint64_t);
+/* For qsort() of uint64_t. */
+int by_value(const void *, const void *);
 uint64_t now_ns(void);
 
 #endif

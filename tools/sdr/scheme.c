@@ -6,18 +6,9 @@
 #include "sdr/meet.h"
 #include "sdr/scheme.h"
 
-enum { PINGS = 8, PINGS_LOST = 6, WAIT_NS = 100000000, GUESSED_MBPS = 1000, LEARN_BYTES = 1 << 20 };
+enum { REASON = 200, PINGS = 8, PINGS_LOST = 6, WAIT_NS = 100000000, GUESSED_MBPS = 1000, LEARN_BYTES = 1 << 20 };
 
 static const char *const names[SCHEMES] = {"auto", "rto", "nack", "xor", "mds", "ec", "tail"};
-
-enum scheme scheme_named(const char *name)
-{
-	for (int i = 0; i < SCHEMES; i++) {
-		if (!strcmp(name, names[i]))
-			return (enum scheme)i;
-	}
-	die("--scheme %s: one of " SCHEME_NAMES " is allowed", name);
-}
 
 const char *scheme_name(enum scheme s)
 {
@@ -229,19 +220,19 @@ static enum scheme best(const struct scheme_way *w, char *reason)
 
 	if (bytes < (double)w->chunk && w->pings_lost == 0) {
 		snprintf(
-			reason, SCHEME_REASON,
+			reason, REASON,
 			"nack: %.1f ms at %.0f Mbit/s%s are %.0f KiB, less than a chunk, so what is lost is soon repeated",
 			ms, mbps, rate, bytes / 1024);
 		return SCHEME_NACK;
 	}
-	snprintf(reason, SCHEME_REASON,
+	snprintf(reason, REASON,
 		 "tail: %.1f ms at %.0f Mbit/s%s are %.0f KiB, and of %d PINGs %.0f were lost: parities for the end, "
 		 "repetitions before",
 		 ms, mbps, rate, bytes / 1024, PINGS, w->pings_lost * PINGS);
 	return SCHEME_TAIL;
 }
 
-void scheme_choose(struct scheme_way *w, int tcp, bool measures, char *reason)
+static void agree_on(struct scheme_way *w, int tcp, bool measures, char *reason)
 {
 	uint64_t scheme;
 
@@ -257,4 +248,19 @@ void scheme_choose(struct scheme_way *w, int tcp, bool measures, char *reason)
 	if (scheme == SCHEME_AUTO || scheme >= SCHEMES)
 		die("the peer chooses a scheme that there is not");
 	w->scheme = (enum scheme)scheme;
+}
+
+void scheme_open(struct scheme_way *w, struct verbena_sdr_context *ctx, struct verbena_sdr_qp *qp, int tcp,
+		 bool measures)
+{
+	char reason[REASON];
+	uint64_t measured_ns = scheme_rtt_ns(ctx, qp, tcp, measures, &w->pings_lost);
+
+	if (!w->rtt_ns)
+		w->rtt_ns = measured_ns;
+	if (!w->rtt_ns)
+		die("no round trip could be measured");
+	agree_on(w, tcp, measures, reason);
+	if (reason[0])
+		printf("%s\n", reason);
 }

@@ -20,11 +20,9 @@ enum scheme {
 	SCHEMES
 };
 
-/* Ends the program if there is no scheme of that name. */
-enum scheme scheme_named(const char *name);
 const char *scheme_name(enum scheme);
-/* Their names, for a program's help. */
-#define SCHEME_NAMES "auto, rto, nack, xor, mds, ec, tail"
+/* Their names, as words of an option. */
+#define SCHEME_NAMES "auto|rto|nack|xor|mds|ec|tail"
 
 /* Whether it has parities to go on with (verbena_sdr_qp_attr.idle_fill). */
 bool scheme_fills(enum scheme);
@@ -40,12 +38,6 @@ struct scheme_way {
 	uint64_t chunk;
 	double pings_lost; /* of those that measured the round trip, the share; at the end that measured alone */
 };
-
-/* With SCHEME_AUTO: what is best for the round trip, rate and losses that were measured. Both ends call it, as
- * scheme_rtt_ns(). A sentence why is written to reason[SCHEME_REASON] at the end that measures, and "" if there was
- * nothing to choose. */
-enum { SCHEME_REASON = 200 };
-void scheme_choose(struct scheme_way *, int tcp, bool measures, char *reason);
 
 /* How many numbers a message takes. */
 static inline uint32_t scheme_numbers(enum scheme s)
@@ -70,5 +62,11 @@ void scheme_learn(struct scheme_way *, uint64_t bytes, uint64_t ns);
  * six seconds. Both ends call it, with `measures` at one of them, which tells the other over TCP; contexts without
  * workers alone. */
 uint64_t scheme_rtt_ns(struct verbena_sdr_context *, struct verbena_sdr_qp *, int tcp, bool measures, double *lost);
+
+/*
+ * Measures the round trip, unless rtt_ns has it, and with SCHEME_AUTO chooses what is best for it, the rate and the
+ * losses that were seen; the end that measures prints why. Both ends call it.
+ */
+void scheme_open(struct scheme_way *, struct verbena_sdr_context *, struct verbena_sdr_qp *, int tcp, bool measures);
 
 #endif

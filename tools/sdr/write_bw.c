@@ -10,9 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "options.h"
 #include "sdr/meet.h"
 #include "sdr/scheme.h"
-#include "sdr/write_bw.h"
 
 /* The server gives a message up of which nothing arrived for a while, although later ones have
  * begun, or when nothing arrives at all. */
@@ -21,6 +21,30 @@ enum { OVERTAKEN_NS = 5000000, SILENT_NS = 200000000, ACKS_MAX = 64, STUCK_S = 3
 /* The server's report on a message, over TCP; big-endian. */
 struct ack {
 	uint32_t missing, wrong; /* chunks */
+};
+
+/* Settings that the client sends and the server takes over, in the order of the wire. */
+enum plan_number {
+	PLAN_SIZE,
+	PLAN_ITERS,
+	PLAN_WARMUP,
+	PLAN_IN_FLIGHT,
+	PLAN_MTU,
+	PLAN_CHUNK,
+	PLAN_CHANNELS,
+	PLAN_GENERATIONS,
+	PLAN_RC,
+	PLAN_VERIFY,
+	PLAN_SCHEME, /* 0: nothing is repaired; else one more than an enum scheme */
+	PLAN_FILL,
+	PLAN_NUMBERS
+};
+
+struct options {
+	const char *host; /* NULL: server */
+	const char *device;
+	uint64_t port, ib_port, gid_index, workers, batch, rate_mbps;
+	uint64_t plan[PLAN_NUMBERS];
 };
 
 static struct {
@@ -34,7 +58,55 @@ static struct {
 	uint32_t lkey;
 	uint64_t size, depth, total, chunks;
 	struct scheme_way way;
-} g;
+} g = {.o = {.port = 18516,
+	     .ib_port = 1,
+	     .batch = 8,
+	     .plan = {8 << 20, 1000, 10, 128, 0, 65536, 8, 4, [PLAN_FILL] = 0}}};
+
+/* Options that perftest has too are called as they are there. */
+static const struct option_row rows[] = {
+	/* clang-format off */
+	{'s', "size", OPTION_U64, &g.o.plan[PLAN_SIZE], 1, 1 << 30, NULL, "bytes of a message *"},
+	{'n', "iters", OPTION_U64, &g.o.plan[PLAN_ITERS], 1, UINT32_MAX, NULL, "messages *"},
+	{'w', "warmup", OPTION_U64, &g.o.plan[PLAN_WARMUP], 0, UINT32_MAX, NULL, "messages before time is taken *"},
+	{'t', "tx-depth", OPTION_POWER, &g.o.plan[PLAN_IN_FLIGHT], 1, 1024, NULL, "messages under way *"},
+	{'m', "mtu", OPTION_POWER, &g.o.plan[PLAN_MTU], 0, 4096, NULL, "bytes of a packet; 0: what both ports carry *"},
+	{'k', "chunk", OPTION_POWER, &g.o.plan[PLAN_CHUNK], 64, 262144, NULL, "bytes of a chunk *"},
+	{'c', "channels", OPTION_U64, &g.o.plan[PLAN_CHANNELS], 1, 128, NULL, "channels *"},
+	{'g', "generations", OPTION_U64, &g.o.plan[PLAN_GENERATIONS], 1, 16, NULL, "sets of queue pairs *"},
+	{'p', "port", OPTION_U64, &g.o.port, 1, 65535, NULL, "TCP port to meet on"},
+	{'i', "ib-port", OPTION_U64, &g.o.ib_port, 1, 255, NULL, "port of the device"},
+	{'x', "gid-index", OPTION_U64, &g.o.gid_index, 0, 255, NULL, "index in the port's GID table"},
+	{'T', "threads", OPTION_U64, &g.o.workers, 0, 128, NULL, "threads that watch the device; 0: the program itself"},
+	{'b', "batch", OPTION_U64, &g.o.batch, 1, 64, NULL, "packets posted at a time"},
+	{'r', "rate", OPTION_U64, &g.o.rate_mbps, 0, UINT32_MAX, NULL, "Mbit/s that are sent at most; 0: no limit"},
+	{'d', "ib-dev", OPTION_TEXT, &g.o.device, 0, 0, "NAME", "the device (the first)"},
+	{'R', "rc", OPTION_ONE, &g.o.plan[PLAN_RC], 0, 0, NULL, "reliable connections, which lose nothing *"},
+	{'V', "verify", OPTION_ONE, &g.o.plan[PLAN_VERIFY], 0, 0, NULL, "every chunk that arrives is compared with what was sent *"},
+	{'S', "scheme", OPTION_WORD, &g.o.plan[PLAN_SCHEME], 0, 0, "none|" SCHEME_NAMES, "how what is lost is repaired *"},
+	{'F', "idle-fill", OPTION_ONE, &g.o.plan[PLAN_FILL], 0, 0, NULL, "with --scheme tail: parities go on until all has arrived *"},
+	/* clang-format on */
+};
+
+static bool fills(const uint64_t *plan)
+{
+	return !plan[PLAN_RC] && plan[PLAN_SCHEME] && scheme_fills((enum scheme)(plan[PLAN_SCHEME] - 1));
+}
+
+static void command_read(int argc, char **argv)
+{
+	int first = options_read(
+		argc, argv, rows, OPTION_COUNT(rows),
+		"Usage: sdr_write_bw [OPTION ...] [HOST]\n"
+		"Sends messages whose chunks complete one by one, and tells how fast and how many were lost.\n"
+		"Without HOST it is the server. The options marked * are the client's.\n\n");
+
+	if (argc - first > 1)
+		die("one host at most, not '%s' too", argv[first + 1]);
+	if (g.o.plan[PLAN_FILL] && !fills(g.o.plan))
+		die("--idle-fill goes with --scheme tail or auto");
+	g.o.host = argv[first];
+}
 
 /* Whether a scheme repairs what is lost. */
 static bool repairs(void)
@@ -90,11 +162,9 @@ static uint8_t *buffer(uint64_t n)
 /* Both ends do as the client says. */
 static void agree(void)
 {
-	if (g.o.host)
-		meet_send_numbers(g.tcp, g.o.plan, PLAN_NUMBERS);
-	else
-		meet_recv_numbers(g.tcp, g.o.plan, PLAN_NUMBERS);
-	if (!plan_valid(g.o.plan))
+	meet_agree(g.tcp, g.o.host, g.o.plan, PLAN_NUMBERS);
+	if (!options_allow(rows, OPTION_COUNT(rows), g.o.plan, g.o.plan + PLAN_NUMBERS) ||
+	    (g.o.plan[PLAN_FILL] && !fills(g.o.plan)))
 		die("the peer is not the sdr_write_bw of this version");
 	g.size = g.o.plan[PLAN_SIZE];
 	g.depth = g.o.plan[PLAN_IN_FLIGHT];
@@ -102,90 +172,39 @@ static void agree(void)
 	g.chunks = (g.size + g.o.plan[PLAN_CHUNK] - 1) / g.o.plan[PLAN_CHUNK];
 }
 
-static uint32_t log2_up(uint64_t v)
+static void open_all(void)
 {
-	uint32_t log = 0;
-
-	while (UINT64_C(1) << log < v)
-		log++;
-	return log;
-}
-
-static struct verbena_sdr_qp_attr qp_attr(void)
-{
-	struct verbena_sdr_qp_attr attr;
-	uint64_t longest = g.size > g.o.plan[PLAN_CHUNK] ? g.size : g.o.plan[PLAN_CHUNK];
-
-	verbena_sdr_qp_attr_init(&attr);
-	attr.mtu = (uint32_t)g.o.plan[PLAN_MTU];
-	attr.bitmap_chunk_size_log_bytes = log2_up(g.o.plan[PLAN_CHUNK]);
-	attr.max_log_num_msgs = log2_up(g.depth) + (repairs() ? 1 : 0);
-	/* The parities of a small message may have a chunk more than it. */
-	if (repairs())
-		longest += g.o.plan[PLAN_CHUNK];
-	attr.max_in_flight_log_bytes = attr.max_log_num_msgs + log2_up(longest);
-	attr.send_enable = g.o.host;
-	attr.recv_enable = !g.o.host;
-	attr.rate_limit_mbps = (uint32_t)g.o.rate_mbps;
-	attr.generations = (uint32_t)g.o.plan[PLAN_GENERATIONS];
-	attr.transport = g.o.plan[PLAN_RC] ? VERBENA_SDR_RC : VERBENA_SDR_UC;
-	attr.send_batch = (uint32_t)g.o.batch;
-	attr.idle_fill = g.o.plan[PLAN_FILL];
-	return attr;
-}
-
-static void open_device(void)
-{
-	struct verbena_sdr_context_attr attr;
-	struct verbena_sdr_qp_attr qa = qp_attr();
-
-	verbena_sdr_context_attr_init(&attr);
-	attr.num_channels = (uint32_t)g.o.plan[PLAN_CHANNELS];
-	attr.num_workers = g.o.workers ? (uint32_t)g.o.workers : VERBENA_SDR_NO_WORKERS;
-	attr.port = (uint32_t)g.o.ib_port;
-	attr.gid_index = (uint32_t)g.o.gid_index;
-	g.ctx = verbena_sdr_context_create(g.o.device, &attr);
-	if (!g.ctx)
-		die("device %s: %s", g.o.device ? g.o.device : "", strerror(errno));
-	g.qp = verbena_sdr_qp_create(g.ctx, &qa);
-	if (!g.qp)
-		die("the device has no queue pairs for messages of %llu bytes, chunks of %llu, "
-		    "packets of %llu: %s",
-		    (unsigned long long)g.size, (unsigned long long)g.o.plan[PLAN_CHUNK],
-		    (unsigned long long)g.o.plan[PLAN_MTU], strerror(errno));
-}
-
-static void take_memory(void)
-{
+	const struct meet_device device = {
+		.name = g.o.device,
+		.gid_index = g.o.gid_index,
+		.mtu = g.o.plan[PLAN_MTU],
+		.chunk = g.o.plan[PLAN_CHUNK],
+		.messages_log = log2_up(g.depth) + (repairs() ? 1 : 0),
+		.message_bytes = g.size,
+		.sends = g.o.host,
+		.receives = !g.o.host,
+		.rate_mbps = g.o.rate_mbps,
+		.idle_fill = g.o.plan[PLAN_FILL],
+		.plain = !repairs(),
+		.channels = g.o.plan[PLAN_CHANNELS],
+		.workers = g.o.workers,
+		.ib_port = g.o.ib_port,
+		.generations = g.o.plan[PLAN_GENERATIONS],
+		.batch = g.o.batch,
+		.rc = g.o.plan[PLAN_RC],
+	};
 	uint64_t messages = g.o.host && !g.o.plan[PLAN_VERIFY] ? 1 : g.depth;
-	uint64_t bytes = (messages * g.size + 4095) / 4096 * 4096;
 
-	g.memory = aligned_alloc(4096, bytes);
-	if (!g.memory)
-		die("%llu bytes of memory: %s", (unsigned long long)bytes, strerror(errno));
-	memset(g.memory, 0, bytes);
-	g.mr = verbena_sdr_mr_reg(g.ctx, g.memory, bytes, g.o.host ? 0 : VERBENA_SDR_REMOTE_WRITE);
-	if (!g.mr || verbena_sdr_mr_lkey_get(g.mr, &g.lkey))
-		die("registering memory: %s", strerror(errno));
-}
-
-static void way_find(void)
-{
-	char reason[SCHEME_REASON];
-	double lost = 0;
-
+	g.ctx = meet_context(&device);
+	g.qp = meet_qp(g.ctx, &device);
+	g.memory = meet_memory(g.ctx, messages * g.size, g.o.host ? 0 : VERBENA_SDR_REMOTE_WRITE, &g.mr, &g.lkey);
+	meet_connect(g.tcp, g.qp);
 	if (!repairs())
 		return;
 	g.way = (struct scheme_way){.scheme = (enum scheme)(g.o.plan[PLAN_SCHEME] - 1),
-				    .rtt_ns = scheme_rtt_ns(g.ctx, g.qp, g.tcp, g.o.host, &lost),
 				    .rate_mbps = g.o.rate_mbps,
 				    .chunk = g.o.plan[PLAN_CHUNK]};
-	if (!g.way.rtt_ns)
-		die("no round trip could be measured");
-	g.way.pings_lost = lost;
-	scheme_choose(&g.way, g.tcp, g.o.host, reason);
-	if (reason[0])
-		printf(" %s\n", reason);
+	scheme_open(&g.way, g.ctx, g.qp, g.tcp, g.o.host);
 }
 
 static void close_all(void)
@@ -476,13 +495,10 @@ int main(int argc, char **argv)
 {
 	int status = 0;
 
-	options_read(&g.o, argc, argv);
+	command_read(argc, argv);
 	g.tcp = meet(g.o.host, (uint16_t)g.o.port);
 	agree();
-	open_device();
-	take_memory();
-	meet_connect(g.tcp, g.qp);
-	way_find();
+	open_all();
 	if (g.o.host)
 		status = send_all();
 	else

@@ -5,13 +5,12 @@
  */
 #include <endian.h>
 #include <errno.h>
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "options.h"
 #include "sdr/meet.h"
-#include "sdr/number.h"
 #include "sdr/scheme.h"
 
 enum { MESSAGES_LOG = 2, MESSAGES = 1 << MESSAGES_LOG, MESSAGE_MAX = 1 << 28 };
@@ -44,86 +43,47 @@ static struct {
 	struct scheme_way way;
 } g = {.port = 18518, .plan = {MAGIC, 65536, 1000, SCHEME_AUTO, 65536}};
 
-static void usage(void)
-{
-	printf("Usage: sdr_write_lat [OPTION ...] [HOST]\n"
-	       "Tells how long messages take until the sender knows that they have arrived.\n"
-	       "Without HOST it is the server.\n\n"
-	       "  -p, --port N        TCP port to meet on (18518)\n"
-	       "  -d, --ib-dev NAME   the device (the first)\n"
-	       "  -x, --gid-index N   index in its port's GID table (0)\n"
-	       "The client's:\n"
-	       "  -s, --size N        bytes of a message (65536)\n"
-	       "  -n, --iters N       messages (1000)\n"
-	       "  -S, --scheme NAME   how losses are repaired: " SCHEME_NAMES " (auto)\n"
-	       "  -k, --chunk N       bytes of a chunk, a power of two (65536)\n"
-	       "  -r, --rate N        Mbit/s that are sent at most (no limit)\n"
-	       "  -t, --rtt N         microseconds that a round trip takes (measured)\n"
-	       "  -F, --idle-fill     parities of tail go on until a message has arrived\n"
-	       "  -h, --help          this\n");
-}
+static const struct option_row rows[] = {
+	/* clang-format off */
+	{'p', "port", OPTION_U64, &g.port, 1, 65535, NULL, "TCP port to meet on"},
+	{'d', "ib-dev", OPTION_TEXT, &g.device, 0, 0, "NAME", "the device (the first)"},
+	{'x', "gid-index", OPTION_U64, &g.gid_index, 0, 255, NULL, "index in its port's GID table"},
+	{0, NULL, OPTION_HEADING, NULL, 0, 0, NULL, "The client's:"},
+	{'s', "size", OPTION_U64, &g.plan[PLAN_SIZE], 1, MESSAGE_MAX, NULL, "bytes of a message"},
+	{'n', "iters", OPTION_U64, &g.plan[PLAN_ITERS], 1, 10000000, NULL, "messages"},
+	{'S', "scheme", OPTION_WORD, &g.plan[PLAN_SCHEME], 0, 0, SCHEME_NAMES, "how losses are repaired"},
+	{'k', "chunk", OPTION_POWER, &g.plan[PLAN_CHUNK], 64, 262144, NULL, "bytes of a chunk, a power of two"},
+	{'r', "rate", OPTION_U64, &g.plan[PLAN_RATE], 0, 10000000, NULL, "Mbit/s that are sent at most (no limit)"},
+	{'t', "rtt", OPTION_U64, &g.plan[PLAN_RTT_US], 0, 100000000, NULL, "microseconds that a round trip takes (measured)"},
+	{'F', "idle-fill", OPTION_ONE, &g.plan[PLAN_FILL], 0, 0, NULL, "parities of tail go on until a message has arrived"},
+	/* clang-format on */
+};
 
-static void option_take(int letter)
+static void command_read(int argc, char **argv)
 {
-	switch (letter) {
-	case 'p': g.port = number_read("port", optarg, (struct number_range){1, 65535, false}); break;
-	case 'd': g.device = optarg; break;
-	case 'x': g.gid_index = number_read("gid-index", optarg, (struct number_range){0, 255, false}); break;
-	case 's': g.plan[PLAN_SIZE] = number_read("size", optarg, (struct number_range){1, MESSAGE_MAX, false}); break;
-	case 'n': g.plan[PLAN_ITERS] = number_read("iters", optarg, (struct number_range){1, 10000000, false}); break;
-	case 'S': g.plan[PLAN_SCHEME] = scheme_named(optarg); break;
-	case 'k': g.plan[PLAN_CHUNK] = number_read("chunk", optarg, (struct number_range){64, 262144, true}); break;
-	case 'r': g.plan[PLAN_RATE] = number_read("rate", optarg, (struct number_range){1, 10000000, false}); break;
-	case 't': g.plan[PLAN_RTT_US] = number_read("rtt", optarg, (struct number_range){1, 100000000, false}); break;
-	case 'F': g.plan[PLAN_FILL] = 1; break;
-	case 'h': usage(); exit(0);
-	default: fprintf(stderr, "sdr_write_lat --help lists the options\n"); exit(1);
-	}
-}
+	int first = options_read(argc, argv, rows, OPTION_COUNT(rows),
+				 "Usage: sdr_write_lat [OPTION ...] [HOST]\n"
+				 "Tells how long messages take until the sender knows that they have arrived.\n"
+				 "Without HOST it is the server.\n\n");
 
-static void options_read(int argc, char **argv)
-{
-	static const struct option longs[] = {{"port", required_argument, NULL, 'p'},
-					      {"ib-dev", required_argument, NULL, 'd'},
-					      {"gid-index", required_argument, NULL, 'x'},
-					      {"size", required_argument, NULL, 's'},
-					      {"iters", required_argument, NULL, 'n'},
-					      {"scheme", required_argument, NULL, 'S'},
-					      {"chunk", required_argument, NULL, 'k'},
-					      {"rate", required_argument, NULL, 'r'},
-					      {"rtt", required_argument, NULL, 't'},
-					      {"idle-fill", no_argument, NULL, 'F'},
-					      {"help", no_argument, NULL, 'h'},
-					      {0}};
-	int letter;
-
-	while ((letter = getopt_long(argc, argv, "p:d:x:s:n:S:k:r:t:Fh", longs, NULL)) != -1)
-		option_take(letter);
-	if (argc - optind > 1)
-		die("one host at most, not '%s' too", argv[optind + 1]);
+	if (argc - first > 1)
+		die("one host at most, not '%s' too", argv[first + 1]);
 	scheme_fill_check(g.plan[PLAN_FILL], (enum scheme)g.plan[PLAN_SCHEME]);
-	g.host = argv[optind];
+	g.host = argv[first];
 }
 
 /* ---- both ends */
 
 static void agree(void)
 {
-	if (g.host)
-		meet_send_numbers(g.tcp, g.plan, PLAN_NUMBERS);
-	else
-		meet_recv_numbers(g.tcp, g.plan, PLAN_NUMBERS);
-	if (g.plan[PLAN_MAGIC] != MAGIC || !g.plan[PLAN_SIZE] || g.plan[PLAN_SIZE] > MESSAGE_MAX ||
-	    g.plan[PLAN_SCHEME] >= SCHEMES || g.plan[PLAN_CHUNK] > 262144 || g.plan[PLAN_RATE] > 10000000 ||
-	    g.plan[PLAN_RTT_US] > 100000000 || g.plan[PLAN_FILL] > 1 ||
+	meet_agree(g.tcp, g.host, g.plan, PLAN_NUMBERS);
+	if (g.plan[PLAN_MAGIC] != MAGIC || !options_allow(rows, OPTION_COUNT(rows), g.plan, g.plan + PLAN_NUMBERS) ||
 	    (g.plan[PLAN_FILL] && !scheme_fills((enum scheme)g.plan[PLAN_SCHEME])))
 		die("the peer is not the sdr_write_lat of this version");
 }
 
 static void open_all(void)
 {
-	char reason[SCHEME_REASON];
-	double lost = 0;
 	const struct meet_device device = {
 		.name = g.device,
 		.gid_index = g.gid_index,
@@ -136,29 +96,16 @@ static void open_all(void)
 		.rtt_ns = g.plan[PLAN_RTT_US] * 1000,
 		.idle_fill = g.plan[PLAN_FILL],
 	};
-	uint64_t bytes = g.plan[PLAN_SIZE] * (g.host ? 1 : MESSAGES);
-
 	g.ctx = meet_context(&device);
 	g.qp = meet_qp(g.ctx, &device);
-	g.memory = calloc(1, bytes);
-	if (!g.memory)
-		die("no memory");
-	g.mr = verbena_sdr_mr_reg(g.ctx, g.memory, bytes, g.host ? 0 : VERBENA_SDR_REMOTE_WRITE);
-	if (!g.mr || verbena_sdr_mr_lkey_get(g.mr, &g.lkey))
-		die("registering %llu bytes: %s", (unsigned long long)bytes, strerror(errno));
+	g.memory = meet_memory(g.ctx, g.plan[PLAN_SIZE] * (g.host ? 1 : MESSAGES),
+			       g.host ? 0 : VERBENA_SDR_REMOTE_WRITE, &g.mr, &g.lkey);
 	meet_connect(g.tcp, g.qp);
 	g.way = (struct scheme_way){.scheme = (enum scheme)g.plan[PLAN_SCHEME],
-				    .rtt_ns = scheme_rtt_ns(g.ctx, g.qp, g.tcp, g.host, &lost),
+				    .rtt_ns = g.plan[PLAN_RTT_US] * 1000,
 				    .rate_mbps = g.plan[PLAN_RATE],
 				    .chunk = g.plan[PLAN_CHUNK]};
-	if (g.plan[PLAN_RTT_US])
-		g.way.rtt_ns = g.plan[PLAN_RTT_US] * 1000;
-	if (!g.way.rtt_ns)
-		die("no round trip could be measured; --rtt tells it");
-	g.way.pings_lost = lost;
-	scheme_choose(&g.way, g.tcp, g.host, reason);
-	if (reason[0])
-		printf("%s\n", reason);
+	scheme_open(&g.way, g.ctx, g.qp, g.tcp, g.host);
 }
 
 static void close_all(void)
@@ -255,13 +202,6 @@ static uint64_t send_one(uint64_t n)
 	return ns;
 }
 
-static int by_value(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-	return x < y ? -1 : x > y;
-}
-
 static void report(uint64_t *ns, uint64_t count)
 {
 	const struct {
@@ -305,7 +245,7 @@ int main(int argc, char **argv)
 {
 	int status = 0;
 
-	options_read(argc, argv);
+	command_read(argc, argv);
 	g.tcp = meet(g.host, (uint16_t)g.port);
 	agree();
 	open_all();
