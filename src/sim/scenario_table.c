@@ -182,7 +182,7 @@ static const struct scenario_row rows[] = {
 	NUM("workload", "jitter", TIME, IN_W(jitter_ps), 0, DAY, NULL, "0", "random additional delay of each flow, up to this"),
 	NUM_OF(W(INCAST) | W(PERMUTATION) | W(FLOW) | W(STAIRCASE) | W(VICTIM) | W_COLLECTIVE, "workload", "interval", TIME, IN_W(interval_ps), 0, DAY, NULL, "0", "between rounds (0: when all of one is done), or between the steps of a staircase"),
 	NUM_OF(W(INCAST) | W(PERMUTATION) | W(FLOW) | W(VICTIM) | W_COLLECTIVE, "workload", "repeat", COUNT, IN_W(repeat), 1, 4096, NULL, "1", "rounds"),
-	PICK_OF(W(INCAST) | W(PERMUTATION) | W(FLOW) | W(VICTIM) | W_COLLECTIVE, "workload", "round_qps", IN_W(round_qps), "same|new", NULL, "same", "queue pairs of a round: those of the first one, or new ones; of sdr always new ones"),
+	PICK_OF(W(INCAST) | W(PERMUTATION) | W(FLOW) | W(VICTIM) | W_COLLECTIVE, "workload", "round_qps", IN_W(round_qps), "same|new", NULL, "same", "queue pairs of a round: those of the first one, or new ones"),
 	NUM_OF(W(CDF) | W(INCAST_POISSON) | W(FILE_FLOWS), "workload", "flows", COUNT, IN_W(flows), 1, 1 << 30, "none", "none", "no more flows than this"),
 	PICK_OF(W(ALL_TO_ALL) | W(MOE), "workload", "order", IN_W(order), "shifted|random|at-once", NULL, "shifted", "of the peers: i + k in step k, at random, or all at once"),
 	NUM_OF(W(ALL_TO_ALL) | W(MOE), "workload", "active", COUNT, IN_W(active), 1, 1 << 20, "none", "none", "peers that a host sends to at a time"),

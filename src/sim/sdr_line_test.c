@@ -224,6 +224,29 @@ TEST(messages_arrive_over_bad_links)
 	everything_arrives_over_bad_links("workload.message.size=2MiB", true);
 }
 
+/* Ten messages of one line: slots and generations are used again, while repeats of the messages before are late. */
+TEST(slots_are_used_again_behind_late_packets)
+{
+	static const char *const schemes[] = {"sdr.scheme=sr",  "sdr.scheme=nack",   "sdr.scheme=xor",
+					      "sdr.scheme=mds", "sdr.scheme=demand", "sdr.scheme=tail"};
+
+	for (size_t k = 0; k < sizeof(schemes) / sizeof(schemes[0]); k++) {
+		const char *const sets[] = {"workload.message.repeat=10",
+					    "workload.message.size=2MiB",
+					    "link.jitter=20us",
+					    "sdr.idle_fill=1",
+					    schemes[k],
+					    NULL};
+		struct sim_run run;
+
+		sim_run_do(&run, text, sets);
+		all_arrived(&run);
+		for (uint32_t i = 1; i < run.results.flow_count; i++)
+			assert_int_equal(run.results.flows[i].connection, run.results.flows[0].connection);
+		sim_run_free(&run);
+	}
+}
+
 TEST_MANY(large_messages_arrive_over_bad_links)
 {
 	everything_arrives_over_bad_links("workload.message.size=8MiB", false);

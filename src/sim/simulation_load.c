@@ -68,14 +68,14 @@ static bool add_round(const struct scenario_workload *w, const char *kind, const
 
 /*
  * A round is a part for each of the queue pairs between two hosts. Without an interval it begins when the one before
- * is done. Rounds share their connections, unless they are to have new ones, as each message of SDR has.
+ * is done. Rounds share their connections, unless they are to have new ones.
  */
-static bool add_rounds(const struct scenario *s, const struct scenario_workload *w, uint32_t number, const char *kind,
-		       struct workload_params *p, struct workload *out, struct part_origin *origins, struct why why)
+static bool add_rounds(const struct scenario_workload *w, uint32_t number, const char *kind, struct workload_params *p,
+		       struct workload *out, struct part_origin *origins, struct why why)
 {
 	uint32_t rounds = w->kind == SCENARIO_STAIRCASE || !w->repeat ? 1 : (uint32_t)w->repeat, qps = (uint32_t)w->qps;
 	uint32_t first = workload_parts(out);
-	bool same_qps = w->round_qps == SCENARIO_ROUND_QPS_SAME && s->transport.protocol != SCENARIO_SDR;
+	bool same_qps = w->round_qps == SCENARIO_ROUND_QPS_SAME;
 
 	if (rounds * (uint64_t)qps > WORKLOAD_PARTS_MAX - first)
 		return refuse(why,
@@ -262,7 +262,7 @@ static bool add_one(const struct scenario *s, const struct scenario_workload *w,
 		p.cdf = &cdf;
 	}
 	p.bytes = w->size_bytes / w->qps;
-	good = good && add_rounds(s, w, number, kind, &p, out, origins, why);
+	good = good && add_rounds(w, number, kind, &p, out, origins, why);
 	cdf_free(&cdf);
 	free(pairs);
 	free(hosts);

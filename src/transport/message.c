@@ -82,8 +82,9 @@ static enum rx_verdict judge_write(struct transport *tp, struct qp *qp, const st
 		reth_decode(&reth, rx_header(rx, H_RETH));
 		/* IBTA C9-88: the R_Key of a zero-length WRITE is not checked. */
 		if (reth.len && !mr_check_remote(&tp->mrs, reth.rkey, &qp->user, reth.va, reth.len, MR_REMOTE_WRITE)) {
-			if (flags & F_IMM)
-				hold_recv(tp, qp); /* its completion reports the error */
+			/* Its completion reports the error; UC has none, and may not keep what others share. */
+			if (flags & F_IMM && qp->type != QPT_UC)
+				hold_recv(tp, qp);
 			return RX_ACCESS;
 		}
 		len = reth.len;
