@@ -3,8 +3,6 @@
  * Length is judged once, by control_decode(): a payload has exactly the bytes that its type and its
  * own count say. The sender and the receiver judge the values.
  */
-#include <string.h>
-
 #include "base/byteorder.h"
 #include "sdr/control.h"
 
@@ -18,7 +16,7 @@ static int32_t cts_len(const uint8_t *p)
 
 static int32_t sr_ack_len(const uint8_t *p)
 {
-	return SR_ACK_FIXED_LEN + (get_be16(p + 4) + 7) / 8;
+	return SR_ACK_FIXED_LEN + get_be16(p + 8) * SR_ACK_RUN_LEN;
 }
 
 static int32_t sr_nack_len(const uint8_t *p)
@@ -121,19 +119,27 @@ struct grant cts_grant(const uint8_t *p, uint32_t i)
 	return (struct grant){.bytes = get_be64(p), .key = get_be32(p + 8)};
 }
 
-uint16_t sr_ack_encode(uint8_t *p, const struct sr_ack *a, const uint8_t *bitmap)
+uint16_t sr_ack_encode(uint8_t *p, const struct sr_ack *a, const struct ack_run *runs)
 {
-	uint32_t bytes = (a->bits + 7u) / 8;
-
 	put_be32(p, a->cum);
-	put_be16(p + 4, a->bits);
-	memcpy(p + SR_ACK_FIXED_LEN, bitmap, bytes);
-	return (uint16_t)(SR_ACK_FIXED_LEN + bytes);
+	put_be32(p + 4, a->from);
+	put_be16(p + 8, a->count);
+	for (uint32_t i = 0; i < a->count; i++) {
+		put_be16(p + SR_ACK_FIXED_LEN + i * SR_ACK_RUN_LEN, runs[i].there);
+		put_be16(p + SR_ACK_FIXED_LEN + i * SR_ACK_RUN_LEN + 2, runs[i].missing);
+	}
+	return (uint16_t)(SR_ACK_FIXED_LEN + a->count * SR_ACK_RUN_LEN);
 }
 
 void sr_ack_decode(struct sr_ack *a, const uint8_t *p)
 {
-	*a = (struct sr_ack){.cum = get_be32(p), .bits = get_be16(p + 4)};
+	*a = (struct sr_ack){get_be32(p), get_be32(p + 4), get_be16(p + 8)};
+}
+
+struct ack_run sr_ack_run(const uint8_t *p, uint32_t i)
+{
+	p += SR_ACK_FIXED_LEN + i * SR_ACK_RUN_LEN;
+	return (struct ack_run){get_be16(p), get_be16(p + 2)};
 }
 
 uint16_t sr_nack_encode(uint8_t *p, const struct chunk_run *runs, uint16_t count)

@@ -12,8 +12,9 @@
  *     type        payload                                      meaning
  *     CTS         posted 32, first 32, count 16,               receives posted, and count of the
  *                 count x {length 64, key 32}                  grants from first on
- *     SR_ACK      cum 32, bits 16, bitmap                      the first cum chunks are there; bits
- *                                                              for those after
+ *     SR_ACK      cum 32, from 32, count 16,                   the first cum chunks are there; and from
+ *                 count x {there 16, missing 16}               `from` on so many are, so many are not,
+ *                                                              and so on; of what follows nothing is said
  *     SR_NACK     count 16, count x {first 32, run 32}         chunks asked for
  *     EC_ACK      lost 32                                      the message can be recovered; so many
  *                                                              of its data pieces had not come
@@ -47,7 +48,8 @@ enum {
 	CTS_FIXED_LEN = 10,
 	CTS_GRANT_LEN = 12,
 	CTS_GRANTS_MAX = 128,
-	SR_ACK_FIXED_LEN = 6,
+	SR_ACK_FIXED_LEN = 10,
+	SR_ACK_RUN_LEN = 4,
 	SR_NACK_FIXED_LEN = 2,
 	SR_NACK_RUN_LEN = 8,
 	EC_ACK_LEN = 4,
@@ -107,7 +109,13 @@ struct grant {
 
 struct sr_ack {
 	uint32_t cum;
-	uint16_t bits; /* bit i is chunk cum + i: bit i % 8 of byte i / 8 */
+	uint32_t from;
+	uint16_t count;
+};
+
+/* Chunks that are there, and those behind them that are not. */
+struct ack_run {
+	uint16_t there, missing;
 };
 
 struct chunk_run {
@@ -136,8 +144,9 @@ bool control_decode(struct control *, const uint8_t *, size_t len, uint32_t tag)
 uint16_t cts_encode(uint8_t *, const struct cts *, const struct grant *);
 void cts_decode(struct cts *, const uint8_t *);
 struct grant cts_grant(const uint8_t *, uint32_t i);
-uint16_t sr_ack_encode(uint8_t *, const struct sr_ack *, const uint8_t *bitmap);
+uint16_t sr_ack_encode(uint8_t *, const struct sr_ack *, const struct ack_run *);
 void sr_ack_decode(struct sr_ack *, const uint8_t *);
+struct ack_run sr_ack_run(const uint8_t *, uint32_t i);
 uint16_t sr_nack_encode(uint8_t *, const struct chunk_run *, uint16_t count);
 uint16_t sr_nack_count(const uint8_t *);
 struct chunk_run sr_nack_run(const uint8_t *, uint32_t i);

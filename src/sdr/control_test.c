@@ -17,7 +17,9 @@ static const uint8_t golden_cts[] = {
 	0,    0,    0, 2, 0, 0, 0, 0, 0,    0,    0,    7,
 };
 static const uint8_t golden_sr_ack[] = {
-	0x53, 0x44, 1, 2, 1, 2, 3, 4, 0, 0, 0, 9, 0, 8, 0, 0, 0, 0, 0, 5, 0, 9, 0xfe, 0x01,
+	0x53, 0x44, 1, 2, 1, 2, 3, 4, 0, 0, 0, 9, 0, 18, 0, 0, /* message 9, 18 bytes */
+	0,    0,    0, 5, 0, 0, 1, 0, 0, 2,                    /* 5, from 256 on, two runs */
+	0,    3,    0, 1, 2, 0, 0, 0,                          /* 3 there, 1 missing, 512 there */
 };
 static const uint8_t golden_sr_nack[] = {
 	0x53, 0x44, 1, 3, 1, 2, 3, 4, 0, 0, 0, 9, 0, 10, 0, 0, 0, 1, 0, 0, 0, 3, 0, 0, 0, 2,
@@ -34,7 +36,7 @@ static size_t with_header(uint8_t *buf, enum control_type type, uint32_t number,
 TEST(control_encodes_golden_bytes)
 {
 	const struct grant grants[] = {{65536, 0xaabbccdd}, {UINT64_C(0x200000000), 7}};
-	const uint8_t bits[] = {0xfe, 0x01};
+	const struct ack_run runs[] = {{3, 1}, {512, 0}};
 	uint8_t buf[64];
 	uint16_t len;
 
@@ -42,7 +44,7 @@ TEST(control_encodes_golden_bytes)
 	assert_int_equal(with_header(buf, CONTROL_CTS, 0, len, CONTROL_ANSWER), sizeof(golden_cts));
 	assert_memory_equal(buf, golden_cts, sizeof(golden_cts));
 
-	len = sr_ack_encode(buf + CONTROL_HEADER_LEN, &(struct sr_ack){5, 9}, bits);
+	len = sr_ack_encode(buf + CONTROL_HEADER_LEN, &(struct sr_ack){5, 256, 2}, runs);
 	assert_int_equal(with_header(buf, CONTROL_SR_ACK, 9, len, 0), sizeof(golden_sr_ack));
 	assert_memory_equal(buf, golden_sr_ack, sizeof(golden_sr_ack));
 
@@ -71,7 +73,10 @@ TEST(control_decodes_golden_bytes)
 	assert_int_equal(c.number, 9);
 	sr_ack_decode(&ack, golden_sr_ack + CONTROL_HEADER_LEN);
 	assert_int_equal(ack.cum, 5);
-	assert_int_equal(ack.bits, 9);
+	assert_int_equal(ack.from, 256);
+	assert_int_equal(ack.count, 2);
+	assert_int_equal(sr_ack_run(golden_sr_ack + CONTROL_HEADER_LEN, 0).missing, 1);
+	assert_int_equal(sr_ack_run(golden_sr_ack + CONTROL_HEADER_LEN, 1).there, 512);
 
 	assert_true(control_decode(&c, golden_sr_nack, sizeof(golden_sr_nack), TAG));
 	assert_int_equal(sr_nack_count(golden_sr_nack + CONTROL_HEADER_LEN), 1);
@@ -216,7 +221,7 @@ TEST(numbers_are_found_near_to_what_is_known)
 }
 
 static const uint8_t golden_info[] = {
-	'S', 'D',  'R',  'I',  0,  1,  0, 72, 2, 0, 0,    9,    1,   2, 3, 4,
+	'S', 'D',  'R',  'I',  0,  2,  0, 72, 2, 0, 0,    9,    1,   2, 3, 4,
 	0,   0,    0,    0x11,                                                /* receives, UC, LID 9, tag, QPN */
 	0,   0,    0,    0,    0,  0,  0, 0,  0, 0, 0xff, 0xff, 127, 0, 0, 1, /* GID */
 	0,   0,    0x10, 0,    0,  1,  0, 0,  0, 0, 4,    0,    0,   0, 0, 0,
@@ -290,7 +295,7 @@ TEST(info_refuses_what_it_would_not_write)
 {
 	static const struct {
 		uint8_t at, value;
-	} row[] = {{0, 's'}, {5, 2},  {7, 71}, {8, 0},   {8, 4},  {9, 2}, {16, 1},
+	} row[] = {{0, 's'}, {5, 1},  {7, 71}, {8, 0},   {8, 4},  {9, 2}, {16, 1},
 		   {39, 1},  {57, 2}, {59, 3}, {60, 11}, {63, 1}, {64, 1}};
 	struct info i;
 

@@ -50,7 +50,7 @@ static void say(struct both *b, const uint8_t *arg)
 {
 	struct ec_lack lacks[2] = {{arg[1] % 32, arg[2] % 64}, {arg[3] % 32, arg[0] % 64}};
 	uint32_t groups[2] = {arg[1] % 32, arg[3] % 32};
-	uint8_t payload[64], bitmap[2] = {arg[2], arg[3]};
+	uint8_t payload[64];
 
 	switch (arg[0] % 5) {
 	case 0:
@@ -62,7 +62,7 @@ static void say(struct both *b, const uint8_t *arg)
 		ec_sender_take(&b->s, CONTROL_EC_NACK, payload, b->now_ns);
 		break;
 	case 2:
-		sr_ack_encode(payload, &(struct sr_ack){arg[1], arg[0] % 17u}, bitmap);
+		sr_ack_encode(payload, &(struct sr_ack){arg[1], arg[0] % 17u, 1}, &(struct ack_run){arg[2], arg[3]});
 		ec_sender_take(&b->s, CONTROL_SR_ACK, payload, b->now_ns);
 		break;
 	case 3:

@@ -292,21 +292,13 @@ static bool take_ack(struct ec_sender *s, const uint8_t *payload)
 	return true;
 }
 
-static bool take_sr_ack(struct ec_sender *s, const uint8_t *payload, uint64_t now_ns)
-{
-	struct sr_ack ack;
-
-	sr_ack_decode(&ack, payload);
-	return sr_sender_ack(&s->sr, &ack, payload + SR_ACK_FIXED_LEN, now_ns);
-}
-
 bool ec_sender_take(struct ec_sender *s, enum control_type type, const uint8_t *payload, uint64_t now_ns)
 {
 	switch (type) {
 	case CONTROL_EC_ACK: return take_ack(s, payload);
 	case CONTROL_EC_SHORT: return take_short(s, payload, now_ns);
 	case CONTROL_EC_NACK: return take_nack(s, payload);
-	case CONTROL_SR_ACK: return s->config.fallback == EC_FALLBACK_SR && take_sr_ack(s, payload, now_ns);
+	case CONTROL_SR_ACK: return s->config.fallback == EC_FALLBACK_SR && sr_sender_ack(&s->sr, payload, now_ns);
 	case CONTROL_SR_NACK: return s->config.fallback == EC_FALLBACK_SR && sr_sender_nack(&s->sr, payload, now_ns);
 	default: return false;
 	}

@@ -24,18 +24,20 @@ static void must(int claim)
 
 static void hear_ack(struct sr_sender *s, uint8_t *acked, const uint8_t *arg, uint64_t now_ns)
 {
-	uint8_t bitmap[2] = {arg[2], arg[3]};
-	struct sr_ack ack = {.cum = arg[0] % 128, .bits = arg[1] % 17};
-	bool running = s->end == SR_RUNNING;
-	bool fits = ack.cum <= s->chunks && ack.bits <= s->chunks - ack.cum;
+	struct ack_run runs[2] = {{arg[2] % 32, arg[2] / 32}, {arg[3] % 32, arg[3] / 32}};
+	struct sr_ack ack = {.cum = arg[0] % 128, .from = arg[1] % 128, .count = 2};
+	uint32_t second = ack.from + runs[0].there + runs[0].missing;
+	uint32_t end = second + runs[1].there + runs[1].missing;
+	uint8_t payload[SR_ACK_FIXED_LEN + 2 * SR_ACK_RUN_LEN];
+	bool running = s->end == SR_RUNNING, fits = ack.cum <= s->chunks && end <= s->chunks;
 
-	must(sr_sender_ack(s, &ack, bitmap, now_ns) == fits);
+	sr_ack_encode(payload, &ack, runs);
+	must(sr_sender_ack(s, payload, now_ns) == fits);
 	if (!fits || !running)
 		return;
-	for (uint32_t i = 0; i < ack.cum; i++)
-		acked[i] = 1;
-	for (uint32_t i = 0; i < ack.bits; i++)
-		acked[ack.cum + i] |= bitmap[i / 8] >> i % 8 & 1;
+	memset(acked, 1, ack.cum);
+	memset(acked + ack.from, 1, runs[0].there);
+	memset(acked + second, 1, runs[1].there);
 }
 
 static void hear_nack(struct sr_sender *s, const uint8_t *arg, uint64_t now_ns)

@@ -2,11 +2,10 @@
 /* Each message is made from the bitmap as it is at that moment; only the times of messages are kept. */
 #include <assert.h>
 #include <errno.h>
-#include <string.h>
 
 #include "sdr/sr_receiver.h"
 
-enum { FINALS = 3, ACK_BITS_MAX = 8192, NACK_RUNS_MAX = 128 };
+enum { FINALS = 3, ACK_RUNS_MAX = 1024, NACK_RUNS_MAX = 128 };
 
 int sr_receiver_init(struct sr_receiver *r, const struct sr_receiver_config *config, const uint64_t *bits,
 		     uint32_t chunks, uint64_t now_ns, const struct alloc *alloc)
@@ -108,52 +107,64 @@ uint64_t sr_receiver_deadline(const struct sr_receiver *r)
 	return r->ack_ns < r->nack_ns ? r->ack_ns : r->nack_ns;
 }
 
-/* Schedules the next acknowledgement. When all is there, two more follow the first, an eighth and a
- * quarter of an RTT later; otherwise one more follows a pause, in case this one is lost. */
+/* Schedules the next acknowledgement. When all is there, two more follow the first, an eighth and a quarter of an RTT
+ * later; otherwise others follow until all is shown, and once more after a pause, in case one is lost. */
 static void schedule_ack(struct sr_receiver *r, uint64_t now_ns)
 {
-	bool news = r->told != r->have;
-
-	r->told = r->have;
 	r->last_ack_ns = now_ns;
 	if (r->finals)
 		r->finals--;
 	if (r->finals)
 		r->ack_ns = now_ns + r->config.rtt_ns / 8;
-	else if (news && !sr_receiver_whole(r))
+	else if (!sr_receiver_whole(r) && (r->news || r->shown || r->told != r->have))
 		r->ack_ns = now_ns + r->config.ack_ns;
 	else
 		r->ack_ns = UINT64_MAX;
 }
 
-/* The 64 bits from a chunk on. */
-static uint64_t bits_from(const struct sr_receiver *r, uint32_t chunk)
+/* How many chunks from one on and before `end` are there, or are not; no more than a run can say. */
+static uint16_t run_length(const struct sr_receiver *r, uint32_t at, uint32_t end, bool are_there)
 {
-	uint32_t at = chunk / 64, shift = chunk % 64;
-	uint64_t low = word(r, at) >> shift;
+	uint32_t i = at;
 
-	if (!shift || at + 1 >= (r->chunks + 63) / 64)
-		return low;
-	return low | word(r, at + 1) << (64 - shift);
+	while (i < end) {
+		uint64_t w = word(r, i / 64), others = (are_there ? ~w : w) >> i % 64;
+
+		if (others) {
+			i += (uint32_t)__builtin_ctzll(others);
+			break;
+		}
+		i += 64 - i % 64;
+	}
+	i = i < end ? i : end;
+	return (uint16_t)(i - at < UINT16_MAX ? i - at : UINT16_MAX);
 }
 
+/* Shows the chunks behind those that the acknowledgement before has shown, or begins again. */
 static uint16_t tell_ack(struct sr_receiver *r, uint8_t *p, size_t max, uint64_t now_ns)
 {
-	size_t room = (max - SR_ACK_FIXED_LEN) * 8;
-	uint32_t bits = r->highest > r->cum ? r->highest - r->cum : 0;
-	uint8_t bitmap[ACK_BITS_MAX / 8];
-	struct sr_ack ack = {.cum = r->cum};
+	size_t room = (max - SR_ACK_FIXED_LEN) / SR_ACK_RUN_LEN;
+	struct ack_run runs[ACK_RUNS_MAX];
+	struct sr_ack ack = {.cum = r->cum, .from = r->shown};
+	uint32_t at;
 
-	if (room > ACK_BITS_MAX)
-		room = ACK_BITS_MAX;
-	ack.bits = (uint16_t)(bits < room ? bits : room);
-	for (uint32_t i = 0; i < ack.bits; i += 64) {
-		uint64_t w = bits_from(r, ack.cum + i);
-
-		memcpy(bitmap + i / 8, &w, sizeof(w));
+	if (r->shown <= r->cum) {
+		ack.from = r->cum;
+		r->news = r->told != r->have;
+		r->told = r->have;
 	}
+	room = room < ACK_RUNS_MAX ? room : ACK_RUNS_MAX;
+	for (at = ack.from; at < r->highest && ack.count < room; ack.count++) {
+		struct ack_run *run = &runs[ack.count];
+
+		run->there = run_length(r, at, r->highest, true);
+		at += run->there;
+		run->missing = run_length(r, at, r->highest, false);
+		at += run->missing;
+	}
+	r->shown = at < r->highest ? at : 0;
 	schedule_ack(r, now_ns);
-	return sr_ack_encode(p, &ack, bitmap);
+	return sr_ack_encode(p, &ack, runs);
 }
 
 /* The end of the chunks that may be named missing: all of them after a silence, otherwise those that

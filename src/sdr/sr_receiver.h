@@ -34,7 +34,9 @@ struct sr_receiver {
 	uint32_t cum;     /* chunks before are there */
 	uint32_t highest; /* one more than the last that is there */
 	uint32_t have;
-	uint32_t told;    /* `have` of the last acknowledgement */
+	uint32_t told;    /* `have` when the last round of acknowledgements began, which shows all there is */
+	uint32_t shown;   /* that round has shown the chunks before; 0: it has ended */
+	bool news;        /* chunks had come since the round before */
 	uint32_t finals;  /* acknowledgements of the whole that are left */
 	uint64_t came_ns; /* the last arrival, or the start */
 	uint64_t ack_ns;  /* when the next acknowledgement is due; UINT64_MAX: none */

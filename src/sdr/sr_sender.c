@@ -10,12 +10,18 @@
  */
 #include <assert.h>
 #include <errno.h>
+#include <string.h>
 
 #include "sdr/sr_sender.h"
 
 #define SR_NONE UINT32_MAX
 
 enum { RTO_TIMES_MAX = 8 }; /* of the config's */
+
+static uint32_t words(uint32_t chunks)
+{
+	return (chunks + 63) / 64;
+}
 
 int sr_sender_init(struct sr_sender *s, const struct sr_config *config, uint32_t chunks, uint64_t now_ns,
 		   const struct alloc *alloc)
@@ -34,13 +40,19 @@ int sr_sender_init(struct sr_sender *s, const struct sr_config *config, uint32_t
 		.alloc = alloc,
 	};
 	s->chunk = alloc_get(alloc, chunks * sizeof(*s->chunk));
-	return s->chunk ? 0 : -ENOMEM;
+	s->known = alloc_get(alloc, words(chunks) * sizeof(*s->known));
+	if (s->chunk && s->known)
+		return 0;
+	sr_sender_free(s);
+	return -ENOMEM;
 }
 
 void sr_sender_free(struct sr_sender *s)
 {
 	alloc_put(s->alloc, s->chunk, s->chunks * sizeof(*s->chunk));
+	alloc_put(s->alloc, s->known, words(s->chunks) * sizeof(*s->known));
 	s->chunk = NULL;
+	s->known = NULL;
 }
 
 static struct sr_list *list_of(struct sr_sender *s, enum sr_state state)
@@ -93,6 +105,7 @@ void sr_sender_hold(struct sr_sender *s)
 {
 	for (uint32_t i = 0; i < s->chunks; i++)
 		s->chunk[i].state = SR_ACKED;
+	memset(s->known, 0xff, words(s->chunks) * sizeof(*s->known));
 	s->acked = s->unsent = s->chunks;
 	s->end = SR_DONE;
 }
@@ -103,6 +116,7 @@ void sr_sender_want(struct sr_sender *s, uint32_t i)
 		return;
 	s->acked--;
 	s->end = SR_RUNNING;
+	s->known[i / 64] &= ~(UINT64_C(1) << i % 64);
 	chunk_move(s, i, SR_DUE);
 }
 
@@ -155,10 +169,9 @@ static void took(struct sr_sender *s, const struct sr_chunk *c, uint64_t now_ns)
 
 static void acknowledge(struct sr_sender *s, uint32_t i, uint64_t now_ns)
 {
-	if (s->chunk[i].state == SR_ACKED)
-		return;
 	took(s, &s->chunk[i], now_ns);
 	chunk_move(s, i, SR_ACKED);
+	s->known[i / 64] |= UINT64_C(1) << i % 64;
 	s->acked++;
 	while (s->unsent < s->chunks && s->chunk[s->unsent].state == SR_ACKED)
 		s->unsent++;
@@ -166,18 +179,49 @@ static void acknowledge(struct sr_sender *s, uint32_t i, uint64_t now_ns)
 		sr_sender_finish(s, SR_DONE);
 }
 
-bool sr_sender_ack(struct sr_sender *s, const struct sr_ack *ack, const uint8_t *bitmap, uint64_t now_ns)
+/* Most of what an acknowledgement shows is known: 64 chunks at a time. */
+static void acknowledge_run(struct sr_sender *s, uint32_t i, uint32_t end, uint64_t now_ns)
 {
-	if (ack->cum > s->chunks || ack->bits > s->chunks - ack->cum)
+	while (i < end) {
+		uint64_t others = ~s->known[i / 64] >> i % 64;
+
+		i += others ? (uint32_t)__builtin_ctzll(others) : 64 - i % 64;
+		if (others && i < end)
+			acknowledge(s, i++, now_ns);
+	}
+}
+
+static bool ack_valid(const struct sr_sender *s, const struct sr_ack *ack, const uint8_t *payload)
+{
+	uint64_t end = ack->from;
+
+	for (uint32_t i = 0; i < ack->count; i++) {
+		struct ack_run r = sr_ack_run(payload, i);
+
+		end += r.there + r.missing;
+	}
+	return ack->cum <= s->chunks && end <= s->chunks;
+}
+
+bool sr_sender_ack(struct sr_sender *s, const uint8_t *payload, uint64_t now_ns)
+{
+	struct sr_ack ack;
+	uint32_t at;
+
+	sr_ack_decode(&ack, payload);
+	if (!ack_valid(s, &ack, payload))
 		return false;
 	if (s->end != SR_RUNNING)
 		return true;
 	s->word_ns = now_ns;
-	for (; s->cum < ack->cum; s->cum++)
-		acknowledge(s, s->cum, now_ns);
-	for (uint32_t i = 0; i < ack->bits; i++) {
-		if (bitmap[i / 8] >> i % 8 & 1)
-			acknowledge(s, ack->cum + i, now_ns);
+	acknowledge_run(s, s->cum, ack.cum, now_ns);
+	s->cum = ack.cum > s->cum ? ack.cum : s->cum;
+	at = ack.from;
+	for (uint32_t i = 0; i < ack.count; i++) {
+		struct ack_run r = sr_ack_run(payload, i);
+
+		acknowledge_run(s, at, at + r.there, now_ns);
+		at += r.there + r.missing;
 	}
 	return true;
 }

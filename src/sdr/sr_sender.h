@@ -56,6 +56,7 @@ struct sr_sender {
 	enum sr_end end;
 	uint64_t resent, suppressed; /* chunks */
 	struct sr_chunk *chunk;
+	uint64_t *known; /* a bit for each chunk: acknowledged */
 	const struct alloc *alloc;
 };
 
@@ -76,9 +77,9 @@ bool sr_sender_next(const struct sr_sender *, uint32_t *chunk);
 /* The chunk was handed to the network. */
 void sr_sender_sent(struct sr_sender *, uint32_t chunk, uint64_t now_ns);
 
-/* Takes an acknowledgement. False, and nothing changes, if it cannot be of this message. */
-bool sr_sender_ack(struct sr_sender *, const struct sr_ack *, const uint8_t *bitmap, uint64_t now_ns);
-/* Takes a NACK. Chunks that were never sent, or were sent again less than an RTT ago, do not become
+/* Takes the payload of an SR_ACK. False, and nothing changes, if it cannot be of this message. */
+bool sr_sender_ack(struct sr_sender *, const uint8_t *payload, uint64_t now_ns);
+/* Takes that of an SR_NACK. Chunks that were never sent, or were sent again less than an RTT ago, do not become
  * due. */
 bool sr_sender_nack(struct sr_sender *, const uint8_t *payload, uint64_t now_ns);
 /* Ends the sending: the receiver has all it needs, or one of the two has given up. */

@@ -224,6 +224,23 @@ TEST(messages_arrive_over_bad_links)
 	everything_arrives_over_bad_links("workload.message.size=2MiB", true);
 }
 
+/* 65,536 chunks behind a few holes: an acknowledgement shows them all, and what was lost goes again alone. */
+TEST(a_timer_repeats_what_was_lost_alone)
+{
+	static const char *const sets[] = {"sdr.scheme=sr", "link.loss=1e-4", "workload.message.size=256MiB",
+					   "workload.message.repeat=1", NULL};
+	uint64_t lost = 0;
+	struct sim_run run;
+
+	sim_run_do(&run, text, sets);
+	all_arrived(&run);
+	for (uint32_t i = 0; i < run.results.drop_count; i++)
+		lost += run.results.drops[i].packets;
+	assert_in_range(lost, 4, 20);
+	assert_true(run.results.recovery.retransmitted_packets <= 2 * lost);
+	sim_run_free(&run);
+}
+
 /* Ten messages of one line: slots and generations are used again, while repeats of the messages before are late. */
 TEST(slots_are_used_again_behind_late_packets)
 {

@@ -81,16 +81,12 @@ static void repeat_came(struct transfer *t, uint32_t part, uint32_t packet, enum
 static void repeat_heard(struct transfer *t, enum sdr_end end, const struct control *c, const uint8_t *payload,
 			 uint64_t now_ns)
 {
-	struct sr_ack ack;
-
 	if (end == SDR_RECEIVING && c->type == CONTROL_PROBE)
 		sr_receiver_probed(&t->sr.rx, now_ns);
 	if (end == SDR_SENDING && c->type == CONTROL_SR_NACK)
 		sr_sender_nack(&t->sr.tx, payload, now_ns);
-	if (end == SDR_SENDING && c->type == CONTROL_SR_ACK) {
-		sr_ack_decode(&ack, payload);
-		sr_sender_ack(&t->sr.tx, &ack, payload + SR_ACK_FIXED_LEN, now_ns);
-	}
+	if (end == SDR_SENDING && c->type == CONTROL_SR_ACK)
+		sr_sender_ack(&t->sr.tx, payload, now_ns);
 }
 
 static int repeat_tell(struct transfer *t, enum sdr_end end, uint8_t *payload, enum control_type *type, uint64_t now_ns)

@@ -206,7 +206,7 @@ static void acknowledge_all(struct verbena_sdr_qp *qp, uint64_t number, uint32_t
 
 	if (!payload)
 		return;
-	len = sr_ack_encode(payload, &(struct sr_ack){.cum = chunks}, (const uint8_t[]){0});
+	len = sr_ack_encode(payload, &(struct sr_ack){.cum = chunks}, NULL);
 	control_post(qp, CONTROL_SR_ACK, (uint32_t)number, len, 0);
 }
 
@@ -277,12 +277,8 @@ void repeat_completed(struct verbena_sdr_qp *qp, uint64_t number, uint64_t now_n
 static bool take_ack(struct verbena_sdr_qp *qp, const struct control *c, const uint8_t *payload, uint64_t now_ns)
 {
 	struct repeated *m = send_of(qp, number_near(qp->sender.started, c->number));
-	struct sr_ack ack;
 
-	if (!m)
-		return true; /* it is over: a word that was late */
-	sr_ack_decode(&ack, payload);
-	return sr_sender_ack(&m->sr, &ack, payload + SR_ACK_FIXED_LEN, now_ns);
+	return !m || sr_sender_ack(&m->sr, payload, now_ns); /* of one that is over: a word that was late */
 }
 
 static bool take_nack(struct verbena_sdr_qp *qp, const struct control *c, const uint8_t *payload, uint64_t now_ns)
