@@ -143,7 +143,8 @@ struct results_credits {
 /* What all hosts together did about loss and congestion. */
 struct results_recovery {
 	uint64_t retransmitted_packets;
-	uint64_t spurious_packets; /* of those: the first copy had arrived, as the sender learned later */
+	uint64_t spurious_packets; /* of those: the first copy had arrived, as the sender learned later; of SDR, as the
+				      receiver saw */
 	uint64_t timeouts;
 	uint64_t naks; /* received, like the rest */
 	uint64_t cnps;

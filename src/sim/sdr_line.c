@@ -222,6 +222,7 @@ static void line_free(struct sdr_line *l)
 	sender_free(&l->sender);
 	receiver_free(&l->receiver);
 	sdr_words_destroy(l->words);
+	free(l->past);
 	free(l->qps);
 	free(l->ends);
 	free(l);
@@ -243,9 +244,10 @@ struct sdr_line *sdr_line_open(struct host *from, struct host *to, const struct 
 	l->qp_count = GENERATIONS * (config->channels + !!config->fill_class) + 1;
 	l->qps = calloc(2 * (size_t)l->qp_count, sizeof(*l->qps));
 	l->ends = calloc(2 * (size_t)l->qp_count, sizeof(*l->ends));
+	l->past = calloc(GENERATIONS * SLOTS, sizeof(*l->past));
 	l->words = sdr_words_create();
 	l->estimate = estimate_of(here, to);
-	good = l->estimate && l->qps && l->ends && l->words && shape_valid(&l->shape) &&
+	good = l->estimate && l->qps && l->ends && l->past && l->words && shape_valid(&l->shape) &&
 	       !sender_init(&l->sender, &l->shape, &sdr_line_alloc) &&
 	       !receiver_init(&l->receiver, &l->shape, &sdr_line_alloc);
 	for (uint32_t i = 0; good && i < l->qp_count; i++)
@@ -379,18 +381,43 @@ static void speak(struct transfer *t, enum sdr_end end, uint64_t now_ns)
 
 /* ---- transfers ---------------------------------------------------------------------------------------- */
 
+static struct sdr_past *past_of(const struct sdr_line *l, uint32_t generation, uint32_t slot)
+{
+	return &l->past[generation * SLOTS + slot];
+}
+
+static void past_free(struct sdr_line *l, struct sdr_past *p)
+{
+	if (p->mr)
+		host_region_end(l->to, p->mr);
+	free(p->came);
+	*p = (struct sdr_past){0};
+}
+
 static void end_receive(struct transfer *t, struct sdr_part *p)
 {
+	struct sdr_line *l = t->line;
+	uint32_t at = shape_slot(&l->shape, p->number);
+	struct sdr_past *past = past_of(l, shape_generation(&l->shape, p->number), at);
 	struct slot *slot;
+	size_t bytes;
 
 	if (!p->mr)
 		return;
-	host_region_end(t->line->to, p->mr);
+	past_free(l, past);
+	past->mr = p->mr;
 	p->mr = NULL;
-	worker_rest(&t->line->worker);
-	slot = receiver_complete(&t->line->receiver, p->number);
-	if (slot)
-		slot_reset(slot);
+	worker_rest(&l->worker);
+	slot = receiver_complete(&l->receiver, p->number);
+	if (!slot)
+		return;
+	bytes = (slot->packets + 63) / 64 * sizeof(*past->came);
+	past->came = malloc(bytes);
+	if (past->came) {
+		memcpy(past->came, (const uint64_t *)slot->packet_bits, bytes);
+		past->packets = slot->packets;
+	}
+	slot_reset(slot);
 }
 
 static void transfer_free(struct transfer *t)
@@ -418,6 +445,8 @@ void sdr_line_close(struct sdr_line *l)
 	unlist(l);
 	while (l->transfers)
 		transfer_free(l->transfers);
+	for (uint32_t i = 0; i < GENERATIONS * SLOTS; i++)
+		past_free(l, &l->past[i]);
 	destroy_qps(l);
 	l->closed = true;
 	if (!l->busy)
@@ -717,12 +746,22 @@ static void take_word(struct sdr_line *l, enum sdr_end end, uint32_t number, uin
 	report(t, end, now_ns);
 }
 
+/* Whether a packet of a message that is over has come before. */
+static bool came_before(const struct sdr_line *l, uint32_t generation, struct imm imm)
+{
+	const struct sdr_past *p = past_of(l, generation, imm.id);
+
+	return imm.offset < p->packets && p->came[imm.offset / 64] >> imm.offset % 64 & 1;
+}
+
 static void take_packet(struct sdr_line *l, const struct uc_end *q, const struct cqe *e, uint64_t now_ns)
 {
 	struct imm imm = imm_unpack(l->shape.split, e->imm_or_key);
 	enum sdr_verdict v = worker_note(&l->worker, &l->receiver, q->generation, e->imm_or_key, e->byte_len);
 
 	worker_rest(&l->worker);
+	if (v == SDR_DUP || (v == SDR_DROP_LATE && came_before(l, q->generation, imm)))
+		l->counts->spurious_packets++;
 	if (v != SDR_TAKEN && v != SDR_CHUNK)
 		return;
 	for (struct transfer *t = l->transfers; t; t = t->next) {

@@ -54,11 +54,12 @@ struct sdr_config {
 
 /* What all lines of a host did, as sender. */
 struct sdr_counts {
-	uint64_t packets;        /* data and parity handed to the nic */
-	uint64_t parity_packets; /* of these */
-	uint64_t fill_packets;   /* of these: of idle fill */
-	uint64_t resent_packets; /* of these: not the first of their place */
-	uint64_t words;          /* control messages, of both directions */
+	uint64_t packets;          /* data and parity handed to the nic */
+	uint64_t parity_packets;   /* of these */
+	uint64_t fill_packets;     /* of these: of idle fill */
+	uint64_t resent_packets;   /* of these: not the first of their place */
+	uint64_t spurious_packets; /* of these: the place had a copy when they came */
+	uint64_t words;            /* control messages, of both directions */
 };
 
 /* NULL: out of memory or QPNs. rtt_ns: a full packet's way and an answer's, where nothing waits. */

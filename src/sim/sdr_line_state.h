@@ -96,6 +96,14 @@ struct scheme {
 extern const struct scheme scheme_repeat, scheme_code, scheme_tail;
 extern const struct alloc sdr_line_alloc;
 
+/* A receive that was completed. It stays known until its slot and generation come again, so that what is late is
+ * counted. */
+struct sdr_past {
+	struct mr *mr;
+	uint64_t *came; /* packets, a bit each */
+	uint32_t packets;
+};
+
 struct sdr_line {
 	struct sdr_line *next, *prev; /* of the sending host */
 	const struct sdr_config *config;
@@ -110,6 +118,7 @@ struct sdr_line {
 			    then control */
 	struct uc_end *ends;
 	uint32_t qp_count;
+	struct sdr_past *past;            /* by generation, then slot */
 	struct sdr_message *first, *last; /* that wait for a slot */
 	struct transfer *transfers;       /* in the order in which they began */
 	struct transfer *turn;            /* whose turn it is to send; NULL: the first */

@@ -241,6 +241,26 @@ TEST(a_timer_repeats_what_was_lost_alone)
 	sim_run_free(&run);
 }
 
+/* Where nothing is lost all that goes again goes for nothing, also what comes when its message is over: of all messages
+ * but the last, behind which the run ends. */
+TEST(repeats_for_nothing_are_counted)
+{
+	static const char *const sets[][3] = {{"sdr.scheme=nack", "link.jitter=20us"},
+					      {"sdr.scheme=tail", "link.jitter=300us"}};
+
+	for (size_t i = 0; i < sizeof(sets) / sizeof(sets[0]); i++) {
+		const struct results_recovery *r;
+		struct sim_run run;
+
+		sim_run_do(&run, text, sets[i]);
+		all_arrived(&run);
+		r = &run.results.recovery;
+		assert_true(r->retransmitted_packets > 60);
+		assert_in_range(r->spurious_packets, r->retransmitted_packets * 29 / 30, r->retransmitted_packets);
+		sim_run_free(&run);
+	}
+}
+
 /* Ten messages of one line: slots and generations are used again, while repeats of the messages before are late. */
 TEST(slots_are_used_again_behind_late_packets)
 {

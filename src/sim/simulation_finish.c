@@ -183,6 +183,7 @@ static void finish_lines(const struct host *h, struct results_recovery *r)
 	struct sdr_counts n = sdr_counts_of(h);
 
 	r->retransmitted_packets += n.resent_packets;
+	r->spurious_packets += n.spurious_packets;
 	r->line_packets += n.packets;
 	r->parity_packets += n.parity_packets;
 	r->fill_packets += n.fill_packets;
