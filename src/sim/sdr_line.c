@@ -15,16 +15,7 @@
 #include "sim/sdr_line_state.h"
 #include "sim/sdr_words.h"
 
-enum {
-	SLOTS = 4,
-	GENERATIONS = 2,
-	DATA_WRS = 4,
-	WORD_WRS = 4096,
-	FRAG_BITS = 2,
-	OFFSET_BITS_MIN = 18,
-	WORD_ALIGN = 64,
-	SOON_NS = 1000
-};
+enum { SLOTS = 4, GENERATIONS = 2, DATA_WRS = 4, WORD_WRS = 4096, FRAG_BITS = 2, OFFSET_BITS_MIN = 18, SOON_NS = 1000 };
 
 /* A queue pair as its owner pointer. */
 struct uc_end {
@@ -48,26 +39,6 @@ struct guest {
 	struct timers timers;
 	struct sdr_counts counts;
 };
-
-/* ---- memory ------------------------------------------------------------------------------------------- */
-
-static void *get(void *ctx, size_t bytes)
-{
-	size_t room = (bytes + WORD_ALIGN - 1) / WORD_ALIGN * WORD_ALIGN;
-	void *p = aligned_alloc(WORD_ALIGN, room ? room : WORD_ALIGN);
-
-	(void)ctx;
-	return p ? memset(p, 0, room) : NULL;
-}
-
-static void put(void *ctx, void *p, size_t bytes)
-{
-	(void)ctx;
-	(void)bytes;
-	free(p);
-}
-
-const struct alloc sdr_line_alloc = {.get = get, .put = put};
 
 /* ---- guests ------------------------------------------------------------------------------------------- */
 
@@ -222,7 +193,6 @@ static void line_free(struct sdr_line *l)
 	sender_free(&l->sender);
 	receiver_free(&l->receiver);
 	sdr_words_destroy(l->words);
-	free(l->past);
 	free(l->qps);
 	free(l->ends);
 	free(l);
@@ -244,10 +214,9 @@ struct sdr_line *sdr_line_open(struct host *from, struct host *to, const struct 
 	l->qp_count = GENERATIONS * (config->channels + !!config->fill_class) + 1;
 	l->qps = calloc(2 * (size_t)l->qp_count, sizeof(*l->qps));
 	l->ends = calloc(2 * (size_t)l->qp_count, sizeof(*l->ends));
-	l->past = calloc(GENERATIONS * SLOTS, sizeof(*l->past));
 	l->words = sdr_words_create();
 	l->estimate = estimate_of(here, to);
-	good = l->estimate && l->qps && l->ends && l->past && l->words && shape_valid(&l->shape) &&
+	good = l->estimate && l->qps && l->ends && l->words && shape_valid(&l->shape) &&
 	       !sender_init(&l->sender, &l->shape, &sdr_line_alloc) &&
 	       !receiver_init(&l->receiver, &l->shape, &sdr_line_alloc);
 	for (uint32_t i = 0; good && i < l->qp_count; i++)
@@ -352,11 +321,16 @@ static void say(struct sdr_line *l, enum sdr_end end, const struct control *c, c
 	host_kick(at);
 }
 
+static enum sr_end end_of(const struct transfer *t)
+{
+	return t->tx.scheme->end(&t->tx);
+}
+
 /* A time that has passed is soon: a sender that waits for the wire has such. */
 static void set_timer(struct transfer *t, enum sdr_end end, uint64_t now_ns)
 {
 	struct guest *g = guest_of(end == SDR_SENDING ? t->line->from : t->line->to);
-	uint64_t at_ns = t->scheme->deadline(t, end);
+	uint64_t at_ns = sdr_end_deadline(t, end);
 
 	if (at_ns == UINT64_MAX)
 		timer_cancel(&g->timers, &t->timer[end].timer);
@@ -371,7 +345,7 @@ static void speak(struct transfer *t, enum sdr_end end, uint64_t now_ns)
 	enum control_type type;
 	int len;
 
-	while ((len = t->scheme->tell(t, end, payload, &type, now_ns)) >= 0) {
+	while ((len = sdr_end_tell(t, end, payload, &type, now_ns)) >= 0) {
 		const struct control c = {.type = type, .number = (uint32_t)t->part[0].number, .length = (uint16_t)len};
 
 		say(t->line, end, &c, payload);
@@ -381,43 +355,19 @@ static void speak(struct transfer *t, enum sdr_end end, uint64_t now_ns)
 
 /* ---- transfers ---------------------------------------------------------------------------------------- */
 
-static struct sdr_past *past_of(const struct sdr_line *l, uint32_t generation, uint32_t slot)
-{
-	return &l->past[generation * SLOTS + slot];
-}
-
-static void past_free(struct sdr_line *l, struct sdr_past *p)
-{
-	if (p->mr)
-		host_region_end(l->to, p->mr);
-	free(p->came);
-	*p = (struct sdr_past){0};
-}
-
 static void end_receive(struct transfer *t, struct sdr_part *p)
 {
 	struct sdr_line *l = t->line;
-	uint32_t at = shape_slot(&l->shape, p->number);
-	struct sdr_past *past = past_of(l, shape_generation(&l->shape, p->number), at);
 	struct slot *slot;
-	size_t bytes;
 
 	if (!p->mr)
 		return;
-	past_free(l, past);
-	past->mr = p->mr;
-	p->mr = NULL;
 	worker_rest(&l->worker);
 	slot = receiver_complete(&l->receiver, p->number);
-	if (!slot)
-		return;
-	bytes = (slot->packets + 63) / 64 * sizeof(*past->came);
-	past->came = malloc(bytes);
-	if (past->came) {
-		memcpy(past->came, (const uint64_t *)slot->packet_bits, bytes);
-		past->packets = slot->packets;
-	}
-	slot_reset(slot);
+	sdr_past_keep(l, p, slot);
+	p->mr = NULL;
+	if (slot)
+		slot_reset(slot);
 }
 
 static void transfer_free(struct transfer *t)
@@ -434,7 +384,10 @@ static void transfer_free(struct transfer *t)
 		end_receive(t, &t->part[i]);
 	timer_cancel(&guest_of(l->from)->timers, &t->timer[SDR_SENDING].timer);
 	timer_cancel(&guest_of(l->to)->timers, &t->timer[SDR_RECEIVING].timer);
-	t->scheme->close(t);
+	if (t->tx.scheme)
+		t->tx.scheme->tx_free(&t->tx);
+	if (t->rx.scheme)
+		t->rx.scheme->rx_free(&t->rx);
 	free(t);
 }
 
@@ -445,8 +398,7 @@ void sdr_line_close(struct sdr_line *l)
 	unlist(l);
 	while (l->transfers)
 		transfer_free(l->transfers);
-	for (uint32_t i = 0; i < GENERATIONS * SLOTS; i++)
-		past_free(l, &l->past[i]);
+	sdr_past_forget(l);
 	destroy_qps(l);
 	l->closed = true;
 	if (!l->busy)
@@ -472,16 +424,6 @@ static bool open_part(struct transfer *t, struct sdr_part *p, uint64_t bytes)
 	sender_cts(&l->sender, &cts, payload);
 	p->bytes = bytes;
 	return !sender_start(&l->sender, NULL, &number) && number == p->number;
-}
-
-static const struct scheme *scheme_of(const struct sdr_config *c)
-{
-	static const struct scheme *const schemes[] = {
-		[SDR_SCHEME_SR] = &scheme_repeat, [SDR_SCHEME_NACK] = &scheme_repeat, [SDR_SCHEME_XOR] = &scheme_code,
-		[SDR_SCHEME_MDS] = &scheme_code,  [SDR_SCHEME_DEMAND] = &scheme_code, [SDR_SCHEME_TAIL] = &scheme_tail,
-	};
-
-	return schemes[c->scheme];
 }
 
 static bool both_free(const struct sdr_line *l, uint32_t parts)
@@ -511,8 +453,7 @@ static void append(struct sdr_line *l, struct transfer *t)
 static bool begin(struct sdr_line *l, uint64_t now_ns)
 {
 	struct sdr_message *m = l->first;
-	const struct scheme *scheme = scheme_of(l->config);
-	uint64_t parity = m && scheme->parity_bytes ? scheme->parity_bytes(l, m->bytes) : 0;
+	uint64_t parity = m ? sdr_parity_bytes(l, m->bytes) : 0;
 	struct transfer *t;
 
 	if (!m || !both_free(l, parity ? 2 : 1))
@@ -521,8 +462,7 @@ static bool begin(struct sdr_line *l, uint64_t now_ns)
 	if (!t)
 		return false;
 	l->first = m->next;
-	*t = (struct transfer){
-		.line = l, .message = m, .packets = shape_packets(&l->shape, m->bytes), .scheme = scheme};
+	*t = (struct transfer){.line = l, .message = m, .packets = shape_packets(&l->shape, m->bytes)};
 	for (uint32_t end = SDR_SENDING; end <= SDR_RECEIVING; end++) {
 		timer_init(&t->timer[end].timer);
 		t->timer[end].transfer = t;
@@ -530,7 +470,7 @@ static bool begin(struct sdr_line *l, uint64_t now_ns)
 	}
 	append(l, t);
 	if (!open_part(t, &t->part[0], m->bytes) || (parity && !open_part(t, &t->part[1], parity)) ||
-	    !scheme->open(t, now_ns)) {
+	    !sdr_scheme_open(t, now_ns)) {
 		/* As if it had failed: without memory the run ends soon. */
 		transfer_free(t);
 		l->config->sent(l->config->ctx, m, false);
@@ -564,7 +504,7 @@ static void settle(struct transfer *t, uint64_t now_ns)
 	for (int i = 0; i < SDR_PARTS; i++) {
 		struct sdr_part *p = &t->part[i];
 
-		if (t->scheme->end(t) == SR_RUNNING)
+		if (end_of(t) == SR_RUNNING)
 			return;
 		if (p->bytes && !p->ended)
 			p->ended = !sender_end(&l->sender, p->number);
@@ -573,7 +513,7 @@ static void settle(struct transfer *t, uint64_t now_ns)
 		if (p->bytes && !p->returned)
 			return;
 	}
-	if (t->message || (t->scheme->end(t) == SR_DONE && !t->scheme->quiet(t)))
+	if (t->message || (end_of(t) == SR_DONE && !t->rx.scheme->quiet(&t->rx)))
 		return;
 	transfer_free(t);
 	if (!l->transfers)
@@ -589,14 +529,14 @@ static void report(struct transfer *t, enum sdr_end end, uint64_t now_ns)
 	const struct sdr_config *c = l->config;
 	struct sdr_message *m = t->message;
 
-	if (end == SDR_RECEIVING && m && !t->received && t->scheme->whole(t)) {
+	if (end == SDR_RECEIVING && m && !t->received && t->rx.scheme->whole(&t->rx)) {
 		t->received = true;
 		c->received(c->ctx, m);
 		if (l->closed)
 			return;
 	}
-	if (end == SDR_SENDING && m && t->scheme->end(t) != SR_RUNNING) {
-		bool good = t->scheme->end(t) == SR_DONE;
+	if (end == SDR_SENDING && m && end_of(t) != SR_RUNNING) {
+		bool good = end_of(t) == SR_DONE;
 
 		t->message = NULL;
 		c->sent(c->ctx, m, good);
@@ -610,7 +550,7 @@ void sdr_line_progress(const struct sdr_line *l, void (*each)(void *ctx, struct 
 		       void *ctx)
 {
 	for (const struct transfer *t = l->transfers; t; t = t->next) {
-		uint64_t bytes = t->message ? (uint64_t)t->scheme->have(t) * l->shape.mtu : 0;
+		uint64_t bytes = t->message ? sdr_have(t) * l->shape.mtu : 0;
 
 		if (bytes)
 			each(ctx, t->message, bytes < t->message->bytes ? bytes : t->message->bytes);
@@ -650,20 +590,38 @@ uint64_t sdr_line_send_ns(const struct sdr_line *l, uint64_t bytes)
 	return (full * host_packet_ps(l->from, mtu) + (rest ? host_packet_ps(l->from, rest) : 0)) / 1000;
 }
 
-/* Asks the transfers in turn for a piece. */
+static struct send_block block_of(struct transfer *t, const struct scheme_piece *p)
+{
+	const struct sdr_line *l = t->line;
+	uint64_t piece = l->shape.chunk_bytes, offset = p->at * piece, left = t->part[p->parity].bytes - offset;
+	struct send_block b = {
+		.addr = host_memory(l->from).va,
+		.bytes = left < piece ? left : piece,
+		.offset = offset,
+		.fill = p->fill,
+	};
+
+	l->counts->parity_packets += p->parity;
+	l->counts->fill_packets += p->fill;
+	l->counts->resent_packets += p->resent ? shape_packets(&l->shape, b.bytes) : 0;
+	return b;
+}
+
+/* Asks the transfers in turn for a piece, which counts as sent when its last packet has left. */
 static bool feed(struct sdr_line *l, uint64_t now_ns)
 {
 	struct transfer *first = l->turn ? l->turn : l->transfers, *t = first;
 
 	while (t) {
-		struct send_block b;
-		uint32_t part = 0;
+		struct scheme_piece p;
 
-		if (t->scheme->next(t, &part, &b, now_ns)) {
+		if (t->tx.scheme->next(&t->tx, &p, now_ns)) {
+			struct send_block b = block_of(t, &p);
+
+			t->tx.scheme->sent(&t->tx, &p, now_ns + sdr_line_send_ns(l, b.bytes));
 			l->turn = t->next;
-			l->counts->parity_packets += part;
 			speak(t, SDR_SENDING, now_ns);
-			return !sender_add(&l->sender, t->part[part].number, &b);
+			return !sender_add(&l->sender, t->part[p.parity].number, &b);
 		}
 		t = t->next ? t->next : l->transfers;
 		if (t == first)
@@ -688,13 +646,13 @@ static void post_fill(struct guest *g, uint64_t now_ns)
 {
 	for (struct sdr_line *l = g->sending; l; l = l->next) {
 		for (struct transfer *t = l->transfers; t && l->config->fill_class; t = t->next) {
+			struct scheme_piece p;
 			struct send_block b;
-			uint32_t part = 0;
 
-			if (!t->scheme->fill || !t->scheme->fill(t, &part, &b, now_ns))
+			if (!t->tx.scheme->fill || !t->tx.scheme->fill(&t->tx, &p, now_ns))
 				continue;
-			l->counts->parity_packets += part;
-			if (!sender_add(&l->sender, t->part[part].number, &b))
+			b = block_of(t, &p);
+			if (!sender_add(&l->sender, t->part[p.parity].number, &b))
 				post_next(l);
 			return;
 		}
@@ -740,18 +698,10 @@ static void take_word(struct sdr_line *l, enum sdr_end end, uint32_t number, uin
 	t = transfer_of(l, c.number);
 	if (!t)
 		return;
-	t->scheme->heard(t, end, &c, word + CONTROL_HEADER_LEN, now_ns);
+	sdr_end_hear(t, end, &c, word + CONTROL_HEADER_LEN, now_ns);
 	speak(t, end, now_ns);
 	host_kick(l->from);
 	report(t, end, now_ns);
-}
-
-/* Whether a packet of a message that is over has come before. */
-static bool came_before(const struct sdr_line *l, uint32_t generation, struct imm imm)
-{
-	const struct sdr_past *p = past_of(l, generation, imm.id);
-
-	return imm.offset < p->packets && p->came[imm.offset / 64] >> imm.offset % 64 & 1;
 }
 
 static void take_packet(struct sdr_line *l, const struct uc_end *q, const struct cqe *e, uint64_t now_ns)
@@ -760,7 +710,7 @@ static void take_packet(struct sdr_line *l, const struct uc_end *q, const struct
 	enum sdr_verdict v = worker_note(&l->worker, &l->receiver, q->generation, e->imm_or_key, e->byte_len);
 
 	worker_rest(&l->worker);
-	if (v == SDR_DUP || (v == SDR_DROP_LATE && came_before(l, q->generation, imm)))
+	if (v == SDR_DUP || (v == SDR_DROP_LATE && sdr_past_has(l, q->generation, imm)))
 		l->counts->spurious_packets++;
 	if (v != SDR_TAKEN && v != SDR_CHUNK)
 		return;
@@ -768,7 +718,7 @@ static void take_packet(struct sdr_line *l, const struct uc_end *q, const struct
 		for (uint32_t i = 0; i < SDR_PARTS; i++) {
 			if (!t->part[i].mr || shape_slot(&l->shape, t->part[i].number) != imm.id)
 				continue;
-			t->scheme->came(t, i, imm.offset, v, now_ns);
+			sdr_came(t, i, imm.offset, v, now_ns);
 			speak(t, SDR_RECEIVING, now_ns);
 			report(t, SDR_RECEIVING, now_ns);
 			return;
@@ -785,7 +735,7 @@ static void take_returned(struct sdr_line *l, const struct uc_end *q, const stru
 		l->posted--;
 	sender_returned(&l->sender, (uint32_t)e->wr_id, 1);
 	for (struct transfer *t = l->transfers; t; t = t->next) {
-		if (t->scheme->end(t) != SR_RUNNING) {
+		if (end_of(t) != SR_RUNNING) {
 			settle(t, now_ns);
 			return;
 		}
@@ -823,7 +773,7 @@ static void guest_expire(void *guest, uint64_t now_ns)
 		enum sdr_end end = due->end;
 
 		enter(l);
-		t->scheme->expire(t, end, now_ns);
+		sdr_end_expire(t, end, now_ns);
 		speak(t, end, now_ns);
 		host_kick(l->from);
 		report(t, end, now_ns);

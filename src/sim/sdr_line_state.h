@@ -9,14 +9,9 @@
 
 #include "base/timer.h"
 #include "sdr/control.h"
-#include "sdr/ec_receiver.h"
-#include "sdr/ec_sender.h"
 #include "sdr/receiver.h"
+#include "sdr/scheme.h"
 #include "sdr/sender.h"
-#include "sdr/sr_receiver.h"
-#include "sdr/sr_sender.h"
-#include "sdr/tail_receiver.h"
-#include "sdr/tail_sender.h"
 #include "sim/sdr_line.h"
 
 enum { SDR_WORD_BYTES_MAX = 1024, SDR_PARTS = 2 };
@@ -52,48 +47,10 @@ struct transfer {
 	uint64_t looked_ns;        /* when the receiver last looked at its bitmap */
 	uint32_t came_all;         /* likewise, with those of the parity */
 	bool unseen;               /* some of these came after that look */
-	const struct scheme *scheme;
-	union {
-		struct {
-			struct sr_sender tx;
-			struct sr_receiver rx;
-		} sr;
-		struct {
-			struct ec_sender tx;
-			struct ec_receiver rx;
-		} ec;
-		struct {
-			struct tail_sender tx;
-			struct tail_receiver rx;
-		} tail;
-	};
+	struct scheme_tx tx;
+	struct scheme_rx rx;
 };
 
-/* What sends, repeats and acknowledges: one for each enum sdr_scheme. */
-struct scheme {
-	/* Bytes of the parity's receive; NULL: none is needed. */
-	uint64_t (*parity_bytes)(const struct sdr_line *, uint64_t bytes);
-	/* Receives are open, messages started. False: no memory, and nothing is left behind. */
-	bool (*open)(struct transfer *, uint64_t now_ns);
-	void (*close)(struct transfer *);
-	/* The next piece to send, handed over by this call; false: none now. */
-	bool (*next)(struct transfer *, uint32_t *part, struct send_block *, uint64_t now_ns);
-	/* The same while there is nothing else to send; NULL: there is never anything. */
-	bool (*fill)(struct transfer *, uint32_t *part, struct send_block *, uint64_t now_ns);
-	/* A packet of a part came; verdict SDR_TAKEN or SDR_CHUNK. */
-	void (*came)(struct transfer *, uint32_t part, uint32_t packet, enum sdr_verdict, uint64_t now_ns);
-	void (*heard)(struct transfer *, enum sdr_end, const struct control *, const uint8_t *payload, uint64_t now_ns);
-	/* Writes the payload of the next message that is due, at most SDR_WORD_BYTES_MAX; -1: none is. */
-	int (*tell)(struct transfer *, enum sdr_end, uint8_t *, enum control_type *, uint64_t now_ns);
-	uint64_t (*deadline)(const struct transfer *, enum sdr_end);
-	void (*expire)(struct transfer *, enum sdr_end, uint64_t now_ns);
-	bool (*whole)(const struct transfer *); /* the receiver has, or can compute, all of it */
-	bool (*quiet)(const struct transfer *); /* and has said so as often as it will by itself */
-	enum sr_end (*end)(const struct transfer *);
-	uint32_t (*have)(const struct transfer *); /* packets */
-};
-
-extern const struct scheme scheme_repeat, scheme_code, scheme_tail;
 extern const struct alloc sdr_line_alloc;
 
 /* A receive that was completed. It stays known until its slot and generation come again, so that what is late is
@@ -134,5 +91,28 @@ struct sdr_line {
 
 /* How long so many bytes of packets take to leave. */
 uint64_t sdr_line_send_ns(const struct sdr_line *, uint64_t bytes);
+
+/* Bytes of the parity's receive of a message; 0: none is needed. */
+uint64_t sdr_parity_bytes(const struct sdr_line *, uint64_t bytes);
+/* Both ends of a transfer whose receives are open and whose messages were started. False: no memory; each end that has
+ * a scheme is to be freed all the same. */
+bool sdr_scheme_open(struct transfer *, uint64_t now_ns);
+
+/* The calls of an end: what it hears; when it has more to do, and that this time has come. */
+void sdr_end_hear(struct transfer *, enum sdr_end, const struct control *, const uint8_t *payload, uint64_t now_ns);
+uint64_t sdr_end_deadline(const struct transfer *, enum sdr_end);
+void sdr_end_expire(struct transfer *, enum sdr_end, uint64_t now_ns);
+/* The payload of the next message that is due, at most SDR_WORD_BYTES_MAX; -1: none is. */
+int sdr_end_tell(struct transfer *, enum sdr_end, uint8_t *, enum control_type *, uint64_t now_ns);
+/* A packet of a part came; verdict SDR_TAKEN or SDR_CHUNK. */
+void sdr_came(struct transfer *, uint32_t part, uint32_t packet, enum sdr_verdict, uint64_t now_ns);
+/* Packets of the data that the receiver has, or can compute. */
+uint64_t sdr_have(const struct transfer *);
+
+/* A part's receive is completed, whose slot is closed but not reset; takes its region. */
+void sdr_past_keep(struct sdr_line *, const struct sdr_part *, const struct slot *);
+void sdr_past_forget(struct sdr_line *);
+/* Whether a packet of a message that is over has come before. */
+bool sdr_past_has(const struct sdr_line *, uint32_t generation, struct imm);
 
 #endif

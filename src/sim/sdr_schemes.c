@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * How a line's messages are sent: the settings of src/sdr's schemes, and the calls of both ends. Coded ones are as the
+ * paper has them (groups of chunks, a parity message of its own, the fall-back timer and Selective Repeat), or with
+ * parities on demand and an end marker, or codes over the tail, by which what a link loses is remembered from one
+ * message to the next.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/sdr_line_state.h"
+
+enum {
+	WORD_ALIGN = 64,
+	LOOKS_A_RTT = 512,
+	ACKS_A_RTT = 64,
+	ACK_NS_MIN = 20000,
+	TIMEOUT_RTTS = 1000,
+	TRIES_MAX = 255,
+	REORDER = 2
+};
+
+/* ---- memory ------------------------------------------------------------------------------------------- */
+
+static void *get(void *ctx, size_t bytes)
+{
+	size_t room = (bytes + WORD_ALIGN - 1) / WORD_ALIGN * WORD_ALIGN;
+	void *p = aligned_alloc(WORD_ALIGN, room ? room : WORD_ALIGN);
+
+	(void)ctx;
+	return p ? memset(p, 0, room) : NULL;
+}
+
+static void put(void *ctx, void *p, size_t bytes)
+{
+	(void)ctx;
+	(void)bytes;
+	free(p);
+}
+
+const struct alloc sdr_line_alloc = {.get = get, .put = put};
+
+/* ---- settings ------------------------------------------------------------------------------------------ */
+
+static uint64_t ack_ns(const struct sdr_line *l)
+{
+	return l->rtt_ns / ACKS_A_RTT > ACK_NS_MIN ? l->rtt_ns / ACKS_A_RTT : ACK_NS_MIN;
+}
+
+/* More than 8 Gbit/s. */
+static uint64_t timeout_ns(const struct sdr_line *l, uint64_t bytes)
+{
+	return TIMEOUT_RTTS * l->rtt_ns + bytes;
+}
+
+/* ---- Selective Repeat --------------------------------------------------------------------------------- */
+
+static bool repeat_open(struct transfer *t, uint64_t now_ns)
+{
+	const struct sdr_line *l = t->line;
+	const struct slot *slot = receiver_slot(&l->receiver, t->part[0].number);
+	const struct sr_config tx = {
+		.rtt_ns = l->rtt_ns,
+		.rto_ns = l->config->rto_rtts * l->rtt_ns,
+		.timeout_ns = timeout_ns(l, t->part[0].bytes),
+		.tries_max = TRIES_MAX,
+	};
+	const struct sr_receiver_config rx = {
+		.rtt_ns = l->rtt_ns,
+		.ack_ns = ack_ns(l),
+		.reorder = REORDER,
+		.nack = l->config->scheme == SDR_SCHEME_NACK,
+	};
+
+	return !scheme_tx_repeat(&t->tx, &tx, slot->chunks, now_ns, &sdr_line_alloc) &&
+	       !scheme_rx_repeat(&t->rx, &rx, slot, now_ns, &sdr_line_alloc);
+}
+
+/* ---- codes over all of a message ---------------------------------------------------------------------- */
+
+static struct ec_layout layout_of(const struct sdr_line *l, uint64_t bytes)
+{
+	const struct sdr_config *c = l->config;
+	bool more = c->scheme == SDR_SCHEME_DEMAND;
+	struct ec_layout layout = {
+		.pieces = shape_chunks(&l->shape, bytes),
+		.data = c->code_data,
+		.early = c->code_parity,
+		.parity = c->code_parity,
+		.parity_max = more ? EC_PIECES_MAX - c->code_data : c->code_parity,
+		.depth = 1,
+	};
+
+	if (layout.parity_max > 4 * c->code_parity)
+		layout.parity_max = 4 * c->code_parity;
+	ec_layout_settle(&layout);
+	return layout;
+}
+
+static struct ec_config code_config(const struct sdr_line *l, uint64_t bytes)
+{
+	const struct sdr_config *c = l->config;
+	bool demand = c->scheme == SDR_SCHEME_DEMAND;
+	struct ec_config ec = {
+		.layout = layout_of(l, bytes),
+		.kind = c->scheme == SDR_SCHEME_XOR ? EC_XOR : EC_CAUCHY,
+		.fallback = demand ? EC_FALLBACK_PARITY : EC_FALLBACK_SR,
+		.end_marker = demand,
+		.reorder = REORDER,
+		.tries_max = TRIES_MAX,
+		.rtt_ns = l->rtt_ns,
+		.rto_ns = c->rto_rtts * l->rtt_ns,
+		.timeout_ns = timeout_ns(l, bytes),
+		.inject_ns = sdr_line_send_ns(l, l->shape.chunk_bytes),
+		.guard_ns = l->rtt_ns / 256,
+		.ack_ns = ack_ns(l),
+		.loss = c->assumed_loss > 0 ? c->assumed_loss : 1e-2,
+	};
+
+	ec.fallback_ns = ec_fallback_ns(&ec.layout, ec.inject_ns, ec.rtt_ns, ec.rto_ns);
+	return ec;
+}
+
+static bool code_open(struct transfer *t, uint64_t now_ns)
+{
+	const struct sdr_line *l = t->line;
+	const struct ec_config c = code_config(l, t->part[0].bytes);
+
+	return ec_config_valid(&c) && !scheme_tx_ec(&t->tx, &c, true, false, now_ns, &sdr_line_alloc) &&
+	       !scheme_rx_ec(&t->rx, &c, receiver_slot(&l->receiver, t->part[0].number),
+			     receiver_slot(&l->receiver, t->part[1].number), now_ns, &sdr_line_alloc);
+}
+
+/* ---- codes over the tail ------------------------------------------------------------------------------ */
+
+static struct tail_config tail_config(const struct sdr_line *l, uint64_t bytes)
+{
+	return (struct tail_config){
+		.rtt_ns = l->rtt_ns,
+		.packet_ns = sdr_line_send_ns(l, l->shape.mtu),
+		.timeout_ns = timeout_ns(l, bytes),
+		.loss = l->config->assumed_loss,
+		.fill = l->config->fill_class,
+	};
+}
+
+static bool tail_open(struct transfer *t, uint64_t now_ns)
+{
+	const struct sdr_line *l = t->line;
+	const struct tail_config c = tail_config(l, t->part[0].bytes);
+
+	return !scheme_tx_tail(&t->tx, &c, t->packets, l->estimate, now_ns, &sdr_line_alloc) &&
+	       !scheme_rx_tail(&t->rx, l->rtt_ns, receiver_slot(&l->receiver, t->part[0].number),
+			       receiver_slot(&l->receiver, t->part[1].number), now_ns, &sdr_line_alloc);
+}
+
+/* ---- any ---------------------------------------------------------------------------------------------- */
+
+uint64_t sdr_parity_bytes(const struct sdr_line *l, uint64_t bytes)
+{
+	struct tail_config c;
+	struct ec_layout layout;
+	uint64_t parity;
+
+	switch (l->config->scheme) {
+	case SDR_SCHEME_SR:
+	case SDR_SCHEME_NACK: return 0;
+	case SDR_SCHEME_TAIL:
+		c = tail_config(l, bytes);
+		parity = (uint64_t)tail_parity_packets(&c, shape_packets(&l->shape, bytes)) * l->shape.mtu;
+		return parity < l->shape.message_bytes ? parity : l->shape.message_bytes;
+	default:
+		layout = layout_of(l, bytes);
+		return (uint64_t)layout.groups * layout.parity_max * l->shape.chunk_bytes;
+	}
+}
+
+bool sdr_scheme_open(struct transfer *t, uint64_t now_ns)
+{
+	switch (t->line->config->scheme) {
+	case SDR_SCHEME_SR:
+	case SDR_SCHEME_NACK: return repeat_open(t, now_ns);
+	case SDR_SCHEME_TAIL: return tail_open(t, now_ns);
+	default: return code_open(t, now_ns);
+	}
+}
+
+/*
+ * A receiver that looks at bitmaps does so no more often than a few hundred times a round trip, as looking takes time
+ * in proportion to what is on its way, and when enough has come to be whole; with unread news it looks again soon, so
+ * that the last chunks before a pause are acknowledged.
+ */
+static uint64_t look_ns(const struct transfer *t)
+{
+	return t->looked_ns + t->line->rtt_ns / LOOKS_A_RTT;
+}
+
+uint64_t sdr_end_deadline(const struct transfer *t, enum sdr_end end)
+{
+	uint64_t at_ns = end == SDR_SENDING ? t->tx.scheme->tx_deadline(&t->tx) : t->rx.scheme->rx_deadline(&t->rx);
+
+	return end == SDR_RECEIVING && t->unseen && look_ns(t) < at_ns ? look_ns(t) : at_ns;
+}
+
+void sdr_end_expire(struct transfer *t, enum sdr_end end, uint64_t now_ns)
+{
+	if (end == SDR_SENDING) {
+		t->tx.scheme->tx_expire(&t->tx, now_ns);
+		return;
+	}
+	t->looked_ns = now_ns;
+	t->unseen = false;
+	t->rx.scheme->rx_expire(&t->rx, now_ns);
+}
+
+void sdr_came(struct transfer *t, uint32_t part, uint32_t packet, enum sdr_verdict v, uint64_t now_ns)
+{
+	const struct scheme *scheme = t->rx.scheme;
+
+	if (scheme->came) {
+		scheme->came(&t->rx, part, packet, now_ns);
+		return;
+	}
+	if (v != SDR_CHUNK || scheme->whole(&t->rx))
+		return;
+	t->came += !part;
+	t->came_all++;
+	t->unseen = true;
+	if (now_ns >= look_ns(t) || scheme->nearly(&t->rx, t->came_all))
+		sdr_end_expire(t, SDR_RECEIVING, now_ns);
+}
+
+void sdr_end_hear(struct transfer *t, enum sdr_end end, const struct control *c, const uint8_t *payload,
+		  uint64_t now_ns)
+{
+	if (end == SDR_RECEIVING) {
+		t->rx.scheme->rx_take(&t->rx, c->type, payload, now_ns);
+		return;
+	}
+	t->tx.scheme->tx_take(&t->tx, c->type, payload, now_ns);
+	if (scheme_estimate(&t->tx))
+		*t->line->estimate = *scheme_estimate(&t->tx);
+}
+
+int sdr_end_tell(struct transfer *t, enum sdr_end end, uint8_t *payload, enum control_type *type, uint64_t now_ns)
+{
+	uint16_t len;
+
+	if (end == SDR_SENDING)
+		return t->tx.scheme->tx_tell(&t->tx, payload, type, sender_idle(&t->line->sender), now_ns);
+	len = t->rx.scheme->rx_tell(&t->rx, payload, SDR_WORD_BYTES_MAX, type, now_ns);
+	return len ? len : -1;
+}
+
+uint64_t sdr_have(const struct transfer *t)
+{
+	uint64_t packets = t->rx.scheme == &scheme_tail ? t->rx.tail.have
+							: (uint64_t)t->came * shape_chunk_packets(&t->line->shape);
+
+	return packets < t->packets && !t->rx.scheme->whole(&t->rx) ? packets : t->packets;
+}
