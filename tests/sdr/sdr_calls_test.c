@@ -171,7 +171,7 @@ CASE(ends_connect_with_what_fits_them_and_once)
 
 	assert_non_null(qp);
 	connect_spoilt(qp, 0, 'X', EINVAL); /* no description */
-	connect_spoilt(qp, 5, 2, EINVAL);   /* of another version */
+	connect_spoilt(qp, 5, 1, EINVAL);   /* of another version */
 	connect_spoilt(qp, 57, 3, EINVAL);  /* not as long as it must be */
 	connect_spoilt(qp, 9, 1, EPROTO);   /* the other transport */
 	connect_spoilt(qp, 47, 4, EPROTO);  /* other slots */
