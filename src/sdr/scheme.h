@@ -53,6 +53,7 @@ struct scheme_tx {
 struct scheme_rx {
 	const struct scheme *scheme;
 	const struct slot *data, *parity; /* of the message's receives; parity NULL: there is none */
+	uint32_t packets;                 /* of Selective Repeat: those that were there when it was last silent */
 	union {
 		struct sr_receiver sr;
 		struct {
@@ -61,7 +62,7 @@ struct scheme_rx {
 			uint64_t bytes, room; /* of the message, and for its parities */
 			uint64_t rtt_ns_min;  /* whatever a plan says */
 			const struct alloc *alloc;
-			bool planned;
+			bool planned, chunks;
 		} ec;
 		struct tail_receiver tail;
 	};
@@ -72,6 +73,7 @@ struct scheme_code {
 	struct ec_layout layout;
 	enum ec_kind kind;
 	uint32_t first;
+	bool chunks; /* a piece is a chunk, else a packet */
 };
 
 enum { SCHEME_FAREWELL_MAX = 16 };

@@ -84,15 +84,15 @@ static enum sr_end end(const struct scheme_tx *t)
 	return t->ec.tx.end;
 }
 
-static bool code_of(const struct ec_config *c, struct scheme_code *out)
+static bool code_of(const struct ec_config *c, bool chunks, struct scheme_code *out)
 {
-	*out = (struct scheme_code){.layout = c->layout, .kind = c->kind};
+	*out = (struct scheme_code){.layout = c->layout, .kind = c->kind, .chunks = chunks};
 	return true;
 }
 
 static bool tx_code(const struct scheme_tx *t, struct scheme_code *out)
 {
-	return code_of(&t->ec.tx.config, out);
+	return code_of(&t->ec.tx.config, t->ec.chunks, out);
 }
 
 static void count(const struct scheme_tx *t, uint64_t *pieces, uint64_t *lost)
@@ -117,6 +117,7 @@ static int plan(struct scheme_rx *r, const struct ec_config *c, bool chunks, uin
 		(const uint64_t *)(chunks ? r->parity->chunk_bits : r->parity->packet_bits), now_ns, r->ec.alloc);
 
 	r->ec.planned = !err;
+	r->ec.chunks = chunks;
 	return err;
 }
 
@@ -183,7 +184,7 @@ static bool quiet(const struct scheme_rx *r)
 
 static bool rx_code(const struct scheme_rx *r, struct scheme_code *out)
 {
-	return r->ec.rx.came < r->ec.rx.config.layout.pieces && code_of(&r->ec.rx.config, out);
+	return r->ec.rx.came < r->ec.rx.config.layout.pieces && code_of(&r->ec.rx.config, r->ec.chunks, out);
 }
 
 static bool has(const struct scheme_rx *r, const struct ec_piece *p)

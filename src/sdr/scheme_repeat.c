@@ -54,9 +54,28 @@ static void tx_free(struct scheme_tx *t)
 	sr_sender_free(&t->sr);
 }
 
+static uint32_t packets_there(const struct slot *slot)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < (slot->packets + 63) / 64; i++)
+		n += (uint32_t)__builtin_popcountll(atomic_load_explicit(&slot->packet_bits[i], memory_order_relaxed));
+	return n;
+}
+
+/* At a low rate a chunk takes longer to come than the receiver waits for one. */
 static uint32_t look(struct scheme_rx *r, uint64_t now_ns)
 {
-	return sr_receiver_look(&r->sr, now_ns);
+	bool news = sr_receiver_look(&r->sr, now_ns);
+	uint32_t packets;
+
+	if (now_ns < r->sr.nack_ns || !sr_receiver_silent(&r->sr, now_ns))
+		return news;
+	packets = packets_there(r->data);
+	if (packets != r->packets)
+		sr_receiver_alive(&r->sr, now_ns);
+	r->packets = packets;
+	return news;
 }
 
 static bool nearly(const struct scheme_rx *r, uint32_t pieces)

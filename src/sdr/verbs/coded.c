@@ -1,214 +1,177 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What both ends of coded messages share: the table of them, their memory, whose a message is; and what all messages
- * that are two have in common (tailed.h). */
+/* The calls of erasure coding. */
 #include <errno.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 
-#include "sdr/verbs/coded.h"
+#include "sdr/ec_choice.h"
 #include "sdr/verbs/objects.h"
 
-int coded_make(struct verbena_sdr_qp *qp)
-{
-	struct coded *c = &qp->coded;
+enum { QUEUED_BYTES = 1 << 20, QUEUED_MIN = 16, QUEUED_MAX = 1024 };
 
-	c->sends = calloc(qp->shape.slots, sizeof(struct coded_send *));
-	c->receives = calloc(qp->shape.slots, sizeof(struct coded_receive *));
-	c->out = calloc(qp->shape.slots, sizeof(*c->out));
-	c->in = calloc(qp->shape.slots, sizeof(*c->in));
-	return c->sends && c->receives && c->out && c->in ? 0 : -1;
+void verbena_sdr_ec_attr_init(struct verbena_sdr_ec_attr *attr)
+{
+	*attr = (struct verbena_sdr_ec_attr){
+		.code = VERBENA_SDR_MDS,
+		.data = 32,
+		.parity = 8,
+		.parity_max = 16,
+		.depth = 8,
+		.fallback = VERBENA_SDR_FALLBACK_PARITY,
+		.end_marker = true,
+		.nack = true,
+		.rtt_ns = 1000000,
+		.tries_max = 64,
+		.loss = 0.01,
+	};
 }
 
-static void scratch_free(struct scratch *s)
+static bool times_read(const struct verbena_sdr_ec_attr *a, struct ec_config *c)
 {
-	if (s->mr)
-		verbena_sdr_mr_dereg(s->mr);
-	if (s->memory)
-		munmap(s->memory, s->bytes);
-	*s = (struct scratch){0};
-}
+	const uint64_t longest_ns = UINT64_C(1) << 60;
 
-/* Pages that are never written cost nothing. */
-int scratch_take(struct verbena_sdr_qp *qp, struct scratch *s, size_t bytes)
-{
-	if (s->bytes >= bytes)
-		return 0;
-	scratch_free(s);
-	s->memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (s->memory == MAP_FAILED) {
-		s->memory = NULL;
-		return -ENOMEM;
-	}
-	s->bytes = bytes;
-	s->mr = verbena_sdr_mr_reg(qp->ctx, s->memory, bytes, VERBENA_SDR_REMOTE_WRITE);
-	if (s->mr && !verbena_sdr_mr_lkey_get(s->mr, &s->lkey))
-		return 0;
-	scratch_free(s);
-	return -ENOMEM;
-}
-
-void coded_free(struct verbena_sdr_qp *qp)
-{
-	struct coded *c = &qp->coded;
-	bool made = c->sends && c->receives && c->out && c->in;
-
-	for (uint32_t i = 0; made && i < qp->shape.slots; i++) {
-		if (c->sends[i])
-			coded_send_free(qp, c->sends[i]);
-		if (c->receives[i])
-			coded_receive_free(qp, c->receives[i]);
-		scratch_free(&c->out[i]);
-		scratch_free(&c->in[i]);
-	}
-	free(c->sends);
-	free(c->receives);
-	free(c->out);
-	free(c->in);
-}
-
-struct coded_send *coded_send_of(const struct verbena_sdr_qp *qp, uint64_t number)
-{
-	struct coded_send *m = qp->coded.sends[shape_slot(&qp->shape, number)];
-
-	return m && m->number == number ? m : NULL;
-}
-
-struct coded_receive *coded_receive_of(const struct verbena_sdr_qp *qp, uint64_t number)
-{
-	struct coded_receive *m = qp->coded.receives[shape_slot(&qp->shape, number)];
-
-	return m && m->number == number ? m : NULL;
-}
-
-bool coded_owns(const struct verbena_sdr_qp *qp, uint64_t number)
-{
-	return coded_send_of(qp, number) || (number && coded_send_of(qp, number - 1));
-}
-
-bool coded_receives(const struct verbena_sdr_qp *qp, uint64_t number)
-{
-	return coded_receive_of(qp, number) || (number && coded_receive_of(qp, number - 1));
-}
-
-/* ---- messages that are two */
-
-static bool may_be_two(const struct verbena_sdr_qp *qp)
-{
-	return qp->mine.transport != VERBENA_SDR_RC && qp->shape.slots >= 2;
-}
-
-int coded_send_ready(const struct verbena_sdr_qp *qp, const struct verbena_sdr_block *block, struct send_block *b,
-		     uint64_t *parity_bytes)
-{
-	uint64_t granted;
-	int err = send_ready(qp, block, b);
-
-	if (err)
-		return err;
-	if (!may_be_two(qp))
-		return -EOPNOTSUPP;
-	if (!sender_granted(&qp->sender, &granted) || !sender_granted_ahead(&qp->sender, 1, parity_bytes))
-		return -EAGAIN;
-	return b->offset || b->bytes != granted ? -EINVAL : 0;
-}
-
-int coded_recv_ready(const struct verbena_sdr_qp *qp, size_t length)
-{
-	int err = recv_ready(qp, length, 2);
-
-	return !err && !may_be_two(qp) ? -EOPNOTSUPP : err;
-}
-
-int coded_recv_open(struct verbena_sdr_qp *qp, const struct verbena_sdr_recv_attr *attr, uint64_t *number)
-{
-	struct scratch *s = &qp->coded.in[shape_slot(&qp->shape, qp->receiver.posted + 1)];
-	struct verbena_sdr_recv_attr parity = {.max_length = coded_room(&qp->shape, attr->max_length)};
-	uint64_t second;
-	int err = scratch_take(qp, s, parity.max_length);
-
-	parity.address = s->memory;
-	parity.lkey = s->lkey;
-	if (!err)
-		err = recv_open(qp, attr, number);
-	if (err)
-		return err;
-	err = recv_open(qp, &parity, &second);
-	if (err)
-		recv_close(qp, *number);
-	return err;
-}
-
-int coded_outcome(struct verbena_sdr_qp *qp, uint64_t number, enum sr_end end, bool ended)
-{
-	if (qp->broken)
-		return -EIO;
-	if (end == SR_RUNNING || !ended || !sender_left(&qp->sender, number) || !sender_left(&qp->sender, number + 1))
-		return 0;
-	sender_done(&qp->sender, number);
-	sender_done(&qp->sender, number + 1);
-	return end == SR_DONE ? 1 : end == SR_ABORTED ? -ECONNABORTED : -ETIMEDOUT;
-}
-
-/* The oldest message first: what it lacks is waited for the longest. */
-uint32_t coded_serve(struct verbena_sdr_qp *qp, uint64_t now_ns, uint64_t *due_ns)
-{
-	uint32_t slots = qp->shape.slots, done = 0;
-	uint64_t sent = qp->sender.started, posted = qp->receiver.posted;
-
-	if (!qp->coded.open)
-		return 0;
-	for (uint64_t n = sent > slots ? sent - slots : 0; n < sent; n++) {
-		struct coded_send *m = coded_send_of(qp, n);
-
-		if (m)
-			done += coded_serve_send(qp, m, now_ns, due_ns);
-	}
-	for (uint64_t n = posted > slots ? posted - slots : 0; n < posted; n++) {
-		struct coded_receive *m = coded_receive_of(qp, n);
-
-		if (m)
-			done += coded_serve_receive(qp, m, now_ns, due_ns);
-	}
-	return done;
-}
-
-/* Takes what the receiver says. The ABORT of a sender has another code and is not among it. */
-static bool send_take(struct coded_send *m, const struct control *c, const uint8_t *payload, uint64_t now_ns)
-{
-	if (c->type != CONTROL_ABORT)
-		return ec_sender_take(&m->ec, c->type, payload, now_ns);
-	ec_sender_finish(&m->ec, SR_ABORTED);
+	if (!a->rtt_ns || a->rtt_ns > longest_ns / 1000 || a->rto_ns > longest_ns || a->timeout_ns > longest_ns ||
+	    !(a->loss >= 0 && a->loss <= 0.5))
+		return false;
+	c->rtt_ns = a->rtt_ns > RTT_NS_MIN ? a->rtt_ns : RTT_NS_MIN;
+	c->rto_ns = a->rto_ns ? a->rto_ns : 3 * c->rtt_ns;
+	c->timeout_ns = a->timeout_ns ? a->timeout_ns : 100 * c->rtt_ns + UINT64_C(10000000000);
+	c->loss = a->loss;
 	return true;
 }
 
-static bool to_sender(const struct control *c, const uint8_t *payload)
+/* The message's config; the parity message has room for parity_bytes. */
+static int config_read(const struct verbena_sdr_qp *qp, const struct verbena_sdr_ec_attr *a, uint64_t bytes,
+		       uint64_t parity_bytes, struct ec_config *c)
 {
-	switch (c->type) {
-	case CONTROL_EC_ACK:
-	case CONTROL_EC_NACK:
-	case CONTROL_EC_SHORT:
-	case CONTROL_SR_ACK:
-	case CONTROL_SR_NACK: return true;
-	case CONTROL_ABORT: return payload[0] == 0 && payload[1] == SR_ABORTED;
-	default: return false;
+	uint32_t piece = a->chunks ? qp->shape.chunk_bytes : qp->shape.mtu;
+	uint64_t groups, room;
+
+	if (!a->data || a->data > EC_PIECES_MAX || a->parity > EC_PIECES_MAX || a->parity_max > EC_PIECES_MAX ||
+	    !a->depth || a->depth > UINT16_MAX || a->code > VERBENA_SDR_XOR || a->fallback > VERBENA_SDR_FALLBACK_SR)
+		return -EINVAL;
+	*c = (struct ec_config){
+		.layout = {.pieces = (uint32_t)((bytes + piece - 1) / piece),
+			   .data = a->data,
+			   .parity = a->parity,
+			   .parity_max = a->parity_max,
+			   .depth = a->depth,
+			   .coded_from = (uint32_t)(a->uncoded / piece / a->data / a->depth)},
+		.kind = a->code == VERBENA_SDR_XOR ? EC_XOR : EC_CAUCHY,
+		.fallback = a->fallback == VERBENA_SDR_FALLBACK_SR ? EC_FALLBACK_SR : EC_FALLBACK_PARITY,
+		.end_marker = a->end_marker,
+		.nack = a->nack,
+		.reorder = 2,
+		.tries_max = a->tries_max,
+		.guard_ns = 1,
+		.ack_ns = 1,
+	};
+	groups = (c->layout.pieces + a->data - 1) / a->data;
+	room = parity_bytes / piece / groups;
+	if (c->layout.parity_max > room)
+		c->layout.parity_max = (uint32_t)room;
+	c->inject_ns = a->rate_mbps ? (uint64_t)piece * 8000 / a->rate_mbps : 0;
+	return times_read(a, c) && ec_layout_settle(&c->layout) && ec_config_valid(c) ? 0 : -EINVAL;
+}
+
+/* Both of its numbers are granted and their slots free. */
+static int open_send(struct verbena_sdr_qp *qp, const struct ec_config *c, bool chunks, const struct send_block *b,
+		     struct reliable_send **out)
+{
+	uint32_t piece = chunks ? qp->shape.chunk_bytes : qp->shape.mtu, queued = QUEUED_BYTES / piece;
+	struct reliable_send *m = calloc(1, sizeof(*m));
+	int err = m ? scheme_tx_ec(&m->tx, c, chunks, true, sdr_now_ns(), &sdr_heap) : -ENOMEM;
+
+	if (err) {
+		free(m);
+		return err;
+	}
+	m->parts = 2;
+	m->rtt_ns = c->rtt_ns;
+	m->queued = queued < QUEUED_MIN ? QUEUED_MIN : queued < QUEUED_MAX ? queued : QUEUED_MAX;
+	*out = m;
+	return reliable_send_open(qp, m, b, piece, (size_t)c->layout.groups * c->layout.parity_max * piece);
+}
+
+int verbena_sdr_ec_send(struct verbena_sdr_qp *qp, const struct verbena_sdr_block *block,
+			const struct verbena_sdr_ec_attr *attr, struct verbena_sdr_send *sent)
+{
+	struct verbena_sdr_ec_attr defaults;
+	struct reliable_send *m = NULL;
+	struct send_block b;
+	struct ec_config c;
+	uint64_t parity;
+	int err;
+
+	if (!qp || !sent)
+		return sdr_fail(EINVAL);
+	verbena_sdr_ec_attr_init(&defaults);
+	attr = attr ? attr : &defaults;
+	pthread_mutex_lock(&qp->lock);
+	err = reliable_send_ready(qp, block, 2, &b, &parity);
+	if (!err)
+		err = config_read(qp, attr, b.bytes, parity, &c);
+	if (!err)
+		err = open_send(qp, &c, attr->chunks, &b, &m);
+	return reliable_send_settle(qp, err, m, sent);
+}
+
+int verbena_sdr_ec_recv_post(struct verbena_sdr_qp *qp, const struct verbena_sdr_recv_attr *attr,
+			     struct verbena_sdr_recv *recv)
+{
+	struct reliable_receive *m;
+	uint64_t number = 0;
+	int err;
+
+	if (!qp || !attr || !recv)
+		return sdr_fail(EINVAL);
+	pthread_mutex_lock(&qp->lock);
+	err = reliable_receive_post(qp, attr, &m);
+	if (!err) {
+		number = m->number;
+		scheme_rx_ec_later(&m->rx, &qp->shape, receiver_slot(&qp->receiver, number),
+				   receiver_slot(&qp->receiver, number + 1), attr->max_length,
+				   reliable_room(&qp->shape, attr->max_length), RTT_NS_MIN, &sdr_heap);
+	}
+	return recv_settle(qp, err, number, recv);
+}
+
+static const char *reason_text(enum ec_reason reason)
+{
+	switch (reason) {
+	case EC_NOTHING_EXPOSED: return "what is lost can be sent again while the rest is being sent";
+	case EC_NOTHING_LOST: return "a message in ten thousand would lose a packet";
+	case EC_TAIL_CODED: return "the last round trip's worth of data cannot wait for answers";
+	default: return "all of it is sent within a round trip, so nothing can wait for answers";
 	}
 }
 
-bool coded_take(struct verbena_sdr_qp *qp, const struct control *c, const uint8_t *payload, uint64_t now_ns)
+int verbena_sdr_ec_choose(const struct verbena_sdr_qp *qp, const struct verbena_sdr_link *link, size_t bytes,
+			  uint64_t behind, struct verbena_sdr_ec_attr *attr, const char **reason)
 {
-	if (to_sender(c, payload)) {
-		struct coded_send *m = coded_send_of(qp, number_near(qp->sender.started, c->number));
+	struct loss_counts seen;
+	struct ec_link l;
+	struct ec_layout layout;
+	uint64_t pieces;
+	enum ec_reason why;
 
-		if (m)
-			return send_take(m, c, payload, now_ns);
-		/* The message is over, or Selective Repeat has it. */
-		return c->type == CONTROL_EC_ACK || c->type == CONTROL_EC_NACK || c->type == CONTROL_EC_SHORT ||
-		       repeat_take(qp, c, payload, now_ns);
-	} else {
-		struct coded_receive *m = coded_receive_of(qp, number_near(qp->receiver.posted, c->number));
-
-		if (m)
-			return coded_receive_take(qp, m, c, payload, now_ns);
-	}
-	return repeat_take(qp, c, payload, now_ns);
+	if (!qp || !link || !attr || !bytes || bytes > qp->shape.message_bytes || !link->rate_mbps || !link->rtt_ns ||
+	    link->lost > link->sent)
+		return sdr_fail(EINVAL);
+	seen = (struct loss_counts){(double)link->sent, (double)link->lost};
+	l = (struct ec_link){link->rate_mbps * 1000000, link->rtt_ns, loss_upper(&seen)};
+	pieces = (bytes + qp->shape.mtu - 1) / qp->shape.mtu;
+	why = ec_choose(&l, (uint32_t)pieces, qp->shape.mtu, behind, reliable_room(&qp->shape, bytes) / qp->shape.mtu,
+			&layout);
+	verbena_sdr_ec_attr_init(attr);
+	attr->data = layout.data;
+	attr->parity = layout.parity;
+	attr->parity_max = layout.parity_max;
+	attr->depth = layout.depth;
+	attr->uncoded = (size_t)layout.coded_from * layout.depth * layout.data * qp->shape.mtu;
+	attr->rtt_ns = link->rtt_ns;
+	attr->loss = l.loss;
+	attr->rate_mbps = link->rate_mbps;
+	if (reason)
+		*reason = reason_text(why);
+	return VERBENA_SDR_SUCCESS;
 }

@@ -181,7 +181,7 @@ static bool take(struct verbena_sdr_qp *qp, const struct control *c, const uint8
 		return true;
 	case CONTROL_PING: answer_ping(qp, payload); return true;
 	case CONTROL_PONG: return take_pong(qp, payload);
-	default: return tailed_take(qp, c, payload, now_ns);
+	default: return reliable_take(qp, c, payload, now_ns);
 	}
 }
 

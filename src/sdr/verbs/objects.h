@@ -23,9 +23,7 @@
 #include "sdr/info.h"
 #include "sdr/receiver.h"
 #include "sdr/sender.h"
-#include "sdr/verbs/coded.h"
-#include "sdr/verbs/repeat.h"
-#include "sdr/verbs/tailed.h"
+#include "sdr/verbs/reliable.h"
 #include <verbena/sdr.h>
 
 enum {
@@ -150,9 +148,7 @@ struct verbena_sdr_qp {
 	struct recv_memory *memory; /* a slot each */
 	struct grants grants;
 
-	struct repeat repeat;
-	struct coded coded;
-	struct tailed tailed;
+	struct reliable reliable;
 	struct round_trips rtt;
 
 	uint8_t *control_memory;

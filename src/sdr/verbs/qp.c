@@ -250,7 +250,7 @@ static int ends_make(struct verbena_sdr_qp *qp, uint64_t rtt_ns)
 	errno = -err;
 	if (err || !qp->counts || !qp->memory || !qp->data)
 		return -1;
-	return repeat_make(qp) || coded_make(qp) || tailed_make(qp) ? -1 : 0;
+	return reliable_make(qp);
 }
 
 static void transports_destroy(struct verbena_sdr_qp *qp)
@@ -283,9 +283,7 @@ static void qp_free(struct verbena_sdr_qp *qp)
 	windows_close(qp);
 	if (qp->control_mr)
 		ibv_dereg_mr(qp->control_mr);
-	repeat_free(qp);
-	tailed_free(qp);
-	coded_free(qp);
+	reliable_free(qp);
 	if (qp->sender.alloc)
 		sender_free(&qp->sender);
 	receiver_free(&qp->receiver);
@@ -482,10 +480,10 @@ int verbena_sdr_qp_stats_get(const struct verbena_sdr_qp *qp, struct verbena_sdr
 		.cts_sent = qp->grants.sent,
 		.cts_repeated = qp->grants.repeated,
 		.retries = qp->retries,
-		.ec_pieces = qp->coded.pieces,
-		.ec_lost = qp->coded.lost,
-		.ec_recovered = qp->coded.recovered,
-		.fills = qp->tailed.fills,
+		.ec_pieces = qp->reliable.pieces,
+		.ec_lost = qp->reliable.lost,
+		.ec_recovered = qp->reliable.recovered,
+		.fills = qp->reliable.fills,
 	};
 	return VERBENA_SDR_SUCCESS;
 }

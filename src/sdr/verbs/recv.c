@@ -192,16 +192,12 @@ int verbena_sdr_recv_complete(const struct verbena_sdr_recv *recv)
 	qp = recv->qp;
 	pthread_mutex_lock(&qp->lock);
 	/* The parities of a coded message go with it. */
-	slot = recv->number && (coded_receive_of(qp, recv->number - 1) || tailed_receive_of(qp, recv->number - 1))
-		       ? NULL
-		       : receiver_complete(&qp->receiver, recv->number);
+	slot = reliable_is_second(qp, recv->number) ? NULL : receiver_complete(&qp->receiver, recv->number);
 	if (slot) {
 		recv_revoke(qp, recv->number);
 		wait_for_workers(slot);
-		if (coded_completed(qp, recv->number, now_ns) || tailed_completed(qp, recv->number, now_ns))
+		if (reliable_completed(qp, recv->number, now_ns))
 			recv_close(qp, recv->number + 1);
-		else
-			repeat_completed(qp, recv->number, now_ns);
 		close_slot(qp, slot, recv->number);
 	}
 	pthread_mutex_unlock(&qp->lock);

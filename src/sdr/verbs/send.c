@@ -262,8 +262,7 @@ int verbena_sdr_send_stream_start(struct verbena_sdr_qp *qp, const uint32_t *imm
 /* Whether the send is a reliability layer's. */
 static bool owned(const struct verbena_sdr_send *send)
 {
-	return repeat_owns(send->qp, send->number) || coded_owns(send->qp, send->number) ||
-	       tailed_owns(send->qp, send->number);
+	return reliable_owns(send->qp, send->number);
 }
 
 int verbena_sdr_send_stream_continue(const struct verbena_sdr_send *send, const struct verbena_sdr_block *block)

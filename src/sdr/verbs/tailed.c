@@ -1,167 +1,125 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What both ends of messages with codes over their tails share. */
+/* The calls of codes over the tail. */
 #include <errno.h>
 #include <stdlib.h>
 
-#include "base/byteorder.h"
-#include "sdr/ec/kernel.h"
 #include "sdr/verbs/objects.h"
 
-int tailed_make(struct verbena_sdr_qp *qp)
-{
-	struct tailed *t = &qp->tailed;
+enum { QUEUED_BYTES = 1 << 20, QUEUED_MAX = 1024, GUESSED_MBPS = 1000 };
 
-	loss_estimate_init(&t->estimate);
-	t->sends = calloc(qp->shape.slots, sizeof(struct tailed_send *));
-	t->receives = calloc(qp->shape.slots, sizeof(struct tailed_receive *));
-	return t->sends && t->receives ? 0 : -1;
-}
+#define HOUR_NS UINT64_C(3600000000000)
 
-void tailed_free(struct verbena_sdr_qp *qp)
-{
-	struct tailed *t = &qp->tailed;
-
-	for (uint32_t i = 0; t->sends && t->receives && i < qp->shape.slots; i++) {
-		if (t->sends[i])
-			tailed_send_free(qp, t->sends[i]);
-		if (t->receives[i])
-			tailed_receive_free(qp, t->receives[i]);
-	}
-	free(t->sends);
-	free(t->receives);
-}
-
-struct tailed_send *tailed_send_of(const struct verbena_sdr_qp *qp, uint64_t number)
-{
-	struct tailed_send *m = qp->tailed.sends[shape_slot(&qp->shape, number)];
-
-	return m && m->number == number ? m : NULL;
-}
-
-struct tailed_receive *tailed_receive_of(const struct verbena_sdr_qp *qp, uint64_t number)
-{
-	struct tailed_receive *m = qp->tailed.receives[shape_slot(&qp->shape, number)];
-
-	return m && m->number == number ? m : NULL;
-}
-
-bool tailed_owns(const struct verbena_sdr_qp *qp, uint64_t number)
-{
-	return tailed_send_of(qp, number) || (number && tailed_send_of(qp, number - 1));
-}
-
-bool tailed_receives(const struct verbena_sdr_qp *qp, uint64_t number)
-{
-	return tailed_receive_of(qp, number) || (number && tailed_receive_of(qp, number - 1));
-}
-
-/* A quarter of a round trip is queued (send_room()). */
-uint64_t tailed_rtt_ns(uint64_t rtt_ns)
+/* What both ends reckon with as a round trip: that of the path, and a quarter of it that is queued (send_room()). */
+static uint64_t queued_rtt_ns(uint64_t rtt_ns)
 {
 	rtt_ns = rtt_ns > RTT_NS_MIN ? rtt_ns : RTT_NS_MIN;
 	return rtt_ns + rtt_ns / 4;
 }
 
-/* ---- the code */
-
-/* Both count groups and their packets alike (tail_plan.h, ec_layout.h). */
-int tailed_code_make(struct tailed_code *c, const struct tail_plan *p, uint32_t unasked, const struct ec_bytes *all)
+void verbena_sdr_tail_attr_init(struct verbena_sdr_tail_attr *attr)
 {
-	uint64_t at = (uint64_t)p->tail * all->piece;
-	int err;
+	*attr = (struct verbena_sdr_tail_attr){.rtt_ns = 1000000};
+}
 
-	c->layout = (struct ec_layout){.pieces = p->packets - p->tail,
-				       .data = p->size,
-				       .parity = unasked,
-				       .parity_max = p->parity,
-				       .depth = p->depth};
-	if (!ec_layout_settle(&c->layout))
+static int config_read(const struct verbena_sdr_qp *qp, const struct verbena_sdr_tail_attr *a, uint64_t parity_bytes,
+		       struct tail_config *c)
+{
+	uint64_t limit_mbps = qp->rate_bps / 1000000, usual_mbps = limit_mbps ? limit_mbps : GUESSED_MBPS;
+	uint64_t mbps = a->rate_mbps ? a->rate_mbps : usual_mbps;
+
+	if (!a->rtt_ns || a->rtt_ns > HOUR_NS / 1000 || a->timeout_ns >= HOUR_NS || !(a->loss >= 0 && a->loss <= 0.5) ||
+	    mbps > 100000000)
 		return -EINVAL;
-	err = ec_code_init(&c->code, tail_plan_is_wide(p) ? EC_WIDE : EC_CAUCHY, p->size, p->parity, ec_kernel_best(),
-			   &sdr_heap);
-	if (err)
-		return err;
-	c->bytes = (struct ec_bytes){.layout = &c->layout,
-				     .code = &c->code,
-				     .data = all->data + at,
-				     .bytes = all->bytes - at,
-				     .parity = all->parity,
-				     .piece = all->piece,
-				     .spare = calloc(1, EC_BYTES_SPARE(all->piece))};
-	if (!c->bytes.spare) {
-		ec_code_fini(&c->code);
-		return -ENOMEM;
-	}
-	c->made = true;
+	*c = (struct tail_config){
+		.rtt_ns = queued_rtt_ns(a->rtt_ns),
+		.packet_ns = (uint64_t)qp->shape.mtu * 8000 / mbps + 1,
+		.timeout_ns = a->timeout_ns ? a->timeout_ns : 100 * queued_rtt_ns(a->rtt_ns) + UINT64_C(10000000000),
+		.loss = a->loss,
+		.parity_packets = (uint32_t)(parity_bytes / qp->shape.mtu),
+		.fill = qp->mine.fills,
+	};
+	c->behind_ns = (uint64_t)((double)a->behind * 8000 / (double)mbps);
 	return 0;
 }
 
-void tailed_code_free(struct tailed_code *c)
+/* Both of its numbers are granted and their slots free. */
+static int open_send(struct verbena_sdr_qp *qp, const struct tail_config *c, const struct send_block *b,
+		     uint64_t parity_bytes, struct reliable_send **out)
 {
-	if (!c->made)
-		return;
-	ec_code_fini(&c->code);
-	free(c->bytes.spare);
-	c->made = false;
-}
+	uint32_t queued = QUEUED_BYTES / qp->shape.mtu;
+	struct reliable_send *m = calloc(1, sizeof(*m));
+	int err = m ? scheme_tx_tail(&m->tx, c, shape_packets(&qp->shape, b->bytes), &qp->reliable.estimate,
+				     sdr_now_ns(), &sdr_heap)
+		    : -ENOMEM;
 
-/* ---- serving */
-
-/* The oldest message first: what it lacks is waited for the longest. */
-uint32_t tailed_serve(struct verbena_sdr_qp *qp, uint64_t now_ns, uint64_t *due_ns)
-{
-	uint64_t sent = qp->sender.started, posted = qp->receiver.posted;
-	uint32_t slots = qp->shape.slots, done = 0;
-
-	if (!qp->tailed.open)
-		return 0;
-	for (uint64_t n = sent > slots ? sent - slots : 0; n < sent; n++) {
-		if (tailed_send_of(qp, n))
-			done += tailed_serve_send(qp, tailed_send_of(qp, n), now_ns, due_ns);
+	if (err) {
+		free(m);
+		return err;
 	}
-	for (uint64_t n = posted > slots ? posted - slots : 0; n < posted; n++) {
-		if (tailed_receive_of(qp, n))
-			done += tailed_serve_receive(qp, tailed_receive_of(qp, n), now_ns, due_ns);
-	}
-	return done;
+	m->parts = 2;
+	m->rtt_ns = c->rtt_ns;
+	m->queued = queued < QUEUED_MAX ? queued : QUEUED_MAX;
+	*out = m;
+	return reliable_send_open(qp, m, b, qp->shape.mtu, parity_bytes);
 }
 
-/* ---- what the peer says */
-
-static bool take_state(struct verbena_sdr_qp *qp, struct tailed_send *m, const uint8_t *payload, uint64_t now_ns)
+int verbena_sdr_tail_send(struct verbena_sdr_qp *qp, const struct verbena_sdr_block *block,
+			  const struct verbena_sdr_tail_attr *attr, struct verbena_sdr_send *sent)
 {
-	if (!m)
-		return true; /* it is over: a word that was late */
-	if (!tail_sender_state(&m->tail, payload, now_ns))
-		return false;
-	qp->tailed.estimate = m->tail.estimate;
-	return true;
+	struct verbena_sdr_tail_attr defaults;
+	struct reliable_send *m = NULL;
+	struct tail_config c;
+	struct send_block b;
+	uint64_t parity;
+	int err;
+
+	if (!qp || !sent)
+		return sdr_fail(EINVAL);
+	verbena_sdr_tail_attr_init(&defaults);
+	pthread_mutex_lock(&qp->lock);
+	err = reliable_send_ready(qp, block, 2, &b, &parity);
+	if (!err)
+		err = config_read(qp, attr ? attr : &defaults, parity, &c);
+	if (!err)
+		err = open_send(qp, &c, &b, parity, &m);
+	return reliable_send_settle(qp, err, m, sent);
 }
 
-/* The code says who gives up. */
-static bool take_abort(struct tailed_send *send, struct tailed_receive *receive, const uint8_t *payload)
+static int open_receive(struct verbena_sdr_qp *qp, const struct verbena_sdr_recv_attr *attr, uint64_t rtt_ns,
+			uint64_t *number)
 {
-	bool by_receiver = get_be16(payload) == SR_ABORTED;
+	struct reliable_receive *m;
+	int err = reliable_receive_post(qp, attr, &m);
 
-	if (by_receiver && send)
-		tail_sender_finish(&send->tail, SR_ABORTED);
-	if (!by_receiver && receive)
-		receive->aborted = true;
-	return by_receiver ? send != NULL : receive != NULL;
+	if (err)
+		return err;
+	*number = m->number;
+	err = scheme_rx_tail(&m->rx, queued_rtt_ns(rtt_ns), receiver_slot(&qp->receiver, m->number),
+			     receiver_slot(&qp->receiver, m->number + 1), sdr_now_ns(), &sdr_heap);
+	if (err)
+		reliable_receive_undo(qp, m);
+	return err;
 }
 
-bool tailed_take(struct verbena_sdr_qp *qp, const struct control *c, const uint8_t *payload, uint64_t now_ns)
+int verbena_sdr_tail_recv_post(struct verbena_sdr_qp *qp, const struct verbena_sdr_recv_attr *attr, uint64_t rtt_ns,
+			       struct verbena_sdr_recv *recv)
 {
-	struct tailed_send *send = tailed_send_of(qp, number_near(qp->sender.started, c->number));
-	struct tailed_receive *receive = tailed_receive_of(qp, number_near(qp->receiver.posted, c->number));
+	uint64_t number = 0;
+	int err;
 
-	if (c->type == CONTROL_TAIL_STATE)
-		return take_state(qp, send, payload, now_ns);
-	if (c->type == CONTROL_SR_NACK && send)
-		return tail_sender_named(&send->tail, payload, now_ns);
-	if (c->type == CONTROL_TAIL_PLAN && receive)
-		return tail_receiver_plan(&receive->tail, payload, now_ns);
-	if (c->type == CONTROL_ABORT && take_abort(send, receive, payload))
-		return true;
-	return coded_take(qp, c, payload, now_ns);
+	if (!qp || !attr || !recv || rtt_ns > UINT64_C(3600000000))
+		return sdr_fail(EINVAL);
+	pthread_mutex_lock(&qp->lock);
+	err = open_receive(qp, attr, rtt_ns, &number);
+	return recv_settle(qp, err, number, recv);
+}
+
+int verbena_sdr_tail_loss_get(struct verbena_sdr_qp *qp, double *loss)
+{
+	if (!qp || !loss)
+		return sdr_fail(EINVAL);
+	pthread_mutex_lock(&qp->lock);
+	*loss = loss_estimate_high(&qp->reliable.estimate);
+	pthread_mutex_unlock(&qp->lock);
+	return VERBENA_SDR_SUCCESS;
 }

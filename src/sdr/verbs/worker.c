@@ -123,11 +123,9 @@ static uint32_t serve(struct verbena_sdr_qp *qp, uint64_t now_ns, uint64_t *due_
 	if (qp->connected) {
 		if (qp->unreturned)
 			done = send_collect(qp);
-		done += repeat_serve(qp, now_ns, due_ns);
-		done += coded_serve(qp, now_ns, due_ns);
-		done += tailed_serve(qp, now_ns, due_ns);
+		done += reliable_serve(qp, now_ns, due_ns);
 		done += send_pump(qp, now_ns);
-		if (tailed_fill(qp, now_ns, due_ns))
+		if (reliable_fill(qp, now_ns, due_ns))
 			done += send_pump(qp, now_ns);
 		if (grants_due(&qp->grants) <= now_ns)
 			control_tell_grants(qp, now_ns);
@@ -182,7 +180,7 @@ static void ask_for_events(struct sdr_worker *w)
 		struct verbena_sdr_qp *qp = w->ctx->qps[i];
 
 		pthread_mutex_lock(&qp->lock);
-		if (qp->owner == w && (!sender_idle(&qp->sender) || qp->coded.open || qp->tailed.open))
+		if (qp->owner == w && (!sender_idle(&qp->sender) || qp->reliable.two))
 			ibv_req_notify_cq(qp->send_cq, 0);
 		pthread_mutex_unlock(&qp->lock);
 	}
