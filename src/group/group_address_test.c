@@ -2,7 +2,7 @@
 /* Groups at addresses of their own, beside each other on one host. */
 #include <arpa/inet.h>
 
-#include "group/group_members.h"
+#include "support/group_members.h"
 #include "support/test.h"
 
 enum { NOBODY = 65534 };

@@ -3,7 +3,7 @@
  * No datagram to a living member is lost while others join, stop, continue and die. UC and UD would
  * not repeat it.
  */
-#include "group/group_members.h"
+#include "support/group_members.h"
 #include "support/test.h"
 
 enum { GAP_US = 50, ROUNDS_OF_CHURN = 12, OTHERS_MAX = 10, STUCK_MS = 3000, TRIES_MAX = 5 };

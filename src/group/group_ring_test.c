@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Rings between members: who gets them, who is believed, and how the end of either is told. */
-#include "group/group_members.h"
+#include "support/group_members.h"
 #include "support/test.h"
 
 #include <sys/eventfd.h>

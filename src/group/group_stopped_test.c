@@ -4,7 +4,7 @@
  * all the same, and every member gets its packets while they are stopped, when they continue and when they
  * are killed.
  */
-#include "group/group_members.h"
+#include "support/group_members.h"
 #include "support/test.h"
 
 #include <sys/ptrace.h>

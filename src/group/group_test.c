@@ -3,7 +3,7 @@
  * The life of a group: members join, die, stop and pass on packets of others, and each gets its
  * packets.
  */
-#include "group/group_members.h"
+#include "support/group_members.h"
 #include "support/test.h"
 
 #include <net/if.h>

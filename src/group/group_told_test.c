@@ -5,7 +5,7 @@
  */
 #include <sys/un.h>
 
-#include "group/group_members.h"
+#include "support/group_members.h"
 #include "support/test.h"
 
 GROUP_TEST(a_tool_finds_the_members_and_their_counters)

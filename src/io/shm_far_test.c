@@ -5,7 +5,7 @@
 #include <sched.h>
 #include <sys/mman.h>
 
-#include "io/shm_ends.h"
+#include "support/shm_ends.h"
 #include "io/shm_far.h"
 #include "io/shm_ring.h"
 #include "io/shm_state.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Two processes read the memory of one of them together. The ends are of one process, and each may have a thread of its
  * own. */
-#include "io/shm_ends.h"
+#include "support/shm_ends.h"
 
 #include <pthread.h>
 #include <sched.h>

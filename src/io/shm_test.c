@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "io/shm_ends.h"
+#include "support/shm_ends.h"
 #include "io/shm_ring.h"
 #include "io/shm_spill.h"
 #include "support/test.h"

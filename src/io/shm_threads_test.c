@@ -4,7 +4,7 @@
  * each other and take back what they lent. (ThreadSanitizer cannot judge it: each end has the rings at other addresses.
  * shm_ring_races does.)
  */
-#include "io/shm_ends.h"
+#include "support/shm_ends.h"
 #include "support/test.h"
 
 #include <poll.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Pieces that a stream is lent: they arrive as they were, come back when nobody needs them, and always come back. */
-#include "io/tcp_ends.h"
+#include "support/tcp_ends.h"
 #include "support/test.h"
 
 #include <linux/capability.h>

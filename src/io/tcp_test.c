@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Streams between two back ends over loopback: opening, bytes in any amounts, room, and every end. */
-#include "io/tcp_ends.h"
+#include "support/tcp_ends.h"
 #include "support/test.h"
 
 #include <sys/mman.h>

@@ -9,7 +9,7 @@
 #include <stdio.h>
 
 #include "io/own_net.h"
-#include "io/udp_ends.h"
+#include "support/udp_ends.h"
 #include "support/test.h"
 
 enum { PACKETS = 100, PORT = 4791, PAIRS = 10000 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Which of several sockets a look reads, and how many system calls it makes. */
-#include "io/udp_ends.h"
+#include "support/udp_ends.h"
 #include "support/test.h"
 
 /* Two ports in each family, as RoCEv2 and veRoCE have them. */

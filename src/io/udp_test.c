@@ -9,7 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "io/udp_ends.h"
+#include "support/udp_ends.h"
 #include "support/test.h"
 
 enum { BYTES = 200000, PKTS = 256 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Tests alone: two TCP back ends of one process that have a stream to each other over loopback. */
-#ifndef IO_TCP_ENDS_H
-#define IO_TCP_ENDS_H
+#ifndef TESTS_SUPPORT_TCP_ENDS_H
+#define TESTS_SUPPORT_TCP_ENDS_H
 
 #include <errno.h>
 #include <netinet/in.h>

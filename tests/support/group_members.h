@@ -2,11 +2,9 @@
 /*
  * Support for all tests of the group. Members are forked processes that report what reaches them; the
  * test sends datagrams, kills members and starts others. VERBENA_TEST_SEED repeats a run.
- *
- * Private to src/group.
  */
-#ifndef GROUP_GROUP_MEMBERS_H
-#define GROUP_GROUP_MEMBERS_H
+#ifndef TESTS_SUPPORT_GROUP_MEMBERS_H
+#define TESTS_SUPPORT_GROUP_MEMBERS_H
 
 #include <errno.h>
 #include <fcntl.h>

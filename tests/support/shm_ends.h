@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Ends of processes that reach each other through memory, for the tests of shm.h: a fake back end is below each. */
-#ifndef IO_SHM_ENDS_H
-#define IO_SHM_ENDS_H
+#ifndef TESTS_SUPPORT_SHM_ENDS_H
+#define TESTS_SUPPORT_SHM_ENDS_H
 
 #include <signal.h>
 #include <sys/prctl.h>

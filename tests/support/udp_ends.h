@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Tests alone: sockets and addresses for the UDP back end. */
-#ifndef IO_UDP_ENDS_H
-#define IO_UDP_ENDS_H
+#ifndef TESTS_SUPPORT_UDP_ENDS_H
+#define TESTS_SUPPORT_UDP_ENDS_H
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
