@@ -160,7 +160,9 @@ static void doubts(struct loop *l, uint64_t now_ns)
 		if (l->lived_ns[slot] && now_ns - l->lived_ns[slot] < DOUBT_AGAIN_NS)
 			continue;
 		l->lived_ns[slot] = may_be_waiting(l, (unsigned)slot) ? now_ns : 0;
-		if (!l->lived_ns[slot])
+		if (l->lived_ns[slot])
+			nic_peer_lives(l->nic, (uint32_t)slot, neighbours_ran(l, (unsigned)slot), now_ns);
+		else
 			nic_peer_gone(l->nic, (uint32_t)slot, now_ns);
 	}
 }

@@ -57,6 +57,13 @@ void neighbours_look(struct loop *l, uint64_t now_ns)
 		show_reach(l, &reach);
 }
 
+bool neighbours_ran(struct loop *l, unsigned slot)
+{
+	enum shm_sight sight = l->shm ? shm_look_at(l->shm, slot) : SHM_UNSEEN;
+
+	return sight == SHM_RAN || (sight == SHM_UNSEEN && !group_is_stopped(l->group, slot));
+}
+
 bool neighbours_reader_lives(void *group, unsigned slot)
 {
 	return group_ring_lives(group, slot);

@@ -18,6 +18,8 @@ enum { SHM_BYTES_AUTO = 8 << 20 }; /* for the rings of a process: 64 of them */
 void neighbours_begin(struct loop *);
 /* Before packets are made: tells the nic which processes are reached, and which of them take no more. */
 void neighbours_look(struct loop *, uint64_t now_ns);
+/* Whether a process of the group has run since the last such question, as far as that can be seen. */
+bool neighbours_ran(struct loop *, unsigned slot);
 /* For struct shm_config: of a group. */
 bool neighbours_reader_lives(void *group, unsigned slot);
 /* Whether packets wait for room, which are lost with this process; *waiting is set to their number. */

@@ -177,6 +177,8 @@ pid_t group_pid(const struct group *, unsigned slot);
  * system calls; never blocks, no cancellation point.
  */
 bool group_lives(const struct group *, unsigned slot);
+/* Whether the process with that slot is stopped, as far as that can be seen. */
+bool group_is_stopped(const struct group *, unsigned slot);
 
 /* ---- rings: memory between two members (io/shm.h), which the group passes on and does not look into ---- */
 

@@ -59,6 +59,15 @@ pid_t group_pid(const struct group *g, unsigned slot)
 	return link >= 0 ? peer.pid : 0;
 }
 
+bool group_is_stopped(const struct group *g, unsigned slot)
+{
+	int state = cancel_off();
+	bool stopped = link_is_stopped(group_pid(g, slot));
+
+	cancel_restore(state);
+	return stopped;
+}
+
 bool group_is_watching(const struct group *g)
 {
 	return g->watch >= 0 && !g->watch_ended;

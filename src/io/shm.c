@@ -449,6 +449,19 @@ size_t shm_kept(const struct io *io)
 	return n;
 }
 
+enum shm_sight shm_look_at(struct io *io, unsigned slot)
+{
+	struct ring_out *r = &of(io)->out[slot];
+	uint32_t before = r->seen;
+
+	if (!r->memory)
+		return SHM_UNSEEN;
+	if (!shm_is_accepted(&r->putter))
+		return SHM_WAITS;
+	r->seen = shm_taken_up_to(&r->putter);
+	return r->seen != before || shm_is_empty(&r->putter) ? SHM_RAN : SHM_WAITS;
+}
+
 /* ---- receive ---- */
 
 static __attribute__((cold)) void give_up(struct shm *s, unsigned slot)

@@ -109,6 +109,13 @@ int shm_take_ring(struct io *, unsigned slot, pid_t pid, const int fds[2]);
 /* The process with that slot has ended: what it sent is still received. */
 void shm_end_ring(struct io *, unsigned slot);
 
+/* What the ring to a slot says of its process since the last such look, if there is one. */
+enum shm_sight {
+	SHM_UNSEEN,
+	SHM_RAN,  /* it has taken something, or all there was */
+	SHM_WAITS /* it has not, or does not know of the ring yet */
+};
+enum shm_sight shm_look_at(struct io *, unsigned slot);
 /* Whether packets to that slot go through memory now. */
 bool shm_reaches(const struct io *, unsigned slot);
 /*

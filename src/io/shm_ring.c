@@ -194,9 +194,14 @@ bool shm_is_half_free(struct shm_putter *p)
 	return (p->tail + SHM_ROOM_BYTES - head) % SHM_ROOM_BYTES <= SHM_ROOM_BYTES / 2;
 }
 
+uint32_t shm_taken_up_to(const struct shm_putter *p)
+{
+	return atomic_load_explicit(&p->memory->head, memory_order_acquire);
+}
+
 bool shm_is_empty(const struct shm_putter *p)
 {
-	return atomic_load_explicit(&p->memory->head, memory_order_acquire) == p->tail;
+	return shm_taken_up_to(p) == p->tail;
 }
 
 /*

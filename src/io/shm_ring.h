@@ -112,6 +112,11 @@ struct shm_train {
 enum shm_verdict shm_put(struct shm_putter *, const struct flow *, const uint8_t *data, const struct shm_train *);
 /* Whether at least half of it is free. Nonsense counts as free: who puts next finds it. */
 bool shm_is_half_free(struct shm_putter *);
+/*
+ * Where the other end has begun to take what it has not given back; any number, as that end says. If it is another one
+ * after a while, or there is nothing left to take, that end has run meanwhile.
+ */
+uint32_t shm_taken_up_to(const struct shm_putter *);
 /* Whether the other end has given all room back. */
 bool shm_is_empty(const struct shm_putter *);
 /* Shows what was put. True: the other end sleeps, and does not see it before it is woken. */

@@ -54,6 +54,7 @@ struct ring_out {
 	struct shm_putter putter;
 	int memory_fd, bell;     /* -1: none */
 	bool dirty;              /* something was put and not published */
+	uint32_t seen;           /* how far its process had taken when shm_look_at() was last called */
 	bool held_up;            /* its process took too long to read once: it is given nothing to read any more */
 	struct shm_spill *spill; /* what it has no room for yet */
 	uint64_t again_ns;       /* before that no other is wanted */

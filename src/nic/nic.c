@@ -501,6 +501,8 @@ void nic_expire(struct nic *nic, uint64_t now_ns)
 {
 	struct timer *t;
 
+	if (timers_deadline(&nic->tp.timers) <= now_ns)
+		patience_woke(&nic->tp, timers_deadline(&nic->tp.timers), now_ns);
 	while (timers_deadline(&nic->tp.timers) <= now_ns && (t = timers_take_due(&nic->tp.timers, now_ns))) {
 		struct qp *qp = container_of(t, struct qp, timer);
 
@@ -548,6 +550,11 @@ int nic_next_doubt(struct nic *nic)
 void nic_peer_gone(struct nic *nic, uint32_t slot, uint64_t now_ns)
 {
 	patience_gone(&nic->tp.patience, slot, now_ns);
+}
+
+void nic_peer_lives(struct nic *nic, uint32_t slot, bool ran, uint64_t now_ns)
+{
+	patience_lives(&nic->tp.patience, slot, ran, now_ns);
 }
 
 const struct nic_counters *nic_counters(const struct nic *nic)

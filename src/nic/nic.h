@@ -293,10 +293,13 @@ struct cq *nic_next_cq_event(struct nic *);
 bool nic_next_async_event(struct nic *, struct async_event *);
 /*
  * The slot (the high bits of the QPNs) of a process of this host that does not answer, once each time it is doubted;
- * -1: none. After nic_peer_gone() the QPs connected to it fail by their programs' timeout and retry_cnt.
+ * -1: none. After nic_peer_gone() the QPs connected to it fail by their programs' timeout and retry_cnt. After
+ * nic_peer_lives() those do that have waited for transport_config.patience_ns since it was last found not to have `ran`
+ * since the report before.
  */
 int nic_next_doubt(struct nic *);
 void nic_peer_gone(struct nic *, uint32_t slot, uint64_t now_ns);
+void nic_peer_lives(struct nic *, uint32_t slot, bool ran, uint64_t now_ns);
 const struct nic_counters *nic_counters(const struct nic *);
 /* The IPv4 identification, for capture files: a UDP socket hides it, but the ICRC reveals it. */
 bool nic_ip_id(struct nic *, const struct pkt *, uint16_t *ip_id);

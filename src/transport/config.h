@@ -117,7 +117,7 @@ struct transport_config {
 	bool window_fixed;
 	uint64_t ack_delay_ns; /* how long an ACK may wait for a packet to travel with, while held */
 	/*
-	 * RC QPs whose peer is a process of this host do not fail before it has been silent for so long,
+	 * RC QPs whose peer is a process of this host do not fail before it has run for so long without an answer,
 	 * independent of their timeout and retry_cnt, unless it is known to be gone; 0: like all others.
 	 */
 	uint64_t patience_ns;

@@ -4,6 +4,8 @@
 
 #include "transport/qp.h"
 
+enum { AWAY_PART = 8 }; /* of the patience: who is so late has been away */
+
 static const uint64_t gone_for_ns = 1000000000;
 
 static uint32_t slot_of(const struct qp *qp)
@@ -27,11 +29,22 @@ void patience_doubt(struct transport *tp, const struct qp *qp)
 bool patience_keeps(struct transport *tp, const struct qp *qp, uint64_t since_ns, uint64_t now_ns)
 {
 	const struct patience *p = &tp->patience;
+	uint32_t slot = slot_of(qp);
 
-	if (!qp->local || now_ns - since_ns >= tp->config.patience_ns || is_gone(p, slot_of(qp), now_ns))
+	if (!qp->local || !tp->config.patience_ns || is_gone(p, slot, now_ns))
 		return false;
 	patience_doubt(tp, qp);
-	return true;
+	if (p->waits_ns[slot] > since_ns)
+		since_ns = p->waits_ns[slot];
+	if (p->back_ns > since_ns)
+		since_ns = p->back_ns;
+	return p->ran_ns[slot] < since_ns + tp->config.patience_ns;
+}
+
+void patience_woke(struct transport *tp, uint64_t due_ns, uint64_t now_ns)
+{
+	if (now_ns - due_ns >= tp->config.patience_ns / AWAY_PART)
+		tp->patience.back_ns = now_ns;
 }
 
 bool patience_is_over(const struct transport *tp, const struct qp *qp, uint64_t now_ns)
@@ -63,4 +76,10 @@ void patience_gone(struct patience *p, uint32_t slot, uint64_t now_ns)
 {
 	if (slot < PATIENCE_SLOTS)
 		p->gone_ns[slot] = now_ns;
+}
+
+void patience_lives(struct patience *p, uint32_t slot, bool ran, uint64_t now_ns)
+{
+	if (slot < PATIENCE_SLOTS)
+		*(ran ? &p->ran_ns[slot] : &p->waits_ns[slot]) = now_ns;
 }

@@ -176,7 +176,7 @@ struct requester {
 	bool rnr_wait;       /* the timer runs for an RNR NAK: nothing is sent */
 	bool graced;         /* the timer fired late, and was set again */
 	uint64_t rto_ns;     /* when the retransmission timer or the RNR wait ends; TIMER_NEVER: neither runs */
-	uint64_t stalled_ns; /* of the first timeout since una moved; 0: there was none */
+	uint64_t stalled_ns; /* of the first loss since una moved; 0: there was none */
 	struct aimd cc;
 	struct read_pairs pairs;
 };

@@ -117,8 +117,13 @@ FAULTS = [
     Fault("what_is_refused_fills_the_window", "recovery_input", "recovery_idle(tp, qp, true);", ";", "sim/veroce_refused_sends_test"),
     Fault("copies_stay_on_a_silent_path", "pair_pick_any", "pair->path_count > 1 && doubtful", "false && doubtful",
           "unit/path_choice_test"),
-    Fault("a_nak_ends_a_stall", "retry", "!req->stalled_ns || !patience_keeps", "loss != CC_LOSS_RTO || !patience_keeps",
+    Fault("a_nak_ends_a_stall", "retry", "!patience_keeps", "loss != CC_LOSS_RTO || !patience_keeps",
           "sim/nic_patience_test"),
+    Fault("what_does_not_run_is_silent", "patience_lives", "ran ? &p->ran_ns[slot] : &p->waits_ns[slot]", "&p->ran_ns[slot]",
+          "sim/nic_patience_test"),
+    Fault("who_was_away_judges", "patience_woke", "tp->patience.back_ns = now_ns;", ";", "sim/nic_patience_test"),
+    Fault("who_takes_nothing_ran", "shm_look_at", "return SHM_WAITS;", "return SHM_RAN;", "unit/shm_sight_test"),
+    Fault("who_takes_some_waits", "shm_look_at", "r->seen != before || ", "", "unit/shm_sight_test"),
     Fault("an_older_ring_ends_a_newer_one", "group_ring_offered", "forget_older(g, slot);", "forget_older(g, slot + 1);", "unit/group_ring_test"),
 
     # ---- group

@@ -2,7 +2,7 @@
 /*
  * RC, both protocols: packets that wait for a processor are not lost, and a peer that waits for one is not dead.
  * A pause in which no process ran causes no retransmission, and a silent peer of the same host is kept unless it
- * is known to be gone.
+ * is known to be gone, or to have run all the time.
  */
 #include "support/test.h"
 #include "veroce/veroce.h"
@@ -16,6 +16,7 @@ static const uint64_t given_up_ns = 540000000, one_timeout_ns = 70000000;
 static enum protocol speaks;
 static bool same_host;
 static uint64_t patience;
+static uint8_t retries = 7;
 
 static const enum protocol protocols[] = {PROTOCOL_ROCEV2, PROTOCOL_VEROCE};
 
@@ -35,6 +36,7 @@ static struct sim begin(size_t protocol)
 	struct duo_options o = duo_options();
 	struct sim s;
 
+	o.retry_cnt = retries;
 	speaks = protocols[protocol];
 	s = (struct sim){.duo = duo_create(1, tweak)};
 
@@ -111,25 +113,40 @@ TEST(what_was_lost_in_a_pause_is_repeated)
 	}
 }
 
+enum peer { PEER_GONE, PEER_WAITS, PEER_RUNS };
+
+/* What A's owner says of B whenever it is asked. */
+static void report(struct sim *s, enum peer peer)
+{
+	struct nic *nic = s->a->host->nic;
+	int slot;
+
+	while ((slot = nic_next_doubt(nic)) >= 0) {
+		assert_int_equal(slot, 70);
+		if (peer == PEER_GONE)
+			nic_peer_gone(nic, (uint32_t)slot, s->duo->now_ns);
+		else
+			nic_peer_lives(nic, (uint32_t)slot, peer == PEER_RUNS, s->duo->now_ns);
+	}
+}
+
 /* Until the completion with error, or so long. */
-static uint64_t silence_until_given_up(struct sim *s, uint64_t most_ns, bool gone)
+static uint64_t until_given_up(struct sim *s, uint64_t most_ns, enum peer peer)
 {
 	uint64_t begun_ns = s->duo->now_ns;
-	struct nic *nic = s->a->host->nic;
 
-	duo_drop(s->duo, DUO_B, DUO_ANY, DUO_ANY);
-	post_writes(s);
 	while (!s->a->sent.n && s->duo->now_ns - begun_ns < most_ns) {
-		int slot;
-
 		duo_run_for(s->duo, 1000000);
-		while ((slot = nic_next_doubt(nic)) >= 0) {
-			assert_int_equal(slot, 70);
-			if (gone)
-				nic_peer_gone(nic, (uint32_t)slot, s->duo->now_ns);
-		}
+		report(s, peer);
 	}
 	return s->duo->now_ns - begun_ns;
+}
+
+static uint64_t silence_until_given_up(struct sim *s, uint64_t most_ns, enum peer peer)
+{
+	duo_drop(s->duo, DUO_B, DUO_ANY, DUO_ANY);
+	post_writes(s);
+	return until_given_up(s, most_ns, peer);
 }
 
 static void expect_given_up(struct sim *s)
@@ -148,8 +165,45 @@ TEST(silent_process_of_this_host_is_kept)
 	for (size_t i = 0; i < COUNT(protocols); i++) {
 		struct sim s = begin(i);
 
-		assert_in_range(silence_until_given_up(&s, patience_ns - 1000000000, false), patience_ns - 1000000000,
-				patience_ns);
+		assert_in_range(silence_until_given_up(&s, patience_ns - 1000000000, PEER_RUNS),
+				patience_ns - 1000000000, patience_ns);
+		assert_int_equal(s.a->sent.n, 0);
+		duo_pass_all(s.duo);
+		duo_idle(s.duo);
+		expect_writes(&s);
+		sim_end(&s);
+	}
+}
+
+/* However long it does not run. Then it has its patience once more, and it is in time if it answers within that. */
+TEST(silent_process_that_does_not_run_is_kept)
+{
+	same_host = true;
+	patience = patience_ns;
+	for (size_t i = 0; i < COUNT(protocols); i++) {
+		struct sim s = begin(i);
+
+		silence_until_given_up(&s, 10 * patience_ns, PEER_WAITS);
+		until_given_up(&s, patience_ns - one_timeout_ns, PEER_RUNS);
+		assert_int_equal(s.a->sent.n, 0);
+		duo_pass_all(s.duo);
+		duo_idle(s.duo);
+		expect_writes(&s);
+		sim_end(&s);
+	}
+}
+
+/* Nobody is judged by who was away for long: what it knows of its peer is that it ran at some time meanwhile. */
+TEST(who_was_away_gives_nobody_up)
+{
+	same_host = true;
+	patience = patience_ns;
+	for (size_t i = 0; i < COUNT(protocols); i++) {
+		struct sim s = begin(i);
+
+		silence_until_given_up(&s, 2 * given_up_ns, PEER_RUNS);
+		s.duo->now_ns += 2 * patience_ns;
+		until_given_up(&s, patience_ns - one_timeout_ns, PEER_RUNS);
 		assert_int_equal(s.a->sent.n, 0);
 		duo_pass_all(s.duo);
 		duo_idle(s.duo);
@@ -197,6 +251,25 @@ TEST(process_that_was_stopped_may_miss_a_packet)
 	}
 }
 
+/* A peer of this host that misses a packet has not lost it in a network: that the program allows no retry ends nothing.
+ */
+TEST(packet_that_is_missing_on_this_host_is_sent_again)
+{
+	same_host = true;
+	patience = patience_ns;
+	retries = 0;
+	for (size_t i = 0; i < COUNT(protocols); i++) {
+		struct sim s = begin(i);
+
+		duo_drop(s.duo, DUO_A, OP_RC_WRITE_ONLY, 0);
+		post_writes(&s);
+		duo_idle(s.duo);
+		expect_writes(&s);
+		sim_end(&s);
+	}
+	retries = 7;
+}
+
 TEST(patience_ends)
 {
 	same_host = true;
@@ -204,8 +277,8 @@ TEST(patience_ends)
 	for (size_t i = 0; i < COUNT(protocols); i++) {
 		struct sim s = begin(i);
 
-		assert_in_range(silence_until_given_up(&s, UINT64_MAX, false), patience_ns,
-				patience_ns + 2 * one_timeout_ns);
+		assert_in_range(silence_until_given_up(&s, UINT64_MAX, PEER_RUNS), patience_ns,
+				patience_ns + 3 * one_timeout_ns);
 		expect_given_up(&s);
 	}
 }
@@ -217,7 +290,7 @@ TEST(process_that_is_gone_is_given_up_as_asked_for)
 	for (size_t i = 0; i < COUNT(protocols); i++) {
 		struct sim s = begin(i);
 
-		assert_in_range(silence_until_given_up(&s, UINT64_MAX, true), given_up_ns - one_timeout_ns,
+		assert_in_range(silence_until_given_up(&s, UINT64_MAX, PEER_GONE), given_up_ns - one_timeout_ns,
 				given_up_ns + one_timeout_ns);
 		expect_given_up(&s);
 	}
@@ -230,7 +303,7 @@ TEST(peer_on_another_host_is_given_up_as_asked_for)
 	for (size_t i = 0; i < COUNT(protocols); i++) {
 		struct sim s = begin(i);
 
-		assert_in_range(silence_until_given_up(&s, UINT64_MAX, false), given_up_ns - one_timeout_ns,
+		assert_in_range(silence_until_given_up(&s, UINT64_MAX, PEER_RUNS), given_up_ns - one_timeout_ns,
 				given_up_ns + one_timeout_ns);
 		expect_given_up(&s);
 	}

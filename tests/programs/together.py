@@ -108,6 +108,27 @@ def paused(place):
     first.kill()
 
 
+def stopped_for_long(place):
+    """
+    A process that is stopped for longer than its peer's retries and patience last is neither dead nor behind a lossy network,
+    whether it is stopped when it has just been connected, with its ring full, or in the middle of READs.
+    """
+    pairs = [Pair(place, program, ["-F", "-N", "-n", FOR_EVER, "-u", 8] + options, gid_flag="-x",
+                  env={"VERBENA_PATIENCE_MS": "1000", "VERBENA_PROTOCOL": protocol}).go()
+             for protocol in ("rocev2", "veroce")
+             for program, options in (("ib_read_bw", ["-s", 65536]), ("ib_send_bw", ["-e", "-s", 64]))]
+    for packets in (1, 500):
+        for p in pairs:
+            p.underway(0, packets)
+            p.server.signal(signal.SIGSTOP)
+        time.sleep(2)
+        for p in pairs:
+            p.server.signal(signal.SIGCONT)
+        go_on(place, pairs)
+    for p in pairs:
+        p.kill()
+
+
 def many(place):
     """Processes come and go by the dozen; slots and sockets are found again."""
     for _ in range(3):
@@ -124,4 +145,4 @@ if __name__ == "__main__":
     main({"undisturbed": undisturbed, "client_and_target_killed": client_and_target_killed,
           "client_killed": client_killed, "server_killed": server_killed,
           "writer_killed": writer_killed, "target_killed": target_killed, "stopped": stopped, "paused": paused,
-          "many": many})
+          "stopped_for_long": stopped_for_long, "many": many})

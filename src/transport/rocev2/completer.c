@@ -95,8 +95,9 @@ static bool acknowledge(struct transport *tp, struct qp *qp, uint32_t count, uin
 }
 
 /*
- * A packet was lost: goes back to una, unless no retries are left. In a stall timeouts may have used them up while the
- * peer's process did not run; what it then says about packets that came late is no reason to give up, either.
+ * A packet was lost: goes back to una, unless no retries are left. Timeouts may have used them up while the peer's
+ * process did not run; what it then says about packets that came late is no reason to give up, either. Nor is it where
+ * the program allowed no retries: memory loses nothing but what this process takes back (mr_revoke()).
  */
 static void retry(struct transport *tp, struct qp *qp, enum cc_loss loss, uint64_t now_ns)
 {
@@ -104,9 +105,11 @@ static void retry(struct transport *tp, struct qp *qp, enum cc_loss loss, uint64
 
 	if (req->rnr_wait)
 		return; /* a late packet: the wait ends by going back to una anyway */
+	if (!req->stalled_ns)
+		req->stalled_ns = now_ns;
 	if (req->retries) {
 		req->retries--;
-	} else if (!req->stalled_ns || !patience_keeps(tp, qp, req->stalled_ns, now_ns)) {
+	} else if (!patience_keeps(tp, qp, req->stalled_ns, now_ns)) {
 		fail_oldest(tp, qp, WC_RETRY_EXC_ERR, now_ns);
 		return;
 	}
@@ -320,8 +323,6 @@ void completer_expire(struct transport *tp, struct qp *qp, uint64_t now_ns)
 	} else if (req->una != req->psn) {
 		tp->counters.timeouts++;
 		req->lost_seen = false;
-		if (!req->stalled_ns)
-			req->stalled_ns = now_ns;
 		if (!req->retries || req->retries == 1)
 			patience_doubt(tp, qp);
 		retry(tp, qp, CC_LOSS_RTO, now_ns);
