@@ -73,10 +73,6 @@ def iwarp_write_bw_no_crc(name):
     return iwarp_write_bw(name, {"VERBENA_IWARP_CRC": "off"})
 
 
-def iwarp_write_bw_zerocopy(name):
-    return iwarp_write_bw(name, {"VERBENA_IWARP_ZEROCOPY": "always"})
-
-
 def tcp_bw(name):
     return iperf3(LOOPBACK, name)
 
@@ -134,8 +130,7 @@ GROUPS = {
                               ("send_lat", send_lat), ("write rate 64", write_rate))
         for label, protocol in (("veRoCE", "veroce"), ("RoCEv2", "rocev2"))]),
     "iwarp": ("iWARP: MiB/s, 1 MiB messages", [
-        ("iWARP write_bw", iwarp_write_bw), ("one TCP stream", tcp_bw), ("iWARP without CRC", iwarp_write_bw_no_crc),
-        ("iWARP, zero copy", iwarp_write_bw_zerocopy)]),
+        ("iWARP write_bw", iwarp_write_bw), ("one TCP stream", tcp_bw), ("iWARP without CRC", iwarp_write_bw_no_crc)]),
 }
 GROUPS.update(programs.GROUPS)
 GROUPS["connections"] = ("connections a second: made and ended, 64 at once; cmtime with queue pairs, all its steps", [

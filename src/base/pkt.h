@@ -66,7 +66,6 @@ struct pkt {
 	union {
 		uint16_t ip_id;
 		uint16_t segment_bytes; /* PKT_OPEN, on input: the largest TCP segment now */
-		uint16_t copied; /* PKT_BACK: 1: they were copied all the same, so nothing is gained by lending more */
 	};
 	union {
 		uint16_t train;
@@ -109,17 +108,7 @@ enum pkt_kind {
 	PKT_OPEN,
 	PKT_ROOM, /* input: `len` more bytes may be sent */
 	PKT_FIN,  /* the sender has sent all: no more bytes come behind it in this direction */
-	/*
-	 * The stream is gone; input: `len` is the errno that says why, 0: it was connected before, and nothing of it is
-	 * lent any more. One on output is answered by one on input if a piece was lent then.
-	 */
-	PKT_RESET,
-	/*
-	 * Output: bytes as of PKT_BYTES, *lent*: they are read where they are, and must stay as they are, until they
-	 * are back. More bytes of the stream follow in the same burst.
-	 */
-	PKT_LENT,
-	PKT_BACK /* input: the `len` oldest pieces that were lent are not needed any more */
+	PKT_RESET /* the stream is gone; input: `len` is the errno that says why, 0: it was connected before */
 };
 
 enum {

@@ -243,8 +243,6 @@ bool cm_output(struct cm *, struct flow *, uint8_t *mad);
 void cm_stream_input(struct cm *, const struct pkt *, uint64_t now_ns);
 /* nic_stream_place() of the QP that has the stream; 0: none has. */
 size_t cm_stream_place(struct cm *, uint32_t number, uint8_t **to);
-/* Resets the streams of QPs that have lent the back end these pieces, which takes none of them after that. */
-void cm_recall(struct cm *, const struct stream_lent *which, uint64_t now_ns);
 /*
  * A packet for the back end, which is lent until the next call; false: none now. A PKT_RESET with a listener's number
  * is for the listener.

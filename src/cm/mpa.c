@@ -592,7 +592,7 @@ static void connected_input(struct mpa *m, const struct pkt *pkt, uint64_t now_n
 	if (qp)
 		nic_stream_input(m->cm->streams.nic, qp, pkt, now_ns);
 	/* A slow peer takes what it is still to have. */
-	if ((pkt->kind == PKT_ROOM || pkt->kind == PKT_BACK) && is_ending(m) && !m->recalled)
+	if (pkt->kind == PKT_ROOM && is_ending(m))
 		timer_set(&m->cm->streams.timers, &m->timer, now_ns + MPA_CLOSING_NS);
 	if (m->state == MPA_WAIT_FIRST && qp && nic_stream_is_heard(qp)) {
 		struct cm_param param = {0};
@@ -689,30 +689,6 @@ static void connect_again(struct mpa *m, uint64_t now_ns)
 	timer_set(&m->cm->streams.timers, &m->timer, m->began_ns + MPA_REPLY_NS);
 }
 
-/* The back end gives back what the QP has lent it, and says so by a PKT_RESET. */
-static void recall(struct mpa *m, uint64_t now_ns)
-{
-	put(m->cm, &m->flow, PKT_RESET, NULL, 0);
-	m->recalled = true;
-	if (m->state == MPA_CLOSING) {
-		timer_set(&m->cm->streams.timers, &m->timer, now_ns + MPA_CLOSING_NS);
-		return;
-	}
-	move(m, MPA_CLOSING, now_ns);
-	event_tell(m->id, CM_DISCONNECTED, -ETIMEDOUT, NULL);
-}
-
-void cm_recall(struct cm *cm, const struct stream_lent *which, uint64_t now_ns)
-{
-	for (struct list *l = cm->streams.conns.next; l != &cm->streams.conns; l = l->next) {
-		struct mpa *m = container_of(l, struct mpa, link);
-		struct qp *qp = qp_of(m);
-
-		if (qp && !m->recalled && nic_stream_lends(qp, which))
-			recall(m, now_ns);
-	}
-}
-
 /* In OPEN, the peer has said nothing for a while. */
 static void urge(struct mpa *m, uint64_t now_ns)
 {
@@ -729,7 +705,6 @@ static void urge(struct mpa *m, uint64_t now_ns)
 static void expire(struct mpa *m, uint64_t now_ns)
 {
 	struct qp *qp = qp_of(m);
-	struct stream_lent all = {.before = nic_streams_lent(m->cm->streams.nic)};
 	struct pkt lost = {.flow = &m->flow, .kind = PKT_RESET};
 
 	if (m->refused) {
@@ -740,12 +715,6 @@ static void expire(struct mpa *m, uint64_t now_ns)
 		urge(m, now_ns);
 		return;
 	}
-	if (qp && !m->recalled && nic_stream_lends(qp, &all)) {
-		recall(m, now_ns);
-		return;
-	}
-	if (qp && m->recalled)
-		nic_stream_input(m->cm->streams.nic, qp, &lost, now_ns); /* nobody answered */
 	switch (m->state) {
 	case MPA_CONNECTING:
 	case MPA_WAIT_REPLY: fail(m, CM_UNREACHABLE, -ETIMEDOUT); break;

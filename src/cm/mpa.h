@@ -86,10 +86,8 @@ struct mpa {
 	bool refused;     /* in CONNECTING: TCP connects again when the timer fires */
 	bool hangs_up;    /* in OPEN: the program has asked for the end */
 	uint64_t began_ns;
-	bool fin_sent; /* by us, as the QP is gone */
-	bool untimed;  /* its timer is still to be set, when the time is known */
-	bool recalled; /* in CLOSING: its stream was reset, which the back end answers when nothing of the QP is lent
-			  any more */
+	bool fin_sent;         /* by us, as the QP is gone */
+	bool untimed;          /* its timer is still to be set, when the time is known */
 	struct mpa_frame peer; /* its frame, without data */
 	uint16_t have;
 	uint8_t frame[MPA_FRAME_MAX]; /* that the peer sends */

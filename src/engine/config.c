@@ -82,18 +82,10 @@ static const char *const seals[] = {
 	NULL,
 };
 
-static const char *const zerocopies[] = {
-	[ZEROCOPY_OFF] = "off",
-	[ZEROCOPY_ON] = "on",
-	[ZEROCOPY_ALWAYS] = "always",
-	NULL,
-};
-
 static const char *const switches[] = {"off", "on", NULL};
 
 static_assert(sizeof(enum protocol) == sizeof(unsigned) && sizeof(enum veroce_loss) == sizeof(unsigned) &&
-		      sizeof(enum rx_order) == sizeof(unsigned) && sizeof(enum veroce_seal) == sizeof(unsigned) &&
-		      sizeof(enum iwarp_zerocopy) == sizeof(unsigned),
+		      sizeof(enum rx_order) == sizeof(unsigned) && sizeof(enum veroce_seal) == sizeof(unsigned),
 	      "a choice is stored as an unsigned");
 
 /* clang-format off */
@@ -129,7 +121,6 @@ static const struct row rows[] = {
 	SWITCH("iwarp_crc", iwarp_crc, "on", "off: iWARP's FPDUs have CRCs only where the peer asks for them"),
 	SWITCH("iwarp_markers", iwarp_markers, "off", "on: iWARP asks its peers for markers in what they send (RFC 5044 4.3)"),
 	SWITCH("iwarp_rfc7306", transport.iwarp_rfc7306, "off", "on: iWARP has atomics and WRITEs with immediate data (RFC 7306), which both ends must have"),
-	CHOICE("iwarp_zerocopy", iwarp_zerocopy, zerocopies, "off", "on: iWARP's long messages are sent from the program's memory, with MSG_ZEROCOPY, where that saves a copy; always: also where the kernel copies"),
 	NUMBER("window_bytes", KIND_BYTES, transport.window_bytes, 4096, 1u << 30, "auto", "bytes a queue pair may have unacknowledged"),
 	NUMBER("ack_delay_us", KIND_US, transport.ack_delay_ns, 0, 10000, "20", "how long an ACK may wait for a packet to travel with, while the program polls"),
 	NUMBER("patience_ms", KIND_MS, transport.patience_ns, 0, 3600000, "5000", "how long, at least, a silent peer is kept that is a living process of this host"),
@@ -511,7 +502,6 @@ int config_load(struct config *out, char *err, size_t err_bytes)
 	}
 	if (ports_settle(&l) < 0 || devices_settle(&l) < 0)
 		return -EINVAL;
-	l.config.transport.iwarp_lends = l.config.iwarp_zerocopy != ZEROCOPY_OFF;
 	*out = l.config;
 	return 0;
 }

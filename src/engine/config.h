@@ -14,10 +14,6 @@
 #include "engine/cc_setting.h"
 #include "nic/nic.h"
 
-/* Whether long payload of iWARP is sent from where it is: not, where the kernel does not copy it all the same, or in
- * any case. */
-enum iwarp_zerocopy { ZEROCOPY_OFF, ZEROCOPY_ON, ZEROCOPY_ALWAYS };
-
 struct config {
 	char pcap[4096];      /* capture file, %p is the PID; empty: none */
 	char impair[512];     /* spec of io/impair.h; empty: none */
@@ -28,11 +24,10 @@ struct config {
 	struct cc_setting cc;
 	bool iwarp_crc;     /* false: only where the peer asks for CRCs */
 	bool iwarp_markers; /* asked of peers */
-	enum iwarp_zerocopy iwarp_zerocopy;
-	uint32_t devices; /* that a program sees, 1 .. ENGINE_DEVICES_MAX */
-	uint32_t iwarp;   /* a bit for each of them that speaks iWARP, whatever transport.protocol is */
-	bool kinds_given; /* of each device, as roce or iwarp */
-	uint32_t spin_us; /* how long the engine thread spins after traffic before it blocks */
+	uint32_t devices;   /* that a program sees, 1 .. ENGINE_DEVICES_MAX */
+	uint32_t iwarp;     /* a bit for each of them that speaks iWARP, whatever transport.protocol is */
+	bool kinds_given;   /* of each device, as roce or iwarp */
+	uint32_t spin_us;   /* how long the engine thread spins after traffic before it blocks */
 	/*
 	 * The nic's settings, except for those that the engine finds out: source ports, cc, and the shortest timeouts.
 	 * paths is the most there may be. 0: window_bytes follows from the receive buffers, cc.line_rate_bps from the

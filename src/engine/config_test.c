@@ -119,8 +119,7 @@ TEST(choices_are_taken_by_name)
 		 PROTOCOL_AUTO, CC_SWIFT, LOSS_FAST, ORDER_MESSAGE, 65536, 16},
 		{"protocol = veroce\ncc = dctcp\nloss = base\nrx_window = 128\nveroce_paths = 1\n"
 		 "order = strong\ntrim = on\n"
-		 "fence_indicator = on\niwarp_crc = off\niwarp_markers = on\niwarp_rfc7306 = on\n"
-		 "iwarp_zerocopy = always\n",
+		 "fence_indicator = on\niwarp_crc = off\niwarp_markers = on\niwarp_rfc7306 = on\n",
 		 PROTOCOL_VEROCE, CC_DCTCP, LOSS_BASE, ORDER_STRONG, 128, 1},
 		{"protocol = rocev2\ncc = none\nloss = irn\norder = weak\nrx_window = 4096\n"
 		 "veroce_paths = 7\n",
@@ -143,8 +142,6 @@ TEST(choices_are_taken_by_name)
 		assert_int_equal(c.iwarp_crc, i != 1);
 		assert_int_equal(c.iwarp_markers, i == 1);
 		assert_int_equal(c.transport.iwarp_rfc7306, i == 1);
-		assert_int_equal(c.iwarp_zerocopy, i == 1 ? ZEROCOPY_ALWAYS : ZEROCOPY_OFF);
-		assert_int_equal(c.transport.iwarp_lends, i == 1);
 		assert_int_equal(c.transport.veroce.fence_indicator, i == 1);
 	}
 }

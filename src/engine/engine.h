@@ -73,11 +73,6 @@ void engine_unlock(struct engine *); /* work that appeared meanwhile is done or 
 void engine_add_paths(struct engine *);
 
 /*
- * Lock held, which it lets go meanwhile. Until the program may use memory for something else that these pieces of it
- * were lent from: the peers' TCP has it. Connections whose peers do not take it within 5 s are reset.
- */
-void engine_take_back(struct engine *, const struct stream_lent *);
-/*
  * Lock held, where there are streams: takes that address and port for the listener with that number (cm_id_listener()),
  * which is not to listen yet. alone: as tcp_bind(). 0 or a negative errno.
  */

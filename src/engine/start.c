@@ -527,7 +527,7 @@ static int tcp_start(struct engine *e, char *why, size_t why_bytes)
 	}
 	e->loop.streams = true;
 	tell_counters(e);
-	rc = tcp_open(&e->tcp, &e->loop.page->io, e->config.iwarp_zerocopy == ZEROCOPY_ALWAYS, why, why_bytes);
+	rc = tcp_open(&e->tcp, &e->loop.page->io, why, why_bytes);
 	e->loop.tcp = e->config.pcap[0] ? NULL : e->tcp; /* a capture has all bytes */
 	return rc ? rc : wrappers_start(e, e->tcp, why, why_bytes);
 }

@@ -28,10 +28,8 @@ struct io_counters {
 	uint64_t tx_bytes;  /* of UDP payload */
 	uint64_t tx_trains; /* messages handed to the kernel, each a train of one or more packets */
 	uint64_t tx_syscalls;
-	uint64_t tx_drops;           /* refused by the kernel: unreachable, too big, no route, no permission */
-	uint64_t tx_again;           /* calls cut short by EAGAIN or ENOBUFS */
-	uint64_t tx_zerocopy;        /* calls with MSG_ZEROCOPY that took bytes */
-	uint64_t tx_zerocopy_copied; /* those of them whose bytes the kernel copied all the same */
+	uint64_t tx_drops; /* refused by the kernel: unreachable, too big, no route, no permission */
+	uint64_t tx_again; /* calls cut short by EAGAIN or ENOBUFS */
 
 	uint64_t rx_packets;
 	uint64_t rx_bytes;

@@ -194,7 +194,7 @@ void pcap_streams_frames(struct pcap_streams *p, const struct pkt *pkt, bool rec
 	}
 	if (!f.s)
 		return;
-	if (pkt->kind == PKT_BYTES || pkt->kind == PKT_LENT) {
+	if (pkt->kind == PKT_BYTES) {
 		put_bytes(p, &f, received, pkt->data, pkt->len);
 	} else if (pkt->kind == PKT_FIN && !f.s->ways[received].fin) {
 		put_rest(&f, received);

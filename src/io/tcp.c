@@ -99,7 +99,6 @@ void tcp_stream_free(struct tcp *t, struct stream *s)
 	if (s->fd >= 0)
 		close(s->fd);
 	space_put(s->kept, TCP_KEPT_BYTES);
-	space_put(s->lending, sizeof(*s->lending));
 	space_put(s, sizeof(*s));
 }
 
@@ -135,47 +134,15 @@ void tcp_stream_fail(struct tcp *t, struct stream *s, int err)
 
 void tcp_ask(struct tcp *t, struct stream *s)
 {
-	uint32_t events =
-		s->connecting ? EPOLLOUT : (s->fin_in || s->deaf ? 0 : EPOLLIN) | (tcp_has_backlog(s) ? EPOLLOUT : 0);
-	struct epoll_event ev = {.data.ptr = s};
+	uint32_t events = s->connecting
+				  ? EPOLLOUT
+				  : (s->fin_in || s->deaf ? 0 : EPOLLIN) | (s->kept_at != s->kept_end ? EPOLLOUT : 0);
+	struct epoll_event ev = {.events = events, .data.ptr = s};
 
-	/* That such a socket has ended, epoll would say without an end. */
-	if (s->leaving)
-		events = EPOLLET;
-	ev.events = events;
 	if (events == s->events)
 		return;
 	s->events = events;
 	epoll_ctl(t->epoll_fd, EPOLL_CTL_MOD, s->fd, &ev);
-}
-
-void tcp_stream_end(struct tcp *t, struct stream *s)
-{
-	if (!tcp_lends(s)) {
-		tcp_stream_bury(t, s);
-		return;
-	}
-	s->leaving = true;
-	tcp_ask(t, s);
-}
-
-bool tcp_stream_abort(struct tcp *t, struct stream *s, uint64_t now_ns)
-{
-	const struct sockaddr nobody = {.sa_family = AF_UNSPEC};
-
-	if (!s->aborted) {
-		/* Closing it would reset the connection too, and nobody could say then when the kernel lets go. */
-		(void)!connect(s->fd, &nobody, sizeof(nobody));
-		s->aborted = true;
-		s->leaving = true;
-		tcp_ask(t, s);
-		s->leave_by_ns = now_ns + TCP_LEAVE_NS;
-		if (t->leave_ns > s->leave_by_ns)
-			t->leave_ns = s->leave_by_ns;
-	}
-	if (s->lending)
-		tcp_lent_hear(t, s);
-	return !tcp_lent_in_kernel(s) || now_ns >= s->leave_by_ns;
 }
 
 int tcp_watch(struct tcp *t, struct stream *s, uint32_t events)
@@ -275,7 +242,7 @@ static size_t unacknowledged(const struct stream *s)
 
 	if (s->listener || s->connecting || s->failed || ioctl(s->fd, SIOCOUTQ, &queued) < 0)
 		return 0;
-	return s->kept_end - s->kept_at + tcp_lent_bytes(s) + (size_t)queued;
+	return s->kept_end - s->kept_at + (size_t)queued;
 }
 
 struct tcp_leaving tcp_leaving(const struct io *io)
@@ -353,9 +320,7 @@ static uint64_t tcp_deadline_ns(const struct io *io)
 {
 	const struct tcp *t = (const struct tcp *)io;
 
-	if (!list_empty(&t->due))
-		return 0;
-	return t->again_ns < t->leave_ns ? t->again_ns : t->leave_ns;
+	return list_empty(&t->due) ? t->again_ns : 0;
 }
 
 static size_t tcp_train_max(const struct io *io)
@@ -393,7 +358,7 @@ static const struct io_ops tcp_ops = {
 	.close = tcp_close,
 };
 
-int tcp_open(struct io **out, struct io_counters *counters, bool zerocopy_always, char *why, size_t why_bytes)
+int tcp_open(struct io **out, struct io_counters *counters, char *why, size_t why_bytes)
 {
 	struct tcp *t = space_get(sizeof(*t));
 
@@ -401,9 +366,7 @@ int tcp_open(struct io **out, struct io_counters *counters, bool zerocopy_always
 		goto fail;
 	t->io.ops = &tcp_ops;
 	t->counters = counters;
-	t->zerocopy_always = zerocopy_always;
 	t->again_ns = UINT64_MAX;
-	t->leave_ns = UINT64_MAX;
 	list_init(&t->due);
 	list_init(&t->dead);
 	t->mask = BUCKETS_MIN - 1;

@@ -8,15 +8,7 @@
  * has left. A stream is gone when a PKT_RESET was given or taken, or PKT_FIN both ways. A PKT_RESET behind a PKT_FIN
  * takes nothing back: the kernel goes on with what it has.
  *
- * Pieces that are lent (PKT_LENT) are sent with MSG_ZEROCOPY where the kernel has that, and are back when the kernel
- * has done with them; else when it has copied them. At most TCP_LENT_MAX are lent to a stream at a time. A stream of
- * which some are lent when it ends is gone when they are back: one that has failed is reset, and within TCP_LEAVE_NS
- * the kernel lets go of them, or else is not waited for any longer (a queue of the host holds packets for so long); one
- * that was closed both ways, when the peer's TCP has acknowledged them. A PKT_RESET that is given then resets it even
- * behind a PKT_FIN, and is answered.
- *
- * Unlike other back ends it allocates: for each stream, for what a socket did not take, and for the first piece that is
- * lent.
+ * Unlike other back ends it allocates: for each stream, and for what a socket did not take.
  */
 #ifndef IO_TCP_H
 #define IO_TCP_H
@@ -30,19 +22,13 @@
 enum {
 	TCP_ROOM_BYTES = 512 << 10,            /* what a stream takes ahead of its socket, at most */
 	TCP_KEPT_BYTES = TCP_ROOM_BYTES + 256, /* with a last short message */
-	TCP_LENT_MAX = 128,
-	TCP_READ_BYTES = 256 << 10 /* what is read at a time, of all streams together */
+	TCP_READ_BYTES = 256 << 10             /* what is read at a time, of all streams together */
 };
 
 #define TCP_ACCEPTED 0x80000000u
-#define TCP_LEAVE_NS UINT64_C(5000000000)
 
-/*
- * 0, or a negative errno and a sentence. Counters are borrowed until close. Where the kernel says that it copied what
- * was lent, as for peers on this host, a stream's later pieces are copied at once, and PKT_BACK says so; with
- * zerocopy_always they are lent all the same.
- */
-int tcp_open(struct io **, struct io_counters *counters, bool zerocopy_always, char *why, size_t why_bytes);
+/* 0, or a negative errno and a sentence. Counters are borrowed until close. */
+int tcp_open(struct io **, struct io_counters *counters, char *why, size_t why_bytes);
 /*
  * Takes port at->sport at at->src, a wildcard's too, for a listener: nobody listens there yet, and the kernel gives the
  * port to no other socket that asks for any. The listener has a number like a stream, which several may share. alone:

@@ -69,44 +69,19 @@ static bool is_full(const struct harvest *h)
 	return h->count == h->max;
 }
 
-/* Pieces that are back. */
-static void tell_back(struct harvest *h, struct stream *s)
-{
-	tell(h, s, PKT_BACK, s->lending->back)->copied = s->lending->copied;
-	s->lending->back = 0;
-}
-
-static void tell_one(struct harvest *h, struct stream *s)
-{
-	struct tcp *t = h->t;
-
-	if (s->failed) {
-		if (tcp_lent_in_kernel(s) && !tcp_stream_abort(t, s, h->now_ns))
-			return;
-		tell(h, s, PKT_RESET, (uint32_t)s->failed);
-		tcp_stream_bury(t, s);
-		return;
-	}
-	if (s->lending && s->lending->back)
-		tell_back(h, s);
-	if (s->owed && is_full(h)) {
-		tcp_say(t, s);
-		return;
-	}
-	if (s->owed)
-		tell(h, s, PKT_ROOM, s->owed);
-	s->owed = 0;
-	if (s->leaving && !tcp_lends(s))
-		tcp_stream_bury(t, s);
-}
-
 static void tell_due(struct harvest *h)
 {
 	while (!list_empty(&h->t->due) && !is_full(h)) {
 		struct stream *s = container_of(h->t->due.next, struct stream, due);
 
 		list_remove(&s->due);
-		tell_one(h, s);
+		if (s->failed) {
+			tell(h, s, PKT_RESET, (uint32_t)s->failed);
+			tcp_stream_bury(h->t, s);
+		} else if (s->owed) {
+			tell(h, s, PKT_ROOM, s->owed);
+			s->owed = 0;
+		}
 	}
 }
 
@@ -134,20 +109,6 @@ static void hear_again(struct tcp *t)
 				continue;
 			s->deaf = false;
 			tcp_ask(t, s);
-		}
-	}
-}
-
-/* The kernel does not let go of what these streams were lent: they are waited for no longer. */
-static void leave_late(struct tcp *t, uint64_t now_ns)
-{
-	t->leave_ns = UINT64_MAX;
-	for (size_t i = 0; i <= t->mask; i++) {
-		for (struct stream *s = t->buckets[i]; s; s = s->next) {
-			if (s->aborted && s->leave_by_ns <= now_ns)
-				tcp_say(t, s);
-			else if (s->aborted && s->leave_by_ns < t->leave_ns)
-				t->leave_ns = s->leave_by_ns;
 		}
 	}
 }
@@ -244,7 +205,7 @@ static void read_some(struct harvest *h, struct stream *s)
 		tcp_ask(t, s);
 		tell(h, s, PKT_FIN, 0);
 		if (tcp_is_over(s))
-			tcp_stream_end(t, s);
+			tcp_stream_bury(t, s);
 	} else if (errno != EAGAIN && errno != EINTR) {
 		tcp_stream_fail(t, s, errno);
 	}
@@ -254,13 +215,6 @@ static void look(struct harvest *h, struct stream *s, uint32_t events)
 {
 	struct tcp *t = h->t;
 
-	if (s->leaving) {
-		if (s->lending)
-			tcp_lent_hear(t, s);
-		if (s->failed && !tcp_lent_in_kernel(s))
-			tcp_say(t, s);
-		return;
-	}
 	if (s->failed)
 		return;
 	if (s->listener) {
@@ -268,22 +222,14 @@ static void look(struct harvest *h, struct stream *s, uint32_t events)
 	} else if (s->connecting) {
 		connected(h, s);
 	} else {
-		/* It is an error of the socket only if there was no notice. */
-		if (events & EPOLLERR && s->lending && tcp_lent_hear(t, s))
-			events &= ~(uint32_t)EPOLLERR;
-		/* Before what the peer says that it may be an answer to. */
-		if (s->lending && s->lending->back)
-			tell_back(h, s);
-		if (is_full(h))
-			return;
-		if (events & EPOLLOUT && tcp_has_backlog(s))
+		if (events & EPOLLOUT && s->kept_at != s->kept_end)
 			tcp_stream_flush(t, s);
 		if (!s->fin_in && !s->failed && events & (EPOLLIN | EPOLLHUP | EPOLLERR))
 			read_some(h, s);
 		else if (events & EPOLLERR && !s->failed)
 			tcp_stream_fail(t, s, ECONNRESET);
 		if (tcp_is_over(s) && s->fd >= 0)
-			tcp_stream_end(t, s);
+			tcp_stream_bury(t, s);
 	}
 }
 
@@ -298,8 +244,6 @@ size_t tcp_recv(struct io *io, struct pkt *pkts, size_t max, uint64_t now_ns)
 		tcp_stream_free(t, container_of(t->dead.next, struct stream, due));
 	if (now_ns >= t->again_ns)
 		hear_again(t);
-	if (now_ns >= t->leave_ns)
-		leave_late(t, now_ns);
 	tell_due(&h);
 	n = is_full(&h) ? 0 : epoll_wait(t->epoll_fd, ev, EVENTS, 0);
 	for (int i = 0; i < n && !is_full(&h); i++)

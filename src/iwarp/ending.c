@@ -81,12 +81,10 @@ static int named_read(const struct iwarp *iw, const struct terminate *t)
 	return ddp.qn == QN_READ && place < iw->reads_out ? (int)place : -1;
 }
 
-void iwarp_fail_read(struct transport *tp, struct qp *qp, int n, enum wc_status status, uint64_t now_ns)
+/* Completes in error the WQEs up to the n-th outstanding READ, which has that status; those before it are flushed. */
+static void fail_read(struct transport *tp, struct qp *qp, int n, enum wc_status status, uint64_t now_ns)
 {
-	enum qp_state state = qp_get_state(qp);
-
-	/* A completion that finds no room flushes the rest. */
-	while (qp->sq.una != qp->iwarp->wqe && qp_get_state(qp) == state) {
+	while (qp->sq.una != qp->iwarp->wqe && qp_get_state(qp) != QPS_ERR) {
 		const struct send_wqe *w = sq_at(&qp->sq, qp->sq.una);
 		bool named = request_has_response(w) && !w->done && n-- == 0;
 
@@ -94,19 +92,6 @@ void iwarp_fail_read(struct transport *tp, struct qp *qp, int n, enum wc_status 
 		if (named)
 			return;
 	}
-}
-
-/* As iwarp_fail_read(), as soon as the WQEs before it can be completed. */
-static void tell_read(struct transport *tp, struct qp *qp, int n, enum wc_status status, uint64_t now_ns)
-{
-	if (qp_get_state(qp) == QPS_ERR)
-		return; /* all are flushed, or will be */
-	if (!iwarp_holds(qp)) {
-		iwarp_fail_read(tp, qp, n, status, now_ns);
-		return;
-	}
-	qp->iwarp->lent->named = (int16_t)n;
-	qp->iwarp->lent->named_status = (uint8_t)status;
 }
 
 void iwarp_terminated(struct transport *tp, struct qp *qp, const struct rdmap_segment *s, uint64_t now_ns)
@@ -119,7 +104,7 @@ void iwarp_terminated(struct transport *tp, struct qp *qp, const struct rdmap_se
 	if (terminate_decode(&t, s->payload, s->payload_len)) {
 		n = named_read(qp->iwarp, &t);
 		if (n >= 0)
-			tell_read(tp, qp, n, status_of(t.cause), now_ns);
+			fail_read(tp, qp, n, status_of(t.cause), now_ns);
 	}
 	qp_to_error(tp, qp, now_ns);
 }

@@ -80,25 +80,6 @@ uint32_t fpdu_seal(struct fpdu_framing *f, uint8_t *p, uint32_t ulpdu_len)
 	return raw;
 }
 
-uint32_t fpdu_open(uint8_t *p, uint32_t head_len, uint32_t ulpdu_len)
-{
-	assert(ulpdu_len <= FPDU_ULPDU_MAX);
-	put_be16(p, (uint16_t)ulpdu_len);
-	return crc32c_add(CRC32C_START, p, FPDU_LENGTH_LEN + head_len);
-}
-
-uint32_t fpdu_close(struct fpdu_framing *f, uint8_t *p, uint32_t ulpdu_len, uint32_t crc)
-{
-	uint32_t raw = plain_len(ulpdu_len), end = raw - FPDU_LENGTH_LEN - ulpdu_len;
-
-	assert(!f->markers);
-	memset(p, 0, end);
-	if (f->crc)
-		crc32c_put(p + end - CRC32C_LEN, crc32c_add(crc, p, end - CRC32C_LEN));
-	step(f, raw);
-	return end;
-}
-
 uint32_t fpdu_mulpdu(uint32_t emss, bool markers)
 {
 	uint32_t around = FPDU_LENGTH_LEN + FPDU_CRC_LEN + emss % 4, room;

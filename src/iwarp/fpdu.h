@@ -25,7 +25,6 @@
 enum {
 	FPDU_LENGTH_LEN = 2,
 	FPDU_CRC_LEN = 4,
-	FPDU_END_MAX = 3 + FPDU_CRC_LEN,
 	FPDU_MARKER_LEN = 4,
 	FPDU_MARKER_SPACING = 512,
 	FPDU_ULPDU_MAX = 65535,
@@ -48,14 +47,6 @@ uint32_t fpdu_len(const struct fpdu_framing *, uint32_t ulpdu_len);
  * over it. Returns that length.
  */
 uint32_t fpdu_seal(struct fpdu_framing *, uint8_t *p, uint32_t ulpdu_len);
-/*
- * An FPDU without markers in parts: its ULPDU's first head_len bytes stand at p + FPDU_LENGTH_LEN, the others
- * elsewhere. Writes the length at p, and returns the register of the CRC behind these bytes, to which the caller adds
- * the others (crc32c.h).
- */
-uint32_t fpdu_open(uint8_t *p, uint32_t head_len, uint32_t ulpdu_len);
-/* Writes its end at p, pad and CRC, and steps over it. Returns the length of that end, at most FPDU_END_MAX. */
-uint32_t fpdu_close(struct fpdu_framing *, uint8_t *p, uint32_t ulpdu_len, uint32_t crc);
 /* The largest ULPDU whose FPDU fills a TCP segment of that size (RFC 5044 4.5). */
 uint32_t fpdu_mulpdu(uint32_t emss, bool markers);
 

@@ -75,33 +75,6 @@ static void check_golden(const char *hex, struct fpdu_framing framing)
 	fpdu_reader_fini(&r, &pool);
 }
 
-/* Laid out in parts it has the same bytes. */
-TEST(fpdu_in_parts_is_the_same)
-{
-	enum { HEAD = 14, MOST = 300 };
-	uint8_t whole[FPDU_LENGTH_LEN + MOST + FPDU_END_MAX], parts[sizeof(whole)];
-
-	for (int crc = 0; crc < 2; crc++) {
-		for (uint32_t len = HEAD; len <= MOST; len++) {
-			struct fpdu_framing f = {.crc = crc, .pos = 500}, g = f;
-			uint32_t raw, end, reg;
-
-			memset(whole, 0xa5, sizeof(whole));
-			for (uint32_t i = 0; i < len; i++)
-				whole[FPDU_LENGTH_LEN + i] = (uint8_t)(i * 7 + len);
-			memcpy(parts, whole, sizeof(parts));
-			raw = fpdu_seal(&f, whole, len);
-			reg = fpdu_open(parts, HEAD, len);
-			reg = crc32c_add(reg, parts + FPDU_LENGTH_LEN + HEAD, len - HEAD);
-			end = fpdu_close(&g, parts + FPDU_LENGTH_LEN + len, len, reg);
-			assert_int_equal(FPDU_LENGTH_LEN + len + end, raw);
-			assert_true(end <= FPDU_END_MAX);
-			assert_memory_equal(parts, whole, sizeof(parts));
-			assert_int_equal(f.pos, g.pos);
-		}
-	}
-}
-
 TEST(fpdu_golden_bytes_both_ways)
 {
 	static const char *const plain[] = {

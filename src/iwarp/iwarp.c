@@ -33,7 +33,6 @@ static int start(struct transport *tp, struct qp *qp, const struct stream_start 
 		.read_wqe = qp->sq.next,
 		.sends_first = s->sends_first,
 		.hears_first = s->hears_first,
-		.lends = tp->config.iwarp_lends && !s->send_markers && !tp->mrs.no_payload,
 	};
 	qp->iwarp = iw;
 	qp->flow = s->flow;
@@ -53,7 +52,6 @@ static void reset(struct transport *tp, struct qp *qp)
 		return;
 	fpdu_reader_fini(&iw->in, &tp->pool);
 	iwarp_drop_reads(tp, qp);
-	iwarp_all_back(tp, qp);
 	if (iw->last_len)
 		pool_put(&tp->pool, iw->last, TERM_MAX);
 	if (iw->rwqe)
@@ -112,14 +110,8 @@ static void peer_ended(struct transport *tp, struct qp *qp, bool lost, uint64_t 
 {
 	struct iwarp *iw = qp->iwarp;
 
-	if (lost) {
+	if (lost)
 		iw->fin_sent = true; /* nobody is there to hear it */
-		/* What waited for pieces is flushed. */
-		if (qp_get_state(qp) == QPS_ERR)
-			iwarp_back(tp, qp, STREAM_LENT_MAX, now_ns);
-		else
-			iwarp_all_back(tp, qp);
-	}
 	if (!iw->deaf && (lost || !fpdu_is_between(&iw->in)))
 		qp_raise(tp, qp, EVENT_QP_FATAL);
 	iw->deaf = true;
@@ -135,10 +127,6 @@ static void input(struct transport *tp, struct qp *qp, const struct pkt *pkt, ui
 	case PKT_ROOM:
 		qp->iwarp->room += pkt->len;
 		qp_activate(tp, qp);
-		break;
-	case PKT_BACK:
-		qp->iwarp->lends &= !pkt->copied;
-		iwarp_back(tp, qp, pkt->len, now_ns);
 		break;
 	case PKT_FIN:
 	case PKT_RESET: peer_ended(tp, qp, pkt->kind == PKT_RESET, now_ns); break;
@@ -207,14 +195,8 @@ static void drop(struct transport *tp, struct qp *qp, const struct rx *rx)
 	tp->counters.rx_wrong_source++;
 }
 
-static const struct stream_ops stream_ops = {.start = start,
-					     .input = input,
-					     .place = iwarp_place,
-					     .finish = finish,
-					     .is_heard = is_heard,
-					     .urge = urge,
-					     .lends = iwarp_lends,
-					     .holds = iwarp_holds};
+static const struct stream_ops stream_ops = {
+	.start = start, .input = input, .place = iwarp_place, .finish = finish, .is_heard = is_heard, .urge = urge};
 
 static const struct qp_ops iwarp_ops = {
 	.service = SVC_RC,

@@ -69,8 +69,7 @@ void iwarp_advance(struct transport *tp, struct qp *qp, uint64_t now_ns)
 		complete_send(tp, qp, WC_SUCCESS, now_ns);
 	if (qp_get_state(qp) == QPS_ERR)
 		return;
-	/* One that failed halfway may have lent its first bytes. */
-	if (qp->failed && qp->sq.una == qp->failed_wqe && !sq_at(&qp->sq, qp->failed_wqe)->number) {
+	if (qp->failed && qp->sq.una == qp->failed_wqe) {
 		complete_send(tp, qp, (enum wc_status)qp->failed, now_ns);
 		qp_to_error(tp, qp, now_ns);
 		return;
@@ -131,7 +130,6 @@ static bool start_wqe(struct transport *tp, struct qp *qp, uint64_t now_ns)
 	if (qp->failed || qp->muted || qp->sq.next == end || (qp_get_state(qp) != QPS_RTS && !iw->finishing))
 		return false;
 	w = sq_at(&qp->sq, qp->sq.next);
-	w->number = 0;
 	if (request_is_local(w))
 		return execute(tp, qp, w, now_ns);
 	/* RFC 5040 5.5, IBTA 10.8.3.3: behind a fence nothing leaves before earlier READs are answered. */
@@ -213,7 +211,7 @@ static void lay_immediate(struct transport *tp, struct qp *qp, struct send_wqe *
 	put_be32(data + 4, 0);
 	iwarp_commit(tp, qp, DDP_UNTAGGED_LEN + IMM_LEN);
 	qp->iwarp->imm_due = false;
-	w->done = !w->number;
+	w->done = 1;
 }
 
 /* One FPDU of a Send or Write. False: its memory is not there. */
@@ -221,10 +219,7 @@ static bool lay_payload(struct transport *tp, struct qp *qp, struct send_wqe *w)
 {
 	struct iwarp *iw = qp->iwarp;
 	uint8_t opcode = opcode_of[w->opcode][w->flags & WR_SOLICITED ? 1 : 0];
-	uint32_t headers = ddp_len(rdmap_table[opcode].tagged);
-	struct iwarp_loan loan;
-	bool lends = iw->lends && iwarp_may_lend_request(tp, qp, w, headers, &loan);
-	uint32_t n = lends ? loan.len : chunk(tp, iw, headers, w->length - iw->done);
+	uint32_t headers = ddp_len(rdmap_table[opcode].tagged), n = chunk(tp, iw, headers, w->length - iw->done);
 	struct ddp ddp = ddp_of(opcode, iw->done + n == w->length);
 
 	if (ddp.tagged) {
@@ -235,38 +230,17 @@ static bool lay_payload(struct transport *tp, struct qp *qp, struct send_wqe *w)
 		ddp.msn = iw->send_msn;
 		ddp.mo = iw->done;
 	}
-	if (lends) {
-		if (!iwarp_lend(tp, qp, &ddp, &loan))
-			return false;
-		w->number++;
-	} else {
-		if (!request_gather(tp, qp, w, iw->done, iwarp_ulpdu(tp) + headers, n))
-			return false;
-		ddp_encode(iwarp_ulpdu(tp), &ddp);
-		iwarp_commit(tp, qp, headers + n);
-	}
+	if (!request_gather(tp, qp, w, iw->done, iwarp_ulpdu(tp) + headers, n))
+		return false;
+	ddp_encode(iwarp_ulpdu(tp), &ddp);
+	iwarp_commit(tp, qp, headers + n);
 	iw->done += n;
 	if (!ddp.last)
 		return true;
 	iw->send_msn += !ddp.tagged;
 	iw->imm_due = w->opcode == WR_WRITE_IMM;
-	w->done = !iw->imm_due && !w->number;
+	w->done = !iw->imm_due;
 	return true;
-}
-
-/* Its memory is not there. Part of the message may be on its way; the end of the stream, which is near, tells the peer.
- */
-static void fail_halfway(struct transport *tp, struct qp *qp, const struct send_wqe *w, uint64_t now_ns)
-{
-	struct iwarp *iw = qp->iwarp;
-
-	iw->sending = SENDING_NOTHING;
-	if (!w->number) {
-		request_fail_in_turn(tp, qp, iw->wqe, WC_LOC_PROT_ERR, now_ns);
-		return;
-	}
-	qp->failed = WC_LOC_PROT_ERR;
-	qp->failed_wqe = iw->wqe;
 }
 
 static void lay_request(struct transport *tp, struct qp *qp, uint64_t now_ns)
@@ -281,9 +255,11 @@ static void lay_request(struct transport *tp, struct qp *qp, uint64_t now_ns)
 	} else if (iw->imm_due) {
 		lay_immediate(tp, qp, w);
 	} else if (!lay_payload(tp, qp, w)) {
-		fail_halfway(tp, qp, w, now_ns);
+		/* Part of the message may be on its way; the end of the stream, which is near, tells the peer. */
+		iw->sending = SENDING_NOTHING;
+		request_fail_in_turn(tp, qp, iw->wqe, WC_LOC_PROT_ERR, now_ns);
 		return;
-	} else if (iw->done != w->length || iw->imm_due) {
+	} else if (!w->done) {
 		return;
 	}
 	iw->sending = SENDING_NOTHING;
@@ -324,28 +300,22 @@ static void lay_response(struct transport *tp, struct qp *qp, uint64_t now_ns)
 {
 	struct iwarp *iw = qp->iwarp;
 	struct iwarp_read *r = iwarp_read_at(qp, iw->read_tail);
-	struct iwarp_loan loan;
-	/* The program may change what a READ reads, and a CRC would not fit any more (IBTA 10.8.3.3). */
-	bool lends = iw->lends && !iw->out.crc && iwarp_may_lend_response(tp, qp, r, &loan);
-	uint32_t n = lends ? loan.len : chunk(tp, iw, DDP_TAGGED_LEN, r->request.size - r->done);
+	uint32_t n = chunk(tp, iw, DDP_TAGGED_LEN, r->request.size - r->done);
 	struct ddp ddp = ddp_of(RDMAP_READ_RESPONSE, r->done + n == r->request.size);
-	const uint8_t *from = n && !lends ? source_bytes(tp, qp, r, n) : NULL;
+	const uint8_t *from = n ? source_bytes(tp, qp, r, n) : NULL;
 
 	if (r->is_atomic) {
 		lay_atomic_response(tp, qp, r);
 		return;
 	}
-	ddp.stag = r->request.sink_stag;
-	ddp.to = r->request.sink_to + r->done;
-	if (lends ? !iwarp_lend(tp, qp, &ddp, &loan)
-		  : n && (!from || !mr_read(&tp->mrs, iwarp_ulpdu(tp) + DDP_TAGGED_LEN, from, n))) {
+	if (n && (!from || !mr_read(&tp->mrs, iwarp_ulpdu(tp) + DDP_TAGGED_LEN, from, n))) {
 		iwarp_fail(tp, qp, TERM_PROTECTION_STAG, NULL, now_ns);
 		return;
 	}
-	if (!lends) {
-		ddp_encode(iwarp_ulpdu(tp), &ddp);
-		iwarp_commit(tp, qp, DDP_TAGGED_LEN + n);
-	}
+	ddp.stag = r->request.sink_stag;
+	ddp.to = r->request.sink_to + r->done;
+	ddp_encode(iwarp_ulpdu(tp), &ddp);
+	iwarp_commit(tp, qp, DDP_TAGGED_LEN + n);
 	r->done += n;
 	iw->sending = SENDING_RESPONSE;
 	if (!ddp.last)
@@ -392,14 +362,8 @@ static bool has_ended(const struct qp *qp)
 {
 	const struct iwarp *iw = qp->iwarp;
 
-	return iw->finishing && iw->sending == SENDING_NOTHING && !iw->reads_out && !iwarp_has_reads(iw) && !iw->lent &&
+	return iw->finishing && iw->sending == SENDING_NOTHING && !iw->reads_out && !iwarp_has_reads(iw) &&
 	       (qp->sq.next == iw->finish_at || qp->failed);
-}
-
-/* The longest ULPDU that may be laid out next. */
-static uint32_t longest(const struct iwarp *iw)
-{
-	return iw->lends ? IWARP_ULPDU_MAX : iw->mulpdu;
 }
 
 bool iwarp_send(struct transport *tp, struct qp *qp, uint64_t now_ns)
@@ -411,7 +375,7 @@ bool iwarp_send(struct transport *tp, struct qp *qp, uint64_t now_ns)
 		return false;
 	}
 	for (uint32_t budget = QP_OUTPUT_QUANTUM; qp_get_state(qp) != QPS_ERR && !iw->fin_sent;) {
-		if (iw->room < longest(iw) + AROUND_ULPDU + iw->mulpdu / 64)
+		if (iw->room < (uint32_t)iw->mulpdu + AROUND_ULPDU + iw->mulpdu / 64)
 			return false; /* the back end says when there is more */
 		if (!budget-- || tx_left(&tp->tx) < FPDU_ROOM_MIN)
 			return true;

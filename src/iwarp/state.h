@@ -4,7 +4,7 @@
  *
  * The requester lays FPDUs out of send WQEs. Sends and Writes are done when they are laid out: the bytes are the back
  * end's then, and TCP says nothing of their arrival to us (RFC 5040 5.5). READs are done when the response is placed.
- * WQEs complete in order. A Send or Write of which a piece is lent (lend.c) is done when the piece is back, too.
+ * WQEs complete in order.
  *
  *     sq.una <= read_wqe <= wqe <= sq.next        wqe: being laid out, or sq.next
  *
@@ -28,31 +28,10 @@ enum {
 	 * see all, and mr_write() sees to that.
 	 */
 	IWARP_PLACE_NOT = 64,
-	IWARP_LEND_MIN = 16 << 10, /* fewer bytes cost less to copy than the calls and notices that lending takes */
 	IWARP_ULPDU_MAX = 32 << 10 /* longer FPDUs save nothing, and fewer come whole in what is read at once */
 };
 
 enum iwarp_sending { SENDING_NOTHING, SENDING_REQUEST, SENDING_RESPONSE };
-
-/* Memory that the back end reads where it is. */
-struct iwarp_piece {
-	uint32_t key;     /* of its region */
-	uint32_t serial;  /* transport->lent before it */
-	uint32_t wqe;     /* that it is of */
-	bool of_response; /* or rather of a READ's response */
-};
-
-/* From the first piece that is lent until all are back. */
-struct iwarp_lent {
-	struct stream_lender lender;
-	uint8_t head, tail; /* free-running: pieces in the order in which they were lent */
-	uint8_t requests;   /* pieces that are of WQEs */
-	/* In ERR: the peer's Terminate named the READ whose place among those outstanding is `named`, which fails so;
-	 * -1: none. */
-	int16_t named;
-	uint8_t named_status;
-	struct iwarp_piece pieces[STREAM_LENT_MAX];
-};
 
 /* A READ that the peer asked for, or an atomic, which is executed and not answered yet (RFC 7306 5.2). */
 struct iwarp_read {
@@ -93,17 +72,15 @@ struct iwarp {
 	bool imm_due : 1;     /* the Write is laid out, and its immediate data are not */
 	bool write_ended : 1; /* the latest Write that came */
 	bool finishing : 1, deaf : 1, fin_due : 1, fin_sent : 1;
-	bool lends : 1; /* pieces may be lent */
 
 	/* responder */
 	struct recv_wqe *rwqe;    /* of the Send in progress; NULL: there is none */
 	struct iwarp_read *reads; /* ring of iwarp_read_entries(); NULL: none is being answered */
+
 	union {
 		const uint8_t *gap_to; /* until it is deaf: where the first byte of the gap in `in` was put */
 		uint8_t *last;         /* with last_len, so it is deaf: TERM_MAX bytes of the pool */
 	};
-
-	struct iwarp_lent *lent; /* NULL: nothing is */
 };
 
 static_assert(sizeof(struct qp) + sizeof(struct iwarp) <= 512 - 16, "an idle QP is small");
@@ -152,40 +129,12 @@ void iwarp_drop_reads(struct transport *, struct qp *);
 /* The oldest READ that the peer asked for is answered. */
 void iwarp_read_answered(struct transport *, struct qp *);
 
-/* ---- lend.c -------------------------------------------------------------------------------------- */
-
-/* Bytes that may be lent. */
-struct iwarp_loan {
-	const uint8_t *from;
-	uint32_t len;
-	struct iwarp_piece piece;
-};
-
-/*
- * Whether the next bytes of the WQE that is laid out, or of the READ's response, may be lent as the payload of one FPDU
- * behind `headers`. Asked if iw->lends alone.
- */
-bool iwarp_may_lend_request(struct transport *, struct qp *, const struct send_wqe *, uint32_t headers,
-			    struct iwarp_loan *);
-bool iwarp_may_lend_response(struct transport *, struct qp *, const struct iwarp_read *, struct iwarp_loan *);
-/* Lays out that FPDU. False: the memory is not there. */
-bool iwarp_lend(struct transport *, struct qp *, const struct ddp *, const struct iwarp_loan *);
-/* The `count` oldest pieces are back. */
-void iwarp_back(struct transport *, struct qp *, uint32_t count, uint64_t now_ns);
-/* The stream is gone, or the QP will be: nothing is lent any more. */
-void iwarp_all_back(struct transport *, struct qp *);
-/* See struct stream_ops. */
-bool iwarp_lends(const struct qp *, const struct stream_lent *);
-bool iwarp_holds(const struct qp *);
-
 /* ---- ending.c ------------------------------------------------------------------------------------ */
 
 /* The peer, or its stream, did something wrong: Terminate, and ERR. The segment may be NULL. */
 void iwarp_fail(struct transport *, struct qp *, enum term_cause, const struct rdmap_segment *, uint64_t now_ns);
 /* The peer's Terminate. */
 void iwarp_terminated(struct transport *, struct qp *, const struct rdmap_segment *, uint64_t now_ns);
-/* Completes WQEs up to the n-th outstanding READ: that one with this status, those before it are flushed. */
-void iwarp_fail_read(struct transport *, struct qp *, int n, enum wc_status, uint64_t now_ns);
 /* In ERR: Terminate, then FIN. True: stopped for lack of room in the arena only. */
 bool iwarp_end(struct transport *, struct qp *);
 /* See struct qp_ops. */

@@ -274,15 +274,6 @@ bool nic_stream_is_heard(const struct qp *);
  * RDMA Write without bytes.
  */
 void nic_stream_urge(struct nic *, struct qp *);
-/*
- * Long pieces of payload are lent to the back end where transport_config.iwarp_lends is set (PKT_LENT). Until they are
- * back (PKT_BACK, PKT_RESET) their work requests are not complete, those of a QP in ERR too. Who destroys or resets a
- * QP, or gives memory of a region back, waits until none of theirs is lent: a QP that is destroyed forgets them.
- * nic_streams_lent() counts pieces: what `which` means by `before`.
- */
-uint32_t nic_streams_lent(const struct nic *);
-bool nic_streams_lend(const struct nic *, const struct stream_lent *which);
-bool nic_stream_lends(const struct qp *, const struct stream_lent *which);
 /* Counts QPs that ended their streams by themselves, or were destroyed or reset with one. */
 uint64_t nic_streams_ended(const struct nic *);
 

@@ -60,27 +60,6 @@ void nic_stream_urge(struct nic *nic, struct qp *qp)
 	qp_checked(&nic->tp, qp);
 }
 
-uint32_t nic_streams_lent(const struct nic *nic)
-{
-	return nic->tp.lent;
-}
-
-bool nic_stream_lends(const struct qp *qp, const struct stream_lent *which)
-{
-	return qp->ops->stream && qp->ops->stream->lends(qp, which);
-}
-
-bool nic_streams_lend(const struct nic *nic, const struct stream_lent *which)
-{
-	const struct list *lenders = &nic->tp.lenders;
-
-	for (const struct list *l = lenders->next; l != lenders; l = l->next) {
-		if (nic_stream_lends(container_of(l, struct stream_lender, link)->qp, which))
-			return true;
-	}
-	return false;
-}
-
 uint64_t nic_streams_ended(const struct nic *nic)
 {
 	return nic->tp.streams_ended;

@@ -78,9 +78,8 @@ struct send_wqe {
 	uint32_t psn_last;
 	uint32_t packets; /* 0: not yet started */
 	uint32_t msn;     /* veRoCE */
-	uint32_t number; /* veRoCE: RQMSN of a SEND, response MSN of a READ or atomic; iWARP: pieces of it that are lent
-			  */
-	uint8_t done;    /* READ or atomic: all of its result is in memory; BIND_MW, LOCAL_INV: it is done */
+	uint32_t number;  /* veRoCE: RQMSN of a SEND, response MSN of a READ or atomic */
+	uint8_t done;     /* READ or atomic: all of its result is in memory; BIND_MW, LOCAL_INV: it is done */
 
 	/* num_sge elements, or `length` inline bytes */
 	struct wqe_sge sge[];

@@ -185,8 +185,7 @@ void qp_flush(struct transport *tp, struct qp *qp, uint64_t now_ns)
 {
 	struct recv_wqe *w;
 
-	if (!qp->ops->stream || !qp->ops->stream->holds(qp))
-		flush_sends(tp, qp, now_ns);
+	flush_sends(tp, qp, now_ns);
 	if (qp_get_state(qp) != QPS_ERR || qp->srq)
 		return;
 	while ((w = rq_take(qp->rq)))

@@ -124,8 +124,6 @@ struct transport_config {
 	struct cc_link cc;
 	struct rocev2_config rocev2;
 	struct veroce_config veroce;
-	bool iwarp_lends; /* iWARP leaves long pieces of SENDs, WRITEs and READ responses where they are, for a back end
-			     that takes them so */
 	bool iwarp_rfc7306; /* iWARP has atomics, and WRITEs with immediate data, which a peer without them ends the
 			       stream for */
 };

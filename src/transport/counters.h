@@ -45,7 +45,6 @@ struct nic_counters {
 	uint64_t fpdu_crc_errors;
 	uint64_t fpdu_marker_errors;
 	uint64_t rx_placed_bytes; /* of rx_bytes, those that were read from sockets into the region */
-	uint64_t tx_lent_bytes;   /* of tx_bytes, those that the back end was lent */
 	uint64_t terminates_sent, terminates_received;
 	uint64_t completions;
 	uint64_t completion_errors;

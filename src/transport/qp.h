@@ -102,8 +102,6 @@ struct transport {
 
 	/* iWARP */
 	uint64_t streams_ended; /* counts QPs that ended their streams */
-	struct list lenders;    /* struct stream_lender */
-	uint32_t lent;          /* pieces lent so far, modulo 2^32 */
 
 	/* XRC */
 	struct rq no_rq;                       /* of XRC_RECV QPs that have no SRQ now: it is empty */
@@ -314,10 +312,6 @@ struct stream_ops {
 	bool (*is_heard)(const struct qp *);
 	/* It has not for long: whoever waits for that waits no longer, and others say something without a meaning. */
 	void (*urge)(struct transport *, struct qp *);
-	/* Some of these pieces are the QP's. */
-	bool (*lends)(const struct qp *, const struct stream_lent *);
-	/* Bytes of send WQEs are lent: none is flushed before they are back. */
-	bool (*holds)(const struct qp *);
 };
 
 /* The engine of a QP of that type while it does not know its peer; NULL: the type is not supported. */
@@ -486,8 +480,7 @@ void qp_check_drained(struct transport *, struct qp *);
 void qp_to_error(struct transport *, struct qp *, uint64_t now_ns);
 /* A send WQE failed locally on UC or UD: to SQE, the rest of the send queue is flushed. */
 void qp_to_sqe(struct transport *, struct qp *, uint64_t now_ns);
-/* Flushes what was posted to a QP in ERR or SQE since; of a QP that lends its WQEs' memory the sends later (struct
- * stream_ops). */
+/* Flushes what was posted to a QP in ERR or SQE since. */
 void qp_flush(struct transport *, struct qp *, uint64_t now_ns);
 void qp_raise(struct transport *, struct qp *, enum event_type);
 /* A request arrived. The first one tells the program of a responder that the connection is made (IBTA 11.6.3). */

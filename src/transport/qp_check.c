@@ -57,10 +57,9 @@ void qp_check(const struct transport *tp, const struct qp *qp)
 	enum qp_state state = qp_get_state(qp);
 	uint32_t posted = sq_head(&qp->sq) - qp->sq.una;
 	bool unconnected = state == QPS_RESET || state == QPS_INIT;
-	bool holds = qp->ops->stream && state == QPS_ERR && qp->ops->stream->holds(qp);
 
 	assert(state != QPS_SQE || qp->type == QPT_UC || qp->type == QPT_UD);
-	assert(!(facts(qp) & ~(states[state].may | (holds ? (unsigned)IN_FLIGHT : 0u))));
+	assert(!(facts(qp) & ~states[state].may));
 	assert(posted <= qp->sq.capacity);
 	assert(qp->sq.next - qp->sq.una <= posted);
 	assert(!qp->failed || qp->failed_wqe - qp->sq.una < posted);

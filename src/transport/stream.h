@@ -6,25 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/list.h"
 #include "base/pkt.h"
-
-struct qp;
-
-enum { STREAM_LENT_MAX = 128 /* pieces of a stream that a back end holds at a time */ };
-
-/* A QP that has lent pieces of its program's memory to the back end (PKT_LENT). */
-struct stream_lender {
-	struct list link; /* in transport->lenders */
-	struct qp *qp;
-};
-
-/* Pieces that are not back yet. */
-struct stream_lent {
-	const struct qp *qp; /* of that QP alone; NULL: of any */
-	uint32_t key;        /* of that region alone; 0: of any */
-	uint32_t before;     /* lent when transport->lent was less */
-};
 
 struct stream_start {
 	struct flow flow;       /* its flow_label is the stream's number */

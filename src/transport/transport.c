@@ -6,8 +6,8 @@
 void transport_init(struct transport *tp, const struct transport_config *config, const struct alloc *alloc,
 		    const uint8_t secret[16], struct icrc_ctx *icrc)
 {
-	struct list *lists[] = {&tp->answering, &tp->paused,    &tp->held_acks, &tp->lazy_acks, &tp->rare_acks,
-				&tp->held_up,   &tp->fired_cqs, &tp->events,    &tp->lenders};
+	struct list *lists[] = {&tp->answering, &tp->paused,  &tp->held_acks, &tp->lazy_acks,
+				&tp->rare_acks, &tp->held_up, &tp->fired_cqs, &tp->events};
 
 	for (size_t i = 0; i < sizeof(lists) / sizeof(*lists); i++)
 		list_init(lists[i]);

@@ -117,14 +117,6 @@ void tx_commit_stream(struct tx *tx, const struct flow *flow, enum pkt_kind kind
 	tx->bytes += len;
 }
 
-void tx_commit_lent(struct tx *tx, const struct flow *flow, const uint8_t *from, uint32_t len)
-{
-	assert(tx->count < tx->most);
-	tx->burst[tx->count++] =
-		(struct pkt){.data = (uint8_t *)(uintptr_t)from, .flow = flow, .len = len, .kind = PKT_LENT};
-	tx->bytes += len;
-}
-
 size_t tx_finish(struct tx *tx)
 {
 	for (size_t i = tx->count; i-- > 1;) {

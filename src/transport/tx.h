@@ -142,9 +142,6 @@ static inline size_t tx_left(const struct tx *tx)
  */
 void tx_commit_stream(struct tx *, const struct flow *flow, enum pkt_kind, uint32_t len);
 
-/* Likewise bytes that lie elsewhere, which are lent (PKT_LENT), and are a packet of their own. */
-void tx_commit_lent(struct tx *, const struct flow *flow, const uint8_t *from, uint32_t len);
-
 /* The next packet carries this telemetry, which is borrowed until the next turn; NULL: none. */
 static inline void tx_telemetry(struct tx *tx, const struct int_stack *int_stack)
 {

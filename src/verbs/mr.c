@@ -50,22 +50,12 @@ static int range_check(const void *addr, size_t length, uint64_t iova, unsigned 
 	return err;
 }
 
-/* What peers may still be sent from the region's memory, which is the program's again when its key is closed and that
- * is back. */
-static struct stream_lent lent_of(const struct nic *nic, const struct mr *mr)
-{
-	return (struct stream_lent){.key = mr->key, .before = nic_streams_lent(nic)};
-}
-
 static void mr_reap(struct object *o)
 {
 	struct abi_mr *mr = container_of(o, struct abi_mr, object);
-	struct abi_context *ctx = context_of(mr->pub.context);
-	struct stream_lent was = lent_of(ctx->nic, mr->core);
 
-	nic_mr_unbind(ctx->nic, mr->core);
-	nic_mr_dereg(ctx->nic, mr->core);
-	engine_take_back(ctx->engine, &was);
+	nic_mr_unbind(context_of(mr->pub.context)->nic, mr->core);
+	nic_mr_dereg(context_of(mr->pub.context)->nic, mr->core);
 }
 
 static void mr_publish(struct abi_mr *mr)
@@ -179,7 +169,6 @@ int ibv_rereg_mr(struct ibv_mr *pub, int flags, struct ibv_pd *pd, void *addr, s
 	struct abi_context *ctx = context_of(pub->context);
 	unsigned int wanted = (unsigned int)access;
 	bool moves = flags & IBV_REREG_MR_CHANGE_TRANSLATION;
-	struct stream_lent was;
 	int err = rereg_check(mr, flags, pd, addr, length, &wanted);
 
 	if (err) {
@@ -187,14 +176,11 @@ int ibv_rereg_mr(struct ibv_mr *pub, int flags, struct ibv_pd *pd, void *addr, s
 		return IBV_REREG_MR_ERR_INPUT;
 	}
 	engine_lock(ctx->engine);
-	was = lent_of(ctx->nic, mr->core);
 	err = -nic_mr_rereg(ctx->nic, mr->core, flags & IBV_REREG_MR_CHANGE_PD ? pd_of(pd)->core : NULL,
 			    moves ? addr : NULL, moves ? length : 0,
 			    flags & IBV_REREG_MR_CHANGE_ACCESS ? (int64_t)wanted : -1);
-	if (!err) {
+	if (!err)
 		mr_publish(mr);
-		engine_take_back(ctx->engine, &was);
-	}
 	engine_unlock(ctx->engine);
 	if (err) {
 		errno = err;
@@ -213,16 +199,12 @@ int ibv_dereg_mr(struct ibv_mr *pub)
 {
 	struct abi_mr *mr = mr_of(pub);
 	struct abi_context *ctx = context_of(pub->context);
-	struct stream_lent was;
 	int err;
 
 	engine_lock(ctx->engine);
-	was = lent_of(ctx->nic, mr->core);
 	err = -nic_mr_dereg(ctx->nic, mr->core);
-	if (!err) {
+	if (!err)
 		list_remove(&mr->object.link);
-		engine_take_back(ctx->engine, &was);
-	}
 	engine_unlock(ctx->engine);
 	if (err)
 		return fail(EXPLAIN(err, "ibv_dereg_mr: a memory window is bound to the region"));

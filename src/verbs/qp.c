@@ -84,41 +84,6 @@ static void resume(struct abi_qp *qp, bool posters)
 	engine_unlock(qp->engine);
 }
 
-static struct stream_lent all_of(const struct nic *nic, const struct abi_qp *qp)
-{
-	return (struct stream_lent){.qp = qp->core, .before = nic_streams_lent(nic)};
-}
-
-/* Engine locked. The QP lends nothing more, and what it has lent is back. */
-static void take_back(struct abi_qp *qp)
-{
-	struct nic *nic = context_of(qp->pub.context)->nic;
-	struct stream_lent all;
-
-	nic_qp_modify(nic, qp->core, &(struct qp_attr){.state = QPS_ERR}, QPA_STATE, engine_now_ns());
-	all = all_of(nic, qp);
-	engine_take_back(qp->engine, &all);
-}
-
-/* As quiesce(), of a QP that is about to forget what it has lent (nic.h). */
-static int quiesce_returned(struct abi_qp *qp, bool posters)
-{
-	struct nic *nic = context_of(qp->pub.context)->nic;
-	struct stream_lent all;
-	int err = quiesce(qp, posters);
-
-	if (err)
-		return err;
-	all = all_of(nic, qp);
-	if (!nic_stream_lends(qp->core, &all))
-		return 0;
-	resume(qp, posters);
-	engine_lock(qp->engine);
-	take_back(qp);
-	engine_unlock(qp->engine);
-	return quiesce(qp, posters);
-}
-
 /*
  * Before the QP stops answering, the peer must get the ACKs of everything that a completion reported
  * here; one may still wait for a packet to travel with. Unlocking does a turn of output, in which no
@@ -148,10 +113,7 @@ static void qp_release(struct abi_qp *qp)
 static void qp_reap(struct object *o)
 {
 	struct abi_qp *qp = container_of(o, struct abi_qp, object);
-	struct stream_lent all = all_of(context_of(qp->pub.context)->nic, qp);
 
-	if (nic_stream_lends(qp->core, &all))
-		take_back(qp);
 	qp_release(qp);
 	engine_leave_unused(qp->engine);
 }
@@ -481,7 +443,7 @@ int ibv_modify_qp(struct ibv_qp *pub, struct ibv_qp_attr *attr, int given)
 		acks_flush(qp);
 	if (!resets)
 		engine_lock(qp->engine);
-	else if (quiesce_returned(qp, true))
+	else if (quiesce(qp, true))
 		return fail(EIO);
 	if (nic_qp_needs_paths(context_of(pub->context)->nic, qp->core, &core, (uint32_t)mask))
 		engine_add_paths(qp->engine);
@@ -559,7 +521,7 @@ int ibv_destroy_qp(struct ibv_qp *pub)
 		return fail(EXPLAIN(EBUSY, "ibv_destroy_qp: the queue pair is attached to a multicast group"));
 	if (list_empty(&qp->shared))
 		acks_flush(qp);
-	err = quiesce_returned(qp, false);
+	err = quiesce(qp, false);
 	if (err)
 		return fail(err);
 	qp_release(qp);

@@ -95,20 +95,6 @@ FAULTS = [
     Fault("hpcc_takes_the_least_hop", "measure", "of_hop > u ||", "of_hop < u ||", "unit/hpcc_test"),
 
     # ---- iWARP
-    Fault("done_before_it_is_back", "lay_payload", "w->done = !iw->imm_due && !w->number;", "w->done = !iw->imm_due;",
-          "sim/iwarp_lent_test"),
-    Fault("flushed_before_it_is_back", "qp_flush", "!qp->ops->stream->holds(qp)", "true", "sim/iwarp_lent_test"),
-    Fault("crc_of_bytes_that_change", "lay_response", "iw->lends && !iw->out.crc && ", "iw->lends && ", "sim/iwarp_lent_test"),
-    Fault("fin_before_it_is_back", "has_ended", "&& !iw->lent ", "", "sim/iwarp_lent_test"),
-    Fault("notices_are_in_turn", "tcp_calls_note", "call - c->done < c->made - c->done", "call == c->done",
-          "unit/tcp_calls_test"),
-    Fault("back_when_it_is_sent", "take_back", "(int32_t)(l->calls.done - l->pieces[l->head % TCP_LENT_MAX].call) >= 0", "true",
-          "unit/tcp_lent_test"),
-    Fault("pieces_before_what_came_first", "flush_next", "waits && tcp_lent_kept_before(s) < len", "false",
-          "unit/tcp_lent_test"),
-    Fault("reset_waits_for_nobody", "stream_reset", "if (tcp_lends(s))", "if (false)", "unit/tcp_lent_test"),
-    Fault("lent_memory_is_not_called_back", "expire", "qp && !m->recalled && nic_stream_lends(qp, &all)", "false",
-          "unit/mpa_end_test"),
     Fault("a_port_of_others_is_kept", "bind_and_take", "a->port || err != -EADDRINUSE", "true", "unit/ucma_ports_test"),
     Fault("a_port_is_shared_by_chance", "tcp_bind", "SO_REUSEADDR, !alone);", "SO_REUSEADDR, 1);", "unit/tcp_test"),
 

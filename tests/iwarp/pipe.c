@@ -28,7 +28,6 @@ static void end_open(struct pipe_end *e, const struct pipe_config *c, enum pipe_
 	nc->alloc = heap_alloc(&e->heap);
 	nc->transport.protocol = PROTOCOL_IWARP;
 	nc->transport.iwarp_rfc7306 = c->rfc7306;
-	nc->transport.iwarp_lends = c->lends;
 	nc->secret[0] = (uint8_t)(side + 1);
 	e->nic = nic_create(nc);
 	free(nc);
@@ -139,33 +138,6 @@ const uint8_t *pipe_wire(const struct pipe *p, enum pipe_side side, size_t *len)
 	return p->end[side].wire + p->end[side].wire_at;
 }
 
-/* The bytes of a piece are read later; these are in their place. */
-static void wire_add_lent(struct pipe_end *e, const uint8_t *from, size_t len)
-{
-	uint8_t *none = malloc(len);
-
-	must(none && e->lent_tail - e->lent_head < STREAM_LENT_MAX, "too many pieces are lent");
-	memset(none, 0xee, len);
-	wire_add(e, none, len);
-	free(none);
-	e->lent[e->lent_tail++ % STREAM_LENT_MAX] = (struct pipe_piece){.from = from, .len = len, .at = e->sent_bytes};
-}
-
-/* The first n bytes on the wire are about to be taken: reads those that are lent. */
-static void wire_read_lent(struct pipe_end *e, size_t n)
-{
-	uint64_t first = e->sent_bytes - e->wire_len;
-
-	for (uint32_t i = e->lent_head; i != e->lent_tail; i++) {
-		const struct pipe_piece *l = &e->lent[i % STREAM_LENT_MAX];
-		uint64_t from = l->at > first ? l->at : first,
-			 to = l->at + l->len < first + n ? l->at + l->len : first + n;
-
-		if (from < to)
-			memcpy(e->wire + e->wire_at + (from - first), l->from + (from - l->at), to - from);
-	}
-}
-
 static bool output(struct pipe *p, struct pipe_end *e)
 {
 	struct pkt burst[16];
@@ -178,17 +150,12 @@ static bool output(struct pipe *p, struct pipe_end *e)
 			e->fin = true;
 			continue;
 		}
-		must((burst[i].kind == PKT_BYTES || burst[i].kind == PKT_LENT) && burst[i].len, "bytes");
-		must(burst[i].kind == PKT_BYTES || (i + 1 < n && burst[i + 1].kind == PKT_BYTES),
-		     "more behind a piece that is lent");
+		must(burst[i].kind == PKT_BYTES && burst[i].len, "bytes");
 		/* A Terminate may exceed the room by itself. */
 		must(burst[i].len <= e->granted + 128, "more than there is room for");
 		e->granted = e->granted > burst[i].len ? e->granted - burst[i].len : 0;
-		if (burst[i].kind == PKT_LENT)
-			wire_add_lent(e, burst[i].data, burst[i].len);
-		else
-			wire_add(e, burst[i].data, burst[i].len);
 		e->sent_bytes += burst[i].len;
+		wire_add(e, burst[i].data, burst[i].len);
 	}
 	return n > 0;
 }
@@ -227,12 +194,6 @@ static size_t put(struct pipe *p, struct pipe_end *to, const uint8_t *from, size
 
 void pipe_reset(struct pipe *p, enum pipe_side to)
 {
-	struct pipe_end *e = &p->end[to];
-
-	/* What it sent is lost with the memory that it was to be read from. */
-	if (e->lent_head != e->lent_tail)
-		e->wire_len = 0;
-	e->lent_head = e->lent_tail;
 	give(p, &p->end[to], PKT_RESET, NULL, 0);
 }
 
@@ -251,7 +212,6 @@ static bool deliver(struct pipe *p, struct pipe_end *from, struct pipe_end *to)
 		give(p, to, PKT_FIN, NULL, 0);
 		return true;
 	}
-	wire_read_lent(from, n);
 	placed = put(p, to, from->wire + from->wire_at, n);
 	piece = malloc(n - placed + !(n - placed));
 	memcpy(piece, from->wire + from->wire_at + placed, n - placed);
@@ -270,30 +230,6 @@ static bool deliver(struct pipe *p, struct pipe_end *from, struct pipe_end *to)
 	return true;
 }
 
-/* Some of the pieces that were taken, at last. */
-static bool give_back(struct pipe *p, struct pipe_end *e)
-{
-	uint64_t taken = e->sent_bytes - e->wire_len;
-	struct flow flow = {.flow_label = (uint32_t)(e - p->end) + 1};
-	struct pkt pkt = {.kind = PKT_BACK, .flow = &flow, .copied = p->copied};
-	uint32_t most = 0;
-
-	while (e->lent_head + most != e->lent_tail &&
-	       e->lent[(e->lent_head + most) % STREAM_LENT_MAX].at +
-			       e->lent[(e->lent_head + most) % STREAM_LENT_MAX].len <=
-		       taken)
-		most++;
-	if (!most || p->keeps)
-		return false;
-	if (prng_below(&p->rng, 4))
-		return true; /* later */
-	pkt.len = 1 + (uint32_t)prng_below(&p->rng, most);
-	e->lent_head += pkt.len;
-	if (e->qp)
-		nic_stream_input(e->nic, e->qp, &pkt, p->now_ns);
-	return true;
-}
-
 bool pipe_step(struct pipe *p)
 {
 	bool moved = false;
@@ -303,8 +239,6 @@ bool pipe_step(struct pipe *p)
 		moved |= output(p, &p->end[i]);
 	for (int i = 0; i < PIPE_SIDES; i++)
 		moved |= deliver(p, &p->end[i], &p->end[!i]);
-	for (int i = 0; i < PIPE_SIDES; i++)
-		moved |= give_back(p, &p->end[i]);
 	return moved;
 }
 

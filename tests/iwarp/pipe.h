@@ -3,8 +3,7 @@
  * Two nics whose QPs are joined by a byte pipe, in place of TCP: it keeps the order and loses nothing, but cuts and
  * merges at any byte, and grants room in pieces. Everything is a function of the seed and the calls made.
  *
- * It always checks: no packet exceeds the room granted, nothing follows a FIN, no burst ends with a piece that is lent,
- * nothing leaks.
+ * It always checks: no packet exceeds the room granted, nothing follows a FIN, nothing leaks.
  */
 #ifndef IWARP_PIPE_H
 #define IWARP_PIPE_H
@@ -21,13 +20,6 @@ enum pipe_side { PIPE_A, PIPE_B, PIPE_SIDES };
 
 enum { PIPE_ROOM = 256 << 10, PIPE_CQES = 4096, PIPE_MEM = 1 << 20, PIPE_WRS = 256 };
 
-/* A piece of an end's memory that is on the wire and not in it: it is read when its bytes are taken. */
-struct pipe_piece {
-	const uint8_t *from;
-	size_t len;
-	uint64_t at; /* of the stream */
-};
-
 struct pipe_end {
 	struct heap heap;
 	struct nic *nic;
@@ -41,8 +33,6 @@ struct pipe_end {
 	uint8_t *wire;
 	size_t wire_at, wire_len, wire_room; /* wire_len bytes from wire_at on; wire has room for wire_room in all */
 	uint64_t sent_bytes;
-	struct pipe_piece lent[STREAM_LENT_MAX]; /* those that are not back, [lent_head, lent_tail), free-running */
-	uint32_t lent_head, lent_tail;
 	uint32_t granted; /* room that it has left */
 	uint32_t owed;    /* bytes taken whose room was not granted again */
 	bool fin, fin_taken;
@@ -57,8 +47,6 @@ struct pipe {
 	size_t piece_max; /* bytes handed over at once; 0: all there are */
 	bool places;      /* bytes are put where the nic says that they belong, a random part of them */
 	uint64_t placed;  /* so many were */
-	bool keeps;       /* no piece is given back for now */
-	bool copied;      /* and those that are, were copied all the same */
 };
 
 struct pipe_config {
@@ -72,7 +60,6 @@ struct pipe_config {
 	uint32_t recv_wrs;      /* 0: PIPE_WRS */
 	size_t mem_bytes;       /* of each end; 0: PIPE_MEM */
 	bool srq;               /* B has one */
-	bool lends;             /* long pieces, which are given back at random times after they were taken */
 	bool rfc7306;           /* atomics and immediate data */
 	bool hears_first;       /* B waits for A's first message */
 	bool sends_first;       /* and A's is an RDMA Write without bytes */

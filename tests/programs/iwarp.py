@@ -7,7 +7,6 @@ import glob
 import json
 import os
 import re
-import resource
 import shutil
 import signal
 import subprocess
@@ -17,12 +16,11 @@ import time
 import programs
 from capture import joined
 from known import KNOWN
-from pair import BUILD, Process, Skip, TIME_S, TooSoon, check, folder, is_root, long_enough, main
+from pair import BUILD, Process, Skip, TIME_S, check, folder, main
 from rdmacm import talk
 from rdmacm_told import told
 
 ENV = {"VERBENA_PROTOCOL": "iwarp"}
-MB = 1000000
 
 
 def devinfo(place):
@@ -151,14 +149,13 @@ def capture(place):
     at = place.addresses[0]
     write = ["ib_write_bw", "-R", "-F", "-s", "200000", "-n", "10"]
     with Captured(place) as c:
-        # With pieces of memory that are lent, too, which are FPDUs like all others.
-        for server, client, zerocopy in ((["rping", "-s", "-a", at, "-C", "3"], ["rping", "-c", "-a", at, "-C", "3"], "off"),
-                                         (write, write + [at], "off"), (write, write + [at], "always")):
-            talk(place, server, client, {**ENV, "VERBENA_IWARP_ZEROCOPY": zerocopy})
+        for server, client in ((["rping", "-s", "-a", at, "-C", "3"], ["rping", "-c", "-a", at, "-C", "3"]),
+                               (write, write + [at])):
+            talk(place, server, client, ENV)
     for end, path in enumerate(c.ends()):
-        check(len(c.files(end)) >= 3, "captures: %s" % c.files(end))
+        check(len(c.files(end)) >= 2, "captures: %s" % c.files(end))
         _, syns, fins = dissect(path)
-        check(syns >= 3 and fins == 2 * syns, "%s: %d connections begin, %d ends" % (path, syns, fins))
+        check(syns >= 2 and fins == 2 * syns, "%s: %d connections begin, %d ends" % (path, syns, fins))
 
 
 def markers(place):
@@ -234,71 +231,6 @@ def departs(place):
         complete, whole = (int(re.search(r"(\d+) (?:complete|whole)", p.output())[1]) for p in (c, s))
         # The one after the last may have got there.
         check(whole >= complete > 1, "%d complete, %d whole" % (complete, whole))
-
-
-def counters_of(place, end, pid):
-    shown = [p for p in json.loads(place.tool(end, "stat", "--json"))["processes"] if p["pid"] == pid]
-    return shown[0]["counters"] if shown else {}
-
-
-# Where the kernel always takes notes of lent memory. Else they lock memory, of which a user has so much: beyond it bytes are copied.
-NOTED = is_root() or resource.getrlimit(resource.RLIMIT_MEMLOCK)[0] == resource.RLIM_INFINITY
-
-
-def lending(place, words, env, port, times):
-    """A pair that moves so many megabytes; what the sender's counters say when it has sent fifty."""
-    words = words + ["-R", "-F", "-s", MB, "-n", times, "-p", port]
-    s = place.start(0, words, env)
-    s.wait_listen(port)
-    c = place.start(1, words + [place.addresses[0]], env)
-    end, sends = (0, s) if words[0] == "ib_read_bw" else (1, c)
-    sender = {}
-    while c.running() and sender.get("tx_bytes", 0) < 50 * MB:
-        sender = counters_of(place, end, sends.pid)
-        time.sleep(0.02)
-    check(c.wait(TIME_S, s) == 0 and s.wait(TIME_S) == 0, "%s: they do not end well:\n%s\n%s" % (words, c.output(), s.output()))
-    if sender.get("tx_bytes", 0) < 50 * MB:
-        raise TooSoon("%s: over too soon" % words)
-    return sender
-
-
-def zerocopy(place):
-    """Payload is lent to the kernel, which copies it on one host; with `on` that is noticed, and not done any more."""
-    port = 9030
-    for setting, crc in (("always", "on"), ("always", "off"), ("on", "on")):
-        env = {**ENV, "VERBENA_IWARP_ZEROCOPY": setting, "VERBENA_IWARP_CRC": crc}
-        for program in ("ib_write_bw", "ib_read_bw", "ib_send_bw"):
-            port += 1
-            sender = long_enough(lambda times: lending(place, [program], env, port, times), 150, 1500)
-            lent, sent = sender["tx_lent_bytes"], sender["tx_bytes"]
-            # The bytes of READ responses may change, so with CRCs they are copied.
-            if program == "ib_read_bw" and crc == "on":
-                check(not lent, "%s: %d of %d bytes are lent" % (program, lent, sent))
-            elif setting == "always":
-                check(lent > sent * 0.9 and sender["io_tx_zerocopy"] > (lent / 40000 if NOTED else 0), "%s: %s" % (program, sender))
-            else:
-                check(not NOTED or 0 < lent < sent / 10 and sender["io_tx_zerocopy_copied"], "%s: %s" % (program, sender))
-
-
-def lent(place):
-    """Memory that a program takes back while its peer reads nothing: what it writes there then never arrives."""
-    program, port = os.path.join(BUILD, "tests/programs/lent"), 9020
-    env = {**ENV, "VERBENA_IWARP_ZEROCOPY": "always"}
-    running = []
-    for how in ("dereg", "destroy", "reset", "close"):
-        s = place.start(0, [program, place.addresses[0], port], ENV)
-        s.wait_text("listening")
-        running.append((how, s, place.start(1, [program, "-c", how, place.addresses[0], port], env)))
-        port += 1
-    for how, s, c in running:
-        c.wait_text("taken back", TIME_S)
-        s.signal(signal.SIGCONT)
-    for how, s, c in running:
-        check(c.wait(TIME_S, s) == 0 and s.wait(TIME_S) == 0, "%s: they do not end well:\n%s\n%s" % (how, c.output(), s.output()))
-        old, changed = (int(n) for n in re.search(r"(\d+) old, (\d+) changed", s.output()).groups())
-        done, ms = (int(n) for n in re.search(r"(\d+) complete, taken back in (\d+) ms", c.output()).groups())
-        # What was copied is complete before it has arrived.
-        check(changed == 0 and (old >= done << 20 or not NOTED) and done < 16 and ms < 15000, "%s: %s%s" % (how, c.output(), s.output()))
 
 
 OTHERS = "rdma_client cmtime rstream_bare riostream rcopy rspreload write_R_T qperf fio_write fio_read librpma".split()
@@ -412,4 +344,4 @@ def ports(place):
 
 if __name__ == "__main__":
     main({"devinfo": devinfo, "rping": rping, "ucmatose": ucmatose, "rstream": rstream, "perftest": perftest, "perftest_each": perftest_each, "unconnected": unconnected, "no_crc": no_crc, "atomics": atomics, "capture": capture, "markers": markers,
-          "departs": departs, "zerocopy": zerocopy, "lent": lent, "errors": errors, "others": others, "libfabric": libfabric, "stat": stat, "flood": flood, "nobody": nobody, "ports": ports})
+          "departs": departs, "errors": errors, "others": others, "libfabric": libfabric, "stat": stat, "flood": flood, "nobody": nobody, "ports": ports})
