@@ -92,9 +92,7 @@ struct pkt {
 
 struct pkt_far {
 	const void *from; /* where they are */
-	/* The nic's count of revocations (nic_set_revoked()) then; when it is another, they must not be taken any more.
-	 */
-	uint64_t revocations;
+	uint64_t lot;     /* of the bytes that are lent together (loan.h) */
 };
 
 enum { PKT_FAR_BYTES_MIN = 1024 };

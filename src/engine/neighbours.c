@@ -24,14 +24,9 @@ static bool passes(void *ctx, const struct pkt *pkt)
 	return nic_passes(ctx, pkt);
 }
 
-static void revoked(void *ctx, uint64_t revocations)
-{
-	shm_revoke(ctx, revocations);
-}
-
 void neighbours_begin(struct loop *l)
 {
-	nic_set_revoked(l->nic, revoked, l->shm);
+	nic_set_loans(l->nic, shm_loans(l->shm));
 	shm_set_placer(l->shm, (struct shm_placer){.place = place, .passes = passes, .ctx = l->nic});
 }
 
@@ -50,9 +45,6 @@ void neighbours_look(struct loop *l, uint64_t now_ns)
 {
 	struct shm_reach reach;
 
-	/* A program that deregisters a region after its peer has read it revokes nothing of others' then. */
-	if (nic_lends(l->nic) && shm_is_taken(l->shm))
-		nic_lent_is_read(l->nic);
 	if (shm_turn(l->shm, now_ns, &reach))
 		show_reach(l, &reach);
 }

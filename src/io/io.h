@@ -55,7 +55,7 @@ struct io_counters {
 	uint64_t shm_rx_bytes;
 	uint64_t shm_tx_far;     /* of the packets sent: their receiver reads the payload in our memory */
 	uint64_t shm_helped;     /* pieces of this process's memory that it copied to a process that read it */
-	uint64_t shm_far_failed; /* trains whose payload could not be read there, or was revoked: dropped */
+	uint64_t shm_far_failed; /* trains whose payload could not be read there, or was taken back: dropped */
 	uint64_t shm_full;       /* times that a ring was full, and its peer not sent to any more */
 	uint64_t shm_dropped;    /* a full ring had too many waiting, or what one held was for somebody else */
 	uint64_t shm_broken;     /* rings given up because of what the peer wrote */

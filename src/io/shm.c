@@ -72,6 +72,11 @@ int shm_open_io(struct io **io, struct io *lower, const struct shm_config *confi
 	return 0;
 }
 
+struct loan *shm_loans(struct io *io)
+{
+	return of(io)->loans;
+}
+
 void shm_set_placer(struct io *io, struct shm_placer placer)
 {
 	of(io)->placer = placer;
@@ -147,7 +152,7 @@ static struct ring_out *ring_of(struct shm *s, const struct pkt *p, uint64_t now
 	if (!is_within_host(s, p->flow))
 		return NULL;
 	s->reach.slots[slot / 64] |= UINT64_C(1) << slot % 64;
-	if (shm_reads(r))
+	if (shm_is_read(&r->putter))
 		s->reach.readers[slot / 64] |= UINT64_C(1) << slot % 64;
 	s->reach_changed = true;
 	return r;
@@ -240,7 +245,7 @@ static size_t put_some(struct shm *s, struct ring_out *r, const struct pkt *p, s
 	const uint8_t *data = p->data;
 	size_t n = record_of(p, packets);
 
-	if (t.far && !shm_reads(r)) {
+	if (t.far && !shm_is_read(&r->putter)) {
 		unsigned slot = (unsigned)(r - s->out);
 
 		/* It says so when it cannot, at any time. These are lost, and come again whole. */
@@ -250,7 +255,7 @@ static size_t put_some(struct shm *s, struct ring_out *r, const struct pkt *p, s
 		return n;
 	}
 	if (t.far) {
-		n = shm_far_describe(s->description.packets, p, n, &t.len, &s->description.revocations);
+		n = shm_far_describe(s->description.packets, p, n, &t.len, &s->description.lot);
 		t.len += SHM_FAR_HEAD_BYTES;
 		data = (const uint8_t *)&s->description;
 	} else {

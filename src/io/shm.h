@@ -14,7 +14,7 @@
  * Of packets that leave their payload out (struct pkt_far) the ring has the rest, and who takes them reads the payload
  * of several trains at once in the sender's memory (process_vm_readv(2)), before it looks at them: into the packets, or
  * where the nic says that it belongs. Of long payload the sender writes some there (process_vm_writev(2)), if it polls
- * meanwhile. What cannot be read is dropped as if a network had lost it, and so is what the sender has revoked
+ * meanwhile. What cannot be read is dropped as if a network had lost it, and so is what the sender has taken back
  * meanwhile. Where the kernel does not let it, the sender learns that from the ring, and sends whole packets.
  *
  * What a full ring has no room for is kept until it has (shm_spill.h), and the caller is told to send nothing more
@@ -31,6 +31,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "base/loan.h"
 #include "io/io.h"
 
 enum {
@@ -73,12 +74,8 @@ int shm_open_io(struct io **, struct io *lower, const struct shm_config *);
  * received all the same. */
 __attribute__((cold)) void shm_set_addresses(struct io *, const uint8_t (*addresses)[16], size_t count);
 
-/*
- * Packets with another count of revocations (struct pkt_far) must not be taken any more, and nothing that they left out
- * is read any more when it returns. That takes as long as the peers read; the dead are not waited for, and who reads
- * for half a second is not either, and is sent whole packets.
- */
-void shm_revoke(struct io *, uint64_t revocations);
+/* SHM_SLOTS of them, by slot, until the io is closed: what packets leave out is lent by these. */
+struct loan *shm_loans(struct io *);
 
 /*
  * Payload that packets left out is then read to where it belongs, not into the packet (pkt.far_at), where that is
@@ -133,7 +130,5 @@ bool shm_turn(struct io *, uint64_t now_ns, struct shm_reach *);
 bool shm_has_all(const struct io *, uint64_t now_ns);
 /* How many packets wait for room in rings. They are lost with this process. */
 size_t shm_kept(const struct io *);
-/* Whether all that was sent through memory was taken out of the rings, and what packets left out was read. */
-bool shm_is_taken(struct io *);
 
 #endif

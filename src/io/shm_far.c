@@ -20,7 +20,7 @@ static uint32_t rounded(uint32_t bytes)
 	return (bytes + 7) & ~7u;
 }
 
-size_t shm_far_describe(uint8_t *to, const struct pkt *pkts, size_t n, uint32_t *bytes, uint64_t *revocations)
+size_t shm_far_describe(uint8_t *to, const struct pkt *pkts, size_t n, uint32_t *bytes, uint64_t *lot)
 {
 	uint32_t used = 0;
 	size_t i = 0;
@@ -33,8 +33,8 @@ size_t shm_far_describe(uint8_t *to, const struct pkt *pkts, size_t n, uint32_t 
 
 		memcpy(&far, p->data + p->far_at, sizeof(far));
 		if (!i)
-			*revocations = far.revocations;
-		if (used + sizeof(e) + rounded(e.at + e.tail) > SHM_FAR_BYTES_MAX || far.revocations != *revocations)
+			*lot = far.lot;
+		if (used + sizeof(e) + rounded(e.at + e.tail) > SHM_FAR_BYTES_MAX || far.lot != *lot)
 			break;
 		e.from = (uintptr_t)far.from;
 		memcpy(to + used, &e, sizeof(e));

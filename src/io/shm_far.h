@@ -24,9 +24,9 @@ enum {
 
 /*
  * Describes packets that leave bytes out, from the first on as many as there is room for in SHM_FAR_BYTES_MAX, at least
- * one; their number. *bytes is set to the description's length, *revocations to what they all have.
+ * one; their number. *bytes is set to the description's length, *lot to theirs.
  */
-size_t shm_far_describe(uint8_t *to, const struct pkt *pkts, size_t n, uint32_t *bytes, uint64_t *revocations);
+size_t shm_far_describe(uint8_t *to, const struct pkt *pkts, size_t n, uint32_t *bytes, uint64_t *lot);
 
 /* Pieces of several trains to read, and where they belong. Those of a train are its own. */
 struct shm_far {

@@ -15,7 +15,12 @@
 /* Packets of a train that leave out bytes of `memory`, those of packet i from i * PKT_FAR_BYTES_MIN on. */
 enum { FAR_AT = 40, FAR_TAIL = 4, FAR_LEN = FAR_AT + PKT_FAR_BYTES_MIN + FAR_TAIL };
 
-static uint64_t revocations;
+static uint64_t lot = 1;
+
+static struct loan *loan_of(struct end *e)
+{
+	return &shm_loans(e->io)[B];
+}
 
 static size_t send_far(struct end *e, unsigned slot, const uint8_t *memory, size_t n)
 {
@@ -23,7 +28,7 @@ static size_t send_far(struct end *e, unsigned slot, const uint8_t *memory, size
 	struct pkt pkts[BURST];
 
 	for (size_t i = 0; i < n; i++) {
-		const struct pkt_far far = {.from = memory + i * PKT_FAR_BYTES_MIN, .revocations = revocations};
+		const struct pkt_far far = {.from = memory + i * PKT_FAR_BYTES_MIN, .lot = lot};
 
 		memset(bytes[i], (int)i, FAR_LEN);
 		bytes[i][5] = (uint8_t)(slot << 1);
@@ -92,7 +97,7 @@ TEST(a_large_packet_may_leave_out_little)
 	enum { BYTES = 96 + CAPS_LARGE_BYTES };
 	static uint8_t memory[PKT_FAR_BYTES_MIN], bytes[BYTES];
 	struct end *a = end_new(A), *b = end_new(B);
-	const struct pkt_far far = {.from = memory, .revocations = revocations};
+	const struct pkt_far far = {.from = memory, .lot = lot};
 	struct pkt pkts[BURST], pkt = {.data = bytes,
 				       .flow = &within,
 				       .len = BYTES,
@@ -195,24 +200,22 @@ TEST(what_is_not_there_is_lost)
 
 /* The program has got its memory back before its peer looked: the packets have not arrived, and what comes after them
  * has. */
-TEST(what_is_revoked_is_lost)
+TEST(what_was_taken_back_is_lost)
 {
 	static uint8_t memory[10 * PKT_FAR_BYTES_MIN];
 	struct end *a = end_new(A), *b = end_new(B);
 
 	connect_ends(a, A, b, B);
-	assert_true(shm_is_taken(a->io));
 	send(a, B, 0, 1);
 	expect(b, 0, 1);
 	assert_int_equal(send_far(a, B, memory, 10), 10);
-	assert_false(shm_is_taken(a->io));
-	shm_revoke(a->io, ++revocations);
+	assert_true(loan_is_out(loan_of(a), lot));
+	loan_take_back(loan_of(a), lot++);
 	assert_int_equal(take_far(b, memory), 0);
 	assert_int_equal(b->counters.shm_far_failed, 1);
-	assert_true(shm_is_taken(a->io));
 	assert_int_equal(send_far(a, B, memory, 10), 10);
 	assert_int_equal(take_far(b, memory), 10);
-	revocations = 0;
+	assert_false(loan_is_out(loan_of(a), lot));
 	end_free(a);
 	end_free(b);
 }
@@ -401,7 +404,7 @@ TEST(a_long_row_is_read_at_once)
 	expect(b, 0, 1);
 	for (size_t i = 0; i < TRAINS; i++) {
 		for (size_t k = 0; k < TRAIN; k++) {
-			const struct pkt_far far = {.from = memory[i][k], .revocations = revocations};
+			const struct pkt_far far = {.from = memory[i][k], .lot = lot};
 
 			memset(memory[i][k], (int)(i * TRAIN + k + 1), BYTES);
 			bytes[k][5] = B << 1;
@@ -423,7 +426,7 @@ TEST(a_long_row_is_read_at_once)
 }
 
 /* What the program has got back may hold anything, and not even a message that never completes gets it. */
-TEST(what_is_revoked_does_not_get_to_its_place)
+TEST(what_was_taken_back_does_not_get_to_its_place)
 {
 	static uint8_t memory[4 * PKT_FAR_BYTES_MIN], to[4 * PKT_FAR_BYTES_MIN], nothing[4 * PKT_FAR_BYTES_MIN];
 	struct places places = {.to = to, .known = 4};
@@ -436,7 +439,7 @@ TEST(what_is_revoked_does_not_get_to_its_place)
 	expect(b, 0, 1);
 	memset(memory, 5, sizeof(memory));
 	assert_int_equal(send_far(a, B, memory, 4), 4);
-	shm_revoke(a->io, revocations + 1);
+	loan_take_back(loan_of(a), lot++);
 	assert_int_equal(take_far(b, memory), 0);
 	assert_int_equal(places.asked, 4);
 	assert_memory_equal(to, nothing, sizeof(to));
@@ -444,7 +447,7 @@ TEST(what_is_revoked_does_not_get_to_its_place)
 	places.asked = 0;
 	send(a, B, 1, 6);
 	assert_int_equal(send_far(a, B, memory, 4), 4);
-	shm_revoke(a->io, revocations + 2);
+	loan_take_back(loan_of(a), lot);
 	assert_int_equal(io_recv(b->io, pkts, BURST, 1), 6);
 	assert_int_equal(places.asked, 4);
 	assert_memory_equal(to, nothing, sizeof(to));
@@ -452,101 +455,32 @@ TEST(what_is_revoked_does_not_get_to_its_place)
 	end_free(b);
 }
 
-static bool nobody_lives(void *asked, unsigned slot)
+/* And what the other process has read before is its own: nothing of it is taken back. */
+TEST(newer_lots_are_not_taken_back)
 {
-	*(unsigned *)asked = slot;
-	return false;
-}
-
-/* It was killed while it read, and says so for ever. */
-TEST(who_revokes_does_not_wait_for_the_dead)
-{
+	static uint8_t memory[10 * PKT_FAR_BYTES_MIN];
 	struct end *a = end_new(A), *b = end_new(B);
-	struct shm *s = (struct shm *)a->io;
-	struct shm_reach reach;
-	unsigned asked = 0;
-
-	s->config.lives = nobody_lives;
-	s->config.lives_ctx = &asked;
-	connect_ends(a, A, b, B);
-	send(a, B, 0, 1);
-	expect(b, 0, 1);
-	shm_begin_reading(&((struct shm *)b->io)->in[A].taker);
-	shm_revoke(a->io, 1);
-	assert_int_equal(asked, B);
-	/* It was not given up for slow. */
-	shm_turn(a->io, 1, &reach);
-	assert_int_equal(reach.readers[0], 1 << B);
-	end_free(a);
-	end_free(b);
-}
-
-static struct shm_taker *taker(struct end *e)
-{
-	return &((struct shm *)e->io)->in[A].taker;
-}
-
-static _Atomic bool has_read;
-
-/* Reads until the other end revokes. */
-static void *read_until_revoked(void *arg)
-{
-	struct shm_taker *t = arg;
-
-	while (!shm_revocations(t))
-		sched_yield();
-	atomic_store(&has_read, true);
-	shm_end_reading(t);
-	return NULL;
-}
-
-/* A program gets its memory back when nobody reads it any more. */
-TEST(who_revokes_waits_for_who_reads)
-{
-	struct end *a = end_new(A), *b = end_new(B);
-	struct shm_reach reach;
-	pthread_t reader;
 
 	connect_ends(a, A, b, B);
 	send(a, B, 0, 1);
 	expect(b, 0, 1);
-	shm_begin_reading(taker(b));
-	assert_int_equal(pthread_create(&reader, NULL, read_until_revoked, taker(b)), 0);
-	shm_revoke(a->io, 1);
-	assert_true(atomic_load(&has_read));
-	assert_int_equal(pthread_join(reader, NULL), 0);
-	shm_turn(a->io, 1, &reach);
-	assert_int_equal(reach.readers[0], 1 << B);
-	end_free(a);
-	end_free(b);
-}
-
-/* One that is stopped while it reads, or lies. */
-TEST(who_reads_for_too_long_is_sent_whole_packets)
-{
-	static uint8_t memory[PKT_FAR_BYTES_MIN];
-	struct end *a = end_new(A), *b = end_new(B);
-	struct shm_reach reach;
-
-	connect_ends(a, A, b, B);
-	send(a, B, 0, 1);
-	expect(b, 0, 1);
-	shm_begin_reading(taker(b));
-	shm_revoke(a->io, 1);
-	assert_true(shm_turn(a->io, 1, &reach));
-	assert_int_equal(reach.slots[0], 1 << B);
-	assert_int_equal(reach.readers[0], 0);
-	assert_int_equal(send_far(a, B, memory, 1), 1);
-	assert_int_equal(a->counters.shm_tx_far, 0);
-	send(a, B, 1, 1);
-	expect(b, 1, 1);
-	shm_end_reading(taker(b));
+	assert_int_equal(send_far(a, B, memory, 3), 3);
+	assert_int_equal(take_far(b, memory), 3);
+	lot++;
+	assert_int_equal(send_far(a, B, memory, 10), 10);
+	loan_take_back(loan_of(a), lot - 1);
+	assert_int_equal(loan_of(a)->taken_back, 0);
+	lot++;
+	assert_int_equal(send_far(a, B, memory, 10), 10);
+	loan_take_back(loan_of(a), lot - 1);
+	assert_int_equal(take_far(b, memory), 10);
+	assert_int_equal(b->counters.shm_far_failed, 1);
 	end_free(a);
 	end_free(b);
 }
 
 /* The other end of a ring that this one has given up reads nothing any more. */
-TEST(a_ring_that_is_lost_is_revoked)
+TEST(what_a_lost_ring_has_is_taken_back)
 {
 	static uint8_t memory[10 * PKT_FAR_BYTES_MIN];
 	struct end *a = end_new(A), *b = end_new(B);

@@ -4,19 +4,24 @@
  * job (shm_job.h) lies in the ring. A process that polls and finds no packets looks for one. If it does not poll, or
  * sleeps, the reader copies everything alone.
  *
- * Who helps gives only what packets in that ring have left out since the last revocation, so nobody can ask for other
+ * Who helps gives only what packets in that ring have left out, unless it was taken back, so nobody can ask for other
  * memory, and writes it to the process that the ring's other end is proved to be in, if that is still there
  * (shm_mark.h).
  */
+#include <sched.h>
 #include <string.h>
 #include <sys/uio.h>
+#include <time.h>
 
 #include "io/shm_state.h"
 
 enum {
 	CHUNK_BYTES = 64 << 10,
-	HELP_CHUNKS = 2,          /* claimed at a time: whoever has claimed some is waited for */
-	JOB_BYTES_MIN = 256 << 10 /* less is read before a helper comes */
+	HELP_CHUNKS = 2,           /* claimed at a time: whoever has claimed some is waited for */
+	JOB_BYTES_MIN = 256 << 10, /* less is read before a helper comes */
+	WAIT_NS_MAX = 500000000,   /* copying takes 0.1 ms, if its process runs */
+	ASK_NS = 1000000,          /* after that, and each time again, whether it lives is asked */
+	LOOKS_PER_YIELD = 100
 };
 
 /* ---- the end that is read ---- */
@@ -32,28 +37,24 @@ void shm_lend(struct shm *s, struct ring_out *r, const struct pkt *pkts, size_t 
 
 		memcpy(&far, pkts[i].data + pkts[i].far_at, sizeof(far));
 		from = (uintptr_t)far.from;
-		if (from < last->from || from > last->end) {
+		if (from < last->from || from > last->end || last->first <= s->loans[slot].taken_back) {
 			r->lent_last = (r->lent_last + 1) % SHM_LENT_MAX;
 			last = &r->lent[r->lent_last];
-			*last = (struct lent){from, from};
+			*last = (struct lent){from, from, far.lot, far.lot};
 		}
 		if (from + pkts[i].far_bytes > last->end)
 			last->end = from + pkts[i].far_bytes;
+		last->last = far.lot;
 	}
 	s->lending[slot / 64] |= UINT64_C(1) << slot % 64;
 }
 
-void shm_forget_lent(struct ring_out *r)
-{
-	memset(r->lent, 0, sizeof(r->lent));
-}
-
-static bool is_lent(const struct ring_out *r, uintptr_t from, size_t bytes)
+static bool is_lent(const struct ring_out *r, uint64_t taken_back, uintptr_t from, size_t bytes)
 {
 	for (size_t i = 0; i < SHM_LENT_MAX; i++) {
 		const struct lent *l = &r->lent[i];
 
-		if (from >= l->from && from < l->end && bytes <= l->end - from)
+		if (l->first > taken_back && from >= l->from && from < l->end && bytes <= l->end - from)
 			return true;
 	}
 	return false;
@@ -87,7 +88,7 @@ static bool give(const struct shm *s, unsigned slot, struct shm_run run)
 
 	shm_job_look(job, run, from);
 	for (size_t i = 0; i < run.count; i++) {
-		if (!is_lent(r, (uintptr_t)from[i].iov_base, from[i].iov_len))
+		if (!is_lent(r, s->loans[slot].taken_back, (uintptr_t)from[i].iov_base, from[i].iov_len))
 			return false;
 		pieces[2 * i] = (struct iovec){&nothing, sizeof(nothing)};
 		pieces[2 * i + 1] = from[i];
@@ -97,6 +98,18 @@ static bool give(const struct shm *s, unsigned slot, struct shm_run run)
 				 2 * run.count, 0) == (ssize_t)bytes;
 }
 
+/* Whether something may still be read that was lent to that slot; one of `lending`, which it is no more if not. */
+static bool still_lends(struct shm *s, unsigned slot)
+{
+	struct ring_out *r = &s->out[slot];
+
+	if (loan_is_out(&s->loans[slot], r->lent[r->lent_last].last))
+		return true;
+	memset(r->lent, 0, sizeof(r->lent));
+	s->lending[slot / 64] &= ~(UINT64_C(1) << slot % 64);
+	return false;
+}
+
 static bool help(struct shm *s, unsigned slot)
 {
 	struct shm_job *job = &s->out[slot].memory->job;
@@ -104,11 +117,7 @@ static bool help(struct shm *s, unsigned slot)
 	struct shm_run run;
 	bool given;
 
-	if (!n) {
-		shm_still_lends(s, slot);
-		return false;
-	}
-	if (!may_help(s, slot))
+	if (!still_lends(s, slot) || !n || !may_help(s, slot))
 		return false;
 	run = shm_job_claim(job, n, HELP_CHUNKS);
 	if (!run.count)
@@ -173,20 +182,52 @@ static bool read_chunks(struct ring_in *r, const struct iovec *here, const struc
 	return shm_read(r, (struct shm_pieces){to, 1 + run.count}, (struct shm_pieces){from, 1 + run.count}, bytes);
 }
 
-struct waited {
-	const struct shm_job *job;
-	size_t chunks;
-};
-
-static bool some_claimed(const void *ctx)
+static uint64_t clock_ns(void)
 {
-	const struct waited *w = ctx;
+	struct timespec t;
 
-	for (size_t i = 0; i < w->chunks; i++) {
-		if (shm_job_state(w->job, i) == SHM_CHUNK_CLAIMED)
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+/* A process that was killed while it copied settles nothing any more. */
+static bool is_dead(const struct shm *s, unsigned slot)
+{
+	return s->config.lives && !s->config.lives(s->config.lives_ctx, slot);
+}
+
+static bool some_claimed(const struct shm_job *job, size_t chunks)
+{
+	for (size_t i = 0; i < chunks; i++) {
+		if (shm_job_state(job, i) == SHM_CHUNK_CLAIMED)
 			return true;
 	}
 	return false;
+}
+
+/* Waits until no chunk is claimed: the process with that slot settles them, unless it is dead. False: that took too
+ * long. */
+static bool wait_for_claimed(const struct shm *s, unsigned slot, const struct shm_job *job, size_t chunks)
+{
+	uint64_t begin_ns = 0, ask_ns = 0, now_ns;
+
+	for (unsigned looks = 1; some_claimed(job, chunks); looks++) {
+		if (looks % LOOKS_PER_YIELD)
+			continue;
+		now_ns = clock_ns();
+		if (!begin_ns) {
+			begin_ns = now_ns;
+			ask_ns = now_ns + ASK_NS;
+		} else if (now_ns - begin_ns > WAIT_NS_MAX) {
+			return false;
+		} else if (now_ns > ask_ns) {
+			if (is_dead(s, slot))
+				return true;
+			ask_ns = now_ns + ASK_NS;
+		}
+		sched_yield();
+	}
+	return true;
 }
 
 /*
@@ -196,13 +237,12 @@ static bool some_claimed(const void *ctx)
 static void wait_for_helper(struct shm *s, struct ring_in *r, size_t chunks)
 {
 	struct shm_job *job = &r->memory->job;
-	const struct waited waited = {job, chunks};
 	unsigned slot = (unsigned)(r - s->in);
 
-	if (shm_wait_while(s, slot, some_claimed, &waited))
+	if (wait_for_claimed(s, slot, job, chunks))
 		return;
 	shm_job_cancel(job);
-	shm_wait_while(s, slot, some_claimed, &waited);
+	wait_for_claimed(s, slot, job, chunks);
 	r->unhelped = true;
 }
 

@@ -1,127 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What packets leave out: how it is read in the memory of the process that sent them, and how that process takes its
- * memory back.
- *
- * Who takes it back tells its count of revocations to all rings, and then waits for those that read at this moment; who
- * reads says so first, and then looks at the count. So one of the two sees the other, and memory that the program uses
- * again is never read to a place in a region.
+ * What packets leave out: how it is read in the memory of the process that sent them. Who lends takes lots back without
+ * a word (base/loan.h). So they are looked at before, lest memory that the program has again is read to a place in a
+ * region, and afterwards, when it has changed meanwhile, and what came is dropped.
  */
 #include <assert.h>
-#include <sched.h>
 #include <string.h>
 #include <sys/uio.h>
-#include <time.h>
 
 #include "io/shm_state.h"
-
-enum {
-	WAIT_NS_MAX = 500000000, /* reading takes 0.1 ms, if its process runs */
-	ASK_NS = 1000000,        /* after that, and each time again, whether it lives is asked */
-	LOOKS_PER_YIELD = 100
-};
-
-/* ---- the end that is read ---- */
-
-bool shm_reads(const struct ring_out *r)
-{
-	return !r->held_up && shm_is_read(&r->putter);
-}
-
-static uint64_t clock_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
-}
-
-/* A process that was killed while it read does not say that it has stopped. */
-static bool is_dead(const struct shm *s, unsigned slot)
-{
-	return s->config.lives && !s->config.lives(s->config.lives_ctx, slot);
-}
-
-bool shm_wait_while(const struct shm *s, unsigned slot, bool (*is)(const void *ctx), const void *ctx)
-{
-	uint64_t begin_ns = 0, ask_ns = 0, now_ns;
-
-	for (unsigned looks = 1; is(ctx); looks++) {
-		if (looks % LOOKS_PER_YIELD)
-			continue;
-		now_ns = clock_ns();
-		if (!begin_ns) {
-			begin_ns = now_ns;
-			ask_ns = now_ns + ASK_NS;
-		} else if (now_ns - begin_ns > WAIT_NS_MAX) {
-			return false;
-		} else if (now_ns > ask_ns) {
-			if (is_dead(s, slot))
-				return true;
-			ask_ns = now_ns + ASK_NS;
-		}
-		sched_yield();
-	}
-	return true;
-}
-
-static bool is_reading(const void *ctx)
-{
-	return shm_is_reading(ctx);
-}
-
-bool shm_wait_for_reader(const struct shm *s, unsigned slot)
-{
-	return shm_wait_while(s, slot, is_reading, &s->out[slot].putter);
-}
-
-void shm_revoke(struct io *io, uint64_t revocations)
-{
-	struct shm *s = (struct shm *)io;
-
-	s->revocations = revocations;
-	for (unsigned i = 0; i < SHM_SLOTS; i++) {
-		if (s->out[i].memory) {
-			shm_set_revocations(&s->out[i].putter, revocations);
-			shm_forget_lent(&s->out[i]);
-		}
-	}
-	for (unsigned i = 0; i < SHM_SLOTS; i++) {
-		struct ring_out *r = &s->out[i];
-
-		if (!r->memory || r->held_up || shm_wait_for_reader(s, i))
-			continue;
-		/* Its process was stopped while it read, or lies. */
-		r->held_up = true;
-		s->reach.readers[i / 64] &= ~(UINT64_C(1) << i % 64);
-		s->reach_changed = true;
-	}
-}
-
-bool shm_still_lends(struct shm *s, unsigned slot)
-{
-	struct ring_out *r = &s->out[slot];
-
-	if (!shm_spill_is_empty(r->spill) || !shm_is_empty(&r->putter))
-		return true;
-	shm_forget_lent(r);
-	s->lending[slot / 64] &= ~(UINT64_C(1) << slot % 64);
-	return false;
-}
-
-bool shm_is_taken(struct io *io)
-{
-	struct shm *s = (struct shm *)io;
-	bool all = true;
-
-	for (unsigned i = 0; i < 2; i++) {
-		for (uint64_t left = s->lending[i]; left; left &= left - 1)
-			all &= !shm_still_lends(s, i * 64 + (unsigned)__builtin_ctzll(left));
-	}
-	return all;
-}
-
-/* ---- the end that reads ---- */
 
 bool shm_lay_out(struct shm *s, struct shm_train *t, uint8_t *to)
 {
@@ -131,7 +18,7 @@ bool shm_lay_out(struct shm *s, struct shm_train *t, uint8_t *to)
 	if (t->len <= SHM_FAR_HEAD_BYTES || t->len > sizeof(s->description))
 		return false;
 	memcpy(&s->description, to, t->len);
-	train.revocations = s->description.revocations;
+	train.lot = s->description.lot;
 	t->len = shm_far_lay_out(s->description.packets, bytes, t->segment, to, SHM_PLACED_BYTES - s->used, &s->far);
 	s->far_trains[s->far_count] = train;
 	return t->len;
@@ -229,10 +116,10 @@ static void forget_places(struct shm *s, struct pkt *pkts)
 }
 
 /* Whether what the placed packets left out may be read. */
-static bool placed_may_be_read(const struct shm *s, uint64_t revocations)
+static bool placed_may_be_read(const struct shm *s, uint64_t taken_back)
 {
 	for (size_t i = 0; i < s->far_count && s->far_trains[i].here < s->placed; i++) {
-		if (s->far_trains[i].revocations != revocations)
+		if (s->far_trains[i].lot <= taken_back)
 			return false;
 	}
 	return true;
@@ -243,8 +130,7 @@ size_t shm_fetch(struct shm *s, struct ring_in *r, struct pkt *pkts, size_t n)
 	size_t handed_out = n;
 	bool all;
 
-	shm_begin_reading(&r->taker);
-	if (!placed_may_be_read(s, shm_revocations(&r->taker)))
+	if (!placed_may_be_read(s, shm_taken_back(&r->taker)))
 		forget_places(s, pkts);
 	all = read_trains(s, r, 0, s->far_count);
 	/* Memory here may be what is missing, and only the nic can say so. */
@@ -255,8 +141,7 @@ size_t shm_fetch(struct shm *s, struct ring_in *r, struct pkt *pkts, size_t n)
 	for (size_t i = s->far_count; i-- > 0;) {
 		const struct far_train *t = &s->far_trains[i];
 
-		if ((all || (s->far_count > 1 && read_trains(s, r, i, i + 1))) &&
-		    shm_revocations(&r->taker) == t->revocations)
+		if ((all || (s->far_count > 1 && read_trains(s, r, i, i + 1))) && t->lot > shm_taken_back(&r->taker))
 			continue;
 		s->config.counters->shm_far_failed++;
 		if (t->packets_end == handed_out)
@@ -264,6 +149,6 @@ size_t shm_fetch(struct shm *s, struct ring_in *r, struct pkt *pkts, size_t n)
 		memmove(pkts + t->packet, pkts + t->packets_end, (n - t->packets_end) * sizeof(*pkts));
 		n -= t->packets_end - t->packet;
 	}
-	shm_end_reading(&r->taker);
+	shm_give_back(&r->taker, s->far_trains[s->far_count - 1].lot);
 	return n;
 }

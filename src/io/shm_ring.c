@@ -5,7 +5,7 @@
 #include <assert.h>
 #include <string.h>
 
-#define MAGIC UINT64_C(0x766272696e670009)
+#define MAGIC UINT64_C(0x766272696e67000a)
 
 enum { KIND_NONE, KIND_WRAP = 1, KIND_TRAIN = 2, KIND_FAR = 4, KIND_FLOW = 1, RECORD_BYTES = 8 };
 
@@ -82,15 +82,10 @@ bool shm_is_read(const struct shm_putter *p)
 	return atomic_load_explicit(&p->memory->accepted, memory_order_acquire) == ACCEPTED_READS;
 }
 
-/* This store and the load below are the one half; shm_begin_reading() and shm_revocations() are the other. */
-void shm_set_revocations(struct shm_putter *p, uint64_t revocations)
+void shm_take_all_back(struct shm_putter *p)
 {
-	atomic_store_explicit(&p->memory->revocations, revocations, memory_order_seq_cst);
-}
-
-bool shm_is_reading(const struct shm_putter *p)
-{
-	return atomic_load_explicit(&p->memory->reading, memory_order_seq_cst);
+	atomic_store_explicit(&p->memory->taken_back, UINT64_MAX, memory_order_seq_cst);
+	atomic_thread_fence(memory_order_seq_cst);
 }
 
 /* Whether `need` bytes fit at *at, which is set to 0 if only there they do. */
@@ -337,21 +332,16 @@ void shm_release(struct shm_taker *t)
 	atomic_store_explicit(&t->memory->head, t->head, memory_order_release);
 }
 
-void shm_begin_reading(struct shm_taker *t)
-{
-	atomic_store_explicit(&t->memory->reading, 1, memory_order_seq_cst);
-}
-
-void shm_end_reading(struct shm_taker *t)
-{
-	atomic_store_explicit(&t->memory->reading, 0, memory_order_release);
-}
-
-uint64_t shm_revocations(const struct shm_taker *t)
+uint64_t shm_taken_back(const struct shm_taker *t)
 {
 	/* Neither before what was read until now nor behind what will be. */
 	atomic_thread_fence(memory_order_seq_cst);
-	return atomic_load_explicit(&t->memory->revocations, memory_order_seq_cst);
+	return atomic_load_explicit(&t->memory->taken_back, memory_order_seq_cst);
+}
+
+void shm_give_back(struct shm_taker *t, uint64_t lot)
+{
+	atomic_store_explicit(&t->memory->given_back, lot, memory_order_release);
 }
 
 void shm_sleep(struct shm_taker *t)

@@ -10,13 +10,12 @@
  * The memory, in units of 64 bytes:
  *
  *	 0      magic, of the version                written before the other end sees it
- *	 1      tail, revocations                    the putting end writes them: where the next record will begin, for
- *	                                             shm_unread() alone, and its count of struct pkt_far
- *	 2      head                                 the taking end writes it
- *	 3      accepted, asleep, reading            see shm_accept(), shm_sleep() and shm_begin_reading()
- *	 4      probes                               where each process has which mark (shm_mark.h): the putting one's
- *before the other end sees the memory, the taking one's before it accepts 5 ..   job see shm_job.h 64 ..   records,
- *each from the start of a unit and in one piece
+ *	 1      tail, taken_back                     the putting end writes them: where the next record will begin, for
+ *	                                             shm_unread() alone, and the lots that are not lent any more
+ *(base/loan.h) 2      head, given_back                     the taking end writes them 3      accepted, asleep see
+ *shm_accept() and shm_sleep() 4      probes                               where each process has which mark
+ *(shm_mark.h): the putting one's before the other end sees the memory, the taking one's before it accepts 5 ..   job
+ *see shm_job.h 64 ..   records, each from the start of a unit and in one piece
  *
  *	record  length (4 bytes), packet length (2), kind (1), and the place in its train of the first packet (1); the
  *flow if it is not that of the record before; then packets of a train, back to back: all of one length but the last,
@@ -51,11 +50,11 @@ enum {
 struct shm_memory {
 	_Atomic uint64_t magic;
 	_Alignas(SHM_UNIT_BYTES) _Atomic uint32_t tail;
-	_Atomic uint64_t revocations;
+	_Atomic uint64_t taken_back;
 	_Alignas(SHM_UNIT_BYTES) _Atomic uint32_t head;
+	_Atomic uint64_t given_back;
 	_Alignas(SHM_UNIT_BYTES) _Atomic uint32_t accepted;
 	_Atomic uint32_t asleep;
-	_Atomic uint32_t reading;
 	_Alignas(SHM_UNIT_BYTES) struct shm_probe {
 		_Atomic uint64_t at, value;
 	} probe, taker_probe;
@@ -85,13 +84,8 @@ void shm_putter_init(struct shm_putter *, struct shm_memory *);
 bool shm_is_accepted(const struct shm_putter *);
 /* Whether it also reads this process's memory. */
 bool shm_is_read(const struct shm_putter *);
-/*
- * What packets with another count left out must not be read any more. From then on the other end begins to read nothing
- * of it, but it may be reading.
- */
-void shm_set_revocations(struct shm_putter *, uint64_t);
-/* Whether the other end reads this process's memory now, as it says. */
-bool shm_is_reading(const struct shm_putter *);
+/* The other end takes nothing more of what it reads. */
+void shm_take_all_back(struct shm_putter *);
 
 enum shm_verdict {
 	SHM_DONE,
@@ -148,13 +142,11 @@ bool shm_next_is_far(const struct shm_taker *);
 enum shm_verdict shm_take(struct shm_taker *, uint8_t *to, uint32_t room, struct shm_train *);
 /* Gives the room of what was taken back. */
 void shm_release(struct shm_taker *);
-/*
- * Says that this end reads the other's memory from now on, and until when. What packets left out with another count
- * than shm_revocations() meanwhile must not be read, and is not to be taken if the count is another afterwards.
- */
-void shm_begin_reading(struct shm_taker *);
-void shm_end_reading(struct shm_taker *);
-uint64_t shm_revocations(const struct shm_taker *);
+/* The lots up to this one must not be read, and what was read of them is not to be taken. Asked before reading and
+ * afterwards. */
+uint64_t shm_taken_back(const struct shm_taker *);
+/* All lots up to this one are read, or dropped. */
+void shm_give_back(struct shm_taker *, uint64_t lot);
 /*
  * Says that this end will not look again before it is woken. What was put before that wakes nobody, so ask
  * shm_has_some() once more afterwards.

@@ -52,13 +52,11 @@ void shm_free_out(struct shm *s, unsigned slot)
 		return;
 	if (s->in[slot].mine)
 		shm_free_in(s, slot);
-	/* The other end may have it for longer, and learns no count any more: it must read nothing. After a fork it is
+	/* The other end may have it for longer, and learns nothing any more: it must take nothing. After a fork it is
 	 * the parent's. */
-	if (s->pid == getpid()) {
-		shm_set_revocations(&r->putter, UINT64_MAX);
-		if (!r->held_up)
-			shm_wait_for_reader(s, slot);
-	}
+	if (s->pid == getpid())
+		shm_take_all_back(&r->putter);
+	s->loans[slot] = (struct loan){0};
 	space_unmap(r->memory, SHM_MEMORY_BYTES);
 	shm_spill_free(r->spill);
 	shm_close_fd(&r->memory_fd);
@@ -154,7 +152,7 @@ int shm_make(struct io *io, unsigned slot, uint64_t now_ns, int fds[2])
 	shm_mark_tell(s->mark, &r->memory->probe);
 	shm_memory_init(memory);
 	shm_putter_init(&r->putter, memory);
-	shm_set_revocations(&r->putter, s->revocations);
+	s->loans[slot] = (struct loan){.told = &r->memory->taken_back, .given_back = &r->memory->given_back};
 	s->config.counters->shm_peers++;
 	if (slot == s->config.slot) {
 		/* No bell: deadline_ns() shows the sender's own thread what it sent. */

@@ -31,7 +31,7 @@ enum {
 
 /* A record of packets that leave bytes out, as it lies in a ring. */
 struct far_record {
-	uint64_t revocations;
+	uint64_t lot;
 	uint8_t packets[SHM_FAR_BYTES_MAX]; /* shm_far.h */
 };
 
@@ -41,25 +41,24 @@ enum { SHM_FAR_HEAD_BYTES = offsetof(struct far_record, packets) };
 struct far_train {
 	size_t here, there;         /* its first pieces */
 	size_t packet, packets_end; /* those that were handed out */
-	uint64_t revocations;
+	uint64_t lot;
 };
 
-/* Memory that packets left out: addresses [from, end). */
+/* Memory that packets left out: addresses [from, end), of lots `first` to `last`. */
 struct lent {
 	uintptr_t from, end;
+	uint64_t first, last;
 };
 
 struct ring_out {
 	struct shm_memory *memory; /* NULL: there is no ring */
 	struct shm_putter putter;
-	int memory_fd, bell;     /* -1: none */
-	bool dirty;              /* something was put and not published */
-	uint32_t seen;           /* how far its process had taken when shm_look_at() was last called */
-	bool held_up;            /* its process took too long to read once: it is given nothing to read any more */
-	struct shm_spill *spill; /* what it has no room for yet */
-	uint64_t again_ns;       /* before that no other is wanted */
-	struct lent lent[SHM_LENT_MAX]; /* by packets that may not be read yet, since the last revocation; the latest
-					   ones */
+	int memory_fd, bell;            /* -1: none */
+	bool dirty;                     /* something was put and not published */
+	uint32_t seen;                  /* how far its process had taken when shm_look_at() was last called */
+	struct shm_spill *spill;        /* what it has no room for yet */
+	uint64_t again_ns;              /* before that no other is wanted */
+	struct lent lent[SHM_LENT_MAX]; /* by packets that may not be read yet; the latest ones */
 	unsigned lent_last;
 	pid_t helped_pid; /* of the taker, as that of a ring from it; 0: not known */
 	bool helps;       /* it was the one then */
@@ -86,16 +85,16 @@ struct shm {
 	struct shm_config config;
 	pid_t pid; /* a child of it has this memory, too */
 	struct shm_mark *mark;
-	uint64_t revocations; /* of what our packets leave out */
-	int epoll_fd;         /* the bells */
-	uint64_t came_ns;     /* when packets last came through memory */
-	uint64_t looked_ns;   /* at the sockets */
-	uint64_t below_ns;    /* when something was last sent there, or came */
+	int epoll_fd;       /* the bells */
+	uint64_t came_ns;   /* when packets last came through memory */
+	uint64_t looked_ns; /* at the sockets */
+	uint64_t below_ns;  /* when something was last sent there, or came */
 
 	uint8_t live[SHM_SLOTS]; /* slots with a ring to us */
 	unsigned live_count, turn;
 	struct ring_in in[SHM_SLOTS];
 	struct ring_out out[SHM_SLOTS];
+	struct loan loans[SHM_SLOTS];
 	uint64_t wanted[2];  /* slots, a bit each */
 	uint64_t owed[2];    /* slots of processes that sleep and are not woken yet: shm.c */
 	uint64_t lending[2]; /* slots to which packets left out what was not yet seen to be read */
@@ -122,16 +121,6 @@ struct shm {
 	uint8_t buffer[SHM_PLACED_BYTES]; /* of all that were lent */
 };
 
-/* Whether packets to there may leave something out. */
-bool shm_reads(const struct ring_out *);
-/* Waits until is(ctx) is false: the process with that slot makes it so, unless it is dead. False: that took too long.
- */
-bool shm_wait_while(const struct shm *, unsigned slot, bool (*is)(const void *ctx), const void *ctx);
-/* Waits until the process with that slot does not read at this moment. False: that took too long. */
-bool shm_wait_for_reader(const struct shm *, unsigned slot);
-/* Whether what packets to that slot left out may still be read; a slot of `lending`, which it is no more if not. */
-bool shm_still_lends(struct shm *, unsigned slot);
-
 /* The first one is left free: shm_mark.h. */
 struct shm_pieces {
 	struct iovec *pieces;
@@ -144,8 +133,6 @@ bool shm_read(struct ring_in *, struct shm_pieces to, struct shm_pieces from, si
 
 /* From now on what these packets leave out may be given to the other end of the ring. */
 __attribute__((noinline)) void shm_lend(struct shm *, struct ring_out *, const struct pkt *, size_t n);
-/* From now on nothing may that was lent before. */
-void shm_forget_lent(struct ring_out *);
 /* Copies some of what other processes read of this one's memory at this moment. True: there was something. */
 bool shm_help(struct shm *);
 /*

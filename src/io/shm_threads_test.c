@@ -12,12 +12,12 @@
 #include <stdio.h>
 
 enum {
-	SENT = 40000,    /* packets, each way */
-	REVOKED = 20000, /* behind so many nothing is taken back any more, so that some comes even where the ends run by
-			    turns */
+	SENT = 40000,       /* packets, each way */
+	TAKEN_BACK = 20000, /* behind so many nothing is taken back any more, so that some comes even where the ends run
+			       by turns */
 	AT_ONCE = 7,
-	EACH_FAR = 4,     /* after so many bursts one whose payload is left out */
-	EACH_REVOKED = 2, /* after so many of those all are taken back */
+	EACH_FAR = 4,        /* after so many bursts one whose payload is left out */
+	EACH_TAKEN_BACK = 2, /* after so many of those all are taken back */
 	FAR_AT = 40,
 	FAR_BYTES = 48 << 10, /* so that to read them takes a while */
 	FAR_LEN = FAR_AT + FAR_BYTES,
@@ -29,7 +29,7 @@ struct side {
 	struct end *e;
 	unsigned peer;
 	uint32_t sent, got;
-	uint64_t now_ns, bursts, far, far_came, revocations, slept;
+	uint64_t now_ns, bursts, far, far_came, lot, taken_back, slept;
 	struct shm_reach reach;
 	uint8_t bytes[AT_ONCE][LEN], memory[FAR_BYTES], far_bytes[FAR_LEN];
 };
@@ -50,7 +50,7 @@ static bool is_full(const struct side *s)
 
 static void send_far(struct side *s)
 {
-	const struct pkt_far far = {.from = s->memory, .revocations = s->revocations};
+	const struct pkt_far far = {.from = s->memory, .lot = ++s->lot};
 	struct pkt p = {.data = s->far_bytes,
 			.flow = &within,
 			.len = FAR_LEN,
@@ -64,11 +64,11 @@ static void send_far(struct side *s)
 	s->far_bytes[5] = (uint8_t)(s->peer << 1);
 	memcpy(s->far_bytes + FAR_AT, &far, sizeof(far));
 	must(io_send(s->e->io, &p, 1, s->now_ns) == 1, "a packet is refused");
-	if (++s->far % EACH_REVOKED || s->sent >= REVOKED)
+	if (++s->far % EACH_TAKEN_BACK || s->sent >= TAKEN_BACK)
 		return;
-	/* Nobody reads it any more: it may be something else. */
-	shm_revoke(s->e->io, ++s->revocations);
-	memset(s->memory, (int)s->revocations, sizeof(s->memory));
+	/* It may be something else at once: who reads it meanwhile drops what came. */
+	loan_take_back(&shm_loans(s->e->io)[s->peer], s->lot);
+	memset(s->memory, (int)++s->taken_back, sizeof(s->memory));
 }
 
 static bool send_some(struct side *s)
@@ -153,7 +153,7 @@ TEST(both_ends_run_at_once)
 	assert_int_equal(b->got, SENT);
 	assert_int_equal(a->e->counters.shm_broken + b->e->counters.shm_broken, 0);
 	/* It was about something. */
-	assert_true(a->revocations && b->revocations);
+	assert_true(a->taken_back && b->taken_back);
 	assert_true(a->far_came + b->far_came > 0);
 	end_free(a->e);
 	end_free(b->e);

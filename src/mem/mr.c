@@ -187,7 +187,7 @@ void mr_take_out(struct mr_table *t, const struct mr *mr)
 	uint32_t hole = probe(t->slot, t->mask, mr->key);
 
 	assert(t->slot[hole] == mr);
-	mr_revoke(t, MR_LENT_RESPONSES);
+	mr_take_back(t, mr);
 	for (uint32_t i = (hole + 1) & t->mask; t->slot[i]; i = (i + 1) & t->mask) {
 		uint32_t from_home = (i - home(t->slot[i]->key, t->mask)) & t->mask;
 
@@ -249,42 +249,12 @@ int mr_create(struct mr_table *t, struct pd *pd, struct mr_range range, uint32_t
 	return 0;
 }
 
-/*
- * Only if they are there now: a region whose memory is gone is the sender's error, and to be found here. The first and
- * the last byte stand for their pages; those between, of a packet with pages between, are found by who reads them.
- */
-bool mr_leave(struct mr_lender *l, unsigned what, uint8_t *to, const void *from, size_t len)
+bool mr_lend_response(const struct mr_table *t, uint32_t key, void *to, const void *from, size_t len)
 {
-	const struct pkt_far note = {
-		.from = from,
-		.revocations = l->revocations,
-	};
-	struct mr_far *far = &l->far;
-	uint8_t byte;
-
-	/* Of a packet that was given up: this one is in its place. */
-	if (far->len && to < far->to + far->len)
-		far->len = 0;
-	if (far->len || l->copies || len < PKT_FAR_BYTES_MIN || len > UINT16_MAX || !mem_copy(&byte, from, 1) ||
-	    !mem_copy(&byte, (const uint8_t *)from + len - 1, 1))
+	if (!lender_lend_response(t->lender, to, from, len))
 		return false;
-	memcpy(to, &note, sizeof(note));
-	*far = (struct mr_far){.to = to, .len = (uint32_t)len};
-	l->lent |= (uint8_t)what;
+	mr_find(t, key)->lot = t->lender->lot;
 	return true;
-}
-
-void mr_revoke(const struct mr_table *t, unsigned what)
-{
-	struct mr_lender *l = t->lender;
-
-	if (!l || !(l->lent & what))
-		return;
-	l->lent = 0;
-	l->revocations++;
-	/* Before whatever the program writes there once it knows. */
-	if (l->revoked)
-		l->revoked(l->ctx, l->revocations);
 }
 
 bool mr_write_placed(const struct mr_table *t, void *to, const uint8_t *from, size_t len)

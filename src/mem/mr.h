@@ -17,6 +17,7 @@
 
 #include "base/alloc.h"
 #include "mem/copy.h"
+#include "mem/lend.h"
 
 /* The numbers of enum ibv_access_flags. */
 enum mr_access {
@@ -58,30 +59,9 @@ struct mr {
 	uint32_t access; /* enum mr_access */
 	/* Of a bound window: the struct pd, or of type 2 the struct mr_user, that it opens for. NULL: it is none. */
 	const void *opener;
+	uint64_t lot;     /* the last one with bytes of a READ's response from here; 0: there is none (lend.h) */
 	uint32_t windows; /* bound to it */
 	uint8_t kind;     /* enum mr_kind */
-};
-
-/*
- * Bytes that were not copied, because whoever gets the packet reads them where they are. At most one piece a
- * packet, whose pieces are read in the order of their places in it.
- */
-struct mr_far {
-	const uint8_t *to; /* their place in the packet, where a struct pkt_far was written */
-	uint32_t len;      /* 0: there are none */
-};
-
-/* What was left where it is, and may not have been read yet. */
-enum { MR_LENT_REQUESTS = 1, MR_LENT_RESPONSES = 2 };
-
-struct mr_lender {
-	uint64_t revocations; /* struct pkt_far */
-	/* Tells those who read what was left, and returns when they have stopped. NULL: there is nobody to tell. */
-	void (*revoked)(void *ctx, uint64_t revocations);
-	void *ctx;
-	uint8_t lent;
-	bool copies; /* what is read now is copied all the same (mr_set_copies()) */
-	struct mr_far far;
 };
 
 /* Payload that lies already where it belongs (pkt.far_at on input), and not in the packet that is handled. */
@@ -97,9 +77,9 @@ struct mr_table {
 	uint32_t count;
 	uint64_t serial; /* of the next key */
 	uint8_t secret[16];
-	struct mr_lender *lender; /* borrowed; NULL: all is always copied */
-	bool leaves;              /* payload that is read now may be left where it is */
-	bool no_payload;          /* regions have addresses and no bytes; nothing is copied */
+	struct lender *lender; /* borrowed; NULL: all is always copied */
+	bool lends;            /* payload that is read now may be lent */
+	bool no_payload;       /* regions have addresses and no bytes; nothing is copied */
 	struct mr_placed placed;
 	uint64_t *faults; /* borrowed, or NULL: counts accesses to memory that is not there any more */
 };
@@ -146,25 +126,27 @@ uint8_t *mr_check_remote(const struct mr_table *, uint32_t key, const struct mr_
 /* Counts one and returns false. */
 bool mr_fault(const struct mr_table *);
 
-/* Notes the bytes, of a request or a response, instead of copying them. False: they are to be copied. */
-bool mr_leave(struct mr_lender *, unsigned what, uint8_t *to, const void *from, size_t len);
 enum {
 	MR_ALONE_COPIED_MAX = 16 << 10, /* a request's bytes, if no other is under way, */
 	MR_READ_COPIED_MAX = 2 << 10    /* and a READ's */
 };
 
 /*
- * Whether what is read from now on is copied even where it may be left: of a short message, as the system call by
+ * Whether what is read from now on is copied even where it may be lent: of a short message, as the system call by
  * which a peer reads all that came takes longer than two copies of that.
  */
 static inline void mr_set_copies(const struct mr_table *t, bool copies)
 {
-	if (__builtin_expect(t->leaves, 0))
+	if (__builtin_expect(t->lends, 0))
 		t->lender->copies = copies;
 }
 
-/* Takes back what is lent of that kind, and perhaps more: it is lost to its receiver, as a packet in a network. */
-void mr_revoke(const struct mr_table *, unsigned what);
+/* A region or window closes: what READ responses were lent from there is the program's again. */
+static inline void mr_take_back(const struct mr_table *t, const struct mr *mr)
+{
+	if (__builtin_expect(mr->lot != 0, 0))
+		lender_take_back_responses(t->lender, mr->lot);
+}
 
 /*
  * Bytes of a packet out of a region and into one, the last byte last (copy.h): every copy goes through these.
@@ -175,21 +157,19 @@ static inline bool mr_read(const struct mr_table *t, void *to, const void *from,
 	return t->no_payload || mem_copy(to, from, len) || mr_fault(t);
 }
 
-/*
- * Likewise, and if the table says so its bytes are left where they are. Those of a request the program must not touch
- * before it is complete; if it fails they are revoked (qp_to_error()). Those of a READ's response it may change, as
- * READs read what is there sooner or later (IBTA 10.8.3.3); when it closes the region or a window they are revoked.
- */
+/* Likewise, and where the table says so the bytes are lent instead: of a request, or of a READ's response. */
 static inline bool mr_read_request(const struct mr_table *t, void *to, const void *from, size_t len)
 {
-	return (__builtin_expect(t->leaves, 0) && mr_leave(t->lender, MR_LENT_REQUESTS, to, from, len)) ||
+	return (__builtin_expect(t->lends, 0) && lender_lend_request(t->lender, to, from, len)) ||
 	       mr_read(t, to, from, len);
 }
 
-static inline bool mr_read_response(const struct mr_table *t, void *to, const void *from, size_t len)
+/* Of what has that key. */
+bool mr_lend_response(const struct mr_table *, uint32_t key, void *to, const void *from, size_t len);
+
+static inline bool mr_read_response(const struct mr_table *t, uint32_t key, void *to, const void *from, size_t len)
 {
-	return (__builtin_expect(t->leaves, 0) && mr_leave(t->lender, MR_LENT_RESPONSES, to, from, len)) ||
-	       mr_read(t, to, from, len);
+	return (__builtin_expect(t->lends, 0) && mr_lend_response(t, key, to, from, len)) || mr_read(t, to, from, len);
 }
 
 /* mr_write() of payload that is placed, for `from` in the packet: to there it need not be copied. */

@@ -285,80 +285,40 @@ CASE(table_agrees_with_a_naive_model)
 	}
 }
 
-/* A packet of several pieces: the first long one is left, all others are copied. */
-CASE(read_leaves_one_long_piece)
+/* What a READ's response lends comes back when its region or its key closes, and only what is of that region. */
+CASE(what_a_response_lends_comes_back_with_its_region)
 {
 	struct world *w = *state;
-	static uint8_t region[3 * PKT_FAR_BYTES_MIN], packet[4 * PKT_FAR_BYTES_MIN];
-	struct mr_lender lender = {0};
-	const struct mr_far *far = &lender.far;
-	struct pkt_far note;
+	static uint8_t region[2][PKT_FAR_BYTES_MIN], packet[PKT_FAR_BYTES_MIN];
+	_Atomic uint64_t told = 0, given_back = 0;
+	struct loan loan = {.told = &told, .given_back = &given_back};
+	struct borrower peer = {0};
+	struct lender lender = {.lot = 40};
+	struct mr *mr[2];
+	uint64_t requests = 0;
 
-	memset(region, 0x5a, sizeof(region));
+	lender_init(&lender);
+	borrower_init(&peer, &loan);
 	w->table.lender = &lender;
-	w->table.leaves = true;
-	assert_true(mr_read_request(&w->table, packet, region, 100));
-	assert_int_equal(far->len, 0);
-	assert_int_equal(packet[99], 0x5a);
-	assert_true(mr_read_request(&w->table, packet + 100, region + 7, PKT_FAR_BYTES_MIN));
-	assert_ptr_equal(far->to, packet + 100);
-	assert_int_equal(far->len, PKT_FAR_BYTES_MIN);
-	memcpy(&note, packet + 100, sizeof(note));
-	assert_ptr_equal(note.from, region + 7);
-	assert_int_equal(packet[100 + sizeof(note)], 0);
-	assert_true(mr_read_request(&w->table, packet + 100 + PKT_FAR_BYTES_MIN, region, PKT_FAR_BYTES_MIN));
-	assert_ptr_equal(far->to, packet + 100);
-	assert_int_equal(packet[100 + PKT_FAR_BYTES_MIN], 0x5a);
-}
-
-/* The packet was not sent: what is laid out in its place is another. */
-CASE(read_forgets_what_a_packet_left_that_was_given_up)
-{
-	struct world *w = *state;
-	static uint8_t region[2 * PKT_FAR_BYTES_MIN], packet[2 * PKT_FAR_BYTES_MIN];
-	struct mr_lender lender = {0};
-	const struct mr_far *far = &lender.far;
-
-	w->table.lender = &lender;
-	w->table.leaves = true;
-	assert_true(mr_read_request(&w->table, packet + 50, region, PKT_FAR_BYTES_MIN));
-	assert_true(mr_read_request(&w->table, packet + 40, region, 100));
-	assert_int_equal(far->len, 0);
-	assert_true(mr_read_request(&w->table, packet + 50, region, PKT_FAR_BYTES_MIN));
-	assert_true(mr_read_request(&w->table, packet + 50, region + 1, PKT_FAR_BYTES_MIN));
-	assert_ptr_equal(far->to, packet + 50);
-}
-
-/* What was lent is revoked when it may not be read any more, and only if it is of that kind. */
-CASE(what_is_lent_is_revoked_with_its_region)
-{
-	struct world *w = *state;
-	static uint8_t region[PKT_FAR_BYTES_MIN], packet[PKT_FAR_BYTES_MIN];
-	struct mr_lender lender = {.revocations = 40};
-	struct pkt_far note;
-	struct mr *mr;
-
-	w->table.lender = &lender;
-	assert_int_equal(
-		mr_create(&w->table, &w->pd, (struct mr_range){region, sizeof(region), 0}, MR_REMOTE_READ, &mr), 0);
-	assert_true(mr_read_response(&w->table, packet, region, sizeof(region)));
-	mr_revoke(&w->table, MR_LENT_RESPONSES);
-	assert_int_equal(lender.revocations, 40); /* it was copied */
-	w->table.leaves = true;
-	assert_true(mr_read_response(&w->table, packet, region, sizeof(region)));
-	memcpy(&note, packet, sizeof(note));
-	assert_ptr_equal(note.from, region);
-	assert_int_equal(note.revocations, 40);
-	mr_revoke(&w->table, MR_LENT_REQUESTS);
-	assert_int_equal(lender.revocations, 40);
-	mr_destroy(&w->table, mr);
-	assert_int_equal(lender.revocations, 41);
-	mr_revoke(&w->table, MR_LENT_RESPONSES);
-	assert_int_equal(lender.revocations, 41); /* nothing is lent any more */
-	lender.far.len = 0;
-	assert_true(mr_read_request(&w->table, packet, region, sizeof(region)));
-	mr_revoke(&w->table, MR_LENT_RESPONSES);
-	assert_int_equal(lender.revocations, 41);
-	mr_revoke(&w->table, MR_LENT_REQUESTS);
-	assert_int_equal(lender.revocations, 42);
+	for (size_t i = 0; i < 2; i++)
+		assert_int_equal(mr_create(&w->table, &w->pd, (struct mr_range){region[i], sizeof(region[i]), 0},
+					   MR_REMOTE_READ, &mr[i]),
+				 0);
+	assert_true(mr_read_response(&w->table, mr[0]->key, packet, region[0], sizeof(region[0])));
+	assert_int_equal(mr[0]->lot, 0); /* it was copied */
+	w->table.lends = true;
+	for (size_t i = 0; i < 2; i++) {
+		lender_begin(&lender, &peer, &requests);
+		assert_true(mr_read_response(&w->table, mr[i]->key, packet, region[i], sizeof(region[i])));
+		assert_int_equal(mr[i]->lot, 41 + i);
+	}
+	assert_int_equal(requests, 0);
+	mr_rekey(&w->table, mr[0]);
+	assert_int_equal(told, 41);
+	assert_true(lender_lends_responses(&lender));
+	mr_destroy(&w->table, mr[0]);
+	assert_int_equal(told, 41);
+	mr_destroy(&w->table, mr[1]);
+	assert_int_equal(told, 42);
+	assert_false(lender_lends_responses(&lender));
 }

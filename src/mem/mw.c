@@ -53,8 +53,10 @@ static void unlink(struct mw *mw)
 }
 
 /* It opens nothing; the key stays. */
-static void close(struct mw *mw)
+static void close(const struct mr_table *t, struct mw *mw)
 {
+	mr_take_back(t, &mw->opened);
+	mw->opened.lot = 0;
 	if (mw->region)
 		mw->region->windows--;
 	mw->region = NULL;
@@ -66,7 +68,7 @@ static void close(struct mw *mw)
 
 void mw_destroy(struct mr_table *t, struct mw *mw)
 {
-	close(mw);
+	close(t, mw);
 	mr_take_out(t, &mw->opened);
 	mr_take_out(t, &mw->anchor);
 	mw->pd->users--;
@@ -146,7 +148,7 @@ bool mw_bind(struct mr_table *t, const struct mw_binding *b, struct mr_user *use
 		return false;
 	if (b->length && (!mr || !region_allows(mr, b, user)))
 		return false;
-	close(mw);
+	close(t, mw);
 	mr_take_out(t, &mw->opened);
 	mw->opened.key = b->rkey;
 	mr_insert(t, &mw->opened);
@@ -181,26 +183,26 @@ void mw_invalidate(struct mr_table *t, uint32_t key, const struct mr_user *user)
 
 	if (!mw_may_invalidate(t, key, user))
 		return;
-	mr_revoke(t, MR_LENT_RESPONSES);
-	if (mr->kind == MR_REGION)
-		mr->access &= ~(uint32_t)(MR_REMOTE_READ | MR_REMOTE_WRITE | MR_REMOTE_ATOMIC);
-	else
-		close(window_of(mr));
+	if (mr->kind != MR_REGION) {
+		close(t, window_of(mr));
+		return;
+	}
+	mr_take_back(t, mr);
+	mr->access &= ~(uint32_t)(MR_REMOTE_READ | MR_REMOTE_WRITE | MR_REMOTE_ATOMIC);
 }
 
-void mw_forget_user(struct mr_user *user)
+void mw_forget_user(const struct mr_table *t, struct mr_user *user)
 {
 	while (user->windows)
-		close(user->windows);
+		close(t, user->windows);
 }
 
 void mw_unbind_all(struct mr_table *t, struct mr *region)
 {
-	mr_revoke(t, MR_LENT_RESPONSES);
 	for (size_t i = 0; region->windows && i <= t->mask; i++) {
 		struct mr *mr = t->slot[i];
 
 		if (mr && (mr->kind == MR_WINDOW || mr->kind == MR_WINDOW_FAMILY) && window_of(mr)->region == region)
-			close(window_of(mr));
+			close(t, window_of(mr));
 	}
 }

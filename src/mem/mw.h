@@ -63,7 +63,7 @@ bool mw_may_invalidate(const struct mr_table *, uint32_t key, const struct mr_us
 void mw_invalidate(struct mr_table *, uint32_t key, const struct mr_user *);
 
 /* The QP is about to go: the windows of type 2 that it bound open nothing any more. */
-void mw_forget_user(struct mr_user *);
+void mw_forget_user(const struct mr_table *, struct mr_user *);
 /* The region is about to go with windows bound to it: none is any more. */
 void mw_unbind_all(struct mr_table *, struct mr *region);
 

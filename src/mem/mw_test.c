@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <errno.h>
 
+#include "base/pkt.h"
 #include "base/prng.h"
 #include "mem/mw.h"
 #include "support/heap.h"
@@ -242,11 +243,41 @@ CASE(type_2_opens_for_the_qp_that_bound_it)
 	assert_false(mw_may_invalidate(&w->table, key, &w->same_pd));
 	mw_invalidate(&w->table, key, &w->same_pd);
 	assert_true(opens(w, key, &w->qp, IOVA + 100, 1, R));
-	mw_forget_user(&w->qp);
+	mw_forget_user(&w->table, &w->qp);
 	assert_false(opens(w, key, &w->qp, IOVA + 100, 1, R));
 	assert_int_equal(w->mr->windows, 0);
 	key = bind_2(w, &w->same_pd);
 	assert_true(opens(w, key, &w->same_pd, IOVA + 100, 1, R));
+}
+
+/* Whoever closes it: a peer's word, or the end of the queue pair that bound it. */
+CASE(what_a_response_lends_comes_back_with_its_window)
+{
+	static uint8_t packet[PKT_FAR_BYTES_MIN];
+	struct world *w = *state;
+	_Atomic uint64_t told = 0, given_back = 0;
+	struct loan loan = {.told = &told, .given_back = &given_back};
+	struct borrower peer = {0};
+	struct lender lender = {0};
+	uint64_t requests;
+
+	lender_init(&lender);
+	borrower_init(&peer, &loan);
+	w->table.lender = &lender;
+	w->table.lends = true;
+	for (uint64_t lot = 1; lot <= 2; lot++) {
+		uint32_t key = bind_2(w, &w->qp);
+
+		lender_begin(&lender, &peer, &requests);
+		assert_true(mr_read_response(&w->table, key, packet, w->mr->addr, sizeof(packet)));
+		assert_int_equal(told, lot - 1);
+		if (lot == 1)
+			mw_invalidate(&w->table, key, &w->qp);
+		else
+			mw_forget_user(&w->table, &w->qp);
+		assert_int_equal(told, lot);
+	}
+	w->table.lends = false;
 }
 
 CASE(type_1_opens_for_every_qp_of_its_pd_until_bound_anew)

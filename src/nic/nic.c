@@ -362,20 +362,15 @@ void nic_set_neighbours(struct nic *nic, const struct nic_neighbours *n)
 	resume(tp, &tp->held_up);
 }
 
-void nic_set_revoked(struct nic *nic, void (*revoked)(void *ctx, uint64_t revocations), void *ctx)
+void nic_set_loans(struct nic *nic, struct loan *loans)
 {
-	nic->tp.lender.revoked = revoked;
-	nic->tp.lender.ctx = ctx;
+	for (uint32_t slot = 0; slot < NIC_SLOTS - 1; slot++)
+		borrower_init(&nic->tp.borrowers[slot], &loans[slot]);
 }
 
-bool nic_lends(const struct nic *nic)
+bool nic_lends(struct nic *nic)
 {
-	return nic->tp.lender.lent & MR_LENT_RESPONSES;
-}
-
-void nic_lent_is_read(struct nic *nic)
-{
-	nic->tp.lender.lent &= (uint8_t)~MR_LENT_RESPONSES;
+	return lender_lends_responses(&nic->tp.lender);
 }
 
 /* In a state in which a QP only flushes it sends nothing. */
@@ -397,8 +392,9 @@ static void aim(struct transport *tp, struct qp *qp, struct icrc_ctx *icrc)
 	tp->near = near;
 	atomic_store_explicit(&qp->goes_near, near, memory_order_relaxed);
 	tp->tx.icrc = near ? NULL : icrc;
-	tp->lender.far.len = 0;
-	tp->mrs.leaves = reads;
+	tp->mrs.lends = reads;
+	if (reads)
+		lender_begin(&tp->lender, &tp->borrowers[slot], &qp->lot);
 	tp->tx.far = reads ? &tp->lender.far : NULL;
 }
 
@@ -407,7 +403,7 @@ static void aim_nowhere(struct transport *tp, struct icrc_ctx *icrc)
 {
 	tp->near = false;
 	tp->tx.icrc = icrc;
-	tp->mrs.leaves = false;
+	tp->mrs.lends = false;
 	tp->tx.far = NULL;
 }
 

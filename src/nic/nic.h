@@ -16,6 +16,7 @@
 #include <stdint.h>
 
 #include "base/alloc.h"
+#include "base/loan.h"
 #include "base/pkt.h"
 #include "mem/mr.h"
 #include "mem/mw.h"
@@ -191,19 +192,12 @@ struct nic_neighbours {
 };
 void nic_set_neighbours(struct nic *, const struct nic_neighbours *);
 /*
- * What packets left out may be revoked, because the program may use that memory for something else, or has closed a
- * region. `revoked` is told how often that was; it is called within a call of the nic, before the program learns
- * anything of it, and returns when nobody reads any more what packets with a lower count left out. A process that reads
- * compares this count with the packet's before and afterwards; if they differ, the packet is lost. It must not call the
- * nic.
+ * Where packets that leave bytes out are lent, and come back (base/loan.h): NIC_SLOTS - 1 loans, one for each process
+ * by its slot, borrowed until the nic is destroyed. Without them there are no readers.
  */
-void nic_set_revoked(struct nic *, void (*revoked)(void *ctx, uint64_t revocations), void *ctx);
-/*
- * Whether READ responses were left out since the last nic_lent_is_read(), by which the caller says that all of them
- * were read and none need be revoked.
- */
-bool nic_lends(const struct nic *);
-void nic_lent_is_read(struct nic *);
+void nic_set_loans(struct nic *, struct loan *loans);
+/* Whether READ responses were left out that may still be read. */
+bool nic_lends(struct nic *);
 
 /* ---- reports ------------------------------------------------------------------------------ */
 

@@ -65,7 +65,7 @@ int nic_mr_rereg(struct nic *nic, struct mr *mr, struct pd *pd, void *addr, uint
 		err = -EBUSY;
 	if (err)
 		return err;
-	mr_revoke(&nic->tp.mrs, MR_LENT_RESPONSES);
+	mr_take_back(&nic->tp.mrs, mr);
 	if (pd) {
 		mr->pd->users--;
 		pd->users++;

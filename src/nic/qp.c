@@ -149,8 +149,7 @@ free_qp:
 static void detach(struct nic *nic, struct qp *qp)
 {
 	nic_hear_doorbells(nic);
-	if (qp->sq.una != sq_head(&qp->sq))
-		mr_revoke(&nic->tp.mrs, MR_LENT_REQUESTS);
+	qp_take_back(&nic->tp, qp); /* what it has posted is dropped */
 	qp->ops->reset(&nic->tp, qp);
 	qp->ops = engine_of(nic, (enum qp_type)qp->type);
 	qp_halt(&nic->tp, qp);
@@ -167,8 +166,7 @@ void nic_qp_destroy(struct nic *nic, struct qp *qp)
 	const struct alloc *alloc = &nic->tp.alloc;
 
 	detach(nic, qp);
-	mr_revoke(&nic->tp.mrs, MR_LENT_RESPONSES);
-	mw_forget_user(&qp->user);
+	mw_forget_user(&nic->tp.mrs, &qp->user);
 	mcast_detach_all(nic, qp);
 	list_remove(&qp->event.link);
 	qp_table_remove(nic, qp);

@@ -72,6 +72,21 @@ void qp_raise(struct transport *tp, struct qp *qp, enum event_type type)
 	event_raise(&tp->events, &qp->event, type);
 }
 
+void qp_take_back(struct transport *tp, struct qp *qp)
+{
+	if (!qp->lot)
+		return;
+	borrower_take_back(&tp->borrowers[qp->dest_qpn >> PATIENCE_SLOT_SHIFT], qp->lot);
+	qp->lot = 0;
+}
+
+/* A program that learns of an error may do what it likes with the memory of what failed. */
+static void note_error(struct transport *tp, struct qp *qp)
+{
+	tp->counters.completion_errors++;
+	qp_take_back(tp, qp);
+}
+
 /* A lost completion puts the CQ in error and, with it, every QP that loses one (IBTA C11-39). */
 static void push(struct transport *tp, struct qp *qp, struct cq *cq, const struct cqe *cqe, uint64_t now_ns)
 {
@@ -79,7 +94,7 @@ static void push(struct transport *tp, struct qp *qp, struct cq *cq, const struc
 
 	tp->counters.completions++;
 	if (cqe->status != WC_SUCCESS)
-		tp->counters.completion_errors++;
+		note_error(tp, qp);
 	if (cq->overrun || !cq_push(cq, cqe, &fire)) {
 		tp->counters.cq_overruns++;
 		if (first)
@@ -217,9 +232,6 @@ void qp_to_error(struct transport *tp, struct qp *qp, uint64_t now_ns)
 	qp_move(qp, QPS_ERR);
 	tp->qp_changes++;
 	qp_halt(tp, qp);
-	/* The program may do what it likes with the memory of what is flushed. */
-	if (qp->sq.una != sq_head(&qp->sq))
-		mr_revoke(&tp->mrs, MR_LENT_REQUESTS);
 	if (qp->ops->silence)
 		qp->ops->silence(tp, qp, now_ns);
 	qp_flush(tp, qp, now_ns);

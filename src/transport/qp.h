@@ -84,7 +84,8 @@ struct transport {
 	uint64_t readers[2];            /* those of them that read ours */
 	uint64_t full[2];               /* those of them that take no more now */
 	bool some_full;
-	struct mr_lender lender;
+	struct lender lender;
+	struct borrower borrowers[PATIENCE_SLOTS]; /* by slot */
 	bool hold_acks;
 	uint16_t paused_sls; /* levels that send no payload: their turns are for answers only */
 	struct patience patience;
@@ -361,6 +362,7 @@ struct qp {
 	struct timer timer;
 	struct list held; /* in transport->held_acks, lazy_acks or rare_acks */
 	uint64_t ack_since_ns;
+	uint64_t lot;    /* the last one with bytes of its requests; 0: there is none (mem/lend.h) */
 	struct rq *rq;   /* where it takes receive WQEs from: its own, or the SRQ's */
 	struct srq *srq; /* or NULL */
 
@@ -476,6 +478,8 @@ void complete_recv(struct transport *, struct qp *, struct recv_wqe *, struct cq
 void qp_halt(struct transport *, struct qp *);
 /* The WQEs [sq->una, ...) of a QP in SQD that had begun are done: raises the event. */
 void qp_check_drained(struct transport *, struct qp *);
+/* What its requests lent is the program's again. */
+void qp_take_back(struct transport *, struct qp *);
 /* To ERR: everything outstanding is flushed, in order. Harmless if the QP is already in ERR. */
 void qp_to_error(struct transport *, struct qp *, uint64_t now_ns);
 /* A send WQE failed locally on UC or UD: to SQE, the rest of the send queue is flushed. */

@@ -50,12 +50,12 @@ bool request_gather(const struct transport *tp, const struct qp *qp, struct send
 		    uint32_t len)
 {
 	if (w->flags & WR_INLINE) {
-		if (tp->mrs.leaves)
+		if (tp->mrs.lends)
 			tp->mrs.lender->far.len = 0;
 		memcpy(to, send_wqe_inline(w) + off, len);
 		return true;
 	}
-	if (__builtin_expect(tp->mrs.leaves, 0))
+	if (__builtin_expect(tp->mrs.lends, 0))
 		mr_set_copies(&tp->mrs, is_short_and_alone(qp, w));
 	return !len || sge_gather(&tp->mrs, qp->user.pd, send_wqe_sges(w), off, to, len);
 }

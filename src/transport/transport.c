@@ -11,6 +11,7 @@ void transport_init(struct transport *tp, const struct transport_config *config,
 
 	for (size_t i = 0; i < sizeof(lists) / sizeof(*lists); i++)
 		list_init(lists[i]);
+	lender_init(&tp->lender);
 	for (int i = 0; i < QP_SLS; i++)
 		list_init(&tp->active[i]);
 	tp->alloc = *alloc;

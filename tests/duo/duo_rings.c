@@ -138,11 +138,6 @@ static bool passes(void *ctx, const struct pkt *pkt)
 	return nic_passes(((struct duo_host *)ctx)->nic, pkt);
 }
 
-static void revoked(void *io, uint64_t revocations)
-{
-	shm_revoke(io, revocations);
-}
-
 static void open_end(struct duo_host *h)
 {
 	struct near *e = end_of(h);
@@ -157,7 +152,7 @@ static void open_end(struct duo_host *h)
 	DUO_CHECK(h->duo, !shm_open_io(&e->io, &e->channel, &c));
 	e->loop.nic = h->nic;
 	e->loop.shm = e->io;
-	nic_set_revoked(h->nic, revoked, e->io);
+	nic_set_loans(h->nic, shm_loans(e->io));
 	shm_set_placer(e->io, (struct shm_placer){.place = place, .passes = passes, .ctx = h});
 }
 
@@ -173,10 +168,8 @@ void duo_rings_open(struct duo *d)
 
 void duo_rings_close(struct duo *d)
 {
-	for (int s = 0; s < DUO_SIDES; s++) {
-		nic_set_revoked(d->host[s].nic, NULL, NULL);
+	for (int s = 0; s < DUO_SIDES; s++)
 		io_close(d->rings->ends[s].io);
-	}
 	free(d->rings);
 	d->rings = NULL;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The swarm between two processes of one host: what memory between them adds that can go wrong. Rings come and go, and
- * packets go by the channel meanwhile; a host that is stopped lets a ring fill; payload that packets left out is
- * revoked under way; one process may not read the other.
+ * packets go by the channel meanwhile; a host that is stopped lets a ring fill; payload that packets left out is taken
+ * back under way; one process may not read the other.
  *
  * A lane that fails shows whether what was left out is taken back in time: its program writes over memory as soon as it
  * may, and none of that is ever seen at the other end. And what nobody may write to any more keeps its bytes.
@@ -63,7 +63,7 @@ void rings_begin(struct swarm *s)
 	}
 }
 
-/* Of a pair that others have nothing to do with; but what is revoked is lost to them, too. */
+/* Of a pair that others have nothing to do with; but what is taken back is lost to them, too. */
 static void bystanders(struct swarm *s)
 {
 	struct duo_options o = duo_options();

@@ -389,7 +389,7 @@ static bool send_read_response(struct transport *tp, struct qp *qp, struct rd_re
 	if (len) {
 		from = user ? mr_check_remote(&tp->mrs, r->rkey, user, r->va + done, len, MR_REMOTE_READ) : NULL;
 		mr_set_copies(&tp->mrs, r->len <= MR_READ_COPIED_MAX);
-		if (!from || !mr_read_response(&tp->mrs, p + at, from, len)) {
+		if (!from || !mr_read_response(&tp->mrs, r->rkey, p + at, from, len)) {
 			qp->gbn->rsp.nak_psn = r->psn_next;
 			fatal(tp, qp, RX_ACCESS, now_ns);
 			qp->gbn->rsp.res_emit = qp->gbn->rsp.res_head;

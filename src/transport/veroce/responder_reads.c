@@ -227,7 +227,7 @@ static int32_t lay_out(struct transport *tp, struct qp *qp, const struct respons
 	veroce_stamp(qp, &p, (uint32_t)r->path, now_ns);
 	at = veroce_encode_headers(out, &p);
 	mr_set_copies(&tp->mrs, res->len <= MR_READ_COPIED_MAX);
-	if (payload && !mr_read_response(&tp->mrs, out + at, from, payload))
+	if (payload && !mr_read_response(&tp->mrs, res->rkey, out + at, from, payload))
 		return -1;
 	if (p.bth.pad)
 		memset(out + at + payload, 0, p.bth.pad);
@@ -318,7 +318,7 @@ static bool follow(struct transport *tp, struct qp *qp, const struct rd_resource
 	uint32_t at;
 	uint8_t *out = from ? veroce_next(tp, qp, (uint32_t)path, recovery_sets_ackreq(qp, s, psn), &at) : NULL;
 
-	if (!out || !mr_read_response(&tp->mrs, out + at, from, qp->veroce->mtu))
+	if (!out || !mr_read_response(&tp->mrs, res->rkey, out + at, from, qp->veroce->mtu))
 		return false;
 	veroce_commit_next(tp, qp, at);
 	return true;
