@@ -279,9 +279,10 @@ void nic_hear_doorbells(struct nic *nic)
 }
 
 /* When the first of the waiting ACKs of a list is due; UINT64_MAX: there is none. */
-static uint64_t acks_due(const struct list *held, uint64_t delay_ns)
+static uint64_t acks_due(const struct ack_list *l)
 {
-	return list_empty(held) ? UINT64_MAX : container_of(held->next, struct qp, held)->ack_since_ns + delay_ns;
+	return list_empty(&l->qps) ? UINT64_MAX
+				   : container_of(l->qps.next, struct qp, held)->ack_since_ns + l->delay_ns;
 }
 
 static void release_ack(struct nic *nic, struct qp *qp)
@@ -290,15 +291,15 @@ static void release_ack(struct nic *nic, struct qp *qp)
 	qp_activate_to_answer(&nic->tp, qp);
 }
 
-static inline void release_acks(struct nic *nic, struct list *held, uint64_t delay_ns, uint64_t now_ns)
+static inline void release_acks(struct nic *nic, uint64_t now_ns)
 {
-	while (__builtin_expect(acks_due(held, delay_ns) <= now_ns, false))
-		release_ack(nic, container_of(held->next, struct qp, held));
-}
+#pragma GCC unroll 4
+	for (int i = ACK_HELD; i < ACK_WAITS; i++) {
+		const struct ack_list *l = &nic->tp.acks[i];
 
-static uint64_t held_ack_ns(const struct nic *nic)
-{
-	return nic->tp.hold_acks ? nic->tp.config.ack_delay_ns : 0;
+		while (__builtin_expect(acks_due(l) <= now_ns, false))
+			release_ack(nic, container_of(l->qps.next, struct qp, held));
+	}
 }
 
 /* Whether a QP waits for its turn, or one did whose service level was changed since. */
@@ -427,9 +428,7 @@ size_t nic_output(struct nic *nic, struct pkt *burst, size_t max, uint64_t now_n
 	size_t count;
 
 	nic_hear_doorbells(nic);
-	release_acks(nic, &nic->tp.held_acks, held_ack_ns(nic), now_ns);
-	release_acks(nic, &nic->tp.lazy_acks, nic->tp.lazy_ack_ns, now_ns);
-	release_acks(nic, &nic->tp.rare_acks, nic->tp.rare_ack_ns, now_ns);
+	release_acks(nic, now_ns);
 	if (!has_output(nic))
 		return 0;
 	tx_start(&tp->tx, burst, max);
@@ -471,25 +470,24 @@ void nic_pause(struct nic *nic, uint16_t sls)
 void nic_hold_acks(struct nic *nic, bool hold)
 {
 	nic->tp.hold_acks = hold;
+	nic->tp.acks[ACK_HELD].delay_ns = hold ? nic->tp.config.ack_delay_ns : 0;
 }
 
 /* ---- time ------------------------------------------------------------------------------------ */
 
 uint64_t nic_deadline(const struct nic *nic)
 {
-	uint64_t deadline = timers_deadline(&nic->tp.timers), due;
+	uint64_t deadline = timers_deadline(&nic->tp.timers);
 
 	if (nic_has_output(nic))
 		return 0;
-	due = acks_due(&nic->tp.held_acks, held_ack_ns(nic));
-	if (due < deadline)
-		deadline = due;
-	due = acks_due(&nic->tp.lazy_acks, nic->tp.lazy_ack_ns);
-	if (due < deadline)
-		deadline = due;
-	due = acks_due(&nic->tp.rare_acks, nic->tp.rare_ack_ns);
-	if (due < deadline)
-		deadline = due;
+#pragma GCC unroll 4
+	for (int i = ACK_HELD; i < ACK_WAITS; i++) {
+		uint64_t due = acks_due(&nic->tp.acks[i]);
+
+		if (due < deadline)
+			deadline = due;
+	}
 	return deadline;
 }
 

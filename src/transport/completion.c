@@ -60,10 +60,7 @@ void ack_schedule(struct transport *tp, struct qp *qp, enum ack_wait wait, uint6
 		list_remove(&qp->held);
 		qp->ack_since_ns = now_ns;
 		qp->ack_wait = (uint8_t)wait;
-		list_append(wait == ACK_HELD   ? &tp->held_acks
-			    : wait == ACK_LAZY ? &tp->lazy_acks
-					       : &tp->rare_acks,
-			    &qp->held);
+		list_append(&tp->acks[wait].qps, &qp->held);
 	}
 }
 

@@ -53,6 +53,21 @@ struct veroce;
 
 enum { QP_SLS = 16, XRC_SRQ_BUCKETS = 256 };
 
+/* How long an acknowledgement that has become due may wait. */
+enum ack_wait {
+	ACK_NOW,
+	ACK_HELD, /* for a packet to travel with, if the nic's caller comes back soon */
+	ACK_LAZY, /* for more to acknowledge */
+	ACK_RARE, /* likewise, for longer: the peer will ask for what it waits for */
+	ACK_WAITS
+};
+
+/* QPs whose acknowledgements wait, oldest first, and how long each may. */
+struct ack_list {
+	struct list qps;
+	uint64_t delay_ns;
+};
+
 /* The state that a nic's QPs share. */
 struct transport {
 	struct alloc alloc;
@@ -65,13 +80,12 @@ struct transport {
 	 */
 	struct list answering;
 	struct list active[QP_SLS];
-	uint16_t active_sls;   /* levels that may have QPs in `active` */
-	uint8_t turn;          /* the level whose turn was last */
-	struct list paused;    /* QPs that had their turn while paused, and may have data */
-	struct list held_up;   /* QPs whose peers' processes take no packets now, and that may have some */
-	struct list held_acks; /* QPs whose ACK waits for a packet to travel with, oldest first */
-	struct list lazy_acks; /* QPs whose ACK waits for more to acknowledge, oldest first */
-	struct list rare_acks; /* likewise, of QPs with acks_rarely */
+	uint16_t active_sls; /* levels that may have QPs in `active` */
+	uint8_t turn;        /* the level whose turn was last */
+	struct list paused;  /* QPs that had their turn while paused, and may have data */
+	struct list held_up; /* QPs whose peers' processes take no packets now, and that may have some */
+	/* By how an acknowledgement waits; nothing is in that of ACK_NOW. */
+	struct ack_list acks[ACK_WAITS];
 	struct list fired_cqs;
 	struct list events; /* struct event_source with pending events */
 	struct tx tx;
@@ -93,8 +107,6 @@ struct transport {
 	/* veRoCE */
 	uint64_t early_bytes; /* payload of early packets that wait for their turn */
 	uint16_t caps_flags;  /* offered */
-	uint64_t lazy_ack_ns; /* how long lazy_acks wait */
-	uint64_t rare_ack_ns; /* how long rare_acks wait */
 	const struct loss_ops *loss;
 	struct pair_table pairs;
 	struct rxshare rxshare;
@@ -360,7 +372,7 @@ struct qp {
 	struct qp *rung_next;
 
 	struct timer timer;
-	struct list held; /* in transport->held_acks, lazy_acks or rare_acks */
+	struct list held; /* in one of transport->acks */
 	uint64_t ack_since_ns;
 	uint64_t lot;    /* the last one with bytes of its requests; 0: there is none (mem/lend.h) */
 	struct rq *rq;   /* where it takes receive WQEs from: its own, or the SRQ's */
@@ -499,13 +511,6 @@ static inline void qp_note_established(struct transport *tp, struct qp *qp)
 /* The next receive WQE of the QP or its SRQ, or NULL. Raises the SRQ's limit event. */
 struct recv_wqe *qp_take_recv(struct transport *, struct qp *);
 
-/* How long an acknowledgement that has become due may wait. */
-enum ack_wait {
-	ACK_NOW,
-	ACK_HELD, /* for a packet to travel with, if the nic's caller comes back soon */
-	ACK_LAZY, /* for more to acknowledge */
-	ACK_RARE  /* likewise, for longer: the peer will ask for what it waits for */
-};
 /* Activates the QP now or later; never later than was said before. */
 void ack_schedule(struct transport *, struct qp *, enum ack_wait, uint64_t now_ns);
 

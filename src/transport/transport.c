@@ -6,12 +6,13 @@
 void transport_init(struct transport *tp, const struct transport_config *config, const struct alloc *alloc,
 		    const uint8_t secret[16], struct icrc_ctx *icrc)
 {
-	struct list *lists[] = {&tp->answering, &tp->paused,  &tp->held_acks, &tp->lazy_acks,
-				&tp->rare_acks, &tp->held_up, &tp->fired_cqs, &tp->events};
+	struct list *lists[] = {&tp->answering, &tp->paused, &tp->held_up, &tp->fired_cqs, &tp->events};
 
 	for (size_t i = 0; i < sizeof(lists) / sizeof(*lists); i++)
 		list_init(lists[i]);
 	lender_init(&tp->lender);
+	for (int i = 0; i < ACK_WAITS; i++)
+		list_init(&tp->acks[i].qps);
 	for (int i = 0; i < QP_SLS; i++)
 		list_init(&tp->active[i]);
 	tp->alloc = *alloc;

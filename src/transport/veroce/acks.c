@@ -75,7 +75,7 @@ static uint64_t hole_round_ns(const struct qp *qp)
 /* Packets of a QP with a share arrive so far apart that an ACK that waits would cover one more at most. */
 static bool come_apart(const struct transport *tp, const struct qp *qp)
 {
-	return qp->veroce->caps & CAPS_RXSHARE && 2 * tp->rxshare.packet_ns >= tp->lazy_ack_ns;
+	return qp->veroce->caps & CAPS_RXSHARE && 2 * tp->rxshare.packet_ns >= tp->acks[ACK_LAZY].delay_ns;
 }
 
 void acks_note(struct transport *tp, struct qp *qp, struct receiver *in, bool now, uint64_t now_ns)

@@ -67,7 +67,7 @@ static struct capseth ours(const struct transport *tp, const struct qp *qp)
 		.paths = (uint8_t)tp->config.paths,
 		.state = vr->caps & CAPS_SEAL ? CAPS_SEALS : 0,
 		.source_qpn = qp->qpn,
-		.ack_timer_us = (uint16_t)(tp->lazy_ack_ns / 1000),
+		.ack_timer_us = (uint16_t)(tp->acks[ACK_LAZY].delay_ns / 1000),
 	};
 }
 

@@ -58,6 +58,7 @@ void veroce_setup(struct transport *tp, const uint8_t secret[16])
 	static const struct loss_ops *const losses[] = {
 		[LOSS_FAST] = &loss_fast, [LOSS_BASE] = &loss_base, [LOSS_IRN] = &loss_irn};
 	const struct cc_link *cc = &tp->config.cc;
+	uint64_t rare_ns = tp->config.veroce.pto_ns_min / 4;
 	uint64_t half[2] = {siphash_u64(secret, 3), siphash_u64(secret, 4)};
 	bool shares;
 
@@ -69,10 +70,8 @@ void veroce_setup(struct transport *tp, const uint8_t secret[16])
 		tp->caps_flags |= CAPS_RXSHARE;
 	tp->decoder.veroce_port = tp->config.veroce.port;
 	tp->decoder.trims = tp->caps_flags & CAPS_TRIM;
-	tp->lazy_ack_ns = ACK_NS;
-	tp->rare_ack_ns = tp->config.veroce.pto_ns_min / 4;
-	if (tp->rare_ack_ns > ACK_NS_RARE)
-		tp->rare_ack_ns = ACK_NS_RARE;
+	tp->acks[ACK_LAZY].delay_ns = ACK_NS;
+	tp->acks[ACK_RARE].delay_ns = rare_ns < ACK_NS_RARE ? rare_ns : ACK_NS_RARE;
 	tp->loss = losses[tp->config.veroce.loss];
 	pair_table_init(&tp->pairs, &tp->config, &tp->alloc, tp->secret);
 }

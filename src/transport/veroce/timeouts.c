@@ -28,7 +28,7 @@ uint64_t timeouts_program_ns(const struct qp *qp)
 
 static uint64_t rto_ns(const struct transport *tp, const struct qp *qp, const struct sender *s)
 {
-	uint64_t rto = qp->veroce->pair->rto_ns + tp->lazy_ack_ns;
+	uint64_t rto = qp->veroce->pair->rto_ns + tp->acks[ACK_LAZY].delay_ns;
 	uint64_t most = timeouts_program_ns(qp);
 
 	rto <<= s->retries < RTO_SHIFT_MAX ? s->retries : RTO_SHIFT_MAX;
@@ -67,7 +67,8 @@ static uint64_t rto_deadline(const struct transport *tp, const struct qp *qp, co
 
 	if (s->probes && !s->retries) { /* the probe's answer may still arrive */
 		uint64_t srtt = slowest_srtt_ns(qp, s);
-		uint64_t answer = s->active_ns + (srtt ? srtt * 3 / 2 : qp->veroce->pair->rto_ns) + tp->lazy_ack_ns;
+		uint64_t answer =
+			s->active_ns + (srtt ? srtt * 3 / 2 : qp->veroce->pair->rto_ns) + tp->acks[ACK_LAZY].delay_ns;
 
 		since = since > answer ? since : answer;
 	}
@@ -94,7 +95,8 @@ static bool must_probe(const struct transport *tp, const struct sender *s)
  */
 static uint64_t pto_deadline(const struct transport *tp, const struct qp *qp, const struct sender *s)
 {
-	uint64_t srtt = slowest_srtt_ns(qp, s), pto = s->probes ? 2 * srtt : srtt + srtt / 2 + tp->lazy_ack_ns;
+	uint64_t srtt = slowest_srtt_ns(qp, s),
+		 pto = s->probes ? 2 * srtt : srtt + srtt / 2 + tp->acks[ACK_LAZY].delay_ns;
 
 	if (!srtt)
 		pto = qp->veroce->pair->rto_ns;
