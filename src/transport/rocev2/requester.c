@@ -330,6 +330,18 @@ static bool may_send(const struct qp *qp)
 	return (state == QPS_RTS || state == QPS_SQD) && !req->rnr_wait && !(qp->failed && req->wqe == qp->failed_wqe);
 }
 
+/*
+ * AckReq placement, but for the last packet of a message, which has it: one of ackreq_packets, the last one that the
+ * window allows, and one to time.
+ */
+static bool sets_ackreq(const struct transport *tp, const struct congestion *g, uint32_t flying, uint32_t span,
+			uint32_t window)
+{
+	uint32_t apart = tp->config.rocev2.ackreq_packets;
+
+	return flying % apart == apart - 1 || flying + span >= window || (g && !g->timed_ns);
+}
+
 bool requester_output(struct transport *tp, struct qp *qp, uint64_t now_ns)
 {
 	struct requester *req = &qp->gbn->req;
@@ -375,12 +387,7 @@ bool requester_output(struct transport *tp, struct qp *qp, uint64_t now_ns)
 			more = true;
 			break;
 		}
-		/* AckReq placement: at least each ackreq_packets, in the last packet that the window allows, and to
-		 * time it. */
-		if (!send_packet(tp, qp, w, span,
-				 flying % tp->config.rocev2.ackreq_packets == tp->config.rocev2.ackreq_packets - 1u ||
-					 flying + span >= window || (g && !g->timed_ns),
-				 now_ns))
+		if (!send_packet(tp, qp, w, span, sets_ackreq(tp, g, flying, span, window), now_ns))
 			break;
 		sent = true;
 		if (qp->type == QPT_UC)

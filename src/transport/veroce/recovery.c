@@ -9,6 +9,7 @@
 #include "transport/veroce/recovery.h"
 
 #include "transport/paths/path_rtt.h"
+#include "transport/veroce/ackreq.h"
 #include "transport/veroce/caps.h"
 #include "transport/veroce/completer.h"
 #include "transport/veroce/loss.h"
@@ -16,20 +17,6 @@
 #include "transport/veroce/requester.h"
 #include "transport/veroce/veroce.h"
 #include "wire/aeth.h"
-
-static const uint64_t asks_ns = 10000000;
-
-/*
- * Many QPs that share the windows of a pair have few packets under way each, too few for a receiver to
- * acknowledge them without AckReq; and one QP waits for the acknowledgement of another. With AckReq in every
- * packet no QP waits any more, so the pair counts as full for a while longer (our choice).
- */
-static bool shares_a_full_pair(const struct qp *qp, uint64_t now_ns)
-{
-	const struct pair *pair = qp->veroce->pair;
-
-	return pair->users > 1 && !qp->local && pair->full_ns && now_ns - pair->full_ns <= asks_ns;
-}
 
 /* Other QPs wait already. If nothing is in flight, no acknowledgement would wake them. */
 static bool is_not_its_turn(const struct pair *pair, const struct veroce_work *w)
@@ -101,37 +88,6 @@ static void leave_line(struct veroce_work *w)
 	w->served = true;
 }
 
-/*
- * Whether the network itself holds more than half of what may be in flight: then the pair would wait for
- * acknowledgements that come for half of its window each. The network's part of the bytes in flight is the part that
- * the least round trip is of the present one, which has queues in it.
- */
-static bool network_holds_half(const struct pair *pair, uint32_t path)
-{
-	uint64_t min_us = pair->min_rtt_ns[path] / 1000, us = pair->srtt_ns / 1000;
-
-	return pair->min_rtt_ns[path] == UINT64_MAX || 2 * pair_flying(pair) * min_us > pair->window_bytes * us;
-}
-
-/*
- * What is acknowledged rarely (work.h) is not acknowledged before the sender asks. So it asks at least twice a window,
- * lest the path stand still meanwhile; and often where an acknowledgement is waited for or was lost, as packets were:
- * what asks is answered at once with all that has arrived.
- */
-static void set_ackreq_interval(const struct qp *qp, struct sender *s, uint32_t path)
-{
-	const struct pair *pair = qp->veroce->pair;
-	uint32_t n = s->ackreq_packets;
-
-	if (n > VEROCE_ACKREQ_PACKETS) {
-		if (s->calm < VEROCE_CALM_PACKETS || (!qp->local && network_holds_half(pair, path)))
-			n = VEROCE_ACKREQ_PACKETS;
-		while (n > 1 && 2ull * n * qp->veroce->mtu > pair->path[path].cc.cwnd_bytes)
-			n /= 2;
-	}
-	s->ackreq_now = n;
-}
-
 int recovery_pick(struct transport *tp, struct qp *qp, struct sender *s, uint32_t bytes, const struct tx_record *again,
 		  uint64_t now_ns)
 {
@@ -157,9 +113,8 @@ int recovery_pick(struct transport *tp, struct qp *qp, struct sender *s, uint32_
 		     : pair_pick(vr->pair, &tp->config, &s->flowlet, bytes, veroce_path_of_turn(tp, vr->pair), now_ns);
 	if (path == PAIR_NO_PATH && again && again->probe)
 		path = pair_pick_any(vr->pair, again->path);
-	vr->pair->asks = shares_a_full_pair(qp, now_ns);
+	ackreq_fit(qp, s, path, now_ns);
 	if (path != PAIR_NO_PATH) {
-		set_ackreq_interval(qp, s, (uint32_t)path);
 		leave_line(vr->w);
 		return path;
 	}

@@ -66,15 +66,6 @@ void recovery_lose(struct transport *, struct qp *, struct sender *, uint32_t ps
  */
 bool recovery_doubles(const struct sender *, uint32_t psn);
 
-/* AckReq placement (12.2): whether to set it in the packet with that PSN, which is outstanding or about to be. */
-static inline bool recovery_sets_ackreq(const struct qp *qp, const struct sender *s, uint32_t psn)
-{
-	uint32_t out = tx_outstanding(&s->tx), ahead = (psn - s->tx.una) & PSN_MASK;
-
-	return (~psn & (s->ackreq_now - 1)) == 0 || qp->veroce->pair->asks ||
-	       (ahead > out ? ahead : out) + 2 >= s->peer_window;
-}
-
 /* Whether a turn would send anything, now that there is room. */
 static inline bool veroce_has_more(const struct qp *qp)
 {

@@ -10,6 +10,7 @@
 #include "transport/veroce/requester.h"
 
 #include "transport/request.h"
+#include "transport/veroce/ackreq.h"
 #include "transport/veroce/caps.h"
 #include "transport/veroce/fence_indicator.h"
 #include "transport/veroce/recovery.h"
@@ -201,9 +202,17 @@ struct request {
 	uint32_t po;
 	int path;
 	bool again;   /* a copy */
-	bool ackreq;  /* the last of a WQE has it in any case, unless: */
-	bool covered; /* a packet behind it asks, and that is soon enough */
+	bool probe;   /* ... that is a probe */
+	bool twin;    /* ... right behind another one */
+	bool covered; /* it ends its WQE, and a packet behind it asks for an acknowledgement soon enough */
 };
+
+static enum ackreq_packet kind_of(const struct request *r)
+{
+	if (r->probe || (r->po + 1 == r->w->packets && !r->covered))
+		return ACKREQ_AWAITED;
+	return r->twin ? ACKREQ_TWIN : ACKREQ_ANY;
+}
 
 /* Returns its length; 0: no room in this turn; -1: the WQE's memory is gone. */
 static int32_t lay_out(struct transport *tp, struct qp *qp, const struct request *r, uint64_t now_ns)
@@ -219,7 +228,7 @@ static int32_t lay_out(struct transport *tp, struct qp *qp, const struct request
 		return 0;
 	fill_headers(&p, qp, w, po, payload);
 	p.bth.retrans = r->again;
-	p.bth.ackreq = r->ackreq || (po + 1 == w->packets && !r->covered);
+	p.bth.ackreq = ackreq_is_set(qp, &qp->veroce->w->q, p.bth.psn, kind_of(r));
 	veroce_stamp(qp, &p, (uint32_t)r->path, now_ns);
 	at = veroce_encode_headers(out, &p);
 	if (!request_gather(tp, qp, w, po * qp->veroce->mtu, out + at, payload))
@@ -252,12 +261,13 @@ static __attribute__((noinline)) enum sent send_again(struct transport *tp, stru
 		.po = (psn - w->psn_first) & PSN_MASK,
 		.path = path,
 		.again = true,
-		.ackreq = r->probe || recovery_sets_ackreq(qp, s, psn),
+		.probe = r->probe,
 	};
 	len = lay_out(tp, qp, &copy, now_ns);
 	if (len > 0) {
 		recovery_resent(tp, qp, s, psn, path, now_ns);
-		copy.ackreq = false;
+		copy.probe = false;
+		copy.twin = true;
 		if (twice && lay_out(tp, qp, &copy, now_ns) > 0)
 			tp->counters.retransmits++;
 	}
@@ -271,7 +281,7 @@ static bool follow(struct transport *tp, struct qp *qp, struct send_wqe *w, uint
 {
 	const struct sender *s = &qp->veroce->w->q;
 	uint32_t at;
-	uint8_t *out = veroce_next(tp, qp, (uint32_t)path, recovery_sets_ackreq(qp, s, psn), &at);
+	uint8_t *out = veroce_next(tp, qp, (uint32_t)path, ackreq_is_set(qp, s, psn, ACKREQ_ANY), &at);
 
 	if (!out || !request_gather(tp, qp, w, po * qp->veroce->mtu, out + at, qp->veroce->mtu))
 		return false;
@@ -335,7 +345,7 @@ static bool send_alike(struct transport *tp, struct qp *qp, const struct send_wq
 {
 	if (is_repeat(before, next))
 		return repeat(tp, qp, next, path);
-	return lay_out(tp, qp, &(struct request){.w = next, .path = path, .ackreq = true}, now_ns) > 0;
+	return lay_out(tp, qp, &(struct request){.w = next, .path = path}, now_ns) > 0;
 }
 
 /*
@@ -358,21 +368,6 @@ static uint32_t send_alikes(struct transport *tp, struct qp *qp, uint32_t index,
 		before = next;
 	}
 	return count;
-}
-
-/*
- * Whether the last packet of a WQE need not ask for an acknowledgement. Where these are rare, one packet of ackreq_now
- * asks in any case. If that many are posted behind this one, nobody waits for its acknowledgement: this end limits the
- * rate. The next WQE must not wait for this one. Through memory an acknowledgement costs no call, so each asks.
- */
-static bool is_covered(const struct transport *tp, const struct qp *qp, uint32_t index)
-{
-	const struct send_wqe *w = sq_at(&qp->sq, index), *next = sq_at(&qp->sq, index + 1);
-	uint32_t behind = sq_head(&qp->sq) - index - 1, apart = qp->veroce->w->q.ackreq_now;
-
-	return apart > VEROCE_ACKREQ_PACKETS && behind && (uint64_t)behind * w->packets >= apart && !tp->near &&
-	       !(next->flags & WR_FENCE) && !request_is_local(next) && !request_has_response(next) &&
-	       !tp->config.veroce.fence_indicator;
 }
 
 /*
@@ -402,8 +397,7 @@ static enum sent send_new(struct transport *tp, struct qp *qp, uint32_t *budget,
 		      &(struct request){.w = w,
 					.po = po,
 					.path = path,
-					.ackreq = recovery_sets_ackreq(qp, s, psn),
-					.covered = left == 1 && !only && is_covered(tp, qp, index)},
+					.covered = left == 1 && !only && ackreq_is_covered(tp, qp, index)},
 		      now_ns);
 	if (len < 0)
 		request_fail_in_turn(tp, qp, index, WC_LOC_PROT_ERR, now_ns);
@@ -502,7 +496,6 @@ static bool send_question(struct transport *tp, struct qp *qp, uint64_t now_ns)
 		.w = sq_at(&qp->sq, vr->w->ask_again_wqe),
 		.path = pair_pick_any(vr->pair, PATHS_MAX),
 		.again = true,
-		.ackreq = true,
 	};
 
 	if ((int32_t)(vr->w->ask_again_wqe - qp->sq.una) >= 0 && !lay_out(tp, qp, &question, now_ns))

@@ -16,6 +16,7 @@
 #include "transport/veroce/responder_reads.h"
 
 #include "transport/request.h"
+#include "transport/veroce/ackreq.h"
 #include "transport/veroce/acks.h"
 #include "transport/veroce/recovery.h"
 #include "transport/veroce/veroce.h"
@@ -187,9 +188,17 @@ struct response {
 	uint32_t psn;
 	uint32_t po;
 	int path;
-	bool again;  /* a copy */
-	bool ackreq; /* the last of a response has it in any case */
+	bool again; /* a copy */
+	bool probe; /* ... that is a probe */
+	bool twin;  /* ... right behind another one */
 };
+
+static enum ackreq_packet kind_of(const struct response *r, uint32_t packets)
+{
+	if (r->probe || r->po + 1 == packets)
+		return ACKREQ_AWAITED;
+	return r->twin ? ACKREQ_TWIN : ACKREQ_ANY;
+}
 
 /* Returns its length; 0: no room in this turn; -1: the region or its memory is gone. */
 static int32_t lay_out(struct transport *tp, struct qp *qp, const struct response *r, uint64_t now_ns)
@@ -215,7 +224,7 @@ static int32_t lay_out(struct transport *tp, struct qp *qp, const struct respons
 		.migreq = true,
 		.pad = (uint8_t)(-payload & 3),
 		.pkey = qp->pkey,
-		.ackreq = r->ackreq || po + 1 == packets,
+		.ackreq = ackreq_is_set(qp, &qp->veroce->w->r, r->psn, kind_of(r, packets)),
 		.retrans = r->again,
 		.dqpn = qp->dest_qpn,
 		.psn = r->psn,
@@ -316,7 +325,7 @@ static bool follow(struct transport *tp, struct qp *qp, const struct rd_resource
 	const uint8_t *from = mr_check_remote(&tp->mrs, res->rkey, &qp->user, res->va + (uint64_t)po * qp->veroce->mtu,
 					      qp->veroce->mtu, MR_REMOTE_READ);
 	uint32_t at;
-	uint8_t *out = from ? veroce_next(tp, qp, (uint32_t)path, recovery_sets_ackreq(qp, s, psn), &at) : NULL;
+	uint8_t *out = from ? veroce_next(tp, qp, (uint32_t)path, ackreq_is_set(qp, s, psn, ACKREQ_ANY), &at) : NULL;
 
 	if (!out || !mr_read_response(&tp->mrs, res->rkey, out + at, from, qp->veroce->mtu))
 		return false;
@@ -357,7 +366,7 @@ static int send_some(struct transport *tp, struct qp *qp, uint32_t *budget, uint
 		.po = po,
 		.path = path,
 		.again = again,
-		.ackreq = (again && rec->probe) || recovery_sets_ackreq(qp, s, psn),
+		.probe = again && rec->probe,
 	};
 	len = lay_out(tp, qp, &packet, now_ns);
 	if (len < 0 && again)
@@ -371,7 +380,8 @@ static int send_some(struct transport *tp, struct qp *qp, uint32_t *budget, uint
 	if (!len)
 		return 0;
 	if (again) {
-		packet.ackreq = false;
+		packet.probe = false;
+		packet.twin = true;
 		if (recovery_doubles(s, psn) && lay_out(tp, qp, &packet, now_ns) > 0)
 			tp->counters.retransmits++;
 		recovery_resent(tp, qp, s, psn, path, now_ns);

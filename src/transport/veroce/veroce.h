@@ -23,6 +23,7 @@
  *
  *     in either space, for a sender
  *     recovery.c   what it may send, and what acknowledgements confirm
+ *     ackreq.c     which packets ask for acknowledgements
  *     nak.c        what a NAK causes
  *     timeouts.c   what a timer causes
  *     loss_fast.c loss_base.c loss_irn.c   which packets it takes for lost (loss.h)
