@@ -425,6 +425,12 @@ static inline enum qp_state qp_get_state(const struct qp *qp)
 	return (enum qp_state)atomic_load_explicit(&qp->state, memory_order_relaxed);
 }
 
+/* It has the attributes of a sender, and what it has begun to send goes on. */
+static inline bool qp_can_send(const struct qp *qp)
+{
+	return qp_get_state(qp) == QPS_RTS || qp_get_state(qp) == QPS_SQD;
+}
+
 /* ---- qp_check.c: the life cycle (IBTA 10.3.1) ----------------------------------------------------- */
 
 /*

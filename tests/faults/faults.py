@@ -41,8 +41,8 @@ FAULTS = [
 
     # ---- transport
     Fault("full_turns_take_no_answer", "tx_room_behind_data", "tx->count == tx->most", "true", "sim/nic_full_turns_test"),
-    Fault("answer_waits_for_an_empty_turn", "take_turn", "return responder_output_ack(tp, qp) || more;",
-          "return more || responder_output_ack(tp, qp);", "sim/nic_full_turns_test"),
+    Fault("answer_waits_for_an_empty_turn", "last_ack", "if (goes && responder_output_ack",
+          "if (goes && !t->more && responder_output_ack", "sim/nic_full_turns_test"),
     Fault("path_is_heard_when_told", "hear", "if (!tx_ns)", "if (true)", "unit/path_test"),
     Fault("turn_takes_many_paths", "veroce_path_of_turn", "pair->left_turn == tp->tx.turn", "false", "sim/veroce_trains_test"),
     Fault("answers_take_their_own_paths", "answer_path", "stamped ? veroce_path_of_turn(tp, pair) : PAIR_NO_PATH", "PAIR_NO_PATH", "sim/veroce_trains_test"),

@@ -265,10 +265,9 @@ static void response_input(struct transport *tp, struct qp *qp, const struct rx 
 void completer_input(struct transport *tp, struct qp *qp, const struct rx *rx)
 {
 	struct requester *req = &qp->gbn->req;
-	enum qp_state state = qp_get_state(qp);
 	struct aeth aeth;
 
-	if (state != QPS_RTS && state != QPS_SQD) {
+	if (!qp_can_send(qp)) {
 		tp->counters.rx_no_qp++;
 		return;
 	}

@@ -2,6 +2,7 @@
 /* Reliable connection over RoCEv2: joins requester, completer and responder. */
 #include "transport/rocev2/congestion.h"
 #include "transport/qp.h"
+#include "transport/turn.h"
 #include "transport/veroce/engine.h"
 
 /* This QP has chosen RoCEv2: it answers CAPS requests with profile 0, and drops all other veRoCE packets. */
@@ -29,40 +30,92 @@ static void rc_input(struct transport *tp, struct qp *qp, const struct rx *rx)
 	}
 }
 
-static bool take_turn(struct transport *tp, struct qp *qp, uint64_t now_ns)
+/* ---- a turn ------------------------------------------------------------------------------------- */
+
+struct turn {
+	struct transport *tp;
+	struct qp *qp;
+	uint64_t now_ns;
+	size_t before; /* packets laid out before this QP's requests */
+	bool more;     /* requests are left */
+};
+
+static inline enum step caps(struct turn *t)
 {
-	size_t before;
+	return !t->qp->veroce || caps_answer(t->tp, t->qp, t->now_ns) ? STEP_DONE : STEP_MORE;
+}
+
+static inline enum step cnp(struct turn *t)
+{
+	return congestion_output(t->tp, t->qp, t->now_ns) ? STEP_DONE : STEP_MORE;
+}
+
+static inline enum step responses(struct turn *t)
+{
+	return responder_output(t->tp, t->qp, t->now_ns) ? STEP_MORE : STEP_DONE;
+}
+
+static inline enum step first_ack(struct turn *t)
+{
+	bool goes = acks_go_first(t->tp) && list_empty(&t->qp->held);
+
+	return goes && responder_output_ack(t->tp, t->qp) ? STEP_MORE : STEP_DONE;
+}
+
+static inline enum step requests(struct turn *t)
+{
+	t->before = t->tp->tx.count;
+	t->more = requester_output(t->tp, t->qp, t->now_ns);
+	return STEP_DONE;
+}
+
+/*
+ * An ACK is the shortest packet and comes last, so that it can end the train of the requests before
+ * it. One that is held back for such a train stays held back if there was none.
+ */
+static inline enum step last_ack(struct turn *t)
+{
+	bool goes = list_empty(&t->qp->held) || t->tp->tx.count != t->before;
+
+	if (goes && responder_output_ack(t->tp, t->qp))
+		t->more = true;
+	return t->more ? STEP_MORE : STEP_STOP;
+}
+
+static inline enum step take_steps(struct turn *t)
+{
+	enum step s = caps(t);
+
+	if (s == STEP_DONE)
+		s = cnp(t);
+	if (s == STEP_DONE)
+		s = responses(t);
+	if (s == STEP_DONE)
+		s = first_ack(t);
+	if (s == STEP_DONE)
+		s = requests(t);
+	if (s == STEP_DONE)
+		s = last_ack(t);
+	return s;
+}
+
+static bool rc_output(struct transport *tp, struct qp *qp, uint64_t now_ns)
+{
+	struct turn t = {.tp = tp, .qp = qp, .now_ns = now_ns};
 	bool more;
 
 	if (qp_get_state(qp) == QPS_ERR) {
 		qp_flush(tp, qp, now_ns);
 		return false;
 	}
-	if (qp->veroce && !caps_answer(tp, qp, now_ns))
-		return true;
-	if (!congestion_output(tp, qp, now_ns) || responder_output(tp, qp, now_ns) ||
-	    (acks_go_first(tp) && list_empty(&qp->held) && responder_output_ack(tp, qp)))
-		return true;
-	before = tp->tx.count;
-	more = requester_output(tp, qp, now_ns);
-	/*
-	 * An ACK is the shortest packet and comes last, so that it can end the train of the requests before
-	 * it. One that waits for such a train goes on waiting if there was none.
-	 */
-	if (!list_empty(&qp->held) && tp->tx.count == before)
-		return more;
-	return responder_output_ack(tp, qp) || more;
-}
-
-static bool rc_output(struct transport *tp, struct qp *qp, uint64_t now_ns)
-{
-	bool more = take_turn(tp, qp, now_ns);
-
+	more = take_steps(&t) == STEP_MORE;
 	if (more && acks_go_first(tp) && qp->gbn &&
 	    ((qp->gbn->congestion && qp->gbn->congestion->cnp_due) || responder_has_answer(qp)))
 		qp_activate_to_answer(tp, qp);
 	return more;
 }
+
+/* ---- ops ----------------------------------------------------------------------------------------- */
 
 /* The peer may have been asked whether it speaks veRoCE. */
 static void rc_reset(struct transport *tp, struct qp *qp)

@@ -245,16 +245,9 @@ void caps_hurry(struct qp *qp, uint64_t now_ns)
  * CAPS carry the PSN that their sender expects first. (13.1: not the sender's own, which a verbs program gives its
  * device only after RTR.) It is checked only once our own initial PSN is known.
  */
-static bool has_begun(const struct qp *qp)
-{
-	enum qp_state state = qp_get_state(qp);
-
-	return state == QPS_RTS || state == QPS_SQD;
-}
-
 static bool is_of_another_life(const struct qp *qp, uint32_t psn)
 {
-	return has_begun(qp) && psn != qp->sq_psn;
+	return qp_can_send(qp) && psn != qp->sq_psn;
 }
 
 /* No peer records less than the base window, and we keep no more than TX_WINDOW_MAX records. */
@@ -282,7 +275,7 @@ static void asked(const struct transport *tp, struct qp *qp, const struct capset
 {
 	struct veroce *vr = qp->veroce;
 
-	if (!veroce_is_answered(vr) && c->profile && has_begun(qp)) {
+	if (!veroce_is_answered(vr) && c->profile && qp_can_send(qp)) {
 		vr->caps &= CAPS_LARGE;
 		vr->caps |= c->flags & offered(tp, qp) & (uint16_t) ~(CAPS_LARGE | CAPS_SEAL);
 		take_windows(vr, c);

@@ -204,7 +204,7 @@ void veroce_fall_back(struct transport *tp, struct qp *qp, uint64_t now_ns)
 		qp_to_error(tp, qp, now_ns);
 		return;
 	}
-	if (qp_get_state(qp) == QPS_RTS || qp_get_state(qp) == QPS_SQD)
+	if (qp_can_send(qp))
 		requester_start(tp, qp, now_ns);
 	qp_activate(tp, qp);
 }

@@ -6,7 +6,9 @@
  * atomics (R); see veRoCE 4.1. A `sender` recovers the packets that it sent in one space, a `receiver` puts in order
  * those that arrive in one.
  *
- *     veroce.c     the QP's ops: where packets go, who sends when, which timers run
+ *     veroce.c     the QP's ops: where packets go
+ *     turn.c       what a QP sends in a turn, in which order
+ *     deadlines.c  for what its timer runs
  *     setup.c      settings that all QPs of a nic share
  *     connection.c how a connection begins and ends, and how it is given up for RoCEv2
  *     work.c       the memory that a QP takes from the pool while something is outstanding
@@ -72,10 +74,23 @@ static inline bool veroce_reserve(struct transport *tp, struct veroce_work *w, s
 		w->starved = true;
 	return false;
 }
+
+/* ---- turn.c: `output` of struct qp_ops, with a connection, and while the peer is asked what it speaks ---- */
+
+bool veroce_output(struct transport *, struct qp *, uint64_t now_ns);
+bool veroce_asking_output(struct transport *, struct qp *, uint64_t now_ns);
+
+/* ---- deadlines.c ---------------------------------------------------------------------------------- */
+
+/* `expire` of struct qp_ops. */
+void veroce_expire(struct transport *, struct qp *, uint64_t now_ns);
 /* Sets qp->timer to the earliest deadline, lazily. */
 void veroce_rearm(struct transport *, struct qp *, uint64_t now_ns);
 /* Sets it to no later than that. */
 void veroce_set_timer(struct transport *, struct qp *, uint64_t at_ns, uint64_t now_ns);
+
+/* ---- veroce.c and packets ------------------------------------------------------------------------- */
+
 /* The flow of path `path`; `trimmable`: a switch may cut the payload off. */
 struct flow veroce_flow_of(const struct transport *, const struct qp *, uint32_t path, bool trimmable);
 /* The same, kept for as long as the packets of the turn live. NULL: the turn is full. */

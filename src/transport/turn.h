@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A turn of output is a list of steps, which an engine takes one after the other until one of them ends it.
+ *
+ * Private to src/transport.
+ */
+#ifndef TRANSPORT_TURN_H
+#define TRANSPORT_TURN_H
+
+enum step {
+	STEP_DONE, /* the next step follows */
+	STEP_MORE, /* there is no room for what it has: the turn ends, and the QP has another one */
+	STEP_STOP  /* the turn ends */
+};
+
+#endif
