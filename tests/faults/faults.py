@@ -139,6 +139,7 @@ FAULTS = [
 
     Fault("xrc_message_changes_its_srq", "xrc_take_on", "if (qp->gbn->rsp.message)", "if (false)", "sim/rocev2_xrc_test"),
     Fault("xrc_srq_of_any_domain", "xrc_take_on", "srq->xrcd != qp->xrcd", "false", "verbs/verbs_xrc_test"),
+    Fault("a_dead_key_takes_a_receive", "judge_write", " && qp->type != QPT_UC", "", "sim/rocev2_uc_test"),
 
     # ---- the simulated network
     Fault("red_by_another_queue", "red_mark", "port->queues[p->class].bytes", "port->queued_bytes", "unit/switch_test"),
@@ -159,6 +160,10 @@ FAULTS = [
     Fault("percentile_one_below", "rank", "i < n ? i : n - 1", "i ? i - 1 : 0", "unit/results_test"),
     Fault("size_at_the_lower_point", "cdf_bytes", "a->bytes + (uint64_t)", "a->bytes + 0 * (uint64_t)",
           "unit/cdf_test"),
+    Fault("acknowledgements_show_the_first_holes", "tell_ack", "r->shown = at < r->highest ? at : 0;", "r->shown = 0;",
+          "unit/sr_test"),
+    Fault("what_is_late_was_needed", "take_packet", " || (v == SDR_DROP_LATE && sdr_past_has(l, q->generation, imm))", "",
+          "unit/sdr_line_test"),
 
     Fault("a_flood_mutes_who_is_known", "limit_is_mute", "place < CM_SOURCES && ", "", "unit/cm_flood_test"),
     Fault("any_address_of_ours_is_the_connections", "conn_is_peer", " && !memcmp(c->flow.src, in->dst, sizeof(in->dst))", "", "unit/cm_id_test"),
