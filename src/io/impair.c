@@ -374,8 +374,8 @@ static double uniform(struct impair *im)
 }
 
 /*
- * A burst ends with each packet by 1 / burst, and begins so seldom that `drop` of all packets are in one. It ends in a
- * silence, too: a sender that asks once a second would otherwise wait for as many seconds as it has packets.
+ * A burst ends with each packet by 1 / burst, and begins so seldom that `drop` of all packets are in one. A silence
+ * ends it, too: a sender that sends once a second would otherwise wait for as many seconds as the burst has packets.
  */
 static bool is_dropped(struct impair *im, uint64_t now_ns)
 {

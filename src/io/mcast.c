@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Owns the sockets of groups and the epoll descriptor that stands for all of them. While there is no group nothing is
- * asked of the kernel; else one system call a turn asks for all groups, and more only if something has come.
+ * Owns the sockets of groups and the epoll descriptor that stands for all of them. While there is no group it makes no
+ * system call; else one a turn for all groups, and more only if packets have arrived.
  */
 #include "io/mcast.h"
 

@@ -12,7 +12,7 @@
 
 enum neighbour_state {
 	NEIGHBOUR_UNKNOWN, /* or it does not answer */
-	NEIGHBOUR_STALE,   /* it was there; nobody has asked lately */
+	NEIGHBOUR_STALE,   /* it was there, but has not answered lately */
 	NEIGHBOUR_KNOWN
 };
 

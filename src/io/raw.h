@@ -10,7 +10,7 @@
  *
  * A packet arrives if its GIDs fit the interface: the destination has an address there, and the source is none of this
  * host, or came over the loopback interface. Every process of the host that has such a socket gets every frame, and
- * takes what is for its slot.
+ * takes the packets that are for its slot.
  *
  * There are no trains: a packet is a frame.
  */

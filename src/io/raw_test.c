@@ -161,7 +161,7 @@ static void peer_send(const uint8_t src[16], const uint8_t dst[16], uint32_t qpn
 	assert_int_equal(send(peer, frame, at + p.len, 0), at + p.len);
 }
 
-/* What was sent before must not come: this one, which is behind it, comes first. */
+/* The frame that was sent before must not arrive: this one, which is behind it, is the first. */
 static void next_is_good(void)
 {
 	struct pkt p;

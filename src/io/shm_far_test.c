@@ -91,7 +91,7 @@ TEST(what_packets_leave_out_is_read_where_it_is)
 	end_free(b);
 }
 
-/* Of a message whose pieces lie apart one is left out, and the packet may be large. */
+/* If the pieces of a message lie apart, one is left out, and the packet may be large. */
 TEST(a_large_packet_may_leave_out_little)
 {
 	enum { BYTES = 96 + CAPS_LARGE_BYTES };
@@ -361,9 +361,7 @@ TEST(a_busy_ring_does_not_keep_others_waiting)
 	end_free(c);
 }
 
-/*
- * What comes behind the end of a row begins the next one, which is asked for once the nic has the row.
- */
+/* The packet behind the end of a row begins the next row, whose places are asked for once the nic has this one. */
 TEST(behind_the_end_of_a_row_begins_the_next_call)
 {
 	enum { ROW = 3 };
@@ -389,7 +387,7 @@ TEST(behind_the_end_of_a_row_begins_the_next_call)
 	end_free(b);
 }
 
-/* Of payload that has a place, more is read at a time than the buffer for what has none would hold. */
+/* Payload that has a place is read in longer pieces than the buffer holds, which is for payload without one. */
 TEST(a_long_row_is_read_at_once)
 {
 	enum { TRAIN = 2, TRAINS = 16, BYTES = 30 << 10 };

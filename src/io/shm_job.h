@@ -4,8 +4,8 @@
  * same bytes to where they belong. Each takes a few chunks after the other, so whoever is slow, or away, has few of
  * them or none. Pure.
  *
- * The job lies in memory that both have. The reader makes it, and knows by itself what is in it: all that it reads
- * there is the state of each chunk. The helper reads a chunk once it has claimed it, and judges it as any stranger's
+ * The job lies in memory that both have. The reader makes it and keeps its own copy of it: of that memory it reads
+ * nothing but the state of each chunk. The helper reads a chunk once it has claimed it, and judges it as any stranger's
  * word.
  */
 #ifndef IO_SHM_JOB_H

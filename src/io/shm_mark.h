@@ -38,14 +38,14 @@ struct shm_mark *shm_mark_new(void);
 void shm_mark_free(struct shm_mark *);
 void shm_mark_tell(const struct shm_mark *, struct shm_probe *);
 
-/* Another process, as it was when it told its mark. */
+/* Another process, as it was when it published its mark. */
 struct shm_process {
 	pid_t pid;
 	uintptr_t at;
 	uint64_t value;
 };
 
-/* What it tells may be anything, and something else later. */
+/* The mark that it published may be anything, and may change later. */
 struct shm_process shm_process_of(pid_t, const struct shm_probe *);
 /*
  * As process_vm_readv(2), but the caller leaves the first piece here and there free, and it is not counted. -1: it is

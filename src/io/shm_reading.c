@@ -133,7 +133,7 @@ size_t shm_fetch(struct shm *s, struct ring_in *r, struct pkt *pkts, size_t n)
 	if (!placed_may_be_read(s, shm_taken_back(&r->taker)))
 		forget_places(s, pkts);
 	all = read_trains(s, r, 0, s->far_count);
-	/* Memory here may be what is missing, and only the nic can say so. */
+	/* Memory of this process may be gone, and only the nic can say so. */
 	if (!all && s->placed) {
 		forget_places(s, pkts);
 		all = read_trains(s, r, 0, s->far_count);

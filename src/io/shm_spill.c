@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * See shm_spill.h. The bytes of packets lie behind each other, as those of a train must; what is kept is moved to the
- * start when there is no room behind it.
+ * See shm_spill.h. The bytes of packets lie behind each other, as those of a train must; kept packets are moved to the
+ * start when there is no room behind them.
  */
 #include "io/shm_spill.h"
 

@@ -3,8 +3,8 @@
  * Packets that a ring has no room for yet, in order: copies, in memory that is taken from the kernel as it is touched.
  * Pure but for that memory.
  *
- * It holds what may be under way when the senders of connected queue pairs are told to wait: a burst of the nic, and
- * one that the loop keeps. Datagrams, whose senders do not wait, get half of it and no more.
+ * It has room for the packets that may be under way when the senders of connected queue pairs begin to wait: a burst of
+ * the nic, and one that the loop keeps. Datagrams, whose senders do not wait, get half of it and no more.
  */
 #ifndef IO_SHM_SPILL_H
 #define IO_SHM_SPILL_H

@@ -35,7 +35,7 @@ enum {
 	UDP_RX_SOCKETS_MAX = 8,
 	UDP_PATHS_MAX = 16,
 	UDP_SOURCE_PORT_MIN = 49152, /* the ports for dynamic use, RFC 6335 */
-	UDP_RCVBUF_BYTES = 32 << 20, /* asked for; unprivileged processes get net.core.rmem_max */
+	UDP_RCVBUF_BYTES = 32 << 20, /* requested; unprivileged processes get net.core.rmem_max */
 	UDP_SNDBUF_BYTES = 8 << 20
 };
 
@@ -43,12 +43,12 @@ struct udp_config {
 	int rx_fds[UDP_RX_SOCKETS_MAX]; /* *borrowed*: they outlive the io */
 	size_t rx_count;
 	bool no_ipv6;        /* make no IPv6 transmit sockets */
-	unsigned paths;      /* source ports wanted per family, 1 .. UDP_PATHS_MAX; 0 means 1 */
+	unsigned paths;      /* source ports of each family, 1 .. UDP_PATHS_MAX; 0 means 1 */
 	unsigned spare_fds;  /* descriptors to leave to others when making further paths */
-	uint16_t timed_port; /* packets to that port tell how long they waited (pkt.waited_ns); 0: none do */
+	uint16_t timed_port; /* for packets to this port pkt.waited_ns is set; 0: for none */
 	/*
 	 * The time that calls are made for, as it is now; NULL: that of the call. A process may lose its processor
-	 * between its look at the clock and the call, and what came meanwhile did not wait for that time.
+	 * between its look at the clock and the call, and packets that arrive meanwhile have not waited for that time.
 	 */
 	uint64_t (*clock)(void);
 	bool no_trains;                   /* as on a kernel without UDP_SEGMENT; for tests */
@@ -64,8 +64,8 @@ int udp_open(struct io **, const struct udp_config *, char *why, size_t why_byte
 
 /*
  * The GIDs of this host, and their interfaces, from now on; at most IO_GIDS_MAX. Packets leave by the interface of
- * their source GID (udp_routes.h). Also for when the host's routes have changed: what was found out about them is
- * forgotten.
+ * their source GID (udp_routes.h). All routes that are kept are forgotten, so it is also called when the host's routes
+ * have changed.
  */
 void udp_set_gids(struct io *, const struct io_gid *, size_t count);
 

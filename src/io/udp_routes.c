@@ -3,11 +3,11 @@
  * Which interface, by the kernel's own word: rtnetlink's RTM_GETROUTE. A kept route is in one of the four places that
  * its addresses have.
  *
- * What is kept may be out of date. Where the routing table chooses, that harms nothing. Where an interface is named,
- * IPv4 takes every destination to be on its link when its route is gone, and nobody learns of the loss. So that is
- * asked for again before a queue pair with usual timers has used up its retries.
+ * A kept route may be out of date. Where the routing table chooses, that harms nothing. Where an interface is named,
+ * IPv4 takes every destination to be on its link when its route is gone, and nobody learns of the loss. So such a route
+ * is looked up again before a queue pair with usual timers has used up its retries.
  *
- * Of IPv6 routes of different metrics the kernel takes the best one, whatever interface is named; so do Linux's own
+ * If IPv6 routes have different metrics the kernel takes the best one, whatever interface is named; so do Linux's own
  * RoCE devices.
  */
 #include "io/udp_routes.h"
@@ -57,8 +57,8 @@ static void add(char *request, int type, const void *data, size_t bytes)
 }
 
 /*
- * The entry itself is asked for, with all its next hops. Without that flag, an IPv4 route by an interface is made up if
- * there is none.
+ * Requests the entry itself, with all its next hops. Without that flag the kernel makes up an IPv4 route by an
+ * interface if there is none.
  */
 static bool ask(int fd, const struct udp_route *r, uint32_t ifindex)
 {

@@ -39,7 +39,7 @@ struct udp_routes {
 /* interfaces is *borrowed*; NULL: nobody reads it. 0 or -ENOMEM. */
 int udp_routes_open(struct udp_routes *, struct io_interfaces *interfaces);
 void udp_routes_close(struct udp_routes *);
-/* Forgets what is kept. `fd` is any socket, for ioctls here. */
+/* Forgets the routes that it keeps. `fd` is any socket, for ioctls here. */
 void udp_routes_set_gids(struct udp_routes *, int fd, const struct io_gid *, size_t count);
 
 /* Never NULL; *lent* until the next call. */

@@ -394,8 +394,8 @@ static uint64_t much_later(void)
 	return MUCH_NS;
 }
 
-/* The process lost its processor between its look at the clock and the call: what came meanwhile was not there to be
- * read. */
+/* The process lost its processor between its look at the clock and the call: packets that arrived meanwhile were not
+ * there to be read. */
 TEST(what_came_after_the_time_of_a_call_did_not_wait)
 {
 	struct rig *r = rig_new(&(struct udp_config){0});

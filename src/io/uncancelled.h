@@ -2,7 +2,7 @@
 /*
  * System calls while a lock is held. libc makes most calls of sockets and files cancellation points
  * (POSIX.1-2017 2.9.5): a thread that the program cancels ends there, with the lock. A packet's calls are made without
- * libc's detour, which costs less than libc's; what is done seldom turns cancellation off around it.
+ * libc's detour, which is cheaper; rare calls turn cancellation off around libc's.
  */
 #ifndef IO_UNCANCELLED_H
 #define IO_UNCANCELLED_H
