@@ -26,7 +26,7 @@ static bool is_ipv4(const uint8_t gid[16])
 	return !memcmp(gid, mapped, sizeof(mapped));
 }
 
-/* Of every address of its family. */
+/* Whether the lane is for every address of its family. */
 static bool is_wildcard(const struct group_lane *lane)
 {
 	return !memcmp(lane->at.gid, everywhere, sizeof(everywhere));
@@ -197,7 +197,7 @@ static bool is_of_host(const struct group_config *cfg, const uint8_t gid[16])
 	return false;
 }
 
-/* Of ours, at the lane's only address. */
+/* Whether it is a socket of ours at the lane's only address. */
 static bool is_beside(const struct join *j, const struct group_lane *lane, const struct holder *h)
 {
 	return h->uid == j->uid && is_at(lane, h);

@@ -140,8 +140,8 @@ int join_call(struct join *j)
 /* ---- taking ---- */
 
 /*
- * The member to ask next: of those that were not asked and hold other sockets than we do, the one
- * that holds most.
+ * The member to call next: one that was not called and holds other sockets than we do; among these the one that holds
+ * most.
  */
 static struct member *richest(struct join *j, const bool *asked)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A place for a process that shares no port: a slot's name, and nothing that others depend on. So no lock is needed,
- * and nobody is asked.
+ * A place for a process that shares no port: a slot's name, and nothing that others depend on. So it needs no lock,
+ * and no answer of a member.
  */
 #include <errno.h>
 #include <unistd.h>

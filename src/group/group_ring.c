@@ -76,7 +76,7 @@ static void forget_offer(struct group *g, unsigned i)
 	memmove(&g->offers[i], &g->offers[i + 1], (g->offer_count - i) * sizeof(g->offers[0]));
 }
 
-/* Of a client's offer that nobody was told of yet. False: there is none. */
+/* Takes a client's offer back that was not reported yet. False: there is none. */
 static bool withdraw_offer(struct group *g, unsigned client)
 {
 	for (unsigned i = 0; i < g->offer_count; i++) {
@@ -168,7 +168,7 @@ static bool next_bit(uint64_t bits[2], unsigned *slot)
 	return false;
 }
 
-/* Ends first: an offer is told after the end of the ring that it replaces. */
+/* Ends first: an offer is reported after the end of the ring that it replaces. */
 bool group_next_ring(struct group *g, struct group_ring *out)
 {
 	*out = (struct group_ring){.fds = {-1, -1}};

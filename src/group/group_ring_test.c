@@ -199,7 +199,7 @@ static pid_t fork_first(struct group *g)
 	return pid;
 }
 
-/* Who is asked about is the process, and not its slot, which another one gets. */
+/* The question is about the process, and not about its slot, which another one gets. */
 GROUP_TEST(the_end_of_a_reader_is_seen_though_its_slot_is_taken_again)
 {
 	struct group *g = join(true);
@@ -217,7 +217,7 @@ GROUP_TEST(the_end_of_a_reader_is_seen_though_its_slot_is_taken_again)
 	fork_first(g);
 	assert_true(group_lives(g, 1));
 	assert_false(group_ring_lives(g, 1));
-	/* The other one is asked about once it has a ring. */
+	/* The question is about the other process once that has a ring. */
 	assert_int_equal(group_offer_ring(g, 1, fds), 0);
 	assert_true(group_ring_lives(g, 1));
 	link_close_all(fds, GROUP_RING_FDS);

@@ -64,12 +64,12 @@ struct group {
 	int spare;    /* closed for a moment to refuse a caller when no descriptor is left */
 	int clients[GROUP_CLIENTS_MAX];
 	bool gives[GROUP_CLIENTS_MAX];   /* in the middle of ADOPT, with the right to */
-	bool watches[GROUP_CLIENTS_MAX]; /* its end is told */
+	bool watches[GROUP_CLIENTS_MAX]; /* it waits for our end */
 	bool somebody_left;              /* one of them has ended */
 	int watch;                       /* to the member whose end we want to know; -1: none */
 	pid_t watched_pid;
 	bool watch_ended;
-	int heir;      /* connection to the process that is told of our end; -1: none */
+	int heir;      /* connection to the process that waits for our end; -1: none */
 	int shared_fd; /* -1: none */
 	void *shared;
 	size_t shared_bytes;
@@ -81,11 +81,11 @@ struct group {
 	bool takes_rings;
 	int ring_links[GROUP_SLOTS];                  /* to whom we offered one; -1: none */
 	int16_t ring_of[GROUP_CLIENTS_MAX];           /* the slot of a client that offered us one; -1: none */
-	uint64_t ring_in_ended[2], ring_out_ended[2]; /* not yet told; a bit for each slot */
+	uint64_t ring_in_ended[2], ring_out_ended[2]; /* not yet reported; a bit for each slot */
 	struct {
 		unsigned client;
 		int fds[GROUP_RING_FDS];
-	} offers[GROUP_OFFERS_MAX]; /* not yet told, oldest first */
+	} offers[GROUP_OFFERS_MAX]; /* not yet reported, oldest first */
 	unsigned offer_count;
 
 	/* Forwarded to us: `lent` from head on are with the caller, count in all. */
