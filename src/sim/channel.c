@@ -142,7 +142,7 @@ const struct message_post *channel_received(struct channel *c, struct channel_cu
 	if (!at->begun) {
 		struct nic_received r = nic_qp_received(c->receiver);
 
-		/* A caller that asks less than once in all PSNs gets too low a number. */
+		/* A caller that calls less than once in all PSNs gets too low a number. */
 		c->arrived += (r.next - c->arrived_psn) & PSN_MASK;
 		c->arrived_psn = r.next;
 		*at = (struct channel_cursor){.begun = true, .next = c->first};

@@ -18,7 +18,8 @@ enum {
 	ERF_FLAGS_AT = 9,
 	ERF_RECORD_AT = 10,
 	ERF_WIRE_AT = 14,
-	/* Of a flow control packet's 6 and zeroes: Wireshark looks for addresses where another packet has LRH and GRH.
+	/* A flow control packet's 6 bytes, and zeroes: Wireshark looks for addresses where another packet has LRH and
+	 * GRH.
 	 */
 	LINK_BYTES = LRH_LEN + GRH_LEN
 };

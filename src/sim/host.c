@@ -291,7 +291,7 @@ void host_kick(struct host *h)
 	network_kick(h->network, h->index);
 }
 
-/* Of the nic, and of the guest. */
+/* The earlier one of the nic's and the guest's. */
 static uint64_t deadline(const struct host *h)
 {
 	uint64_t nic_ns = nic_deadline(h->nic),

@@ -32,7 +32,7 @@ struct host_config {
 	 */
 	uint64_t window_rtt_ps;
 	/*
-	 * Congestion control's base RTT to a peer, which is asked with the numbers of the two hosts; NULL: it is
+	 * Returns congestion control's base RTT between two hosts, by their numbers; NULL: it is
 	 * nic.transport.cc.base_rtt_ns for all pairs of hosts.
 	 */
 	uint64_t (*base_rtt_ns)(void *ctx, uint32_t src, uint32_t dst);
@@ -134,11 +134,11 @@ void host_forget(struct host *, const struct channel *);
 /* ---- for a guest ------------------------------------------------------------------------------- */
 
 /*
- * A guest uses the nic beside the channels, by unreliable connections. The nic's deadline is not its own: the host asks
- * both. Of a host with delays there is none.
+ * A guest uses the nic beside the channels, by unreliable connections. It has a deadline of its own, so the host takes
+ * the earlier one of the nic's and the guest's. A host with delays has no guest.
  */
 struct host_guest {
-	void (*fill)(void *guest, uint64_t now_ns); /* a packet can leave: posts what is to go next */
+	void (*fill)(void *guest, uint64_t now_ns); /* a packet can leave: posts the next ones */
 	void (*completed)(void *guest, const struct cqe *);
 	uint64_t (*deadline)(const void *guest); /* UINT64_MAX: none */
 	void (*expire)(void *guest, uint64_t now_ns);

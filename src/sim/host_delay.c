@@ -43,7 +43,7 @@ struct host_delay {
 	struct line acks, cnps;
 	struct key_map cnps_waiting; /* waiting CNPs by QP: one stands for all its marks; 1 */
 	uint64_t cnp_ps;             /* when the next one may leave */
-	uint64_t read_ps;            /* when the bus has read what was sent */
+	uint64_t read_ps;            /* when the bus has read the payload that was sent */
 	bool read_on;                /* since when there is something to read */
 	/* In. */
 	struct line in;
@@ -140,7 +140,7 @@ static void sooner(uint64_t *next_ps, uint64_t at_ps)
 		*next_ps = at_ps;
 }
 
-/* The host asks for packets that are due when its port is idle, or a class is resumed. */
+/* The host takes packets that are due when its port is idle, or a class is resumed. */
 static void sooner_unless_woken(const struct host_delay *d, uint64_t *next_ps, uint64_t at_ps)
 {
 	if (at_ps > d->woken_ps)
@@ -252,7 +252,7 @@ static uint64_t key_of(uint32_t peer, uint32_t peer_qpn)
 	return (uint64_t)peer << 24 | peer_qpn;
 }
 
-/* Of the BTH. */
+/* The destination QP of the BTH. */
 static uint32_t dest_qpn(const struct packet *p)
 {
 	const uint8_t *bth = p->body;

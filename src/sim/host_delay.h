@@ -37,11 +37,11 @@ struct host_delay *host_delay_create(const struct host_delay_config *, struct pa
 void host_delay_destroy(struct host_delay *);
 
 /*
- * When the host must call host_delay_due() and host_delay_arrived(), and ask for packets. Later than
+ * When the host must call host_delay_due() and host_delay_arrived(), and take packets. Later than
  * host_delay_woken()'s time; UINT64_MAX: never, in the present state.
  */
 uint64_t host_delay_next_ps(const struct host_delay *);
-/* The host's timer has fired; it asks for packets as soon as its port is idle. */
+/* The host's timer has fired; the host takes packets as soon as its port is idle. */
 void host_delay_woken(struct host_delay *, uint64_t now_ps);
 
 /* ---- programs ------------------------------------------------------------------------------------ */
@@ -86,10 +86,10 @@ void host_delay_send(struct host_delay *, struct packet *, enum host_packet_kind
 		     uint64_t now_ps);
 /* The next packet of an allowed class that may leave now; NULL: none. */
 struct packet *host_delay_take(struct host_delay *, uint32_t allowed_classes, uint64_t now_ps);
-/* The nic must not be asked for packets: of any kind; with data. */
+/* The host must not take packets from the nic: of any kind; with data. */
 bool host_delay_is_full(const struct host_delay *);
 bool host_delay_data_waits(const struct host_delay *, uint64_t now_ps);
-/* The host asked the nic for data and got none. */
+/* The nic had no data for the host. */
 void host_delay_idle(struct host_delay *);
 
 /* ---- packets in ---------------------------------------------------------------------------------- */

@@ -26,7 +26,7 @@ struct host {
 	struct cq *guest_cq;
 	uint32_t index;
 	uint8_t paused; /* classes of data, as the nic knows it */
-	bool asks;      /* with delay: acknowledgements may have let the nic send more */
+	bool asks;      /* with delay: the host looks again, as acknowledgements may have let the nic send more */
 	uint32_t credits_ahead;
 	uint8_t gid[16];
 };

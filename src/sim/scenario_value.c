@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Of light in it. */
+/* A length stands for the time of light in a fibre. */
 static const struct quantity_unit fibre[] = {{"km", 5, -6, 0}, {NULL, 0, 0, 0}};
 
 static const struct quantity_form rates = {quantity_rates, NULL, 0, 0, QUANTITY_UNIT | QUANTITY_BLANK},

@@ -28,10 +28,10 @@ struct why {
 /* Writes the sentence; false, so that a caller can return it. */
 __attribute__((format(printf, 2, 3))) bool refuse(struct why, const char *format, ...);
 
-/* Of topology.kind = subnet; the caller frees it with subnet_free(). */
+/* For topology.kind = subnet; the caller frees it with subnet_free(). */
 bool parts_subnet(const struct scenario *, struct subnet *out, struct why);
 
-/* Of all other kinds. The caller frees with topology_free(). */
+/* For all other kinds. The caller frees it with topology_free(). */
 bool parts_topology(const struct scenario *, struct topology *out, struct why);
 
 /* *buffers: of each node, borrowed by *out and the caller's to free; NULL where all are alike. */

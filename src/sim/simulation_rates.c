@@ -116,8 +116,8 @@ static uint64_t time_of(unsigned __int128 bits, uint64_t bps, uint32_t header_sh
 }
 
 /*
- * Of an allreduce the slowest host decides, whatever the algorithm. Of an exchange it is the host that takes longest
- * to send or to receive what is its own, so a popular receiver counts.
+ * The slowest host decides how long an allreduce takes, whatever the algorithm. In an exchange it is the host that
+ * takes longest to send or to receive its own bytes, so a popular receiver counts.
  */
 static uint64_t ideal_of(const struct round *k, const struct rates *rates, uint32_t header_share_ppb)
 {
