@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Floods of requests that are forged from many addresses, whose senders hear nothing of what they cause, beside a
+ * Floods of requests that are forged from many addresses, whose senders get none of the answers, beside a
  * client that connects and hangs up, over and over.
  */
 #include "support/cm_pair.h"
@@ -246,7 +246,7 @@ TEST(known_addresses_are_bounded)
 	world_fini(&w);
 }
 
-/* Of an address that has been connected before a flood leaves as many as ever; of others few. */
+/* A flood leaves as many requests as ever of an address that has been connected before; few of others. */
 TEST(a_flood_mutes_strangers_alone)
 {
 	static const uint8_t known[16] = {[10] = 0xff, [11] = 0xff, [12] = 11},

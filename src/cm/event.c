@@ -182,7 +182,7 @@ static void event_remove(struct event *e)
 	pool_put(&ch->cm->pool, e, sizeof(*e));
 }
 
-/* Of the requests that have waited longest, the first one of an address that is not known. */
+/* Among the requests that have waited longest, the first one of an address that is not known. */
 static struct event *stranger_of(const struct cm_id *listener)
 {
 	const struct list *head = &listener->channel->events, *l = head->next;

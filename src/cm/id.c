@@ -419,7 +419,7 @@ int cm_id_connect(struct cm_id *id, const struct cm_param *param, uint64_t now_n
 	return 0;
 }
 
-/* Events bear the uid, so the program is told of the connection after it is known. */
+/* Events bear the uid, so the program gets that of the connection after the uid is known. */
 static int mpa_accept_as(struct cm_id *id, uint64_t uid, const struct cm_param *param, uint64_t now_ns)
 {
 	static const struct cm_param nothing;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Memberships of ids in multicast groups, as rdma_cm has them on RoCE (docs/rdmacm.md 8): a number and a context of
- * their own, and one event that says how the queue pair sends to the group. The host's part, to hear the group, is the
- * caller's.
+ * their own, and one event that says how the queue pair sends to the group. The caller makes the host receive the
+ * group's packets.
  */
 #include <errno.h>
 #include <string.h>

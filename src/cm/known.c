@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Addresses that have answered a message of ours by the communication id in it. Nobody can who does not get what is
- * sent there, so no flood of forged addresses puts one among them, nor one out: the place of an address that has
- * nothing here is given to another only by an answer.
+ * Addresses that have answered a message of ours by the communication id in it. Only a host that gets messages to that
+ * address can answer so, hence no flood of forged addresses puts one among them, nor one out: the place of an address
+ * that has nothing here is given to another only by an answer.
  */
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Bounds that hold one source address from using up what is for all, and a flood of requests from becoming a flood of
- * refusals. Addresses that are known (known.c) have counters of their own. Those of all others lie in a table by a
+ * Bounds that keep one source address from using up room that is for all, and a flood of requests from becoming a flood
+ * of refusals. Addresses that are known (known.c) have counters of their own. Those of all others lie in a table by a
  * secret hash of the address; addresses that share one share its bound.
  *
  * A flood is there when many accepted connections have no answer. Then a request of an address that is not known is

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * MPA's Request and Reply: what this end says, and what it makes of the other's. Private to src/cm.
+ * MPA's Request and Reply: writing them, and judging the peer's. Private to src/cm.
  *
  * We ask for CRCs always, so they are on (RFC 5044 7.1.2), for markers never, and for peer-to-peer set-up with an RDMA
  * Write (RFC 6581 9), so that a responder's program may speak first.
@@ -18,7 +18,7 @@ void mpa_start_reply(struct mpa_frame *, const struct mpa *);
 void mpa_start_param(struct cm_param *, const struct mpa *);
 /* Both set m->peer. 0, or -EPROTO: no connection comes of it. */
 int mpa_start_judge_request(struct mpa *);
-/* Sets what was agreed on in m; of a Reply that rejects, nothing. */
+/* Sets the agreed settings in m; a Reply that rejects sets nothing. */
 int mpa_start_judge_reply(struct mpa *);
 
 #endif

@@ -31,7 +31,7 @@ static bool req_makes_sense(const struct cm_req *req)
 	return req->local_comm_id && req->qpn > GSI_QPN && req->qpn != 0xffffff && req->mtu >= 1 && req->mtu <= 5;
 }
 
-/* The type of queue pair that is asked for: what a listener for it has. False: there is none. */
+/* The type of queue pair that the request names, which a listener for it has. False: there is none. */
 static bool type_of(const struct cm_req *req, enum qp_type *type)
 {
 	switch (req->transport) {

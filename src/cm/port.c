@@ -59,7 +59,7 @@ static int judge(const struct cm_id *id, const struct registry_claim *wanted)
 	return 0;
 }
 
-/* A port that is not for a listener needs no row: nothing is asked about it but whether it is taken. */
+/* A port that is not for a listener needs no row: others need to know nothing but that it is taken. */
 static int take(struct cm_id *id, const struct registry_claim *wanted, bool asked)
 {
 	struct registry *r = &id->cm->registry;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The knowledge that the connection managers of one host share: the ports and listeners of each, the process that took
- * in a request, and the connections whose peers must be told when a process is killed.
+ * in a request, and the connections that end for their peers when a process is killed.
  *
  * It is a block of memory without a lock, so a process that is stopped or killed in the middle of a call holds up
  * nobody. Each process has a slot with an area of its own, which it alone writes; the few words that several write
@@ -12,7 +12,7 @@
  * that has ended: its ports are free, its wills are carried out by others.
  *
  * A port is claimed in three steps: the row is written as tentative, then all others are read, then the row is made
- * firm. Of two that claim at the same time at least one sees the other; the one with the lower slot takes the other's
+ * firm. When two claim at the same time, at least one sees the other; the one with the lower slot takes the other's
  * tentative row back, and the other gives way. So one of them has the port, and neither waits.
  */
 #ifndef CM_REGISTRY_H
@@ -27,7 +27,7 @@
 
 enum {
 	REGISTRY_SLOTS = 127,
-	REGISTRY_ROWS = 2048,   /* ports of a member that a program has asked for */
+	REGISTRY_ROWS = 2048,   /* ports of a member that a program has bound */
 	REGISTRY_WILLS = 16384, /* connections of a member */
 	REGISTRY_NO_ROW = 0xffffffff,
 	REGISTRY_NOBODY = -1
@@ -39,7 +39,7 @@ struct registry_page; /* the memory; all zero: nobody has joined yet */
 struct registry {
 	struct registry_page *page; /* NULL: there is nobody else; every call succeeds and finds nothing */
 	uint32_t slot, life;
-	/* Whether the process with a slot exists still; asked only when something of its is in the way. */
+	/* Whether the process with a slot exists still; called only when a row of it is in the way. */
 	bool (*lives)(void *ctx, uint32_t slot);
 	void *ctx;
 	uint32_t row_hint, will_hint;
@@ -81,7 +81,7 @@ int registry_bind(struct registry *, const struct registry_claim *, uint32_t *ro
 /* The claim of *row is now this one, which differs in its flags. Fails as registry_bind(); the row is unchanged then.
  */
 int registry_change(struct registry *, uint32_t *row, const struct registry_claim *);
-/* Likewise where no other member is asked. */
+/* Likewise, for a change that no other member can object to. */
 void registry_amend(struct registry *, uint32_t row, const struct registry_claim *);
 /* more: another row of this member's has the port too. REGISTRY_NO_ROW is harmless. */
 void registry_release(struct registry *, uint32_t row, bool more);
@@ -109,7 +109,7 @@ struct registry_will {
 	uint32_t local_comm_id, remote_comm_id, remote_qpn;
 };
 
-/* REGISTRY_NO_ROW: there is no room, and the peer is not told. */
+/* REGISTRY_NO_ROW: there is no room, and the peer gets no message. */
 uint32_t registry_make_will(struct registry *, const struct registry_will *);
 void registry_drop_will(struct registry *, uint32_t will); /* REGISTRY_NO_ROW is harmless */
 

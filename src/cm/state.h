@@ -394,8 +394,8 @@ int known_find(const struct cm *, const uint8_t *ip);
 bool limit_half_open(struct cm *, const uint8_t *source, uint16_t *place);
 void limit_half_open_done(struct cm *, uint16_t place);
 /*
- * A REP stays without an answer, or does no longer. Whether an address leaves so many without one that it gets no more:
- * what is forged costs memory and repeats, and a peer that lives answers.
+ * A REP stays without an answer, or does no longer. The second says whether an address leaves so many without one that
+ * it gets no more: forged requests cost memory and repetitions, and a peer that lives answers.
  */
 void limit_unanswered(struct conn *, bool);
 bool limit_is_mute(struct cm *, const uint8_t *source);
@@ -455,7 +455,7 @@ uint8_t path_mtu_code(const struct cm *, int gid_index, const uint8_t *remote);
 bool addr_is_wildcard(const struct cm_addr *);
 uint32_t flow_label_of(uint16_t sport, uint16_t dport);
 
-/* asked: a program has asked for the port by name or by 0; else it is for a connection from here, and may be any. */
+/* asked: a program binds the port, by number or by 0; else it is for a connection from here, and may be any. */
 int port_bind(struct cm_id *, const struct cm_addr *, bool asked);
 void port_leave(struct cm_id *);
 /* Before it listens: fails where somebody shares the port. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Last wills: what a process that is killed would have told its peers is in the registry, and another one sends it. The
+ * Last wills: the message by which a process that is killed would have left its peers is in the registry, and another
+ * process sends it. The
  * peer's answers go to the dead one's slot, so a few sends have to do.
  */
 #include "cm/state.h"
