@@ -10,7 +10,7 @@ import statistics
 import subprocess
 import sys
 
-from ends import Between, Broken, Loopback, iperf3, perftest, scaled, ucx
+from ends import Between, Loopback, in_turns, iperf3, median, perftest, ratios, scaled, ucx
 
 MTUS = 1500, 9000, 65535
 MIB, KIB = 1 << 20, 1 << 10
@@ -66,30 +66,15 @@ def size_rows(place, program):
 def table(title, rows, count):
     """Measures every cell `count` times, in turns, every other round backwards; prints medians and ratios."""
     print("\n%s, %d rounds" % (title, count))
-    samples = {(label, c): [] for label, cells in rows for c in cells}
-    for r in range(count):
-        for label, cells in rows:
-            for c, measure in list(cells.items())[::-1 if r % 2 else 1]:
-                try:
-                    samples[label, c].append(measure("%s: %s: %s" % (title, label, c)))
-                except Broken as e:
-                    print("  " + str(e).replace("\n", "\n  "))
-                    samples[label, c].append(None)
+    samples = in_turns(rows, count, lambda label, c: "%s: %s: %s" % (title, label, c))
     columns = list(dict.fromkeys(c for _, cells in rows for c in cells))
     print("  %-22s" % "" + "".join("%15s" % c for c in columns) + "   ratio to RoCEv2: veRoCE, 1 path")
     for label, cells in rows:
-        medians = [statistics.median([x for x in samples.get((label, c), []) if x is not None] or [0]) for c in columns]
-        ratios = ["%.2f" % r for c in list(PROTOCOLS)[1:] for r in ratio(samples, label, c)]
+        medians = [median(samples.get((label, c), [])) for c in columns]
+        to = [ratios(samples.get((label, c), []), samples[label, "RoCEv2"]) for c in list(PROTOCOLS)[1:]]
         print("  %-22s" % label + "".join("%15s" % ("%.4g" % m if m < 1e4 else "%.0f" % m if m else "") for m in medians)
-              + "   " + ", ".join(ratios), flush=True)
+              + "   " + ", ".join("%.2f" % statistics.median(each) for each in to if each), flush=True)
     return [{"table": title, "row": label, "column": c, "samples": values} for (label, c), values in samples.items()]
-
-
-def ratio(samples, label, column):
-    """The median of the ratios within a round, as a list of one; empty if there is none."""
-    pairs = zip(samples.get((label, column), []), samples.get((label, "RoCEv2"), []))
-    each = [a / b for a, b in pairs if a is not None and b]
-    return [statistics.median(each)] if each else []
 
 
 def between(count):

@@ -17,9 +17,9 @@ import sys
 import tempfile
 import time
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-BUILD = os.environ.get("BUILD_DIR") or os.path.join(os.path.dirname(HERE), "build")
-RUN = [os.path.join(BUILD, "verbena"), "run"]
+from ends import BUILD, VERBENA
+
+RUN = [VERBENA, "run"]
 PARTY = os.path.join(BUILD, "tests/programs/party")
 FLOOD = os.path.join(BUILD, "bench/req_flood")
 AT, PORT, FORGER = "127.0.0.1", "9000", "127.0.0.2"

@@ -10,6 +10,7 @@ import random
 import re
 import signal
 import socket
+import statistics
 import subprocess
 import time
 
@@ -221,3 +222,41 @@ def ucx(place, name, test, size, iters, tls="tcp,self"):
 
 def scaled(n):
     return max(n // 4, 100) if options.quick else n
+
+
+# ---- rounds -----------------------------------------------------------------------------------------
+
+def in_turns(rows, count, name, after=lambda r, samples: None):
+    """Measures each cell of rows of (label, {column: measure}) `count` times, every other round backwards: {(label, column):
+    [a number or None]}. name(label, column) is what a measure is called."""
+    samples = {(label, c): [] for label, cells in rows for c in cells}
+    for r in range(count):
+        for label, cells in rows:
+            for c, measure in list(cells.items())[::-1 if r % 2 else 1]:
+                try:
+                    samples[label, c].append(measure(name(label, c)))
+                except Broken as e:
+                    print("  " + str(e).replace("\n", "\n  "))
+                    samples[label, c].append(None)
+        after(r, samples)
+    return samples
+
+
+def median(samples):
+    """Of the rounds that had a figure; 0: of none."""
+    return statistics.median([x for x in samples if x is not None] or [0])
+
+
+def ratios(ours, peers):
+    """Within each round, in order of size."""
+    return sorted(a / b for a, b in zip(ours, peers) if a is not None and b)
+
+
+def judged(what, peer, each, factor, sense):
+    """The median of ratios, beside what is wanted."""
+    ratio = statistics.median(each)
+    low, _, high = statistics.quantiles(each, n=4, method="inclusive") if len(each) > 1 else 3 * each
+    met = ratio <= factor if sense == "<=" else ratio >= factor
+    print("  %-27s %-18s %7.2f %7.2f %7.2f  %-7s %s" % (what, peer, ratio, low, high, sense + " %g" % factor, "yes" if met else "no"))
+    return {"what": what, "peer": peer, "ratio": round(ratio, 3), "quartiles": [round(low, 3), round(high, 3)],
+            "wanted": sense + " %g" % factor, "met": met}

@@ -14,7 +14,7 @@ import subprocess
 import tempfile
 import time
 
-from ends import ROOT, VERBENA, Broken, Loopback, environment, iperf3, pair, perftest, scaled, ucx
+from ends import ROOT, VERBENA, Broken, Loopback, environment, in_turns, iperf3, judged, median, pair, perftest, ratios, scaled, ucx
 
 MIB, KIB = 1 << 20, 1 << 10
 SIZES = 64, 512, 4 * KIB, 64 * KIB, MIB
@@ -130,50 +130,30 @@ def check_paths():
             raise Broken("the path of %s is %s, not %s" % (column, ", ".join(sorted(seen)) or "not seen", wanted))
 
 
-def ratios(samples, label, column):
+def to_column(samples, label, column):
     """Memory to that column, within each round."""
-    pairs = zip(samples.get((label, "memory"), []), samples.get((label, column), []))
-    return sorted(a / b for a, b in pairs if a is not None and b)
+    return ratios(samples.get((label, "memory"), []), samples.get((label, column), []))
 
 
 def judge(samples):
     print("\n  memory                      to                  median       quartiles  wanted")
-    found = []
-    for label in dict.fromkeys(label for label, _ in samples):
-        for start, column, factor, sense in WANTED:
-            each = ratios(samples, label, column)
-            if not label.startswith(start) or not each:
-                continue
-            ratio = statistics.median(each)
-            low, _, high = statistics.quantiles(each, n=4, method="inclusive") if len(each) > 1 else 3 * each
-            met = ratio <= factor if sense == "<=" else ratio >= factor
-            found.append({"what": "memory, " + label, "peer": column, "ratio": round(ratio, 3),
-                          "quartiles": [round(low, 3), round(high, 3)], "wanted": sense + " %g" % factor, "met": met})
-            print("  %-27s %-18s %7.2f %7.2f %7.2f  %-7s %s"
-                  % (label, column, ratio, low, high, found[-1]["wanted"], "yes" if met else "no"))
-    return found
+    rows = [(label, column, to_column(samples, label, column), factor, sense)
+            for label in dict.fromkeys(label for label, _ in samples) for start, column, factor, sense in WANTED if label.startswith(start)]
+    return [judged(*row) for row in rows if row[2]]
 
 
 def local(count):
     """Every cell `count` times, in turns, every other round backwards; medians, and ratios within a round."""
     table = list(rows())
-    samples = {(label, c): [] for label, cells in table for c in cells}
     print("\nlocal: processes of one user on one host, %d rounds" % count)
     check_paths()
     begun = time.monotonic()
-    for r in range(count):
-        for label, cells in table:
-            for c, measure in list(cells.items())[::-1 if r % 2 else 1]:
-                try:
-                    samples[label, c].append(measure("local: %s: %s" % (label, c)))
-                except Broken as e:
-                    print("  " + str(e).replace("\n", "\n  "))
-                    samples[label, c].append(None)
-        print("  round %d: %.0f s so far" % (r + 1, time.monotonic() - begun), flush=True)
+    samples = in_turns(table, count, lambda label, c: "local: %s: %s" % (label, c),
+                       lambda r, _: print("  round %d: %.0f s so far" % (r + 1, time.monotonic() - begun), flush=True))
     print("  %-28s" % "medians" + "".join("%12s" % c for c in COLUMNS) + "   memory to " + ", ".join(RATIO_TO))
     for label, _ in table:
-        medians = [statistics.median([x for x in samples.get((label, c), []) if x is not None] or [0]) for c in COLUMNS]
-        to = ["%.2f" % statistics.median(ratios(samples, label, c)) if ratios(samples, label, c) else "-" for c in RATIO_TO]
+        medians = [median(samples.get((label, c), [])) for c in COLUMNS]
+        to = ["%.2f" % statistics.median(each) if each else "-" for each in (to_column(samples, label, c) for c in RATIO_TO)]
         print("  %-28s" % label + "".join("%12s" % ("" if not m else "%.4g" % m if m < 1e4 else "%.0f" % m) for m in medians)
               + "   " + ", ".join(to))
     judged = judge(samples)

@@ -27,8 +27,8 @@ import between
 import connections
 import local
 import programs
-from ends import BUILD, VERBENA, Broken, Loopback, commands, environment, iperf3, options, pair, perftest, perftest_iwarp, \
-    scaled, ucx
+from ends import BUILD, VERBENA, Broken, Loopback, commands, environment, in_turns, iperf3, judged, options, pair, perftest, \
+    perftest_iwarp, ratios, scaled, ucx
 
 MIB = 1 << 20
 LOOPBACK = Loopback()
@@ -169,48 +169,32 @@ def measured(samples, name):
 
 def rounds(group, count, samples):
     unit, measures = GROUPS[group]
-    print("\n%s: %s, %d rounds" % (group, unit, count))
-    for r in range(count):
-        values = {}
-        for name, measure in measures[::-1] if r % 2 else measures:
-            try:
-                values[name] = measure(name)
-            except Broken as e:
-                print("  " + str(e).replace("\n", "\n  "))
-                values[name] = None
-        for name, _ in measures:
-            samples.setdefault(name, []).append(values[name])
+
+    def after(r, found):
         print("  round %d: %s" % (r + 1, ", ".join(
-            "%s %s" % (name, "-" if values[name] is None else "%.5g" % values[name]) for name, _ in measures)),
-              flush=True)
+            "%s %s" % (name, "-" if values[r] is None else "%.5g" % values[r]) for (_, name), values in found.items())), flush=True)
+
+    print("\n%s: %s, %d rounds" % (group, unit, count))
+    found = in_turns([(group, dict(measures))], count, lambda _, name: name, after)
     print("\n  %-20s %12s %12s %12s   %s" % ("", "median", "least", "most", "command (client)"))
-    for name, _ in measures:
+    for (_, name), values in found.items():
+        samples[name] = values
         s = measured(samples, name)
         if s:
             print("  %-20s %12.5g %12.5g %12.5g   %s"
                   % (name, statistics.median(s), min(s), max(s), commands[name][-1]))
 
 
-def ratios(samples):
+def judge(samples):
     rows = []
     for ours, peers, factor, sense in WANTED:
         there = {p: statistics.median(measured(samples, p)) for p in peers if measured(samples, p)}
-        if not there:
-            continue
-        best = (min if sense == "<=" else max)(there, key=there.get)
-        each = sorted(a / b for a, b in zip(samples.get(ours, []), samples[best]) if a is not None and b)
-        if not each:
-            continue
-        ratio = statistics.median(each)
-        low, _, high = statistics.quantiles(each, n=4, method="inclusive") if len(each) > 1 else 3 * each
-        met = ratio <= factor if sense == "<=" else ratio >= factor
-        rows.append({"what": ours, "peer": best, "ratio": round(ratio, 3), "quartiles": [round(low, 3), round(high, 3)],
-                     "wanted": sense + " %g" % factor, "met": met})
-    if rows:
-        print("\nratios within a round\n  %-20s %-20s %8s %15s  %s" % ("", "to", "median", "quartiles", "wanted"))
-        for r in rows:
-            print("  %-20s %-20s %8.2f %7.2f %7.2f  %-7s %s"
-                  % (r["what"], r["peer"], r["ratio"], *r["quartiles"], r["wanted"], "yes" if r["met"] else "no"))
+        best = (min if sense == "<=" else max)(there, key=there.get) if there else None
+        each = ratios(samples.get(ours, []), samples[best]) if best else []
+        if each and not rows:
+            print("\nratios within a round\n  %-27s %-18s %7s %15s  %s" % ("", "to", "median", "quartiles", "wanted"))
+        if each:
+            rows.append(judged(ours, best, each, factor, sense))
     return rows
 
 
@@ -301,7 +285,7 @@ def main():
             rounds(group, count, samples)
         elif group in TABLES:
             tables += TABLES[group](count)
-    rows = ratios(samples)
+    rows = judge(samples)
     if "syscalls" in chosen:
         calls = syscalls()
     if options.json:
