@@ -118,7 +118,7 @@ static bool send_one(struct nic *nic, const struct gsi_mad *m)
 				    .psn = nic->gsi.psn});
 	deth_encode(p + BTH_LEN, &(struct deth){.qkey = GSI_QKEY, .sqpn = GSI_QPN});
 	memcpy(p + BTH_LEN + DETH_LEN, m->mad, MAD_LEN);
-	tx_commit(tx, flow, GSI_QPN, BTH_LEN + DETH_LEN + MAD_LEN + ICRC_LEN);
+	tx_commit(tx, flow, GSI_QPN, BTH_LEN + DETH_LEN + MAD_LEN);
 	nic->gsi.psn = psn_add(nic->gsi.psn, 1);
 	return true;
 }

@@ -131,11 +131,7 @@ static inline bool is_neighbours(const struct qp *qp, const struct rx *rx)
 /* The QP may be NULL: then only the plain ICRC counts. */
 static inline bool is_intact(struct nic *nic, struct qp *qp, struct rx *rx)
 {
-	if (is_neighbours(qp, rx))
-		return true;
-	if (nic->tp.mrs.no_payload || icrc_diff(&nic->icrc, rx->pkt) == (qp ? qp->secret : 0))
-		return true;
-	return qp ? qp->ops->opens(&nic->tp, qp, rx) : rx_opens(&nic->tp, NULL, rx);
+	return qp_opens(&nic->tp, qp, rx, is_neighbours(qp, rx));
 }
 
 void nic_deliver(struct nic *nic, struct qp *qp, struct rx *rx)
@@ -384,7 +380,7 @@ static bool is_held_up(const struct transport *tp, const struct qp *qp)
 }
 
 /* The packets of the turn that begins go to the QP's peer: whether they are sealed, and whole. */
-static void aim(struct transport *tp, struct qp *qp, struct icrc_ctx *icrc)
+static void aim(struct transport *tp, struct qp *qp)
 {
 	uint32_t slot = qp->dest_qpn >> NIC_QPN_BITS;
 	bool near = qp_is_near(tp, qp);
@@ -392,7 +388,7 @@ static void aim(struct transport *tp, struct qp *qp, struct icrc_ctx *icrc)
 
 	tp->near = near;
 	atomic_store_explicit(&qp->goes_near, near, memory_order_relaxed);
-	tp->tx.icrc = near ? NULL : icrc;
+	tp->tx.seal = qp_seal(tp, qp, near);
 	tp->mrs.lends = reads;
 	if (reads)
 		lender_begin(&tp->lender, &tp->borrowers[slot], &qp->lot);
@@ -400,10 +396,10 @@ static void aim(struct transport *tp, struct qp *qp, struct icrc_ctx *icrc)
 }
 
 /* As outside of turns. */
-static void aim_nowhere(struct transport *tp, struct icrc_ctx *icrc)
+static void aim_nowhere(struct transport *tp)
 {
 	tp->near = false;
-	tp->tx.icrc = icrc;
+	tp->tx.seal = qp_seal(tp, NULL, false);
 	tp->mrs.lends = false;
 	tp->tx.far = NULL;
 }
@@ -422,7 +418,6 @@ bool nic_has_output(const struct nic *nic)
 size_t nic_output(struct nic *nic, struct pkt *burst, size_t max, uint64_t now_ns)
 {
 	struct transport *tp = &nic->tp;
-	struct icrc_ctx *icrc = tp->tx.icrc;
 	uint32_t room = (tp->caps_flags & CAPS_LARGE ? CAPS_LARGE_BYTES : NIC_MTU_BYTES_MAX) + TX_HEADROOM_MAX;
 	struct qp *qp;
 	size_t count;
@@ -443,14 +438,14 @@ size_t nic_output(struct nic *nic, struct pkt *burst, size_t max, uint64_t now_n
 			list_append(&tp->held_up, &qp->active);
 			continue;
 		}
-		aim(tp, qp, icrc);
+		aim(tp, qp);
 		if (qp->ops->output(tp, qp, now_ns))
 			qp_activate(tp, qp);
 		else if (tp->paused_sls && list_empty(&qp->active))
 			list_append(&tp->paused, &qp->active);
 		qp_checked(tp, qp);
 	}
-	aim_nowhere(tp, icrc);
+	aim_nowhere(tp);
 	count = tx_finish(&tp->tx);
 	tp->counters.tx_packets += count;
 	tp->counters.tx_bytes += tp->tx.bytes;
@@ -565,8 +560,8 @@ bool nic_ip_id(struct nic *nic, const struct pkt *pkt, uint16_t *ip_id)
 
 	if (rx_decode(&nic->tp.decoder, pkt, 0, &rx)) {
 		qp = qp_table_find(nic, rx.bth->dqpn);
-		if (qp && qp->ops->secret)
-			secret = qp->ops->secret(qp, &rx, &sure);
+		if (qp && qp->ops->seal->secret)
+			secret = qp->ops->seal->secret(qp, &rx, &sure);
 	}
 	return (sure && icrc_check(&nic->icrc, pkt, secret, ip_id)) || icrc_check(&nic->icrc, pkt, 0, ip_id) ||
 	       (secret && icrc_check(&nic->icrc, pkt, secret, ip_id));

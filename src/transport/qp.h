@@ -30,6 +30,7 @@
 #include "transport/counters.h"
 #include "transport/patience.h"
 #include "transport/rx.h"
+#include "transport/seal.h"
 #include "transport/srq.h"
 #include "transport/stream.h"
 #include "transport/tx.h"
@@ -89,6 +90,7 @@ struct transport {
 	struct list fired_cqs;
 	struct list events; /* struct event_source with pending events */
 	struct tx tx;
+	bool unsealed; /* there is no payload, and nothing to seal */
 	struct rx_decoder decoder;
 	struct nic_counters counters;
 	uint64_t qp_changes;            /* counts what changes in reports of QPs (nic_report_qps) */
@@ -268,16 +270,7 @@ struct qp_ops {
 	 */
 	void (*reset)(struct transport *, struct qp *);
 
-	/*
-	 * Whether to accept a packet whose ICRC differs from the one computed from its bytes, the guess at its IPv4
-	 * identification and qp->secret. Sets rx->ip_id, or counts an error.
-	 */
-	bool (*opens)(struct transport *, struct qp *, struct rx *);
-	/*
-	 * The secret with which the packet's ICRC may have been XORed; 0: none. Sets *sure if a packet of the peer
-	 * certainly was. NULL: never any.
-	 */
-	uint32_t (*secret)(const struct qp *, const struct rx *, bool *sure);
+	const struct seal *seal; /* of its packets on a network; through memory they have seal_none */
 	/* A packet for this QP, checked for length, ICRC, service, P_Key and source. */
 	void (*input)(struct transport *, struct qp *, const struct rx *);
 	/*
@@ -423,6 +416,22 @@ static inline const struct pd *qp_source_pd(const struct qp *qp)
 static inline enum qp_state qp_get_state(const struct qp *qp)
 {
 	return (enum qp_state)atomic_load_explicit(&qp->state, memory_order_relaxed);
+}
+
+/* The seal of a QP's packets, or without a QP of others; `near`: they go through memory. */
+static inline const struct seal *qp_seal(const struct transport *tp, const struct qp *qp, bool near)
+{
+	if (near || tp->unsealed)
+		return &seal_none;
+	return qp ? qp->ops->seal : &seal_icrc;
+}
+
+/* Whether to accept a packet for that QP, or without a QP for others. Sets rx->ip_id, or counts an error. */
+static inline bool qp_opens(struct transport *tp, struct qp *qp, struct rx *rx, bool near)
+{
+	const struct seal *s = qp_seal(tp, qp, near);
+
+	return (s->is_icrc && icrc_diff(tp->tx.icrc, rx->pkt) == (qp ? qp->secret : 0)) || s->open(tp, qp, rx);
 }
 
 /* It has the attributes of a sender, and what it has begun to send goes on. */

@@ -33,11 +33,3 @@ const struct veroce_packet *rx_decode_trimmed(struct rx_decoder *d, const struct
 	d->trimmed[1] &= (uint8_t)~0x30;
 	return veroce_decode_next(&d->veroce, d->trimmed, pkt->len);
 }
-
-bool rx_opens(struct transport *tp, struct qp *qp, struct rx *rx)
-{
-	if (icrc_check(tp->tx.icrc, rx->pkt, 0, &rx->ip_id))
-		return true;
-	tp->counters.rx_icrc_errors++;
-	return false;
-}

@@ -27,7 +27,7 @@ struct rx {
 	const struct bth *bth;
 	const uint8_t *payload;
 	uint32_t payload_len; /* without pad */
-	uint16_t ip_id;       /* pkt's guess, or the sender's own, where rx_opens() had to find it */
+	uint16_t ip_id;       /* pkt's guess, or the sender's own, where its seal had to find it */
 	uint8_t service;      /* enum opcode_service of the QPs that accept it; RC accepts CNPs */
 	/* A veRoCE packet's headers. NULL: it is RoCEv2's, and they are at rx_header(). */
 	const struct veroce_packet *veroce;
@@ -99,11 +99,5 @@ static inline bool rx_is_marked(const struct pkt *pkt)
 {
 	return (pkt->flow->tos & 3) == 3 && flow_has_udp(pkt->flow);
 }
-
-/*
- * `opens` of struct qp_ops for QPs without secrets: whether the ICRC fits the packet with any IPv4 identification. Sets
- * rx->ip_id, or counts an error. Does not read the QP, which may be NULL.
- */
-bool rx_opens(struct transport *, struct qp *, struct rx *);
 
 #endif

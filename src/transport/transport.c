@@ -20,6 +20,8 @@ void transport_init(struct transport *tp, const struct transport_config *config,
 	tp->config = *config;
 	transport_config_settle(&tp->config);
 	tp->tx.icrc = icrc;
+	tp->unsealed = !icrc;
+	tp->tx.seal = qp_seal(tp, NULL, false);
 	tp->tx.train_max = tp->config.train_max;
 	veroce_setup(tp, secret);
 }

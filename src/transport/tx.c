@@ -9,7 +9,6 @@
 #include "transport/tx.h"
 
 #include "mem/mr.h"
-#include "wire/icrc.h"
 
 void tx_start(struct tx *tx, struct pkt *burst, size_t max)
 {
@@ -70,9 +69,10 @@ static void leave_out(struct mr_far *far, struct pkt *pkt)
 	far->len = 0;
 }
 
-void tx_commit(struct tx *tx, const struct flow *flow, uint32_t dqpn, uint32_t len)
+void tx_commit(struct tx *tx, const struct flow *flow, uint32_t dqpn, uint32_t bytes)
 {
 	struct pkt *pkt = &tx->burst[tx->count];
+	uint32_t len = bytes + tx->seal->overhead;
 
 	assert(tx->count < tx->most);
 	assert(tx->used + len <= TX_ARENA_BYTES);
@@ -96,8 +96,8 @@ void tx_commit(struct tx *tx, const struct flow *flow, uint32_t dqpn, uint32_t l
 	tx->used += len;
 	tx->bytes += len;
 	tx->count++;
-	if (tx->icrc)
-		icrc_seal(tx->icrc, pkt, tx->secret);
+	if (tx->seal->seal)
+		tx->seal->seal(tx, pkt);
 	else if (tx->far)
 		leave_out(tx->far, pkt);
 }

@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "base/pkt.h"
+#include "transport/seal.h"
 
 enum {
 	/* Packets of a turn, and bytes for them and their flows, that data leave to acknowledgements. */
@@ -32,12 +33,13 @@ struct tx {
 	size_t used;
 	struct pkt *burst; /* the caller's array */
 	size_t count;
-	size_t max;            /* of data; 0: the turn was full of them when an acknowledgement was let in */
-	size_t most;           /* of all */
-	struct mr_far *far;    /* what the next packet leaves out; NULL: nothing */
-	struct icrc_ctx *icrc; /* borrowed; NULL: there is no payload, and no packet is sealed */
-	uint32_t secret;       /* XORed into ICRCs; not 0 only in the turn of a QP that has one */
-	uint16_t train_max;    /* packets a train may have: PKT_TRAIN_MAX, or 1 where the back end has none */
+	size_t max;              /* of data; 0: the turn was full of them when an acknowledgement was let in */
+	size_t most;             /* of all */
+	struct mr_far *far;      /* what the next packet leaves out; NULL: nothing */
+	const struct seal *seal; /* of the packets of the QP whose turn it is */
+	struct icrc_ctx *icrc;   /* borrowed; for seals */
+	uint32_t secret;         /* likewise; not 0 only in the turn of a QP that has one */
+	uint16_t train_max;      /* packets a train may have: PKT_TRAIN_MAX, or 1 where the back end has none */
 	uint64_t bytes;
 	uint32_t turn; /* counts them */
 	/* the train being built */
@@ -90,6 +92,12 @@ static inline const uint8_t *tx_last(const struct tx *tx)
 	return tx->burst[tx->count - 1].data;
 }
 
+/* Its length, sealed. */
+static inline uint32_t tx_last_len(const struct tx *tx)
+{
+	return tx->burst[tx->count - 1].len;
+}
+
 /*
  * A copy of a flow that may change or vanish before the turn's packets are sent (an address handle's,
  * in a WQE that is completed at once). Returns the same pointer for a flow equal to the one copied last, so
@@ -114,10 +122,9 @@ static inline void tx_name_flow(struct tx *tx, const void *whose, uint32_t which
 }
 
 /*
- * Takes the packet that was written at tx_room(): len bytes with room for the ICRC at the end, which
- * is written here. Packets of one flow (the same pointer) to one QP that follow each other make
- * trains. A train never mixes QPs: a receiving host that shares the port among processes steers a
- * coalesced datagram by its first QPN.
+ * Takes the packet that was written at tx_room(), `len` bytes, and seals it behind them. Packets of
+ * one flow (the same pointer) to one QP that follow each other make trains. A train never mixes QPs: a receiving host
+ * that shares the port among processes steers a coalesced datagram by its first QPN.
  */
 void tx_commit(struct tx *, const struct flow *flow, uint32_t dqpn, uint32_t len);
 
@@ -126,7 +133,7 @@ static inline void tx_commit_answer(struct tx *tx, const struct flow *flow, uint
 {
 	/* So what a packet that was given up would have left out does not lie in it. */
 	assert(len < PKT_FAR_BYTES_MIN);
-	assert(len + sizeof(*flow) + _Alignof(struct flow) <= TX_ANSWERS_BYTES / TX_ANSWERS);
+	assert(len + tx->seal->overhead + sizeof(*flow) + _Alignof(struct flow) <= TX_ANSWERS_BYTES / TX_ANSWERS);
 	tx_commit(tx, flow, dqpn, len);
 }
 

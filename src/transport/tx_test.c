@@ -16,6 +16,7 @@ static int setup(void **state)
 	static const uint8_t gid[16] = {[10] = 0xff, [11] = 0xff, [12] = 10, [15] = 1};
 
 	memset(&tx, 0, sizeof(tx));
+	tx.seal = &seal_icrc;
 	tx.icrc = &seals;
 	tx.arena = aligned_alloc(64, (TX_ARENA_BYTES + 63) / 64 * 64);
 	tx.train_max = PKT_TRAIN_MAX;
@@ -40,7 +41,8 @@ static void commit(const struct flow *flow, uint32_t dqpn, uint32_t len)
 
 	assert_non_null(p);
 	memset(p, 0x5a, len);
-	tx_commit(&tx, flow, dqpn, len);
+	tx_commit(&tx, flow, dqpn, len - ICRC_LEN);
+	assert_int_equal(tx_last_len(&tx), len);
 }
 
 #define CASE(name) TEST_WITH(name, setup, teardown)
@@ -175,7 +177,7 @@ static void answer(uint32_t len)
 
 	assert_non_null(p);
 	memset(p, 0x5a, len);
-	tx_commit_answer(&tx, &flow_b, 7, len);
+	tx_commit_answer(&tx, &flow_b, 7, len - ICRC_LEN);
 }
 
 CASE(a_full_turn_has_room_for_answers)
@@ -217,7 +219,7 @@ CASE(an_answer_leaves_nothing_out)
 	struct mr_far far = {0};
 	size_t data;
 
-	tx.icrc = NULL;
+	tx.seal = &seal_none;
 	tx.far = &far;
 	for (data = 0; tx_room(&tx, 4136); data++) {
 		far = (struct mr_far){tx_room(&tx, 4136) + 36, 4096};
@@ -237,7 +239,7 @@ CASE(a_packet_says_what_it_leaves_out)
 {
 	struct mr_far far = {0};
 
-	tx.icrc = NULL;
+	tx.seal = &seal_none;
 	tx.far = &far;
 	commit(&flow_a, 7, 2000);
 	far = (struct mr_far){tx_room(&tx, 2000) + 60, 1900};

@@ -128,7 +128,7 @@ static enum sent send_datagram(struct transport *tp, struct qp *qp, struct send_
 		return SENT_FAILED;
 	if (pad)
 		memset(p + at + w->length, 0, pad);
-	tx_commit(&tp->tx, flow, w->ud.dqpn, at + w->length + pad + ICRC_LEN);
+	tx_commit(&tp->tx, flow, w->ud.dqpn, at + w->length + pad);
 	qp->gbn->req.psn = psn_add(qp->gbn->req.psn, 1);
 	return SENT;
 }
@@ -185,7 +185,7 @@ const struct qp_ops ud_ops = {
 	.connect = gbn_connect,
 	.start = requester_start,
 	.reset = gbn_reset,
-	.opens = rx_opens,
+	.seal = &seal_icrc,
 	.input = ud_input,
 	.output = ud_output,
 	.expire = ud_expire,

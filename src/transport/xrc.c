@@ -116,9 +116,9 @@ static void xrc_reset(struct transport *tp, struct qp *qp)
 		assign(tp, qp, NULL);
 }
 
-#define XRC_OPS                                                                                                      \
-	.service = SVC_XRC, .reliable = true, .connect = gbn_connect, .start = requester_start, .fit = gbn_fit,      \
-	.reset = xrc_reset, .opens = rx_opens, .input = xrc_input, .output = xrc_output, .expire = completer_expire, \
+#define XRC_OPS                                                                                                       \
+	.service = SVC_XRC, .reliable = true, .connect = gbn_connect, .start = requester_start, .fit = gbn_fit,       \
+	.reset = xrc_reset, .seal = &seal_icrc, .input = xrc_input, .output = xrc_output, .expire = completer_expire, \
 	.silence = gbn_silence, .query = gbn_query
 
 const struct qp_ops xrc_send_ops = {XRC_OPS, .sends_only = true};

@@ -175,7 +175,7 @@ static inline bool next_report(struct report *r, int wait_ms)
 	return false;
 }
 
-/* Reports of how others joined, until the test asks for them. */
+/* Reports of how others joined, until the test takes them. */
 static struct report kept[MEMBERS_MAX];
 static size_t kept_count;
 

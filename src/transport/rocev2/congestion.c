@@ -204,12 +204,12 @@ static bool send_cnp(struct transport *tp, struct qp *qp, struct congestion *g, 
 
 	flow.tos = DSCP_CNP << 2;
 	kept = tx_keep_flow(&tp->tx, &flow);
-	p = kept ? tx_room(&tp->tx, BTH_LEN + CNP_RESERVED_BYTES + ICRC_LEN) : NULL;
+	p = kept ? tx_room(&tp->tx, BTH_LEN + CNP_RESERVED_BYTES + tp->tx.seal->overhead) : NULL;
 	if (!p)
 		return false;
 	bth_encode(p, &bth);
 	memset(p + BTH_LEN, 0, CNP_RESERVED_BYTES);
-	tx_commit(&tp->tx, kept, qp->dest_qpn, BTH_LEN + CNP_RESERVED_BYTES + ICRC_LEN);
+	tx_commit(&tp->tx, kept, qp->dest_qpn, BTH_LEN + CNP_RESERVED_BYTES);
 	g->cnp_due = false;
 	g->cnp_ns = now_ns;
 	tp->counters.cnps_sent++;

@@ -254,9 +254,9 @@ static bool send_packet(struct transport *tp, struct qp *qp, struct send_wqe *w,
 	}
 	if (pad)
 		memset(p + at + payload, 0, pad);
-	tx_commit(&tp->tx, &qp->flow, qp->dest_qpn, at + payload + pad + ICRC_LEN);
+	tx_commit(&tp->tx, &qp->flow, qp->dest_qpn, at + payload + pad);
 	if (congestion_governing(qp))
-		congestion_sent(tp, qp, req->psn, at + (request_is_read(w) ? bytes : payload) + pad + ICRC_LEN, again,
+		congestion_sent(tp, qp, req->psn, tx_last_len(&tp->tx) + (request_is_read(w) ? bytes : 0), again,
 				now_ns);
 	if (again) {
 		tp->counters.retransmits++;

@@ -332,7 +332,7 @@ static bool send_ack(struct transport *tp, struct qp *qp, uint32_t psn, uint8_t 
 {
 	struct congestion *g = qp->gbn->congestion;
 	struct bth bth = response_bth(qp, OP_RC_ACK, psn);
-	uint8_t *p = tx_room_for_answer(&tp->tx, BTH_LEN + AETH_LEN + ICRC_LEN);
+	uint8_t *p = tx_room_for_answer(&tp->tx, BTH_LEN + AETH_LEN + tp->tx.seal->overhead);
 
 	if (!p)
 		return false;
@@ -344,7 +344,7 @@ static bool send_ack(struct transport *tp, struct qp *qp, uint32_t psn, uint8_t 
 		g->telemetry = false;
 		g->ce = false;
 	}
-	tx_commit_answer(&tp->tx, &qp->flow, qp->dest_qpn, BTH_LEN + AETH_LEN + ICRC_LEN);
+	tx_commit_answer(&tp->tx, &qp->flow, qp->dest_qpn, BTH_LEN + AETH_LEN);
 	return true;
 }
 
@@ -357,7 +357,7 @@ static bool send_atomic_result(struct transport *tp, struct qp *qp, struct rd_re
 		return false;
 	at = encode_response(p, qp, r, OP_RC_ATOMIC_ACK, 0);
 	atomicacketh_encode(p + at, &(struct atomicacketh){.orig = r->orig});
-	tx_commit(&tp->tx, &qp->flow, qp->dest_qpn, at + ATOMICACKETH_LEN + ICRC_LEN);
+	tx_commit(&tp->tx, &qp->flow, qp->dest_qpn, at + ATOMICACKETH_LEN);
 	r->psn_next = psn_add(r->psn_next, 1);
 	return true;
 }
@@ -398,7 +398,7 @@ static bool send_read_response(struct transport *tp, struct qp *qp, struct rd_re
 	}
 	if (pad)
 		memset(p + at + len, 0, pad);
-	tx_commit(&tp->tx, &qp->flow, qp->dest_qpn, at + len + pad + ICRC_LEN);
+	tx_commit(&tp->tx, &qp->flow, qp->dest_qpn, at + len + pad);
 	r->psn_next = psn_add(r->psn_next, 1);
 	return true;
 }

@@ -232,9 +232,9 @@ struct answer {
 };
 
 /* With room for a share. */
-static uint32_t len_max(const struct answer *a)
+static uint32_t len_max(const struct tx *tx, const struct answer *a)
 {
-	return ACKS_STAMPED_LEN + TSEETH_SHARE_LEN + a->sack_count * SACKETH_LEN;
+	return ACKS_STAMPED_LEN + TSEETH_SHARE_LEN + a->sack_count * SACKETH_LEN + tx->seal->overhead;
 }
 
 /* Lays one out. False: no room. */
@@ -249,7 +249,7 @@ static bool lay_out(struct transport *tp, struct qp *qp, const struct receiver *
 	uint32_t leaves_on = answer_path(tp, qp, path, stamped);
 	const struct flow *flow = veroce_flow(tp, qp, leaves_on, false);
 	struct pair *pair = qp->veroce->pair;
-	uint8_t *out = flow ? tx_room_for_answer(&tp->tx, len_max(a)) : NULL;
+	uint8_t *out = flow ? tx_room_for_answer(&tp->tx, len_max(&tp->tx, a)) : NULL;
 
 	if (!out)
 		return false;
@@ -278,7 +278,7 @@ static bool lay_out(struct transport *tp, struct qp *qp, const struct receiver *
 			.share_kbps = tp->rxshare.share_kbps,
 		};
 	}
-	tx_commit_answer(&tp->tx, flow, qp->dest_qpn, veroce_encode_headers(out, &p) + ICRC_LEN);
+	tx_commit_answer(&tp->tx, flow, qp->dest_qpn, veroce_encode_headers(out, &p));
 	pair_left(pair, tp->tx.turn, leaves_on);
 	return true;
 }

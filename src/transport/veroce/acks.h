@@ -30,8 +30,8 @@ uint16_t acks_ext_start(uint32_t paths);
 /* Whether a NAK is due and may leave: the one that ends the QP follows all responses. */
 bool acks_nak_ready(const struct qp *);
 bool acks_send(struct transport *, struct qp *, struct receiver *, uint64_t now_ns);
-/* Bytes of an acknowledgement with time stamps, ICRC included, without a share. */
-enum { ACKS_STAMPED_LEN = BTH_LEN + TSEETH_LEN + AETH_LEN + POETH_LEN + ICRC_LEN };
+/* Bytes of an acknowledgement with time stamps, without its seal and a share. */
+enum { ACKS_STAMPED_LEN = BTH_LEN + TSEETH_LEN + AETH_LEN + POETH_LEN };
 /* Sends the acknowledgement that is due in one space. False: no room. */
 static inline bool acks_output(struct transport *tp, struct qp *qp, struct receiver *in, uint64_t now_ns)
 {

@@ -83,7 +83,7 @@ void caps_start(struct transport *tp, struct qp *qp, uint64_t now_ns)
 	qp_activate(tp, qp);
 }
 
-/* CAPS packets are never sealed: a peer that begins anew does not know the secret. */
+/* CAPS packets are never XORed: a peer that begins anew does not know the secret. */
 static bool send_caps(struct transport *tp, struct qp *qp, uint8_t opcode)
 {
 	struct veroce *vr = qp->veroce;
@@ -101,7 +101,7 @@ static bool send_caps(struct transport *tp, struct qp *qp, uint8_t opcode)
 	p.caps.nonce = response ? vr->peer_nonce : vr->nonce;
 	p.caps.own_nonce = response ? vr->nonce : 0;
 	tp->tx.secret = 0;
-	tx_commit(&tp->tx, flow, qp->dest_qpn, veroce_encode_headers(out, &p) + ICRC_LEN);
+	tx_commit(&tp->tx, flow, qp->dest_qpn, veroce_encode_headers(out, &p));
 	tp->tx.secret = secret;
 	if (response) {
 		vr->caps_told = true;

@@ -95,7 +95,7 @@ static bool send_slow(struct transport *tp, struct qp *qp)
 
 	if (!out)
 		return false;
-	tx_commit(&tp->tx, flow, qp->dest_qpn, veroce_encode_headers(out, &p) + ICRC_LEN);
+	tx_commit(&tp->tx, flow, qp->dest_qpn, veroce_encode_headers(out, &p));
 	vr->w->slow_due = false;
 	tp->counters.slow_signals_sent++;
 	return true;
@@ -112,7 +112,7 @@ static bool send_rtt(struct transport *tp, struct qp *qp, uint8_t opcode, uint32
 
 	if (!out)
 		return false;
-	tx_commit(&tp->tx, flow, qp->dest_qpn, veroce_encode_headers(out, &p) + ICRC_LEN);
+	tx_commit(&tp->tx, flow, qp->dest_qpn, veroce_encode_headers(out, &p));
 	return true;
 }
 
@@ -194,7 +194,7 @@ bool control_send_cnp(struct transport *tp, struct qp *qp, uint64_t now_ns)
 		return false;
 	at = veroce_encode_headers(out, &p);
 	memset(out + at, 0, CNP_RESV_LEN);
-	tx_commit_answer(&tp->tx, flow, qp->dest_qpn, at + CNP_RESV_LEN + ICRC_LEN);
+	tx_commit_answer(&tp->tx, flow, qp->dest_qpn, at + CNP_RESV_LEN);
 	tp->counters.cnps_sent++;
 	vr->w->cnp_ns = now_ns + cnp_period_ns;
 	in->ce = false;

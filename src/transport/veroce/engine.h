@@ -29,12 +29,6 @@ int veroce_connect(struct transport *, struct qp *, uint64_t now_ns);
 /* Harmless without a connection. */
 void veroce_reset(struct transport *, struct qp *);
 
-/* ---- seal.c -------------------------------------------------------------------------------------- */
-
-/* See struct qp_ops. The QP may be one that speaks RoCEv2, or whose connection is forgotten. */
-bool veroce_opens(struct transport *, struct qp *, struct rx *);
-uint32_t veroce_secret(const struct qp *, const struct rx *, bool *sure);
-
 /* ---- caps.c -------------------------------------------------------------------------------------- */
 
 /* The QP has a struct veroce, and may speak RoCEv2. ip_id is that of the packet; 0 over IPv6. */

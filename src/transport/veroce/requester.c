@@ -235,9 +235,8 @@ static int32_t lay_out(struct transport *tp, struct qp *qp, const struct request
 		return -1;
 	if (p.bth.pad)
 		memset(out + at + payload, 0, p.bth.pad);
-	at += payload + p.bth.pad + ICRC_LEN;
-	tx_commit(&tp->tx, flow, qp->dest_qpn, at);
-	return (int32_t)at;
+	tx_commit(&tp->tx, flow, qp->dest_qpn, at + payload + p.bth.pad);
+	return (int32_t)tx_last_len(&tp->tx);
 }
 
 enum sent { SENT, SENT_NO_ROOM, SENT_BLOCKED, SENT_FAILED };
@@ -335,7 +334,7 @@ static bool repeat(struct transport *tp, struct qp *qp, struct send_wqe *w, int 
 		memset(out + at + w->length, 0, pad);
 	if (own)
 		own->stamp_seq++;
-	tx_commit(&tp->tx, tp->tx.flow, qp->dest_qpn, at + w->length + pad + ICRC_LEN);
+	tx_commit(&tp->tx, tp->tx.flow, qp->dest_qpn, at + w->length + pad);
 	return true;
 }
 
@@ -513,7 +512,7 @@ uint32_t veroce_requester_next_len(const struct qp *qp)
 	if (qp->veroce->w->wqe != qp->sq.next || qp->sq.next == sq_head(&qp->sq) || w->length > qp->veroce->mtu ||
 	    request_has_response(w))
 		return UINT32_MAX;
-	return veroce_header_len(request_opcode[w->opcode][REQUEST_ONLY]) + stamp + (w->length + 3) / 4 * 4 + ICRC_LEN;
+	return veroce_header_len(request_opcode[w->opcode][REQUEST_ONLY]) + stamp + (w->length + 3) / 4 * 4;
 }
 
 bool veroce_requester_output(struct transport *tp, struct qp *qp, uint64_t now_ns)

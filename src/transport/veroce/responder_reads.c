@@ -240,9 +240,8 @@ static int32_t lay_out(struct transport *tp, struct qp *qp, const struct respons
 		return -1;
 	if (p.bth.pad)
 		memset(out + at + payload, 0, p.bth.pad);
-	at += payload + p.bth.pad + ICRC_LEN;
-	tx_commit(&tp->tx, flow, qp->dest_qpn, at);
-	return (int32_t)at;
+	tx_commit(&tp->tx, flow, qp->dest_qpn, at + payload + p.bth.pad);
+	return (int32_t)tx_last_len(&tp->tx);
 }
 
 /* A NAK reports that the READ cannot be answered; the connection ends (IBTA 9.9.3). */
@@ -276,19 +275,17 @@ static int32_t ask(struct transport *tp, struct qp *qp, uint32_t psn, uint32_t p
 		.msn = w->released,
 		.aeth = {.syndrome = AETH_ACK | AETH_CREDIT_INVALID},
 	};
-	uint32_t len;
 
 	if (!out)
 		return 0;
 	veroce_stamp(qp, &p, path, now_ns);
-	len = veroce_encode_headers(out, &p) + ICRC_LEN;
-	tx_commit(&tp->tx, flow, qp->dest_qpn, len);
+	tx_commit(&tp->tx, flow, qp->dest_qpn, veroce_encode_headers(out, &p));
 	/* The oldest: a probe may have been for a later one. */
 	if (!w->asked_ns || psn_diff(psn, w->asked_psn) < 0) {
 		w->asked_ns = now_ns;
 		w->asked_psn = psn;
 	}
-	return (int32_t)len;
+	return (int32_t)tx_last_len(&tp->tx);
 }
 
 /* Whether that acknowledgement was sent after the question had arrived. */

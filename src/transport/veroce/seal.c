@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Whether the peer sent a packet: between ends that have agreed on it, the ICRC is XORed with a secret that only
- * the peer knows, and no other packet is accepted (veRoCE 13.1, our choice).
+ * The seal of RC, and whether the peer sent a packet: between ends that have agreed on it, the ICRC is XORed with a
+ * secret that only the peer knows, and no other packet is accepted (veRoCE 13.1, our choice).
  */
-#include "transport/veroce/engine.h"
 #include "transport/veroce/veroce.h"
 
 /*
@@ -38,13 +37,13 @@ static bool seals_already(const struct transport *tp, struct qp *qp, const struc
 	return true;
 }
 
-bool veroce_opens(struct transport *tp, struct qp *qp, struct rx *rx)
+static bool open_agreed(struct transport *tp, struct qp *qp, struct rx *rx)
 {
 	struct veroce *vr = qp->veroce;
 	bool sealed;
 
 	if (!rx->veroce || !vr)
-		return rx_opens(tp, qp, rx);
+		return seal_icrc.open(tp, qp, rx);
 	sealed = vr->state == VEROCE_SEALED;
 	if (sealed && is_sealed(tp, vr, rx->pkt))
 		return true;
@@ -60,7 +59,7 @@ bool veroce_opens(struct transport *tp, struct qp *qp, struct rx *rx)
 	return false;
 }
 
-uint32_t veroce_secret(const struct qp *qp, const struct rx *rx, bool *sure)
+static uint32_t secret(const struct qp *qp, const struct rx *rx, bool *sure)
 {
 	const struct veroce *vr = qp->veroce;
 
@@ -69,3 +68,6 @@ uint32_t veroce_secret(const struct qp *qp, const struct rx *rx, bool *sure)
 	*sure = vr->state == VEROCE_SEALED;
 	return vr->nonce;
 }
+
+const struct seal seal_agreed = {
+	.overhead = ICRC_LEN, .is_icrc = true, .seal = seal_with_icrc, .open = open_agreed, .secret = secret};

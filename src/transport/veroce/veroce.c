@@ -190,7 +190,7 @@ static void input(struct transport *tp, struct qp *qp, const struct rx *rx)
 #define OPS_OF_BOTH                                                                                \
 	.service = SVC_RC, .reliable = true, .multipath = true, .connect = veroce_connect,          \
 	.start = veroce_start, .readdress = veroce_readdress, .reset = veroce_reset,                \
-	.opens = veroce_opens, .secret = veroce_secret, .input = input, .expire = veroce_expire,    \
+	.seal = &seal_agreed, .input = input, .expire = veroce_expire,    \
 	.silence = veroce_silence, .query = veroce_query, .congestion = veroce_congestion
 /* clang-format on */
 

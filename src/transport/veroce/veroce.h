@@ -173,7 +173,7 @@ static inline uint8_t *veroce_next(struct transport *tp, struct qp *qp, uint32_t
 /* Commits that packet, with a path MTU of payload behind its headers. */
 static inline void veroce_commit_next(struct transport *tp, const struct qp *qp, uint32_t header_len)
 {
-	tx_commit(&tp->tx, tp->tx.flow, qp->dest_qpn, header_len + qp->veroce->mtu + ICRC_LEN);
+	tx_commit(&tp->tx, tp->tx.flow, qp->dest_qpn, header_len + qp->veroce->mtu);
 }
 
 /* A switch has cut off the payload of that packet. */
