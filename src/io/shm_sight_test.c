@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "io/shm_ends.h"
+#include "support/shm_ends.h"
 #include "support/test.h"
 
 #include <unistd.h>
