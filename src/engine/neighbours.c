@@ -26,27 +26,25 @@ static bool passes(void *ctx, const struct pkt *pkt)
 
 void neighbours_begin(struct loop *l)
 {
-	nic_set_loans(l->nic, shm_loans(l->shm));
 	shm_set_placer(l->shm, (struct shm_placer){.place = place, .passes = passes, .ctx = l->nic});
 }
 
 /* Rare, and so a function of its own: each turn calls the one below. */
-static __attribute__((noinline)) void show_reach(struct loop *l, const struct shm_reach *reach)
+static __attribute__((noinline)) void show_changes(struct loop *l)
 {
-	struct nic_neighbours n;
+	struct shm_peer p;
 
-	memcpy(n.slots, reach->slots, sizeof(n.slots));
-	memcpy(n.readers, reach->readers, sizeof(n.readers));
-	memcpy(n.full, reach->full, sizeof(n.full));
-	nic_set_neighbours(l->nic, &n);
+	while (shm_next_change(l->shm, &p)) {
+		struct nic_peer n = {.near = p.reached, .reads = p.reads, .full = p.full, .loan = p.loan};
+
+		nic_set_peer(l->nic, p.slot, &n);
+	}
 }
 
 void neighbours_look(struct loop *l, uint64_t now_ns)
 {
-	struct shm_reach reach;
-
-	if (shm_turn(l->shm, now_ns, &reach))
-		show_reach(l, &reach);
+	if (shm_turn(l->shm, now_ns))
+		show_changes(l);
 }
 
 bool neighbours_ran(struct loop *l, unsigned slot)

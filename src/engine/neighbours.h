@@ -14,7 +14,7 @@
 
 enum { SHM_BYTES_AUTO = 8 << 20 }; /* for the rings of a process: 64 of them */
 
-/* Once: tells the nic and the rings of each other. */
+/* Once: the rings ask the nic from now on. */
 void neighbours_begin(struct loop *);
 /* Before packets are made: tells the nic which processes are reached, and which of them take no more. */
 void neighbours_look(struct loop *, uint64_t now_ns);

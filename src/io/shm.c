@@ -72,11 +72,6 @@ int shm_open_io(struct io **io, struct io *lower, const struct shm_config *confi
 	return 0;
 }
 
-struct loan *shm_loans(struct io *io)
-{
-	return of(io)->loans;
-}
-
 void shm_set_placer(struct io *io, struct shm_placer placer)
 {
 	of(io)->placer = placer;
@@ -154,7 +149,7 @@ static struct ring_out *ring_of(struct shm *s, const struct pkt *p, uint64_t now
 	s->reach.slots[slot / 64] |= UINT64_C(1) << slot % 64;
 	if (shm_is_read(&r->putter))
 		s->reach.readers[slot / 64] |= UINT64_C(1) << slot % 64;
-	s->reach_changed = true;
+	shm_note_change(s, slot);
 	return r;
 }
 
@@ -250,7 +245,7 @@ static size_t put_some(struct shm *s, struct ring_out *r, const struct pkt *p, s
 
 		/* It says so when it cannot, at any time. These are lost, and come again whole. */
 		s->reach.readers[slot / 64] &= ~(UINT64_C(1) << slot % 64);
-		s->reach_changed = true;
+		shm_note_change(s, slot);
 		c->shm_dropped += n;
 		return n;
 	}
@@ -287,7 +282,7 @@ static __attribute__((cold)) void keep(struct shm *s, struct ring_out *r, const 
 
 	if (!(s->reach.full[slot / 64] & bit)) {
 		s->reach.full[slot / 64] |= bit;
-		s->reach_changed = true;
+		shm_note_change(s, slot);
 		s->retry_wait_ns = SHM_RETRY_NS_MIN;
 		s->retry_ns = now_ns + s->retry_wait_ns;
 		s->config.counters->shm_full++;
@@ -347,7 +342,8 @@ static void serve_full(struct shm *s, uint64_t now_ns)
 			if (!r->memory || !shm_spill_is_empty(r->spill) || !shm_is_half_free(&r->putter))
 				continue;
 			s->reach.full[i] &= ~(UINT64_C(1) << slot % 64);
-			s->reach_changed = moved = true;
+			shm_note_change(s, slot);
+			moved = true;
 		}
 	}
 	if (moved)
@@ -364,17 +360,33 @@ static bool some_full(const struct shm *s)
 	return s->reach.full[0] | s->reach.full[1];
 }
 
-bool shm_turn(struct io *io, uint64_t now_ns, struct shm_reach *reach)
+bool shm_turn(struct io *io, uint64_t now_ns)
 {
 	struct shm *s = of(io);
 
 	if (__builtin_expect(some_full(s), false))
 		serve_full(s, now_ns);
-	if (!s->reach_changed)
-		return false;
-	s->reach_changed = false;
-	*reach = s->reach;
-	return true;
+	return s->changed[0] | s->changed[1];
+}
+
+bool shm_next_change(struct io *io, struct shm_peer *p)
+{
+	struct shm *s = of(io);
+
+	for (unsigned i = 0; i < 2; i++) {
+		unsigned bit = s->changed[i] ? (unsigned)__builtin_ctzll(s->changed[i]) : 0;
+
+		if (!s->changed[i])
+			continue;
+		s->changed[i] &= s->changed[i] - 1;
+		*p = (struct shm_peer){.slot = i * 64 + bit,
+				       .reached = s->reach.slots[i] >> bit & 1,
+				       .reads = s->reach.readers[i] >> bit & 1,
+				       .full = s->reach.full[i] >> bit & 1,
+				       .loan = &s->loans[i * 64 + bit]};
+		return true;
+	}
+	return false;
 }
 
 /* There was a ring when they were made, and its process would have read the rest. */

@@ -74,9 +74,6 @@ int shm_open_io(struct io **, struct io *lower, const struct shm_config *);
  * received all the same. */
 __attribute__((cold)) void shm_set_addresses(struct io *, const uint8_t (*addresses)[16], size_t count);
 
-/* SHM_SLOTS of them, by slot, until the io is closed: what packets leave out is lent by these. */
-struct loan *shm_loans(struct io *);
-
 /*
  * Payload that packets left out is then read to where it belongs, not into the packet (pkt.far_at), where that is
  * known. Before there is a ring.
@@ -116,15 +113,20 @@ enum shm_sight shm_look_at(struct io *, unsigned slot);
 /* Whether packets to that slot go through memory now. */
 bool shm_reaches(const struct io *, unsigned slot);
 /*
- * Slots, a bit each: those whose processes are reached; those of them that read our memory; and those whose rings are
- * full, which packets of connected queue pairs should not be sent to.
+ * A process: whether it is reached through memory, whether it reads ours, and whether its ring is full, so that packets
+ * of connected queue pairs should not be sent to it. What packets to it leave out is lent by the loan, which is here
+ * until the io is closed.
  */
-struct shm_reach {
-	uint64_t slots[2], readers[2], full[2];
+struct shm_peer {
+	unsigned slot;
+	bool reached, reads, full;
+	struct loan *loan;
 };
-/* Before packets are made: puts what was kept into rings that have room for it. True: *reach differs from the last
- * call's. */
-bool shm_turn(struct io *, uint64_t now_ns, struct shm_reach *);
+/* Before packets are made: puts what was kept into rings that have room for it. True: shm_next_change() has something.
+ */
+bool shm_turn(struct io *, uint64_t now_ns);
+/* A process for which something has changed, as it is now. False: there is no other. */
+bool shm_next_change(struct io *, struct shm_peer *);
 /* Whether packets came through memory lately, where nobody sends more than is taken, and none by sockets, which lose
  * what is too much. */
 bool shm_has_all(const struct io *, uint64_t now_ns);

@@ -19,7 +19,7 @@ static uint64_t lot = 1;
 
 static struct loan *loan_of(struct end *e)
 {
-	return &shm_loans(e->io)[B];
+	return look_at(e, B, 1)->loan;
 }
 
 static size_t send_far(struct end *e, unsigned slot, const uint8_t *memory, size_t n)
@@ -67,17 +67,15 @@ TEST(what_packets_leave_out_is_read_where_it_is)
 {
 	static uint8_t memory[10 * PKT_FAR_BYTES_MIN];
 	struct end *a = end_new(A), *b = end_new(B);
-	struct shm_reach reach;
 
 	for (size_t i = 0; i < sizeof(memory); i++)
 		memory[i] = (uint8_t)(i * 7 + i / 251);
-	assert_false(shm_turn(a->io, 1, &reach));
+	assert_false(shm_turn(a->io, 1));
 	connect_ends(a, A, b, B);
 	send(a, B, 0, 1);
 	expect(b, 0, 1);
-	assert_true(shm_turn(a->io, 1, &reach));
-	assert_int_equal(reach.slots[0], 1 << B);
-	assert_int_equal(reach.readers[0], 1 << B);
+	assert_true(look_at(a, B, 1)->reached);
+	assert_true(look_at(a, B, 1)->reads);
 	assert_int_equal(send_far(a, B, memory, 10), 10);
 	assert_int_equal(take_far(b, memory), 10);
 	assert_int_equal(a->counters.shm_tx_far, 10);
@@ -85,8 +83,7 @@ TEST(what_packets_leave_out_is_read_where_it_is)
 	shm_lose(a->io, B, 1);
 	assert_int_equal(send_far(a, B, memory, 10), 10);
 	assert_int_equal(a->lower->sent, 0);
-	assert_true(shm_turn(a->io, 1, &reach));
-	assert_int_equal(reach.slots[0], 0);
+	assert_false(look_at(a, B, 1)->reached);
 	end_free(a);
 	end_free(b);
 }
@@ -586,12 +583,10 @@ TEST(who_is_read_no_more_learns_it)
 {
 	static uint8_t memory[10 * PKT_FAR_BYTES_MIN];
 	struct end *a = end_new(A), *b = end_new(B);
-	struct shm_reach reach;
 
 	connect_ends(a, A, b, B);
 	send(a, B, 0, 1);
-	assert_true(shm_turn(a->io, 1, &reach));
-	assert_int_equal(reach.readers[0], 1 << B);
+	assert_true(look_at(a, B, 1)->reads);
 	expect(b, 0, 1);
 	((struct shm *)b->io)->in[A].process.pid = -1;
 	assert_int_equal(send_far(a, B, memory, 10), 10);
@@ -599,9 +594,8 @@ TEST(who_is_read_no_more_learns_it)
 	assert_int_equal(send_far(a, B, memory, 10), 10);
 	assert_int_equal(a->counters.shm_tx_far, 10);
 	assert_int_equal(a->counters.shm_dropped, 10);
-	assert_true(shm_turn(a->io, 1, &reach));
-	assert_int_equal(reach.slots[0], 1 << B);
-	assert_int_equal(reach.readers[0], 0);
+	assert_true(look_at(a, B, 1)->reached);
+	assert_false(look_at(a, B, 1)->reads);
 	send(a, B, 3, 1);
 	expect(b, 3, 1);
 	end_free(a);

@@ -224,14 +224,14 @@ TEST(nothing_is_given_but_what_was_lent)
 	assert_false(is_given(&p, (void *)((uintptr_t)lent + sizeof(lent) - 8), 9));
 	assert_false(is_given(&p, lent, SIZE_MAX));
 	/* The program has got its memory back. */
-	loan_take_back(&shm_loans(p.a->io)[B], p.lot);
+	loan_take_back(look_at(p.a, B, 1)->loan, p.lot);
 	assert_false(is_given(&p, lent, BYTES));
 	assert_int_equal(io_recv(p.b->io, pkts, BURST, 1), 0);
 	/* All packets were taken: nothing is lent any more. */
 	send_lent(&p);
 	assert_true(is_given(&p, lent, BYTES));
 	expect_lent(&p);
-	assert_false(loan_is_out(&shm_loans(p.a->io)[B], p.lot));
+	assert_false(loan_is_out(look_at(p.a, B, 1)->loan, p.lot));
 	send(p.a, B, 1, 1);
 	open_job(&p, other, lent, 8);
 	assert_int_equal(io_recv(p.a->io, pkts, BURST, 1), 0);

@@ -65,7 +65,7 @@ void shm_free_out(struct shm *s, unsigned slot)
 	s->reach.full[slot / 64] &= ~(UINT64_C(1) << slot % 64);
 	s->reach.slots[slot / 64] &= ~(UINT64_C(1) << slot % 64);
 	s->reach.readers[slot / 64] &= ~(UINT64_C(1) << slot % 64);
-	s->reach_changed = true;
+	shm_note_change(s, slot);
 	*r = (struct ring_out){.memory_fd = -1, .bell = -1, .again_ns = r->again_ns};
 	s->config.counters->shm_peers--;
 }

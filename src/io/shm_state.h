@@ -79,6 +79,11 @@ struct ring_in {
 	bool unhelped; /* its process took too long to help once */
 };
 
+/* Slots, a bit each, as in struct shm_peer. */
+struct shm_reach {
+	uint64_t slots[2], readers[2], full[2];
+};
+
 struct shm {
 	struct io io;
 	struct io *lower;
@@ -99,8 +104,8 @@ struct shm {
 	uint64_t owed[2];    /* slots of processes that sleep and are not woken yet: shm.c */
 	uint64_t lending[2]; /* slots to which packets left out what was not yet seen to be read */
 	struct shm_reach reach;
-	bool reach_changed;
-	uint64_t retry_ns; /* when to look again whether full rings have room */
+	uint64_t changed[2]; /* slots of which shm_next_change() is still to speak */
+	uint64_t retry_ns;   /* when to look again whether full rings have room */
 	uint64_t retry_wait_ns;
 
 	/* The train that is being handed out. */
@@ -167,6 +172,12 @@ __attribute__((noinline)) size_t shm_fetch(struct shm *, struct ring_in *, struc
 /* Ends the ring from a slot, or to one; harmless if there is none. */
 void shm_free_in(struct shm *, unsigned slot);
 void shm_free_out(struct shm *, unsigned slot);
+/* What the nic is told of that slot has changed. */
+static inline void shm_note_change(struct shm *s, unsigned slot)
+{
+	s->changed[slot / 64] |= UINT64_C(1) << slot % 64;
+}
+
 /* Closes it unless it is -1, and makes it that. */
 void shm_close_fd(int *fd);
 

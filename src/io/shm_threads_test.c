@@ -30,7 +30,6 @@ struct side {
 	unsigned peer;
 	uint32_t sent, got;
 	uint64_t now_ns, bursts, far, far_came, lot, taken_back, slept;
-	struct shm_reach reach;
 	uint8_t bytes[AT_ONCE][LEN], memory[FAR_BYTES], far_bytes[FAR_LEN];
 };
 
@@ -45,7 +44,7 @@ static void must(bool holds, const char *what)
 
 static bool is_full(const struct side *s)
 {
-	return s->reach.full[0] >> s->peer & 1;
+	return s->e->peers[s->peer].full;
 }
 
 static void send_far(struct side *s)
@@ -58,7 +57,7 @@ static void send_far(struct side *s)
 			.far_at = FAR_AT,
 			.far_bytes = FAR_BYTES};
 
-	if (!(s->reach.readers[0] >> s->peer & 1))
+	if (!s->e->peers[s->peer].reads)
 		return;
 	s->far_bytes[0] = 1;
 	s->far_bytes[5] = (uint8_t)(s->peer << 1);
@@ -67,7 +66,7 @@ static void send_far(struct side *s)
 	if (++s->far % EACH_TAKEN_BACK || s->sent >= TAKEN_BACK)
 		return;
 	/* It may be something else at once: who reads it meanwhile drops what came. */
-	loan_take_back(&shm_loans(s->e->io)[s->peer], s->lot);
+	loan_take_back(s->e->peers[s->peer].loan, s->lot);
 	memset(s->memory, (int)++s->taken_back, sizeof(s->memory));
 }
 
@@ -76,7 +75,7 @@ static bool send_some(struct side *s)
 	struct pkt pkts[AT_ONCE];
 	size_t n = SENT - s->sent < AT_ONCE ? SENT - s->sent : AT_ONCE;
 
-	shm_turn(s->e->io, s->now_ns, &s->reach);
+	look_at(s->e, s->peer, s->now_ns);
 	if (!n || is_full(s))
 		return false;
 	if (s->bursts++ % EACH_FAR == 0)

@@ -65,6 +65,14 @@ bool nic_is_local(const struct nic *nic, const uint8_t gid[16])
 	return false;
 }
 
+void qp_find_peer(struct nic *nic, struct qp *qp)
+{
+	bool local = !qp->ops->datagram && qp->av.is_global && nic_is_local(nic, qp->flow.src) &&
+		     nic_is_local(nic, qp->flow.dst);
+
+	peer_change(&nic->tp, qp, local ? peer_at(&nic->tp, slot_of_qpn(qp->dest_qpn)) : &nic->tp.elsewhere);
+}
+
 void nic_set_gids(struct nic *nic, const struct nic_gid *gids, uint32_t count)
 {
 	memset(nic->gids, 0, sizeof(nic->gids));
@@ -72,8 +80,7 @@ void nic_set_gids(struct nic *nic, const struct nic_gid *gids, uint32_t count)
 	memcpy(nic->gids, gids, nic->gid_count * sizeof(gids[0]));
 	for (uint32_t i = 0; i <= nic->qps_mask; i++)
 		for (struct qp *qp = nic->qps[i]; qp; qp = qp->table_next)
-			qp->local =
-				qp->av.is_global && nic_is_local(nic, qp->flow.src) && nic_is_local(nic, qp->flow.dst);
+			qp_find_peer(nic, qp);
 	nic->tp.qp_changes++;
 }
 

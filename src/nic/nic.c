@@ -15,6 +15,7 @@
 #include "wire/capseth.h"
 
 static_assert((int)NIC_TX_ARENA_BYTES == (int)TX_ARENA_BYTES, "what is asked for is what is used");
+static_assert((int)NIC_SLOTS == (int)PEER_SLOTS && (int)NIC_QPN_BITS == (int)PEER_SLOT_SHIFT, "a slot is one process");
 static_assert((int)NIC_TX_ANSWERS == (int)TX_ANSWERS, "what is said is what is kept");
 
 void nic_set_paths(struct nic *nic, uint32_t paths, const uint16_t *sport_ipv4, const uint16_t *sport_ipv6)
@@ -125,7 +126,7 @@ static inline bool is_neighbours(const struct qp *qp, const struct rx *rx)
 {
 	uint32_t neighbour = rx->pkt->flow->neighbour;
 
-	return neighbour && qp && !qp->ops->datagram && qp->dest_qpn >> NIC_QPN_BITS == neighbour - 1;
+	return neighbour && qp && !qp->ops->datagram && slot_of_qpn(qp->dest_qpn) == neighbour - 1;
 }
 
 /* The QP may be NULL: then only the plain ICRC counts. */
@@ -334,35 +335,19 @@ static struct qp *take_turn(struct transport *tp)
 	return NULL;
 }
 
-/* Gives the QPs of a list that waits turns again. */
-static void resume(struct transport *tp, struct list *waiting)
-{
-	while (!list_empty(waiting)) {
-		struct qp *qp = container_of(waiting->next, struct qp, active);
-
-		list_remove(&qp->active);
-		qp_activate(tp, qp);
-	}
-}
-
-void nic_set_neighbours(struct nic *nic, const struct nic_neighbours *n)
+void nic_set_peer(struct nic *nic, uint32_t slot, const struct nic_peer *n)
 {
 	struct transport *tp = &nic->tp;
+	struct peer *p = peer_at(tp, slot);
 
-	if (memcmp(tp->neighbours, n->slots, sizeof(tp->neighbours)) != 0)
+	if (peer_is_near(p) != n->near)
 		tp->qp_changes++;
-	memcpy(tp->neighbours, n->slots, sizeof(tp->neighbours));
-	memcpy(tp->readers, n->readers, sizeof(tp->readers));
-	memcpy(tp->full, n->full, sizeof(tp->full));
-	tp->some_full = n->full[0] | n->full[1];
-	/* Those that are still full hold their QPs up again. */
-	resume(tp, &tp->held_up);
-}
-
-void nic_set_loans(struct nic *nic, struct loan *loans)
-{
-	for (uint32_t slot = 0; slot < NIC_SLOTS - 1; slot++)
-		borrower_init(&nic->tp.borrowers[slot], &loans[slot]);
+	atomic_store_explicit(&p->near, n->near, memory_order_relaxed);
+	p->reads = n->reads;
+	p->full = n->full;
+	p->borrower.loan = n->loan;
+	if (!p->full)
+		qps_resume(tp, &p->held_up);
 }
 
 bool nic_lends(struct nic *nic)
@@ -371,34 +356,27 @@ bool nic_lends(struct nic *nic)
 }
 
 /* In a state in which a QP only flushes it sends nothing. */
-static bool is_held_up(const struct transport *tp, const struct qp *qp)
+static bool is_held_up(const struct qp *qp)
 {
-	uint32_t slot = qp->dest_qpn >> NIC_QPN_BITS;
-
-	return qp->local && !qp->ops->datagram && tp->full[slot / 64] >> slot % 64 & 1 && receives(qp) &&
-	       qp_get_state(qp) != QPS_SQE;
+	return qp->peer->full && receives(qp) && qp_get_state(qp) != QPS_SQE;
 }
 
 /* The packets of the turn that begins go to the QP's peer: whether they are sealed, and whole. */
 static void aim(struct transport *tp, struct qp *qp)
 {
-	uint32_t slot = qp->dest_qpn >> NIC_QPN_BITS;
-	bool near = qp_is_near(tp, qp);
-	bool reads = near && qp->ops->reliable && tp->readers[slot / 64] >> slot % 64 & 1;
+	struct peer *peer = qp->peer;
+	bool near = peer_is_near(peer), reads = near && peer->reads && qp->ops->reliable;
 
-	tp->near = near;
-	atomic_store_explicit(&qp->goes_near, near, memory_order_relaxed);
 	tp->tx.seal = qp_seal(tp, qp, near);
 	tp->mrs.lends = reads;
 	if (reads)
-		lender_begin(&tp->lender, &tp->borrowers[slot], &qp->lot);
+		lender_begin(&tp->lender, &peer->borrower, &qp->lot);
 	tp->tx.far = reads ? &tp->lender.far : NULL;
 }
 
 /* As outside of turns. */
 static void aim_nowhere(struct transport *tp)
 {
-	tp->near = false;
 	tp->tx.seal = qp_seal(tp, NULL, false);
 	tp->mrs.lends = false;
 	tp->tx.far = NULL;
@@ -434,8 +412,8 @@ size_t nic_output(struct nic *nic, struct pkt *burst, size_t max, uint64_t now_n
 		qp = take_turn(tp);
 		if (!qp)
 			break;
-		if (__builtin_expect(tp->some_full, false) && is_held_up(tp, qp)) {
-			list_append(&tp->held_up, &qp->active);
+		if (__builtin_expect(is_held_up(qp), false)) {
+			list_append(&qp->peer->held_up, &qp->active);
 			continue;
 		}
 		aim(tp, qp);
@@ -459,7 +437,7 @@ void nic_pause(struct nic *nic, uint16_t sls)
 
 	tp->paused_sls = sls;
 	if (resumes)
-		resume(tp, &tp->paused);
+		qps_resume(tp, &tp->paused);
 }
 
 void nic_hold_acks(struct nic *nic, bool hold)
@@ -533,17 +511,17 @@ bool nic_next_async_event(struct nic *nic, struct async_event *event)
 
 int nic_next_doubt(struct nic *nic)
 {
-	return patience_next(&nic->tp.patience);
+	return patience_next(&nic->tp);
 }
 
 void nic_peer_gone(struct nic *nic, uint32_t slot, uint64_t now_ns)
 {
-	patience_gone(&nic->tp.patience, slot, now_ns);
+	patience_gone(&nic->tp, slot, now_ns);
 }
 
 void nic_peer_lives(struct nic *nic, uint32_t slot, bool ran, uint64_t now_ns)
 {
-	patience_lives(&nic->tp.patience, slot, ran, now_ns);
+	patience_lives(&nic->tp, slot, ran, now_ns);
 }
 
 const struct nic_counters *nic_counters(const struct nic *nic)

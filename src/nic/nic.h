@@ -130,7 +130,7 @@ void nic_posted(struct nic *, struct qp *);
 bool nic_has_doorbells(const struct nic *);
 /* Any thread, a hint: whether the QP has unacknowledged requests, so that more progress will follow. */
 bool qp_in_flight(const struct qp *);
-/* Any thread, a hint: whether its packets go through memory, as those of its last turn did. */
+/* Any thread, a hint: whether its packets go through memory. */
 bool qp_goes_near(const struct qp *);
 /*
  * How many bytes of the oldest incomplete request are acknowledged without a gap, in whole path MTUs; 0 if there
@@ -180,22 +180,19 @@ uint8_t *nic_place(struct nic *, const struct pkt *, uint32_t at, uint32_t len, 
 bool nic_passes(struct nic *, const struct pkt *);
 
 /*
- * The slots of processes, a bit each, that this host's memory takes packets to; at the start none. Packets of connected
- * QPs to them have no ICRC, and those that come from them (flow->neighbour) need none: they are taken for the peer
- * process's, and for no other's, because the caller knows which process wrote them. Packets to those of them that are
- * `readers` may leave out bytes (struct pkt_far), if they are acknowledged. Connected QPs whose peers are in those that
- * are `full` send nothing until they are not any more; their timers run.
+ * A process of this host, by its slot: the high bits of its QPNs. At the start none is near. Packets of connected QPs
+ * to one that is near go through memory: they have no ICRC, and those that come from it (flow->neighbour) need none:
+ * they are taken for the peer process's, and for no other's, because the caller knows which process wrote them. Packets
+ * to one that `reads` may leave out bytes (struct pkt_far), if they are acknowledged; the loan by which these are lent
+ * (base/loan.h) is borrowed until the nic is destroyed. Connected QPs send nothing to one that is full until it is not
+ * any more; their timers run.
  */
 enum { NIC_SLOTS = 128 };
-struct nic_neighbours {
-	uint64_t slots[NIC_SLOTS / 64], readers[NIC_SLOTS / 64], full[NIC_SLOTS / 64];
+struct nic_peer {
+	bool near, reads, full;
+	struct loan *loan;
 };
-void nic_set_neighbours(struct nic *, const struct nic_neighbours *);
-/*
- * Where packets that leave bytes out are lent, and come back (base/loan.h): NIC_SLOTS - 1 loans, one for each process
- * by its slot, borrowed until the nic is destroyed. Without them there are no readers.
- */
-void nic_set_loans(struct nic *, struct loan *loans);
+void nic_set_peer(struct nic *, uint32_t slot, const struct nic_peer *);
 /* Whether READ responses were left out that may still be read. */
 bool nic_lends(struct nic *);
 
@@ -204,7 +201,7 @@ bool nic_lends(struct nic *);
 enum nic_way {
 	NIC_WAY_NONE,    /* it has no peer, or not yet */
 	NIC_WAY_PACKETS, /* of the back end below */
-	NIC_WAY_MEMORY,  /* to a process of this host: nic_set_neighbours() */
+	NIC_WAY_MEMORY,  /* to a process of this host: nic_set_peer() */
 	NIC_WAY_STREAM,
 	NIC_WAY_EACH, /* each datagram has its own */
 	NIC_WAYS

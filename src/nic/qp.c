@@ -124,6 +124,7 @@ int nic_qp_create(struct nic *nic, struct qp_init *init, struct qp **out)
 	qp->srq = init->srq;
 	qp->sq_sig_all = init->sq_sig_all;
 	qp->mtu = qp->ops->datagram ? nic_active_mtu(nic) : NIC_MTU_BYTES_MAX;
+	qp->peer = &nic->tp.elsewhere;
 	list_init(&qp->active);
 	list_init(&qp->held);
 	timer_init(&qp->timer);
@@ -220,7 +221,7 @@ static int judge_path(const struct nic *nic, const struct qp_attr *a, uint32_t m
 	return mtu <= nic_path_mtu(ip_mtu) ? 0 : -EINVAL;
 }
 
-static void apply(const struct nic *nic, struct qp *qp, const struct qp_attr *a, uint32_t mask, const struct flow *flow)
+static void apply(struct nic *nic, struct qp *qp, const struct qp_attr *a, uint32_t mask, const struct flow *flow)
 {
 	if (mask & QPA_ACCESS_FLAGS)
 		qp->access = a->access;
@@ -244,10 +245,11 @@ static void apply(const struct nic *nic, struct qp *qp, const struct qp_attr *a,
 			.traffic_class = a->av.traffic_class,
 		};
 		qp->flow = *flow;
-		qp->local = qp->acks_rarely = nic_is_local(nic, flow->dst);
 	}
 	if (mask & QPA_DEST_QPN)
 		qp->dest_qpn = a->dest_qpn;
+	if (mask & (QPA_AV | QPA_DEST_QPN))
+		qp_find_peer(nic, qp);
 	if (mask & QPA_RQ_PSN)
 		qp->rq_psn = a->rq_psn & PSN_MASK;
 	if (mask & QPA_SQ_PSN)
@@ -487,7 +489,9 @@ bool qp_in_flight(const struct qp *qp)
 
 bool qp_goes_near(const struct qp *qp)
 {
-	return atomic_load_explicit(&qp->goes_near, memory_order_relaxed);
+	const struct peer *peer = __atomic_load_n(&qp->peer, __ATOMIC_RELAXED);
+
+	return peer_is_near(peer);
 }
 
 uint64_t nic_qp_progress(const struct qp *qp)

@@ -172,7 +172,7 @@ TEST(reports_say_where_queue_pairs_lead)
 	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
 		struct nic_config *c = calloc(1, sizeof(*c));
 		struct fixture f = qp_in_init(rows[i].type, c);
-		struct nic_neighbours n = {0};
+		struct nic_peer n = {.near = rows[i].near};
 		struct qp_attr a = peer();
 		struct nic_qp_report r[2];
 		uint64_t changes = nic_qp_changes(f.nic);
@@ -185,9 +185,7 @@ TEST(reports_say_where_queue_pairs_lead)
 		assert_int_equal(nic_qp_modify(f.nic, f.qp, &a, peer_mask(rows[i].type), 0), 0);
 		assert_true(nic_qp_changes(f.nic) != changes);
 		changes = nic_qp_changes(f.nic);
-		n.slots[0x654321 >> NIC_QPN_BITS >> 6] =
-			rows[i].near ? UINT64_C(1) << (0x654321 >> NIC_QPN_BITS & 63) : 0;
-		nic_set_neighbours(f.nic, &n);
+		nic_set_peer(f.nic, 0x654321 >> NIC_QPN_BITS, &n);
 		assert_int_equal(nic_qp_changes(f.nic) != changes, rows[i].near);
 
 		assert_int_equal(nic_report_qps(f.nic, r, 2), 1);
@@ -214,7 +212,7 @@ TEST(a_queue_pair_is_near_while_the_host_has_its_addresses)
 {
 	struct nic_config *c = calloc(1, sizeof(*c));
 	struct fixture f = qp_in_init(QPT_RC, c);
-	struct nic_neighbours n = {.slots = {UINT64_MAX, UINT64_MAX}};
+	struct nic_peer n = {.near = true};
 	struct nic_gid gone = {0}, entry;
 	struct qp_attr a = peer();
 	struct nic_qp_report r;
@@ -222,7 +220,7 @@ TEST(a_queue_pair_is_near_while_the_host_has_its_addresses)
 
 	a.av.dgid[15] = 1;
 	assert_int_equal(nic_qp_modify(f.nic, f.qp, &a, peer_mask(QPT_RC), 0), 0);
-	nic_set_neighbours(f.nic, &n);
+	nic_set_peer(f.nic, 0x654321 >> NIC_QPN_BITS, &n);
 	for (int there = 0; there < 2; there++) {
 		struct nic_gid gids[2] = {gone, there ? c->gids[1] : gone};
 

@@ -14,7 +14,7 @@ static enum nic_way way_of(const struct nic *nic, const struct qp *qp)
 		return NIC_WAY_EACH;
 	if (state == QPS_RESET || state == QPS_INIT || !qp->av.is_global)
 		return NIC_WAY_NONE;
-	return qp_is_near(&nic->tp, qp) ? NIC_WAY_MEMORY : NIC_WAY_PACKETS;
+	return peer_is_near(qp->peer) ? NIC_WAY_MEMORY : NIC_WAY_PACKETS;
 }
 
 static void report(const struct nic *nic, const struct qp *qp, struct nic_qp_report *r)

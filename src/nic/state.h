@@ -72,14 +72,6 @@ struct nic_srq {
 	struct list link;
 };
 
-/* Whether its packets go through memory. */
-static inline bool qp_is_near(const struct transport *tp, const struct qp *qp)
-{
-	uint32_t slot = qp->dest_qpn >> NIC_QPN_BITS;
-
-	return qp->local && !qp->ops->datagram && tp->neighbours[slot / 64] >> slot % 64 & 1;
-}
-
 /* The QP with that number, or NULL. */
 struct qp *qp_table_find(const struct nic *, uint32_t qpn);
 /* Draws a number and enters the QP; -ENOMEM when all are taken. */
@@ -97,6 +89,8 @@ bool qp_transition_is_legal(enum qp_type, enum qp_state from, enum qp_state to, 
 
 /* Whether that address is one of the host's own. */
 bool nic_is_local(const struct nic *, const uint8_t gid[16]);
+/* Finds out who the QP's peer is, by the addresses and the QPN that it has now. */
+void qp_find_peer(struct nic *, struct qp *);
 
 /* Moves the QP, with what the move brings about; judged and applied before. */
 void qp_enter(struct nic *, struct qp *, enum qp_state from, enum qp_state to, uint64_t now_ns);

@@ -19,11 +19,21 @@ static const uint8_t wc_opcode_of[WR_OPCODE_COUNT] = {
 
 void qp_activate(struct transport *tp, struct qp *qp)
 {
-	if ((tp->paused_sls || tp->some_full) && !qp->answering)
+	if ((tp->paused_sls || qp->peer->full) && !qp->answering)
 		list_remove(&qp->active); /* of the QPs that wait for the pause to end, or for room */
 	if (list_empty(&qp->active)) {
 		list_append(&tp->active[qp->flow.sl], &qp->active);
 		tp->active_sls |= (uint16_t)(1u << qp->flow.sl);
+	}
+}
+
+void qps_resume(struct transport *tp, struct list *waiting)
+{
+	while (!list_empty(waiting)) {
+		struct qp *qp = container_of(waiting->next, struct qp, active);
+
+		list_remove(&qp->active);
+		qp_activate(tp, qp);
 	}
 }
 
@@ -73,7 +83,7 @@ void qp_take_back(struct transport *tp, struct qp *qp)
 {
 	if (!qp->lot)
 		return;
-	borrower_take_back(&tp->borrowers[qp->dest_qpn >> PATIENCE_SLOT_SHIFT], qp->lot);
+	borrower_take_back(&qp->peer->borrower, qp->lot);
 	qp->lot = 0;
 }
 

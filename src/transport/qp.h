@@ -28,7 +28,7 @@
 #include "transport/attr.h"
 #include "transport/config.h"
 #include "transport/counters.h"
-#include "transport/patience.h"
+#include "transport/peer.h"
 #include "transport/rx.h"
 #include "transport/seal.h"
 #include "transport/srq.h"
@@ -84,7 +84,6 @@ struct transport {
 	uint16_t active_sls; /* levels that may have QPs in `active` */
 	uint8_t turn;        /* the level whose turn was last */
 	struct list paused;  /* QPs that had their turn while paused, and may have data */
-	struct list held_up; /* QPs whose peers' processes take no packets now, and that may have some */
 	/* By how an acknowledgement waits; nothing is in that of ACK_NOW. */
 	struct ack_list acks[ACK_WAITS];
 	struct list fired_cqs;
@@ -95,16 +94,13 @@ struct transport {
 	struct nic_counters counters;
 	uint64_t qp_changes;            /* counts what changes in reports of QPs (nic_report_qps) */
 	struct transport_config config; /* settled; only nic_set_paths() changes it */
-	uint64_t neighbours[2];         /* slots that memory takes packets to; a bit each */
-	bool near;                      /* in a turn: whose packets go through memory */
-	uint64_t readers[2];            /* those of them that read ours */
-	uint64_t full[2];               /* those of them that take no more now */
-	bool some_full;
 	struct lender lender;
-	struct borrower borrowers[PATIENCE_SLOTS]; /* by slot */
+	struct peer elsewhere;         /* of QPs whose peers are no processes of this host */
+	struct peer peers[PEER_SLOTS]; /* these, by slot: peer_at() */
+	struct list doubted;           /* those that may be gone */
+	uint64_t back_ns;              /* until when this process itself did not run for long */
 	bool hold_acks;
 	uint16_t paused_sls; /* levels that send no payload: their turns are for answers only */
-	struct patience patience;
 
 	/* veRoCE */
 	uint64_t early_bytes; /* payload of early packets that wait for their turn */
@@ -349,19 +345,20 @@ struct qp {
 		struct iwarp *iwarp;   /* of an engine with streams: its state; NULL: it has no stream */
 	};
 
-	struct list active;    /* in transport->answering, active, paused or held_up */
+	struct list active;    /* in transport->answering, active or paused, or in peer->held_up */
 	struct qp *table_next; /* with the same lowest bits of its QPN */
+	struct peer *peer;
 	struct flow flow;
 
 	struct sq sq;
 	uint32_t failed_wqe; /* fails with status `failed` once everything before it is done */
 	uint8_t failed;      /* enum wc_status; WC_SUCCESS: none */
 	_Atomic bool in_flight;
-	_Atomic bool goes_near; /* its last turn's packets went through memory */
-	_Atomic bool rung;      /* doorbell: an intrusive stack that posters push to */
-	uint8_t ack_wait;       /* enum ack_wait: the list that `held` is in */
-	bool acks_rarely;       /* the peer is on this host, or asks for the acknowledgements that it waits for */
-	bool locals_wait;       /* requests without packets may be executed and not complete */
+	_Atomic bool rung; /* doorbell: an intrusive stack that posters push to */
+	uint8_t ack_wait;  /* enum ack_wait: the list that `held` is in */
+	bool locals_wait;  /* requests without packets may be executed and not complete */
+	/* The peer's packets have their ICRC XORed with it; 0: with nothing, as far as is known. */
+	uint32_t secret;
 	struct qp *rung_next;
 
 	struct timer timer;
@@ -401,10 +398,7 @@ struct qp {
 	bool sqd_notify : 1;
 	bool comm_est : 1;
 	bool muted : 1; /* sends nothing of its send queue: it is about to be destroyed */
-	bool local : 1; /* the peer has an address of this host */
 	bool answering; /* `active` is in transport->answering */
-	/* The peer's packets have their ICRC XORed with it; 0: with nothing, as far as is known. */
-	uint32_t secret;
 };
 
 /* The PD whose regions receive WQEs may name: the SRQ's, if there is one (IBTA 10.2.9). */
@@ -472,6 +466,8 @@ extern const struct qp_ops ud_ops;
 
 /* The QP has, or may have, something to send. */
 void qp_activate(struct transport *, struct qp *);
+/* All of a list that waits have. */
+void qps_resume(struct transport *, struct list *waiting);
 /* Takes it from whatever list it waits in for a turn of output. */
 void qp_deactivate(struct transport *, struct qp *);
 /*

@@ -6,13 +6,14 @@
 void transport_init(struct transport *tp, const struct transport_config *config, const struct alloc *alloc,
 		    const uint8_t secret[16], struct icrc_ctx *icrc)
 {
-	struct list *lists[] = {&tp->answering, &tp->paused, &tp->held_up, &tp->fired_cqs, &tp->events};
+	struct list *lists[] = {&tp->answering, &tp->paused, &tp->doubted, &tp->fired_cqs, &tp->events};
 
 	for (size_t i = 0; i < sizeof(lists) / sizeof(*lists); i++)
 		list_init(lists[i]);
 	lender_init(&tp->lender);
 	for (int i = 0; i < ACK_WAITS; i++)
 		list_init(&tp->acks[i].qps);
+	borrower_init(&tp->elsewhere.borrower, NULL);
 	for (int i = 0; i < QP_SLS; i++)
 		list_init(&tp->active[i]);
 	tp->alloc = *alloc;

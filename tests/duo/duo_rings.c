@@ -152,7 +152,6 @@ static void open_end(struct duo_host *h)
 	DUO_CHECK(h->duo, !shm_open_io(&e->io, &e->channel, &c));
 	e->loop.nic = h->nic;
 	e->loop.shm = e->io;
-	nic_set_loans(h->nic, shm_loans(e->io));
 	shm_set_placer(e->io, (struct shm_placer){.place = place, .passes = passes, .ctx = h});
 }
 

@@ -65,12 +65,10 @@ static struct sim start_within_host(enum qp_type type)
 	return s;
 }
 
-/* The rings of A to these slots are full. */
-static void set_full(struct sim *s, uint64_t low, uint64_t high)
+/* Whether A's ring to that slot is full. */
+static void set_full(struct sim *s, uint32_t slot, bool full)
 {
-	struct nic_neighbours n = {.full = {low, high}};
-
-	nic_set_neighbours(s->a->host->nic, &n);
+	nic_set_peer(s->a->host->nic, slot, &(struct nic_peer){.full = full});
 }
 
 static uint64_t sent(const struct sim *s)
@@ -93,23 +91,24 @@ TEST(what_goes_to_a_full_process_waits)
 		struct sim s = start_within_host(types[i]);
 		uint64_t before = sent(&s);
 
-		set_full(&s, UINT64_MAX, UINT64_MAX ^ UINT64_C(1) << (70 - 64)); /* all others */
+		for (uint32_t slot = 0; slot < NIC_SLOTS; slot++)
+			set_full(&s, slot, slot != 70);
 		post(&s, 1);
 		duo_run_for(s.duo, 1000000);
 		duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
 		assert_int_equal(sent(&s), before + 1);
-		set_full(&s, 0, UINT64_C(1) << (70 - 64));
+		set_full(&s, 70, true);
 		post(&s, 2);
 		post(&s, 3);
 		duo_run_for(s.duo, 1000000);
 		assert_int_equal(sent(&s), before + 1);
 		/* It does not ask for turns meanwhile. */
 		assert_int_not_equal(nic_deadline(s.a->host->nic), 0);
-		/* Another one is full. */
-		set_full(&s, 1, UINT64_C(1) << (70 - 64));
+		/* Another one is not full any more. */
+		set_full(&s, 1, false);
 		duo_run_for(s.duo, 1000000);
 		assert_int_equal(sent(&s), before + 1);
-		set_full(&s, 1, 0);
+		set_full(&s, 70, false);
 		duo_run_for(s.duo, 1000000);
 		duo_expect(s.duo, &s.a->sent, 2, WC_SUCCESS);
 		duo_expect(s.duo, &s.a->sent, 3, WC_SUCCESS);
@@ -124,7 +123,7 @@ TEST(what_waits_for_room_is_flushed)
 	struct sim s = start_within_host(QPT_RC);
 	struct qp_attr a = {.state = QPS_ERR};
 
-	set_full(&s, 0, UINT64_C(1) << (70 - 64));
+	set_full(&s, 70, true);
 	post(&s, 1);
 	duo_run_for(s.duo, 1000);
 	assert_int_equal(nic_qp_modify(s.a->host->nic, s.a->qp, &a, QPA_STATE, s.duo->now_ns), 0);
@@ -151,17 +150,14 @@ static struct pkt response(struct sim *s, uint32_t read, uint32_t read_len)
 	return burst[0];
 }
 
-/* The loans of a nic, without a back end, and the words by which their readers are told. */
-static struct loan loans[NIC_SLOTS - 1];
-static _Atomic uint64_t told[NIC_SLOTS - 1], given_back[NIC_SLOTS - 1];
+/* A process that reads, without a back end between, and the two words that it shares with the lender. */
+static _Atomic uint64_t told, given_back;
+static struct loan loan = {.told = &told, .given_back = &given_back};
 
-static void set_loans(struct nic *nic)
+static void set_reader(struct nic *nic, uint32_t slot)
 {
-	for (size_t i = 0; i < COUNT(loans); i++) {
-		loans[i] = (struct loan){.told = &told[i], .given_back = &given_back[i]};
-		told[i] = given_back[i] = 0;
-	}
-	nic_set_loans(nic, loans);
+	told = given_back = loan.taken_back = 0;
+	nic_set_peer(nic, slot, &(struct nic_peer){.near = true, .reads = true, .loan = &loan});
 }
 
 static uint64_t lot_of(const struct pkt *p)
@@ -177,17 +173,14 @@ TEST(a_response_that_is_lent_is_taken_back_with_its_region)
 {
 	struct sim s = start_within_host(QPT_RC);
 	struct nic *nic = s.b->host->nic;
-	struct nic_neighbours n = {.slots = {1 << 5}};
 	struct duo_buf *other = duo_buf(s.b->host, 64, ALL_ACCESS);
 	struct pkt_far far;
 	struct pkt p;
 
-	set_loans(nic);
-	nic_set_neighbours(nic, &n);
+	nic_set_peer(nic, 5, &(struct nic_peer){.near = true});
 	assert_int_equal(response(&s, 0, READ_LEN).far_at, 0);
 	assert_false(nic_lends(nic));
-	n.readers[0] = 1 << 5;
-	nic_set_neighbours(nic, &n);
+	set_reader(nic, 5);
 	p = response(&s, 1, READ_LEN);
 	assert_int_equal(p.far_bytes, READ_LEN);
 	memcpy(&far, p.data + p.far_at, sizeof(far));
@@ -195,12 +188,12 @@ TEST(a_response_that_is_lent_is_taken_back_with_its_region)
 	assert_true(nic_lends(nic));
 	assert_int_equal(nic_mr_rereg(nic, other->mr, NULL, NULL, 0, MR_LOCAL_WRITE), 0);
 	assert_true(nic_lends(nic));
-	given_back[5] = far.lot;
+	given_back = far.lot;
 	assert_false(nic_lends(nic));
 	p = response(&s, 2, READ_LEN);
-	assert_int_equal(told[5], 0);
+	assert_int_equal(told, 0);
 	assert_int_equal(nic_mr_rereg(nic, s.bbuf->mr, NULL, NULL, 0, MR_LOCAL_WRITE), 0);
-	assert_int_equal(told[5], lot_of(&p));
+	assert_int_equal(told, lot_of(&p));
 	duo_destroy(s.duo);
 }
 
@@ -212,19 +205,17 @@ TEST(a_request_that_is_lent_is_taken_back_when_it_fails)
 	for (size_t i = 0; i < COUNT(states); i++) {
 		struct sim s = start_within_host(QPT_RC);
 		struct nic *nic = s.a->host->nic;
-		struct nic_neighbours n = {.slots = {0, 1 << (70 - 64)}, .readers = {0, 1 << (70 - 64)}};
 		struct duo_wr w = duo_write_wr(1, s.abuf, 0, LONG, s.bbuf, 0);
 		struct qp_attr a = {.state = states[i]};
 		struct pkt burst[2 * PKT_TRAIN_MAX];
 
-		set_loans(nic);
-		nic_set_neighbours(nic, &n);
+		set_reader(nic, 70);
 		assert_true(duo_post(s.a, &w));
 		assert_true(nic_output(nic, burst, COUNT(burst), s.duo->now_ns) > 0);
 		assert_int_equal(burst[0].far_bytes, 4096);
 		assert_false(nic_lends(nic));
 		assert_int_equal(nic_qp_modify(nic, s.a->qp, &a, QPA_STATE, s.duo->now_ns), 0);
-		assert_int_equal(told[70], lot_of(&burst[0]));
+		assert_int_equal(told, lot_of(&burst[0]));
 		duo_destroy(s.duo);
 	}
 }
@@ -243,13 +234,10 @@ static uint32_t left_out(struct sim *s, uint32_t bytes)
 /* To read it would take longer than to copy it twice; of a stream of messages many are read together. */
 TEST(a_short_message_is_copied_unless_another_is_under_way)
 {
-	struct nic_neighbours n = {.slots = {0, 1 << (70 - 64)}, .readers = {0, 1 << (70 - 64)}};
-
 	for (uint32_t first = 0; first < 2; first++) {
 		struct sim s = start_within_host(QPT_RC);
 
-		set_loans(s.a->host->nic);
-		nic_set_neighbours(s.a->host->nic, &n);
+		set_reader(s.a->host->nic, 70);
 		assert_int_equal(left_out(&s, MR_ALONE_COPIED_MAX + first), first ? 4096 : 0);
 		assert_int_equal(left_out(&s, PKT_FAR_BYTES_MIN), PKT_FAR_BYTES_MIN);
 		duo_destroy(s.duo);
@@ -260,10 +248,8 @@ TEST(a_short_message_is_copied_unless_another_is_under_way)
 TEST(a_short_read_is_copied)
 {
 	struct sim s = start_within_host(QPT_RC);
-	struct nic_neighbours n = {.slots = {1 << 5}, .readers = {1 << 5}};
 
-	set_loans(s.b->host->nic);
-	nic_set_neighbours(s.b->host->nic, &n);
+	set_reader(s.b->host->nic, 5);
 	assert_int_equal(response(&s, 0, MR_READ_COPIED_MAX).far_bytes, 0);
 	assert_int_equal(response(&s, 1, READ_LEN).far_bytes, READ_LEN);
 	assert_int_equal(response(&s, 2, MR_READ_COPIED_MAX).far_bytes, 0);

@@ -219,6 +219,12 @@ bool group_watched_is_stopped(const struct group *g)
 	return group_is_watching(g) && with_slot((unsigned)g->watched)->stopped;
 }
 
+bool group_is_stopped(const struct group *g, unsigned slot)
+{
+	(void)g;
+	return with_slot(slot)->stopped;
+}
+
 bool group_somebody_left(struct group *g)
 {
 	bool left = g->left;

@@ -20,11 +20,22 @@ struct end {
 	struct io *io;
 	struct fake *lower;
 	struct io_counters counters;
-	uint64_t full; /* as shm_turn() said last */
+	struct shm_peer peers[SHM_SLOTS]; /* as shm_next_change() said last */
 };
 
 static struct flow within = {.dst = {[10] = 0xff, 0xff, 127, 0, 0, 1}, .sport = 50000, .dport = 4791};
 static struct flow outward = {.dst = {[10] = 0xff, 0xff, 10, 0, 0, 1}, .sport = 50000, .dport = 4791};
+
+/* What the end would tell its nic of a slot. */
+static inline const struct shm_peer *look_at(struct end *e, unsigned slot, uint64_t now_ns)
+{
+	struct shm_peer p;
+
+	shm_turn(e->io, now_ns);
+	while (shm_next_change(e->io, &p))
+		e->peers[p.slot] = p;
+	return &e->peers[slot];
+}
 
 static inline struct end *end_new(unsigned slot)
 {

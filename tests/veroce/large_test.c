@@ -273,14 +273,13 @@ TEST(a_short_read_is_copied)
 	for (size_t i = 0; i < COUNT(lengths); i++) {
 		struct veroce_options v = options(true, true);
 		struct ends e = start_unconnected(&v);
-		struct nic_neighbours n = {0};
+		struct nic_peer n = {.near = true, .reads = true};
 
 		connect(&e);
 		post_all(&e);
 		duo_idle(e.s.duo);
 		expect_all(&e);
-		n.slots[0] = n.readers[0] = UINT64_C(1) << e.s.duo->host[DUO_A].slot;
-		nic_set_neighbours(e.s.duo->host[DUO_B].nic, &n);
+		nic_set_peer(e.s.duo->host[DUO_B].nic, e.s.duo->host[DUO_A].slot, &n);
 		assert_int_equal(read_left_out(&e, lengths[i]), i ? lengths[i] : 0);
 		duo_destroy(e.s.duo);
 	}

@@ -174,7 +174,7 @@ TEST(a_base_peer_is_acknowledged_every_sixteenth_packet)
 			duo_drop(d, DUO_A, OP_CAPS_RESPONSE, DUO_ANY);
 		p = duo_connect(d, &o);
 		duo_run_for(d, 10000);
-		assert_int_equal(p.b->qp->acks_rarely, !silent);
+		assert_int_equal(p.b->qp->veroce->acks_rarely, !silent);
 		duo_destroy(d);
 	}
 }

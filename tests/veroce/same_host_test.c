@@ -227,17 +227,18 @@ TEST(what_goes_through_memory_takes_nothing_of_the_window)
 	struct duo_options o = duo_options();
 	struct duo_pair other = duo_connect(s.duo, &o);
 	struct duo_buf *a = duo_buf(s.a->host, MIB, ALL_ACCESS), *b = duo_buf(s.b->host, MIB, ALL_ACCESS);
-	const struct nic_neighbours all = {.slots = {UINT64_MAX, UINT64_MAX}}, none = {0};
+	const struct nic_peer near = {.near = true}, far = {0};
+	const uint32_t slot = s.b->host->slot;
 	struct qp_attr error = {.state = QPS_ERR};
 	struct duo_wr w = duo_write_wr(1, a, 0, MIB, b, 0);
 
 	send_short(&s, s.a, 0);
 	duo_idle(s.duo);
-	nic_set_neighbours(nic, &all);
+	nic_set_peer(nic, slot, &near);
 	for (w.wr_id = 1; w.wr_id <= 2 * VEROCE_NEAR_BYTES / MIB; w.wr_id++)
 		assert_true(duo_post(s.a, &w));
 	assert_in_range(put_out(&s), VEROCE_NEAR_BYTES / 8 * 7, VEROCE_NEAR_BYTES);
-	nic_set_neighbours(nic, &none);
+	nic_set_peer(nic, slot, &far);
 	assert_true(duo_post(other.a, &w));
 	assert_in_range(put_out(&s), WINDOW / 8 * 7, WINDOW);
 	/* A QP in ERR forgets its packets: each is taken off the count that it was in. */

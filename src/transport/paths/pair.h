@@ -68,8 +68,8 @@ struct pair {
 	uint32_t rto_down;  /* down_count when all timeouts were last compared for rto_ns */
 	uint32_t left_turn; /* the turn of output in which a packet was last laid out, and its path */
 	uint8_t left_path;
-	bool asks; /* each packet has AckReq: QPs wait for the room that its acknowledgement makes */
-	bool local;
+	bool asks;  /* each packet has AckReq: QPs wait for the room that its acknowledgement makes */
+	bool local; /* both addresses are this host's */
 	uint32_t mtu_bytes;
 	uint64_t made_ns;
 	struct stall stall; /* of a peer on this host */

@@ -51,7 +51,7 @@ void congestion_free(struct transport *tp, struct qp *qp)
 void congestion_start(struct transport *tp, struct qp *qp, uint64_t now_ns)
 {
 	/* Between processes of one host there is no network: delays come from the processor's scheduling. */
-	if (!tp->config.cc.params || qp->type != QPT_RC || qp->local || !congestion_of(tp, qp, now_ns))
+	if (!tp->config.cc.params || qp->type != QPT_RC || qp->peer->local || !congestion_of(tp, qp, now_ns))
 		return;
 	qp->gbn->congestion->governs = true;
 	congestion_set_ect(tp, qp);

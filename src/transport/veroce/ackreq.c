@@ -15,7 +15,7 @@ static bool shares_a_full_pair(const struct qp *qp, uint64_t now_ns)
 {
 	const struct pair *pair = qp->veroce->pair;
 
-	return pair->users > 1 && !qp->local && pair->full_ns && now_ns - pair->full_ns <= asks_ns;
+	return pair->users > 1 && !qp->peer->local && pair->full_ns && now_ns - pair->full_ns <= asks_ns;
 }
 
 /*
@@ -44,7 +44,7 @@ void ackreq_fit(const struct qp *qp, struct sender *s, int path, uint64_t now_ns
 	if (path == PAIR_NO_PATH)
 		return;
 	if (n > VEROCE_ACKREQ_PACKETS) {
-		if (s->calm < VEROCE_CALM_PACKETS || (!qp->local && network_holds_half(pair, (uint32_t)path)))
+		if (s->calm < VEROCE_CALM_PACKETS || (!qp->peer->local && network_holds_half(pair, (uint32_t)path)))
 			n = VEROCE_ACKREQ_PACKETS;
 		while (n > 1 && 2ull * n * qp->veroce->mtu > pair->path[path].cc.cwnd_bytes)
 			n /= 2;
@@ -57,7 +57,7 @@ bool ackreq_is_covered(const struct transport *tp, const struct qp *qp, uint32_t
 	const struct send_wqe *w = sq_at(&qp->sq, index), *next = sq_at(&qp->sq, index + 1);
 	uint32_t behind = sq_head(&qp->sq) - index - 1, apart = qp->veroce->w->q.ackreq_now;
 
-	return apart > VEROCE_ACKREQ_PACKETS && behind && (uint64_t)behind * w->packets >= apart && !tp->near &&
-	       !(next->flags & WR_FENCE) && !request_is_local(next) && !request_has_response(next) &&
-	       !tp->config.veroce.fence_indicator;
+	return apart > VEROCE_ACKREQ_PACKETS && behind && (uint64_t)behind * w->packets >= apart &&
+	       !peer_is_near(qp->peer) && !(next->flags & WR_FENCE) && !request_is_local(next) &&
+	       !request_has_response(next) && !tp->config.veroce.fence_indicator;
 }

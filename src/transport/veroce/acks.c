@@ -95,7 +95,7 @@ void acks_note(struct transport *tp, struct qp *qp, struct receiver *in, bool no
 	else if (now)
 		ack_schedule(tp, qp, ACK_HELD, now_ns);
 	else
-		ack_schedule(tp, qp, qp->acks_rarely && !holes ? ACK_RARE : ACK_LAZY, now_ns);
+		ack_schedule(tp, qp, qp->veroce->acks_rarely && !holes ? ACK_RARE : ACK_LAZY, now_ns);
 	if (news && in->hole_ns)
 		veroce_rearm(tp, qp, now_ns);
 }

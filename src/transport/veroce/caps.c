@@ -42,7 +42,7 @@ static uint16_t offered(const struct transport *tp, const struct qp *qp)
 {
 	uint16_t flags = tp->caps_flags;
 
-	if (qp->local)
+	if (qp->peer->local)
 		flags &= (uint16_t) ~(CAPS_TS | CAPS_RXSHARE);
 	if (!qp->veroce->cut_open && !(qp->veroce->caps & CAPS_LARGE))
 		flags &= (uint16_t)~CAPS_LARGE;
@@ -327,8 +327,8 @@ static void agree(struct transport *tp, struct qp *qp, const struct capseth *c)
 	vr->caps_silent = false;
 	/* Such a peer asks before its windows are full. Where packets do not leave in trains there is nothing to save.
 	 */
-	if (tp->config.train_max > 1 && !qp->acks_rarely) {
-		qp->acks_rarely = true;
+	if (tp->config.train_max > 1 && !vr->acks_rarely) {
+		vr->acks_rarely = true;
 		if (vr->w)
 			veroce_fit_acks(tp, qp);
 	}

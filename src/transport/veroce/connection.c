@@ -122,13 +122,14 @@ int veroce_connect(struct transport *tp, struct qp *qp, uint64_t now_ns)
 
 	if (!vr)
 		return -ENOMEM;
-	vr->pair = pair_get(&tp->pairs, qp->flow.src, qp->flow.dst, qp->local, qp->mtu, now_ns);
+	vr->pair = pair_get(&tp->pairs, qp->flow.src, qp->flow.dst, qp->peer->local, qp->mtu, now_ns);
 	if (!vr->pair)
 		goto free_vr;
 	qp->veroce = vr;
 	vr->mtu = qp->mtu;
 	vr->q_window = VEROCE_BASE_WINDOW;
 	vr->r_window = VEROCE_BASE_WINDOW;
+	vr->acks_rarely = qp->peer->local;
 	connect_spaces(qp);
 	speaks = pair_speaks(vr->pair, now_ns);
 	if (tp->config.protocol == PROTOCOL_ROCEV2 || tp->config.protocol == PROTOCOL_ROCEV1 ||
@@ -141,7 +142,7 @@ int veroce_connect(struct transport *tp, struct qp *qp, uint64_t now_ns)
 	}
 	veroce_move(qp,
 		    speaks == PAIR_VEROCE || tp->config.protocol == PROTOCOL_VEROCE ? VEROCE_ASSUMED : VEROCE_ASKING);
-	vr->cut_open = qp->local && tp->caps_flags & CAPS_LARGE;
+	vr->cut_open = qp->peer->local && tp->caps_flags & CAPS_LARGE;
 	caps_start(tp, qp, now_ns);
 	return 0;
 

@@ -53,6 +53,7 @@ struct veroce {
 	bool caps_seals : 1;  /* ... and it announced that we seal all packets from now on */
 	bool caps_silent : 1; /* the last request had no response either: the peer counts as a base one */
 	bool cut_open : 1;    /* whether messages are cut into large packets is not settled: see caps_cut_settled() */
+	bool acks_rarely : 1; /* the peer is on this host, or asks for the acknowledgements that it waits for */
 	bool cut_asked : 1;   /* the peer offers large packets */
 	/* CAPS arrived with the IP identification that a host gives a lone datagram: no device on the way changes it.
 	 */

@@ -23,6 +23,6 @@ const struct cc *veroce_congestion(const struct transport *tp, const struct qp *
 
 	if (path >= pair->path_count)
 		return NULL;
-	*kind = p && !qp->local ? cc_params_kind(p) : cc_kind_of(pair_algorithm(&tp->config, qp->local));
+	*kind = p && !qp->peer->local ? cc_params_kind(p) : cc_kind_of(pair_algorithm(&tp->config, qp->peer->local));
 	return pair_cc(&tp->pairs, pair, path, scratch);
 }

@@ -62,9 +62,11 @@ static uint32_t near_run(const struct veroce_work *w, uint32_t bytes, uint32_t m
 	return max ? max : 1;
 }
 
-static void near_sent(struct veroce *vr, uint64_t bytes)
+static void near_sent(const struct qp *qp, uint64_t bytes)
 {
-	if (!vr->w->near)
+	struct veroce *vr = qp->veroce;
+
+	if (!peer_is_near(qp->peer))
 		return;
 	vr->w->near_bytes += bytes;
 	vr->pair->near_bytes += bytes;
@@ -96,8 +98,7 @@ int recovery_pick(struct transport *tp, struct qp *qp, struct sender *s, uint32_
 
 	if (rxshare_holds(&vr->w->pace, now_ns) && !(again && again->probe))
 		return PAIR_NO_PATH;
-	vr->w->near = tp->near;
-	if (tp->near) {
+	if (peer_is_near(qp->peer)) {
 		if (!has_near_room(vr->w, bytes) && !(again && again->probe))
 			return PAIR_NO_PATH;
 		leave_line(vr->w);
@@ -134,7 +135,7 @@ uint32_t recovery_run(const struct qp *qp, const struct sender *s, int path, uin
 		max = window;
 	if (max > room)
 		max = room;
-	if (qp->veroce->w->near)
+	if (peer_is_near(qp->peer))
 		return near_run(qp->veroce->w, bytes, max);
 	return pair_run(qp->veroce->pair, &s->flowlet, (uint32_t)path, bytes, len, max);
 }
@@ -151,7 +152,7 @@ void recovery_sent(struct transport *tp, struct qp *qp, struct sender *s, const 
 	tx_space_sent(&s->tx, run, now_ns);
 	pair_took(qp->veroce->pair, &s->flowlet, run->count);
 	path_sent(&tp->config, qp->veroce->pair, run->path, run->bytes * run->count, now_ns);
-	near_sent(qp->veroce, (uint64_t)run->bytes * run->count);
+	near_sent(qp, (uint64_t)run->bytes * run->count);
 	pair_left(qp->veroce->pair, tp->tx.turn, run->path);
 	rxshare_sent(&qp->veroce->w->pace, (run->bytes + tp->config.cc.wire_overhead_bytes) * run->count,
 		     tp->config.cc.pace_slack_ns, now_ns);
@@ -161,7 +162,7 @@ void recovery_resent(struct transport *tp, struct qp *qp, struct sender *s, uint
 {
 	tx_space_resent(&s->tx, psn, (uint8_t)path, now_ns);
 	path_sent(&tp->config, qp->veroce->pair, (uint32_t)path, tx_record(&s->tx, psn)->bytes, now_ns);
-	near_sent(qp->veroce, tx_record(&s->tx, psn)->bytes);
+	near_sent(qp, tx_record(&s->tx, psn)->bytes);
 	rxshare_sent(&qp->veroce->w->pace, tx_record(&s->tx, psn)->bytes + tp->config.cc.wire_overhead_bytes,
 		     tp->config.cc.pace_slack_ns, now_ns);
 	s->active_ns = now_ns;

@@ -23,7 +23,7 @@ enum { ANSWER_NS_MAX = 1 << 30 };
 
 bool stall_matters(const struct transport *tp, const struct qp *qp)
 {
-	return qp->local && tp->config.patience_ns;
+	return qp->peer->local && tp->config.patience_ns;
 }
 
 void stall_read(const struct transport *tp, struct pair *pair, uint64_t tx_ns, uint64_t now_ns)
@@ -87,7 +87,7 @@ bool stall_holds(struct transport *tp, struct qp *qp, uint64_t since_ns, uint64_
 {
 	struct stall *st = &qp->veroce->pair->stall;
 
-	if (stall_is_over(tp, qp, since_ns) || patience_is_over(tp, qp, now_ns))
+	if (stall_is_over(tp, qp, since_ns) || patience_is_over(qp, now_ns))
 		return now_ns < due_ns;
 	if (now_ns >= stall_deadline(tp, qp, since_ns, due_ns))
 		ask(tp, qp, now_ns);

@@ -10,7 +10,7 @@
  * for a peer that does not answer is bounded, since it may not know RTT requests, or lose them: after a while one
  * QP of the pair acts without proof, and after a much longer time each does.
  *
- * This applies only if the nic's owner has patience with such peers (transport/patience.h), and not to peers
+ * This applies only if the nic's owner has patience with such peers (transport/peer.h), and not to peers
  * known to be dead.
  */
 #ifndef TRANSPORT_VEROCE_STALL_H

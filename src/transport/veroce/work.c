@@ -21,7 +21,7 @@
 /* How many packets one acknowledgement covers: a power of two, as `least` is. */
 static uint32_t ack_packets(const struct transport *tp, const struct qp *qp, uint32_t least)
 {
-	uint64_t half = qp->acks_rarely ? tp->config.window_bytes / 2 / qp->veroce->mtu : 0;
+	uint64_t half = qp->veroce->acks_rarely ? tp->config.window_bytes / 2 / qp->veroce->mtu : 0;
 	uint32_t packets = VEROCE_ACK_PACKETS_RARE;
 
 	if (qp->veroce->caps & CAPS_LARGE)
@@ -33,7 +33,7 @@ static uint32_t ack_packets(const struct transport *tp, const struct qp *qp, uin
 
 uint16_t veroce_calm_at_first(const struct qp *qp)
 {
-	return qp->local ? VEROCE_CALM_PACKETS : 0;
+	return qp->peer->local ? VEROCE_CALM_PACKETS : 0;
 }
 
 void veroce_sender_init(const struct transport *tp, const struct qp *qp, struct sender *s, uint32_t psn,

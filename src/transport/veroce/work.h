@@ -27,7 +27,7 @@ enum {
 	VEROCE_ACK_PACKETS = 16,    /* packets for an acknowledgement (5.3) */
 	VEROCE_ACKREQ_PACKETS = 32, /* packets for an AckReq (12.2) */
 	/*
-	 * Where acknowledgements are rare (qp.acks_rarely) both numbers are half of the window in packets, at most
+	 * Where acknowledgements are rare (veroce.acks_rarely) both numbers are half of the window in packets, at most
 	 * this and at least what they are elsewhere: acknowledgements only show that there is room (our choice).
 	 */
 	VEROCE_ACK_PACKETS_RARE = 512,
@@ -44,7 +44,6 @@ struct veroce_work {
 	struct list waiting; /* in pair->waiting */
 	bool woken;          /* from there, and its turn has not ended */
 	bool served;         /* ... and in that turn it had room for a packet */
-	bool near;           /* the packet whose path was picked last goes through memory */
 	uint64_t near_bytes; /* its part of pair->near_bytes */
 	struct sender q, r;
 	struct receiver q_in, r_in;
@@ -103,7 +102,7 @@ static inline uint32_t *veroce_read(const struct veroce *vr, uint32_t r)
 	return &vr->w->reads[r & (vr->w->reads_size - 1)];
 }
 
-/* The number of packets that an acknowledgement covers, after veroce.mtu or qp.acks_rarely has changed. */
+/* The number of packets that an acknowledgement covers, after veroce.mtu or veroce.acks_rarely has changed. */
 void veroce_fit_acks(const struct transport *, struct qp *);
 /* sender.calm when nothing was sent yet: between processes of one host nothing is lost on a network. */
 uint16_t veroce_calm_at_first(const struct qp *);
