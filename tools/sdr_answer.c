@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-#include "sdr/tail_plan.h"
+#include "sdr/coded/tail_plan.h"
 
 static const struct {
 	const char *name, *title;

@@ -12,15 +12,15 @@
 #ifndef SDR_SCHEME_H
 #define SDR_SCHEME_H
 
-#include "sdr/ec_plan.h"
-#include "sdr/ec_receiver.h"
-#include "sdr/ec_sender.h"
-#include "sdr/shape.h"
-#include "sdr/slot.h"
-#include "sdr/sr_receiver.h"
-#include "sdr/sr_sender.h"
-#include "sdr/tail_receiver.h"
-#include "sdr/tail_sender.h"
+#include "sdr/coded/ec_plan.h"
+#include "sdr/coded/ec_receiver.h"
+#include "sdr/coded/ec_sender.h"
+#include "sdr/message/shape.h"
+#include "sdr/message/slot.h"
+#include "sdr/repeat/sr_receiver.h"
+#include "sdr/repeat/sr_sender.h"
+#include "sdr/coded/tail_receiver.h"
+#include "sdr/coded/tail_sender.h"
 
 /* A piece to send: of the message, or of the parity message. */
 struct scheme_piece {

@@ -24,7 +24,7 @@ enum {
 	SPORT_FIRST = 49152, /* path i leaves from this one and i more */
 	SPORT_MASK = 0x3fff,
 	CREDITS_AHEAD = 64,
-	SHORTEST_WORD_BYTES = 24, /* an acknowledgement of the whole (sdr/control.h) */
+	SHORTEST_WORD_BYTES = 24, /* an acknowledgement of the whole (sdr/message/control.h) */
 	LAZY_BYTES = 8193,        /* more would mostly waste its last page */
 	DATA_CLASSES = 0xff & ~(1 << PACKET_CONTROL_CLASS)
 };

@@ -8,10 +8,10 @@
 #define SIM_SDR_LINE_STATE_H
 
 #include "base/timer.h"
-#include "sdr/control.h"
-#include "sdr/receiver.h"
+#include "sdr/message/control.h"
+#include "sdr/message/receiver.h"
 #include "sdr/scheme.h"
-#include "sdr/sender.h"
+#include "sdr/message/sender.h"
 #include "sim/sdr_line.h"
 
 enum { SDR_WORD_BYTES_MAX = 1024, SDR_PARTS = 2 };

@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-#include "sdr/control.h"
+#include "sdr/message/control.h"
 
 struct word;
 

@@ -4,7 +4,7 @@
 #ifndef SUPPORT_SDR_SMALL_H
 #define SUPPORT_SDR_SMALL_H
 
-#include "sdr/shape.h"
+#include "sdr/message/shape.h"
 
 static const struct shape small = {
 	.split = {10, 18, 4},

@@ -14,8 +14,8 @@
 #include <string.h>
 
 #include "base/prng.h"
-#include "sdr/tail_receiver.h"
-#include "sdr/tail_sender.h"
+#include "sdr/coded/tail_receiver.h"
+#include "sdr/coded/tail_sender.h"
 #include "support/heap.h"
 
 enum {

@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "sdr/ec_choice.h"
+#include "sdr/coded/ec_choice.h"
 #include "sdr/verbs/objects.h"
 
 enum { QUEUED_BYTES = 1 << 20, QUEUED_MIN = 16, QUEUED_MAX = 1024 };

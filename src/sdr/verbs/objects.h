@@ -19,10 +19,10 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "sdr/grants.h"
-#include "sdr/info.h"
-#include "sdr/receiver.h"
-#include "sdr/sender.h"
+#include "sdr/message/grants.h"
+#include "sdr/message/info.h"
+#include "sdr/message/receiver.h"
+#include "sdr/message/sender.h"
 #include "sdr/verbs/reliable.h"
 #include <verbena/sdr.h>
 

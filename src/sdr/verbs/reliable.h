@@ -11,10 +11,10 @@
 #ifndef SDR_VERBS_RELIABLE_H
 #define SDR_VERBS_RELIABLE_H
 
-#include "sdr/control.h"
-#include "sdr/ec_bytes.h"
+#include "sdr/message/control.h"
+#include "sdr/coded/ec_bytes.h"
 #include "sdr/scheme.h"
-#include "sdr/sender.h"
+#include "sdr/message/sender.h"
 #include <verbena/sdr.h>
 
 struct verbena_sdr_qp;

@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A group's losses are taken as Poisson many hits of geometrically many packets each: of a burst, a group that gets
+ * every depth-th packet sees the next one lost with the chance that the burst lasts so long. For single losses that is
+ * the binomial's tail, a little on the safe side.
+ */
+#include <assert.h>
+
+#include "sdr/coded/tail_plan.h"
+
+enum { COPIES_MAX = 8, SLACK_PACKETS = 64 };
+
+/* Of the loss that is reckoned with; but no more than the second. */
+#define FEARED     10
+#define FEARED_MAX 0.25
+
+/* e^-a for a up to 512, without a library: the series for a / 256, squared eight times. */
+static double exp_minus(double a)
+{
+	double x = a / 256, term = 1, sum = 1;
+
+	for (int i = 1; i < 20; i++) {
+		term *= -x / i;
+		sum += term;
+	}
+	for (int i = 0; i < 8; i++)
+		sum *= sum;
+	return sum;
+}
+
+static double power(double x, uint32_t n)
+{
+	double y = 1;
+
+	for (; n; n >>= 1, x *= x)
+		y *= n & 1 ? x : 1;
+	return y;
+}
+
+/* The chance that more than m packets of n are lost: hits come with rate n * loss * (1 - again) and are of j packets
+ * with chance (1 - again) * again^(j - 1). Panjer's recursion. */
+static double more_than(uint32_t m, uint32_t n, double loss, double again)
+{
+	double rate = n * loss * (1 - again), f[TAIL_PARITY_MAX + 1], sum;
+
+	f[0] = exp_minus(rate);
+	sum = f[0];
+	for (uint32_t k = 1; k <= m; k++) {
+		double weight = 1 - again, all = 0;
+
+		for (uint32_t j = 1; j <= k; j++, weight *= again)
+			all += j * weight * f[k - j];
+		f[k] = rate / k * all;
+		sum += f[k];
+	}
+	return sum < 1 ? 1 - sum : 0;
+}
+
+static uint32_t least(uint64_t a, uint64_t b)
+{
+	return (uint32_t)(a < b ? a : b);
+}
+
+static uint32_t most(uint32_t a, uint32_t b)
+{
+	return a > b ? a : b;
+}
+
+static uint32_t ceil_div(uint32_t a, uint32_t b)
+{
+	return (a + b - 1) / b;
+}
+
+/* Blocks of about the same depth: a burst would take too much of the groups of a shallow one. */
+static uint32_t depth_for(uint32_t groups)
+{
+	return ceil_div(groups, ceil_div(groups, TAIL_DEPTH_MAX));
+}
+
+/* Whether so many parities do, for groups of `size`. In a wide one, as many as were lost do not in one case of 255. */
+static bool does(const struct tail_plan *p, const struct tail_link *l, uint32_t coded)
+{
+	uint32_t groups = ceil_div(coded, p->size), n = (uint32_t)p->size + p->parity;
+	double again = l->burst > 1 ? power(1 - 1 / l->burst, depth_for(groups)) : 0;
+	double fails = more_than(p->parity, n, l->loss, again);
+
+	if (tail_plan_is_wide(p) && p->parity > 1)
+		fails += more_than(p->parity - 1u, n, l->loss, again) / 128;
+	return groups * fails <= TAIL_FAIL;
+}
+
+static uint16_t size_of(uint32_t coded, uint32_t groups)
+{
+	return (uint16_t)ceil_div(coded, groups);
+}
+
+/* As few groups as the loss allows that is feared: all of a group's parities do for that. */
+static uint32_t fewest_groups(const struct tail_link *l, uint32_t coded)
+{
+	struct tail_link feared = {.loss = l->feared, .burst = l->burst};
+	uint32_t least_size = 1, size = least(coded, TAIL_WIDE_MAX);
+
+	while (l->feared > 0 && least_size < size) {
+		uint32_t middle = (least_size + size + 1) / 2;
+		struct tail_plan p = {.size = (uint16_t)middle, .parity = (uint16_t)tail_plan_parity_max(middle)};
+
+		if (does(&p, &feared, coded))
+			least_size = middle;
+		else
+			size = middle - 1;
+	}
+	return ceil_div(coded, size);
+}
+
+/* As few groups as do with so many parities each, but no more than there are, and not below least_groups. */
+static void widen(struct tail_plan *p, const struct tail_link *l, uint32_t coded, uint32_t least_groups)
+{
+	uint32_t groups = ceil_div(coded, p->size);
+
+	while (least_groups < groups) {
+		uint32_t middle = (least_groups + groups) / 2;
+		struct tail_plan q = *p;
+
+		q.size = size_of(coded, middle);
+		if (does(&q, l, coded)) {
+			*p = q;
+			groups = middle;
+		} else {
+			least_groups = middle + 1;
+		}
+	}
+}
+
+static uint64_t parities(const struct tail_plan *p, uint32_t coded)
+{
+	return (uint64_t)ceil_div(coded, p->size) * p->parity;
+}
+
+/* Larger groups need fewer parities in all, but more of each: these cost the coding of every packet, so another one has
+ * to save a tenth of them all. */
+static void choose_size(struct tail_plan *p, const struct tail_link *l, uint32_t coded, uint32_t least_groups)
+{
+	struct tail_plan more = *p;
+
+	for (; more.parity && more.parity <= TAIL_WIDE_PARITY_MAX; more.parity++) {
+		struct tail_plan q = more;
+
+		widen(&q, l, coded, least_groups);
+		if (more.parity > p->parity && parities(&q, coded) * 10 > parities(p, coded) * 9)
+			return;
+		*p = q;
+	}
+}
+
+/* Words that name losses come up to an RTT / 32 after an RTT. */
+uint32_t tail_plan_coded(uint32_t packets, uint64_t rtt_ns, uint64_t packet_ns)
+{
+	return least((rtt_ns + rtt_ns / 32) / packet_ns + SLACK_PACKETS, packets);
+}
+
+void tail_plan_make(struct tail_plan *p, uint32_t packets, const struct tail_link *l)
+{
+	uint32_t coded = tail_plan_coded(packets, l->rtt_ns, l->packet_ns), groups = fewest_groups(l, coded);
+	bool settled;
+
+	assert(packets && l->packet_ns);
+	*p = (struct tail_plan){.packets = packets, .tail = packets - coded};
+	for (;; p->parity++) {
+		p->size = size_of(coded, most(groups, ceil_div(coded, TAIL_CODE_MAX - p->parity)));
+		if (p->parity == TAIL_PARITY_MAX || does(p, l, coded))
+			break;
+	}
+	choose_size(p, l, coded, groups);
+	p->depth = (uint16_t)depth_for(ceil_div(coded, p->size));
+	settled = tail_plan_settle(p);
+	assert(settled);
+}
+
+double tail_plan_feared(double loss)
+{
+	return FEARED * loss < FEARED_MAX ? FEARED * loss : FEARED_MAX;
+}
+
+uint32_t tail_plan_fill(struct tail_plan *p, const struct tail_link *l, uint64_t room)
+{
+	uint32_t parity = tail_plan_parity_max(p->size), more;
+
+	while (parity > p->parity && (uint64_t)p->groups * parity > room)
+		parity--;
+	if (parity <= p->parity)
+		return 0;
+	more = (parity - p->parity) * p->groups;
+	p->parity = (uint16_t)parity;
+	return least(l->rtt_ns / l->packet_ns, more);
+}
+
+static uint32_t block_packets(const struct tail_plan *p)
+{
+	return (uint32_t)p->depth * p->size;
+}
+
+bool tail_plan_settle(struct tail_plan *p)
+{
+	uint32_t coded = p->packets - p->tail, full, rest;
+
+	if (!p->packets || p->tail >= p->packets || !p->size || !p->depth || p->depth > TAIL_DEPTH_MAX ||
+	    (tail_plan_is_wide(p) && (p->size > TAIL_WIDE_MAX || p->parity > TAIL_WIDE_PARITY_MAX)))
+		return false;
+	full = coded / block_packets(p);
+	rest = coded % block_packets(p);
+	p->groups = full * p->depth + ceil_div(rest, p->size);
+	return true;
+}
+
+uint32_t tail_plan_blocks(const struct tail_plan *p)
+{
+	return ceil_div(p->packets - p->tail, block_packets(p));
+}
+
+struct tail_block tail_plan_block_at(const struct tail_plan *p, uint32_t block)
+{
+	uint32_t first = block * p->depth, packet = p->tail + block * block_packets(p);
+
+	return (struct tail_block){
+		.first = first,
+		.count = least(p->depth, p->groups - first),
+		.packet = packet,
+		.packets = least(block_packets(p), p->packets - packet),
+	};
+}
+
+uint32_t tail_plan_block(const struct tail_plan *p, uint32_t packet)
+{
+	return (packet - p->tail) / block_packets(p);
+}
+
+uint32_t tail_plan_group(const struct tail_plan *p, uint32_t packet)
+{
+	struct tail_block b = tail_plan_block_at(p, tail_plan_block(p, packet));
+
+	return b.first + (packet - b.packet) % b.count;
+}
+
+uint32_t tail_plan_size(const struct tail_plan *p, uint32_t group)
+{
+	struct tail_block b = tail_plan_block_at(p, group / p->depth);
+
+	return (b.packets - (group - b.first) + b.count - 1) / b.count;
+}
+
+uint32_t tail_plan_packet(const struct tail_plan *p, uint32_t group, uint32_t i)
+{
+	struct tail_block b = tail_plan_block_at(p, group / p->depth);
+
+	return b.packet + (group - b.first) + i * b.count;
+}
+
+uint32_t tail_copies(double count, double loss)
+{
+	uint32_t copies = 1;
+
+	for (double left = count * loss; left > TAIL_FAIL && copies < COPIES_MAX; left *= loss)
+		copies++;
+	return copies;
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The two messages that only tail coding has; holes are named by CONTROL_SR_NACK, whose chunks are then packets.
+ *
+ *     CONTROL_TAIL_PLAN    packets 32, tail 32, size 16, depth 16, parity 16, ended 16    see tail_plan.h; ended: all
+ * was sent CONTROL_TAIL_STATE   seen 32, lost 32, bursts 32, whole 32                          of the first packets of
+ * the message
+ */
+#ifndef SDR_TAIL_WORDS_H
+#define SDR_TAIL_WORDS_H
+
+#include "sdr/message/control.h"
+#include "sdr/coded/tail_plan.h"
+
+/* What the receiver has noticed; grows. */
+struct tail_state {
+	uint32_t seen;   /* packets up to the last that came */
+	uint32_t lost;   /* of these, those that did not come in their turn */
+	uint32_t bursts; /* runs of them */
+	bool whole;      /* all is there, or can be computed */
+};
+
+uint16_t tail_plan_encode(uint8_t *, const struct tail_plan *, bool ended);
+/* False: no such plan can be. */
+bool tail_plan_decode(struct tail_plan *, bool *ended, const uint8_t *);
+uint16_t tail_state_encode(uint8_t *, const struct tail_state *);
+/* False: bursts > lost, or lost > seen. */
+bool tail_state_decode(struct tail_state *, const uint8_t *);
+
+#endif
