@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Coded messages; ctest runs it on a network that loses, doubles and reorders, and on one that does
  * not. Every message is compared byte by byte. */
-#include "ends.h"
+#include "layers.h"
 #include "support/test.h"
 
 static struct verbena_sdr_ec_attr attr_of(uint32_t data, uint32_t parity, uint32_t parity_max)
@@ -15,58 +15,6 @@ static struct verbena_sdr_ec_attr attr_of(uint32_t data, uint32_t parity, uint32
 	return attr;
 }
 
-static bool ec_done(const struct verbena_sdr_send *send)
-{
-	bool done;
-
-	assert_int_equal(verbena_sdr_ec_poll(send, &done), VERBENA_SDR_SUCCESS);
-	return done;
-}
-
-static bool ec_whole(const struct verbena_sdr_recv *recv)
-{
-	bool done;
-
-	assert_int_equal(verbena_sdr_ec_recv_poll(recv, &done), VERBENA_SDR_SUCCESS);
-	return done;
-}
-
-static int ec_post(struct ends *e, uint32_t buffer, size_t bytes, struct verbena_sdr_recv *recv)
-{
-	struct verbena_sdr_recv_attr attr = {
-		.address = e->sink + (size_t)buffer * MESSAGE, .max_length = bytes, .lkey = e->sink_key};
-
-	return verbena_sdr_ec_recv_post(e->to, &attr, recv);
-}
-
-static void fill(struct ends *e, uint32_t n)
-{
-	for (size_t i = 0; i < MESSAGE; i++)
-		e->source[i] = (uint8_t)(i * 31 + i / 256 * n + n);
-	memset(e->sink + (size_t)(n % 4) * MESSAGE, 0xaa, MESSAGE);
-}
-
-static void exchange(struct ends *e, const struct verbena_sdr_ec_attr *attr, size_t bytes, uint32_t n)
-{
-	struct verbena_sdr_block b = block(e, 0, bytes);
-	struct verbena_sdr_recv recv;
-	struct verbena_sdr_send send;
-	bool done;
-
-	fill(e, n);
-	AWAIT(e, ec_post(e, n % 4, bytes, &recv) == VERBENA_SDR_SUCCESS);
-	AWAIT(e, verbena_sdr_ec_send(e->from, &b, attr, &send) == VERBENA_SDR_SUCCESS);
-	AWAIT(e, ec_whole(&recv));
-	assert_memory_equal(e->sink + (size_t)(n % 4) * MESSAGE, e->source, bytes);
-	/* At once: what the sender has not heard of by then, it asks. */
-	assert_int_equal(verbena_sdr_recv_complete(&recv), VERBENA_SDR_SUCCESS);
-	AWAIT(e, ec_done(&send));
-	assert_int_equal(verbena_sdr_ec_poll(&send, &done), VERBENA_SDR_ERROR);
-	assert_int_equal(verbena_sdr_ec_recv_poll(&recv, &done), VERBENA_SDR_ERROR);
-}
-
-#define CASE(name) TEST_WITH(name, ends_setup, ends_teardown)
-
 CASE(every_message_arrives_by_parity_on_demand)
 {
 	for (uint32_t n = 0; n < 30; n++) {
@@ -74,7 +22,7 @@ CASE(every_message_arrives_by_parity_on_demand)
 
 		attr.depth = 1 + n % 5;
 		attr.uncoded = n % 3 ? 0 : MESSAGE / 2;
-		exchange(*state, &attr, 1 + n * 3971 % MESSAGE, n);
+		layer_exchange(LAYER_EC, *state, &attr, 1 + n * 3971 % MESSAGE, n);
 	}
 }
 
@@ -84,7 +32,7 @@ CASE(every_message_arrives_with_chunks)
 		struct verbena_sdr_ec_attr attr = attr_of(4, 1, 2);
 
 		attr.chunks = true;
-		exchange(*state, &attr, 1 + n * 1597 % MESSAGE, n);
+		layer_exchange(LAYER_EC, *state, &attr, 1 + n * 1597 % MESSAGE, n);
 	}
 }
 
@@ -96,89 +44,8 @@ CASE(every_message_arrives_by_the_repeat)
 		attr.fallback = VERBENA_SDR_FALLBACK_SR;
 		attr.code = n % 2 ? VERBENA_SDR_XOR : VERBENA_SDR_MDS;
 		attr.end_marker = n % 3;
-		exchange(*state, &attr, 1 + n * 1597 % MESSAGE, n);
+		layer_exchange(LAYER_EC, *state, &attr, 1 + n * 1597 % MESSAGE, n);
 	}
-}
-
-/* Threads send and answer, and the program only asks whether it is done. */
-TEST(workers_code_and_acknowledge)
-{
-	struct ends e;
-
-	ends_make(&e, ends_attr(2), 2);
-	for (uint32_t n = 0; n < 15; n++)
-		exchange(&e, NULL, MESSAGE - n, n);
-	ends_destroy(&e);
-}
-
-/* Two at a time, and plain and repeated messages among them: numbers do not get mixed up. */
-CASE(other_messages_may_come_between)
-{
-	struct ends *e = *state;
-	struct verbena_sdr_block b = block(e, 0, MESSAGE);
-	struct verbena_sdr_recv recv[2];
-	struct verbena_sdr_send send[2];
-
-	for (uint32_t n = 0; n < 6; n++) {
-		fill(e, n);
-		AWAIT(e, ec_post(e, 0, MESSAGE, &recv[0]) == VERBENA_SDR_SUCCESS);
-		AWAIT(e, recv_post(e, 1, MESSAGE, &recv[1]) == VERBENA_SDR_SUCCESS);
-		assert_int_equal(verbena_sdr_sr_recv(&recv[1], NULL), VERBENA_SDR_SUCCESS);
-		AWAIT(e, verbena_sdr_ec_send(e->from, &b, NULL, &send[0]) == VERBENA_SDR_SUCCESS);
-		AWAIT(e, verbena_sdr_sr_send(e->from, &b, NULL, &send[1]) == VERBENA_SDR_SUCCESS);
-		AWAIT(e, ec_whole(&recv[0]));
-		AWAIT(e, ({
-			      bool done;
-			      verbena_sdr_sr_recv_poll(&recv[1], &done) == VERBENA_SDR_SUCCESS &&done;
-		      }));
-		assert_memory_equal(e->sink, e->source, MESSAGE);
-		assert_memory_equal(e->sink + MESSAGE, e->source, MESSAGE);
-		assert_int_equal(verbena_sdr_recv_complete(&recv[0]), VERBENA_SDR_SUCCESS);
-		assert_int_equal(verbena_sdr_recv_complete(&recv[1]), VERBENA_SDR_SUCCESS);
-		AWAIT(e, ec_done(&send[0]));
-		AWAIT(e, ({
-			      bool done;
-			      verbena_sdr_sr_poll(&send[1], &done) == VERBENA_SDR_SUCCESS &&done;
-		      }));
-	}
-}
-
-CASE(a_receive_given_up_ends_the_send)
-{
-	struct ends *e = *state;
-	struct verbena_sdr_block b = block(e, 0, MESSAGE);
-	struct verbena_sdr_recv recv;
-	struct verbena_sdr_send send;
-	bool done;
-
-	assert_int_equal(ec_post(e, 0, MESSAGE, &recv), VERBENA_SDR_SUCCESS);
-	settle(e);
-	assert_int_equal(verbena_sdr_recv_complete(&recv), VERBENA_SDR_SUCCESS);
-	AWAIT(e, verbena_sdr_ec_send(e->from, &b, NULL, &send) == VERBENA_SDR_SUCCESS);
-	AWAIT(e, verbena_sdr_ec_poll(&send, &done) == VERBENA_SDR_ERROR);
-	assert_int_equal(errno, ECONNABORTED);
-	exchange(e, NULL, MESSAGE, 1);
-}
-
-/* The receiver does not expect a coded message. */
-CASE(a_silent_peer_times_out)
-{
-	struct verbena_sdr_ec_attr attr = attr_of(32, 8, 16);
-	struct ends *e = *state;
-	struct verbena_sdr_block b = block(e, 0, MESSAGE);
-	struct verbena_sdr_recv recv[2];
-	struct verbena_sdr_send send;
-	bool done;
-
-	attr.timeout_ns = 300000000;
-	assert_int_equal(recv_post(e, 0, MESSAGE, &recv[0]), VERBENA_SDR_SUCCESS);
-	assert_int_equal(recv_post(e, 1, MESSAGE, &recv[1]), VERBENA_SDR_SUCCESS);
-	AWAIT(e, verbena_sdr_ec_send(e->from, &b, &attr, &send) == VERBENA_SDR_SUCCESS);
-	AWAIT(e, verbena_sdr_ec_poll(&send, &done) == VERBENA_SDR_ERROR);
-	assert_int_equal(errno, ETIMEDOUT);
-	assert_int_equal(verbena_sdr_recv_complete(&recv[0]), VERBENA_SDR_SUCCESS);
-	assert_int_equal(verbena_sdr_recv_complete(&recv[1]), VERBENA_SDR_SUCCESS);
-	exchange(e, NULL, MESSAGE, 1);
 }
 
 CASE(what_makes_no_sense_is_refused)
@@ -192,9 +59,9 @@ CASE(what_makes_no_sense_is_refused)
 	bool done;
 
 	assert_int_equal(verbena_sdr_ec_send(e->from, &all, NULL, &send), VERBENA_SDR_RETRY);
-	assert_int_equal(ec_post(e, 0, 0, &recv), VERBENA_SDR_ERROR);
-	assert_int_equal(ec_post(e, 0, MESSAGE + 1, &recv), VERBENA_SDR_ERROR);
-	assert_int_equal(ec_post(e, 0, 2 * CHUNK, &recv), VERBENA_SDR_SUCCESS);
+	assert_int_equal(ec_post(e, 0, 0, NULL, &recv), VERBENA_SDR_ERROR);
+	assert_int_equal(ec_post(e, 0, MESSAGE + 1, NULL, &recv), VERBENA_SDR_ERROR);
+	assert_int_equal(ec_post(e, 0, 2 * CHUNK, NULL, &recv), VERBENA_SDR_SUCCESS);
 	settle(e);
 	settle(e);
 	parities = (struct verbena_sdr_recv){recv.qp, recv.number + 1};
@@ -232,7 +99,7 @@ CASE(what_makes_no_sense_is_refused)
 		assert_int_equal(verbena_sdr_send_poll(&send, &done), VERBENA_SDR_ERROR);
 	}
 	send.number -= 2;
-	AWAIT(e, ec_done(&send));
+	AWAIT(e, layer_done(LAYER_EC, &send));
 }
 
 CASE(round_trips_are_measured)
@@ -259,10 +126,10 @@ CASE(a_choice_says_why)
 
 	assert_int_equal(verbena_sdr_ec_choose(e->from, &link, MESSAGE, 0, &attr, &why), VERBENA_SDR_SUCCESS);
 	assert_true(attr.parity > 0 && strlen(why) > 0);
-	exchange(e, &attr, MESSAGE, 1);
+	layer_exchange(LAYER_EC, e, &attr, MESSAGE, 1);
 	assert_int_equal(verbena_sdr_ec_choose(e->from, &link, MESSAGE, 1 << 30, &attr, &why), VERBENA_SDR_SUCCESS);
 	assert_int_equal(attr.parity, 0);
-	exchange(e, &attr, MESSAGE, 2);
+	layer_exchange(LAYER_EC, e, &attr, MESSAGE, 2);
 	link.lost = 1;
 	assert_int_equal(verbena_sdr_ec_choose(e->from, &link, MESSAGE, 0, &attr, &why), VERBENA_SDR_ERROR);
 }

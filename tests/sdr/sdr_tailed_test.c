@@ -3,60 +3,8 @@
  * compared byte by byte. */
 /* 512 packets, so that groups may be wide. */
 #define ENDS_MESSAGE_LOG 17
-#include "ends.h"
+#include "layers.h"
 #include "support/test.h"
-
-static bool tail_done(const struct verbena_sdr_send *send)
-{
-	bool done;
-
-	assert_int_equal(verbena_sdr_tail_poll(send, &done), VERBENA_SDR_SUCCESS);
-	return done;
-}
-
-static bool tail_whole(const struct verbena_sdr_recv *recv)
-{
-	bool done;
-
-	assert_int_equal(verbena_sdr_tail_recv_poll(recv, &done), VERBENA_SDR_SUCCESS);
-	return done;
-}
-
-static int tail_post(struct ends *e, uint32_t buffer, size_t bytes, struct verbena_sdr_recv *recv)
-{
-	struct verbena_sdr_recv_attr attr = {
-		.address = e->sink + (size_t)buffer * MESSAGE, .max_length = bytes, .lkey = e->sink_key};
-
-	return verbena_sdr_tail_recv_post(e->to, &attr, 0, recv);
-}
-
-static void fill(struct ends *e, uint32_t n)
-{
-	for (size_t i = 0; i < MESSAGE; i++)
-		e->source[i] = (uint8_t)(i * 31 + i / 256 * n + n);
-	memset(e->sink + (size_t)(n % 4) * MESSAGE, 0xaa, MESSAGE);
-}
-
-static void exchange(struct ends *e, const struct verbena_sdr_tail_attr *attr, size_t bytes, uint32_t n)
-{
-	struct verbena_sdr_block b = block(e, 0, bytes);
-	struct verbena_sdr_recv recv;
-	struct verbena_sdr_send send;
-	bool done;
-
-	fill(e, n);
-	AWAIT(e, tail_post(e, n % 4, bytes, &recv) == VERBENA_SDR_SUCCESS);
-	AWAIT(e, verbena_sdr_tail_send(e->from, &b, attr, &send) == VERBENA_SDR_SUCCESS);
-	AWAIT(e, tail_whole(&recv));
-	assert_memory_equal(e->sink + (size_t)(n % 4) * MESSAGE, e->source, bytes);
-	/* At once: what the sender has not heard of by then, it asks. */
-	assert_int_equal(verbena_sdr_recv_complete(&recv), VERBENA_SDR_SUCCESS);
-	AWAIT(e, tail_done(&send));
-	assert_int_equal(verbena_sdr_tail_poll(&send, &done), VERBENA_SDR_ERROR);
-	assert_int_equal(verbena_sdr_tail_recv_poll(&recv, &done), VERBENA_SDR_ERROR);
-}
-
-#define CASE(name) TEST_WITH(name, ends_setup, ends_teardown)
 
 /* Long tails and short ones, loss that is told too low and too high, and more data behind the message. */
 CASE(every_message_arrives)
@@ -68,7 +16,7 @@ CASE(every_message_arrives)
 		attr.rate_mbps = n % 4 ? 1 << n % 12 : 0;
 		attr.loss = n % 3 ? 0 : 0.001 * (n % 11);
 		attr.behind = n % 5 ? 0 : UINT64_C(1) << (n + 10);
-		exchange(*state, &attr, 1 + n * 3971 % MESSAGE, n);
+		layer_exchange(LAYER_TAIL, *state, &attr, 1 + n * 3971 % MESSAGE, n);
 	}
 }
 
@@ -95,10 +43,10 @@ TEST(the_limit_of_the_rate_is_reckoned_with)
 	tail.loss = 0.3;
 	tail.behind = 1 << 20;
 	tail.rate_mbps = 1000;
-	exchange(&e, &tail, MESSAGE, 1);
+	layer_exchange(LAYER_TAIL, &e, &tail, MESSAGE, 1);
 	told = sent_of(e.from);
 	tail.rate_mbps = 0;
-	exchange(&e, &tail, MESSAGE, 2);
+	layer_exchange(LAYER_TAIL, &e, &tail, MESSAGE, 2);
 	/* Where nothing is lost, all that goes beside the packets is parities. */
 	if (!getenv("VERBENA_IMPAIR")) {
 		assert_true(told > MESSAGE / MTU);
@@ -131,7 +79,7 @@ TEST(parities_go_on_where_idle_fill_is_wanted)
 			verbena_sdr_tail_attr_init(&attr);
 			attr.loss = 0.001;
 			attr.rate_mbps = 100;
-			exchange(&e, &attr, MESSAGE - n % 3, n);
+			layer_exchange(LAYER_TAIL, &e, &attr, MESSAGE - n % 3, n);
 			/* 25 ms at 100 Mbit/s, in packets of 256 bytes. */
 			assert_in_range(fills_of(e.from) - filled, 0, 25000 / 20);
 			filled = fills_of(e.from);
@@ -159,14 +107,14 @@ TEST(parities_that_fill_are_taken)
 		ends_make(&e, qa, VERBENA_SDR_NO_WORKERS);
 		b = block(&e, 0, MESSAGE);
 		fill(&e, 0);
-		AWAIT(&e, tail_post(&e, 0, MESSAGE, &recv) == VERBENA_SDR_SUCCESS);
+		AWAIT(&e, tail_post(&e, 0, MESSAGE, NULL, &recv) == VERBENA_SDR_SUCCESS);
 		AWAIT(&e, verbena_sdr_tail_send(e.from, &b, NULL, &send) == VERBENA_SDR_SUCCESS);
-		AWAIT(&e, tail_done(&send));
+		AWAIT(&e, layer_done(LAYER_TAIL, &send));
 		settle(&e);
 		filled = fills_of(e.from);
 		assert_int_equal(verbena_sdr_qp_stats_get(e.to, &stats), VERBENA_SDR_SUCCESS);
 		assert_int_equal(stats.dropped_late, 0);
-		assert_true(tail_whole(&recv));
+		assert_true(layer_whole(LAYER_TAIL, &recv));
 		assert_memory_equal(e.sink, e.source, MESSAGE);
 		assert_int_equal(verbena_sdr_recv_complete(&recv), VERBENA_SDR_SUCCESS);
 		ends_destroy(&e);
@@ -205,14 +153,14 @@ TEST(idle_fill_waits_for_other_queue_pairs)
 	for (uint32_t n = 0; !done; n++) {
 		uint64_t filled;
 
-		exchange(&e, &attr, MESSAGE / 16, n % 4);
+		layer_exchange(LAYER_TAIL, &e, &attr, MESSAGE / 16, n % 4);
 		filled = fills_of(e.from);
 		done = send_done(&send);
 		assert_true(done || !filled);
 		assert_true(n > 0 || !done);
 	}
 	for (uint32_t n = 0; n < 10; n++)
-		exchange(&e, &attr, MESSAGE, n);
+		layer_exchange(LAYER_TAIL, &e, &attr, MESSAGE, n);
 	assert_true(fills_of(e.from) > 0);
 	assert_int_equal(verbena_sdr_recv_complete(&recv), VERBENA_SDR_SUCCESS);
 	assert_int_equal(verbena_sdr_qp_destroy(slow), VERBENA_SDR_SUCCESS);
@@ -229,7 +177,7 @@ CASE(idle_fill_is_an_option_of_both_ends)
 	uint8_t info[16384];
 	size_t size;
 
-	exchange(e, NULL, MESSAGE, 1);
+	layer_exchange(LAYER_TAIL, e, NULL, MESSAGE, 1);
 	assert_int_equal(fills_of(e->from), 0);
 	attr.idle_fill = true;
 	qp = verbena_sdr_qp_create(e->ctx, &attr);
@@ -244,86 +192,6 @@ CASE(idle_fill_is_an_option_of_both_ends)
 	assert_int_equal(errno, EINVAL);
 }
 
-TEST(workers_code_and_acknowledge)
-{
-	struct ends e;
-
-	ends_make(&e, ends_attr(2), 2);
-	for (uint32_t n = 0; n < 8; n++)
-		exchange(&e, NULL, MESSAGE - n, n);
-	ends_destroy(&e);
-}
-
-/* Coded, repeated and tailed messages in turn: numbers and words do not get mixed up. */
-CASE(other_messages_may_come_between)
-{
-	struct ends *e = *state;
-	struct verbena_sdr_block b = block(e, 0, MESSAGE);
-	struct verbena_sdr_recv_attr second = {
-		.address = e->sink + MESSAGE, .max_length = MESSAGE, .lkey = e->sink_key};
-	struct verbena_sdr_recv recv[2];
-	struct verbena_sdr_send send[2];
-	bool done;
-
-	for (uint32_t n = 0; n < 6; n++) {
-		fill(e, n);
-		AWAIT(e, tail_post(e, 0, MESSAGE, &recv[0]) == VERBENA_SDR_SUCCESS);
-		AWAIT(e, verbena_sdr_ec_recv_post(e->to, &second, &recv[1]) == VERBENA_SDR_SUCCESS);
-		AWAIT(e, verbena_sdr_tail_send(e->from, &b, NULL, &send[0]) == VERBENA_SDR_SUCCESS);
-		AWAIT(e, verbena_sdr_ec_send(e->from, &b, NULL, &send[1]) == VERBENA_SDR_SUCCESS);
-		AWAIT(e, tail_whole(&recv[0]));
-		AWAIT(e, (verbena_sdr_ec_recv_poll(&recv[1], &done) == VERBENA_SDR_SUCCESS && done));
-		assert_memory_equal(e->sink, e->source, MESSAGE);
-		assert_memory_equal(e->sink + MESSAGE, e->source, MESSAGE);
-		assert_int_equal(verbena_sdr_recv_complete(&recv[0]), VERBENA_SDR_SUCCESS);
-		assert_int_equal(verbena_sdr_recv_complete(&recv[1]), VERBENA_SDR_SUCCESS);
-		AWAIT(e, tail_done(&send[0]));
-		AWAIT(e, (verbena_sdr_ec_poll(&send[1], &done) == VERBENA_SDR_SUCCESS && done));
-	}
-}
-
-/* A receive that ends before the message is there ends the send, too. */
-CASE(a_receiver_may_give_up)
-{
-	struct ends *e = *state;
-	struct verbena_sdr_block b = block(e, 0, MESSAGE);
-	struct verbena_sdr_recv recv;
-	struct verbena_sdr_send send;
-	bool done = false;
-	int r;
-
-	AWAIT(e, tail_post(e, 0, MESSAGE, &recv) == VERBENA_SDR_SUCCESS);
-	AWAIT(e, verbena_sdr_tail_send(e->from, &b, NULL, &send) == VERBENA_SDR_SUCCESS);
-	assert_int_equal(verbena_sdr_recv_complete(&recv), VERBENA_SDR_SUCCESS);
-	AWAIT(e, (r = verbena_sdr_tail_poll(&send, &done)) == VERBENA_SDR_ERROR || done);
-	assert_true(r == VERBENA_SDR_ERROR && errno == ECONNABORTED);
-	exchange(e, NULL, MESSAGE, 1);
-}
-
-CASE(a_sender_gives_up_in_time)
-{
-	struct ends *e = *state;
-	struct verbena_sdr_block b = block(e, 0, MESSAGE);
-	struct verbena_sdr_tail_attr attr;
-	struct verbena_sdr_recv_attr plain = {.address = e->sink, .max_length = MESSAGE, .lkey = e->sink_key};
-	struct verbena_sdr_recv recv[2];
-	struct verbena_sdr_send send;
-	bool done = false;
-	int r;
-
-	/* Nobody acknowledges two plain receives. */
-	verbena_sdr_tail_attr_init(&attr);
-	attr.timeout_ns = 200000000;
-	for (int i = 0; i < 2; i++)
-		AWAIT(e, verbena_sdr_recv_post(e->to, &plain, &recv[i]) == VERBENA_SDR_SUCCESS);
-	AWAIT(e, verbena_sdr_tail_send(e->from, &b, &attr, &send) == VERBENA_SDR_SUCCESS);
-	AWAIT(e, (r = verbena_sdr_tail_poll(&send, &done)) == VERBENA_SDR_ERROR || done);
-	assert_true(r == VERBENA_SDR_ERROR && errno == ETIMEDOUT);
-	for (int i = 0; i < 2; i++)
-		assert_int_equal(verbena_sdr_recv_complete(&recv[i]), VERBENA_SDR_SUCCESS);
-	exchange(e, NULL, MESSAGE, 2);
-}
-
 CASE(wrong_calls_change_nothing)
 {
 	struct ends *e = *state;
@@ -334,7 +202,7 @@ CASE(wrong_calls_change_nothing)
 	double loss;
 	bool done;
 
-	AWAIT(e, tail_post(e, 0, MESSAGE, &recv) == VERBENA_SDR_SUCCESS);
+	AWAIT(e, tail_post(e, 0, MESSAGE, NULL, &recv) == VERBENA_SDR_SUCCESS);
 	for (int i = 0; i < 5; i++) {
 		verbena_sdr_tail_attr_init(&attr);
 		attr.rtt_ns = i == 0 ? 0 : i == 1 ? UINT64_MAX : attr.rtt_ns;
@@ -359,9 +227,9 @@ CASE(wrong_calls_change_nothing)
 	assert_int_equal(verbena_sdr_tail_send(e->from, &b, NULL, &send), VERBENA_SDR_SUCCESS);
 	assert_int_equal(verbena_sdr_send_stream_end(&send), VERBENA_SDR_ERROR);
 	assert_int_equal(verbena_sdr_send_poll(&send, &done), VERBENA_SDR_ERROR);
-	AWAIT(e, tail_whole(&recv));
+	AWAIT(e, layer_whole(LAYER_TAIL, &recv));
 	assert_int_equal(verbena_sdr_recv_complete(&recv), VERBENA_SDR_SUCCESS);
-	AWAIT(e, tail_done(&send));
+	AWAIT(e, layer_done(LAYER_TAIL, &send));
 	assert_int_equal(verbena_sdr_tail_loss_get(e->from, &loss), VERBENA_SDR_SUCCESS);
 	assert_true(loss > 0 && loss <= 0.5);
 }
