@@ -113,10 +113,10 @@ TEST(what_was_lost_in_a_pause_is_repeated)
 	}
 }
 
-enum peer { PEER_GONE, PEER_WAITS, PEER_RUNS };
+enum sight { PEER_GONE, PEER_WAITS, PEER_RUNS };
 
 /* What A's owner says of B whenever it is asked. */
-static void report(struct sim *s, enum peer peer)
+static void report(struct sim *s, enum sight peer)
 {
 	struct nic *nic = s->a->host->nic;
 	int slot;
@@ -131,7 +131,7 @@ static void report(struct sim *s, enum peer peer)
 }
 
 /* Until the completion with error, or so long. */
-static uint64_t until_given_up(struct sim *s, uint64_t most_ns, enum peer peer)
+static uint64_t until_given_up(struct sim *s, uint64_t most_ns, enum sight peer)
 {
 	uint64_t begun_ns = s->duo->now_ns;
 
@@ -142,7 +142,7 @@ static uint64_t until_given_up(struct sim *s, uint64_t most_ns, enum peer peer)
 	return s->duo->now_ns - begun_ns;
 }
 
-static uint64_t silence_until_given_up(struct sim *s, uint64_t most_ns, enum peer peer)
+static uint64_t silence_until_given_up(struct sim *s, uint64_t most_ns, enum sight peer)
 {
 	duo_drop(s->duo, DUO_B, DUO_ANY, DUO_ANY);
 	post_writes(s);

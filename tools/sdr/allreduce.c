@@ -12,7 +12,7 @@
 
 #include "options.h"
 #include "sdr/meet.h"
-#include "sdr/scheme.h"
+#include "sdr/chosen_scheme.h"
 
 enum { RANKS_MAX = 32 };
 

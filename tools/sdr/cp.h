@@ -13,7 +13,7 @@
 
 #include "sdr/cp_list.h"
 #include "sdr/cp_progress.h"
-#include "sdr/scheme.h"
+#include "sdr/chosen_scheme.h"
 
 enum {
 	CP_MESSAGE_LOG = 22,

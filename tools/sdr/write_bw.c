@@ -12,7 +12,7 @@
 
 #include "options.h"
 #include "sdr/meet.h"
-#include "sdr/scheme.h"
+#include "sdr/chosen_scheme.h"
 
 /* The server gives a message up of which nothing arrived for a while, although later ones have
  * begun, or when nothing arrives at all. */

@@ -11,7 +11,7 @@
 
 #include "options.h"
 #include "sdr/meet.h"
-#include "sdr/scheme.h"
+#include "sdr/chosen_scheme.h"
 
 enum { MESSAGES_LOG = 2, MESSAGES = 1 << MESSAGES_LOG, MESSAGE_MAX = 1 << 28 };
 

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "sdr/meet.h"
-#include "sdr/scheme.h"
+#include "sdr/chosen_scheme.h"
 
 enum { REASON = 200, PINGS = 8, PINGS_LOST = 6, WAIT_NS = 100000000, GUESSED_MBPS = 1000, LEARN_BYTES = 1 << 20 };
 

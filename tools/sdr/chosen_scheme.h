@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The ways in which programs send messages that must arrive, behind one set of calls. */
-#ifndef TOOLS_SDR_SCHEME_H
-#define TOOLS_SDR_SCHEME_H
+#ifndef TOOLS_SDR_CHOSEN_SCHEME_H
+#define TOOLS_SDR_CHOSEN_SCHEME_H
 
 #include <stdbool.h>
 #include <stdint.h>
