@@ -35,7 +35,7 @@
 #include "transport/stream.h"
 #include "transport/tx.h"
 #include "transport/paths/pair.h"
-#include "transport/veroce/rxshare.h"
+#include "transport/rxshare.h"
 
 enum {
 	QP_ACKREQ_PACKETS = 16,  /* from one AckReq of a requester to the next, at most */

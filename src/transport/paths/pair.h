@@ -19,10 +19,10 @@
 #include "base/prng.h"
 #include "cc/cc.h"
 #include "transport/config.h"
+#include "transport/paths/pair_stall.h"
 #include "transport/paths/path.h"
 #include "transport/paths/trim_window.h"
-#include "transport/veroce/stall.h"
-#include "transport/veroce/tx_space.h"
+#include "transport/paths/tx_space.h"
 
 enum pair_speaks {
 	PAIR_UNKNOWN,

@@ -11,7 +11,7 @@
 
 #include "cc/cc.h"
 #include "cc/pacer.h"
-#include "transport/veroce/tx_space.h"
+#include "transport/paths/tx_space.h"
 
 struct pair;
 struct transport_config;

@@ -25,7 +25,7 @@ static const uint64_t slow_period_ns = 30000; /* three fit in the 100 us in whic
 /* The peer runs. The QP that asked evaluates that at once; the others do when their timers fire. */
 static void stall_answer(struct transport *tp, struct qp *qp, const struct rtteth *rtt, uint64_t now_ns)
 {
-	if (stall_answered(tp, qp->veroce->pair, rtt->tx1, now_ns))
+	if (stall_answered(&tp->config, &qp->veroce->pair->stall, rtt->tx1, now_ns))
 		veroce_set_timer(tp, qp, timeouts_deadline_of_both(tp, qp), now_ns);
 	else
 		tp->counters.rx_dropped++;

@@ -289,7 +289,7 @@ static void account(struct transport *tp, struct qp *qp, const struct tx_news *n
 
 		paths &= paths - 1;
 		if (pair->local && news->path[i].newest_tx_ns)
-			stall_read(tp, pair, news->path[i].newest_tx_ns, now_ns);
+			stall_read(&tp->config, &pair->stall, news->path[i].newest_tx_ns, now_ns);
 		path_acked(&tp->pairs, pair, i, &news->path[i], &echo, now_ns);
 		recovery_near_left(qp->veroce, news->path[i].bytes);
 	}

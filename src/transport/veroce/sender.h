@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #include "transport/paths/path_choice.h"
-#include "transport/veroce/tx_space.h"
+#include "transport/paths/tx_space.h"
 
 struct sender {
 	struct tx_space tx;

@@ -29,15 +29,14 @@
  *     nak.c        what a NAK causes
  *     timeouts.c   what a timer causes
  *     loss_fast.c loss_base.c loss_irn.c   which packets it takes for lost (loss.h)
- *     tx_space.c   the PSNs sent
  *
  *     in either space, for a receiver
  *     acks.c       when it acknowledges, and how
  *     early.c      packets that wait for their turn
- *     rxshare.c    equal shares of its port (13.2)
  *     rx_space.c   the PSNs received
  *
- * paths/ has what all QPs of two hosts know of the paths between. engine.h is what the rest of transport/ may know.
+ * paths/ has what all QPs of two hosts know of the paths between, and tx_space.c, the PSNs sent; rxshare.c beside this
+ * folder shares a port among QPs. engine.h is what the rest of transport/ may know.
  *
  * Private to src/transport/veroce.
  */

@@ -14,7 +14,7 @@
 #include "transport/qp.h"
 #include "transport/veroce/connection.h"
 #include "transport/veroce/receiver.h"
-#include "transport/veroce/rxshare.h"
+#include "transport/rxshare.h"
 #include "transport/veroce/sender.h"
 #include "wire/veroce.h"
 

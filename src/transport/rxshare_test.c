@@ -2,7 +2,7 @@
 /* Shares: a line that carries a packet at a time, and senders that keep to their shares. */
 
 #include "support/test.h"
-#include "transport/veroce/rxshare.h"
+#include "transport/rxshare.h"
 
 enum { PACKET = 4200, SENDERS_MAX = 1024 };
 

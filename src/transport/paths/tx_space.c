@@ -6,7 +6,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "transport/veroce/tx_space.h"
+#include "transport/paths/tx_space.h"
 
 static_assert(sizeof(struct tx_record) * TX_CHUNK == 1024 &&
 		      sizeof(struct tx_ring) + TX_RING_MIN / TX_CHUNK * sizeof(struct tx_record *) == 1024,

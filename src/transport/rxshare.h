@@ -12,8 +12,8 @@
  * Rates count everything that is on the wire, frames and headers included. All are whole numbers, and no
  * sum is rounded twice, so two QPs with the same share never drift apart.
  */
-#ifndef TRANSPORT_VEROCE_RXSHARE_H
-#define TRANSPORT_VEROCE_RXSHARE_H
+#ifndef TRANSPORT_RXSHARE_H
+#define TRANSPORT_RXSHARE_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -7,7 +7,7 @@
  * queue shrinks; otherwise they add up to all but 1/SPARE, so that none builds up. Both margins are wider than
  * the effect of one packet more or less in a round.
  */
-#include "transport/veroce/rxshare.h"
+#include "transport/rxshare.h"
 
 enum {
 	SPARE_FULL = 512,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "support/test.h"
-#include "transport/veroce/tx_space.h"
+#include "transport/paths/tx_space.h"
 
 enum { BYTES = 100 };
 

@@ -13,8 +13,8 @@
  * other end, or goes back to the pool if there is room enough, so memory follows the number of packets outstanding.
  * One chunk is kept, with the ring that names it, until the space is dropped.
  */
-#ifndef TRANSPORT_VEROCE_TX_SPACE_H
-#define TRANSPORT_VEROCE_TX_SPACE_H
+#ifndef TRANSPORT_PATHS_TX_SPACE_H
+#define TRANSPORT_PATHS_TX_SPACE_H
 
 #include <stdbool.h>
 #include <stdint.h>

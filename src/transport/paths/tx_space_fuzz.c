@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "transport/veroce/tx_space.h"
+#include "transport/paths/tx_space.h"
 
 enum { STEP = 3, OPS_MAX = 400, OUTSTANDING_MAX = 700, CHECK_EVERY = 8, LOG = 1024 };
 
