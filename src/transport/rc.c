@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Reliable connection over RoCEv2: joins requester, completer and responder. */
+/*
+ * Reliable connection over RoCEv2: joins requester, completer and responder, and the answer to a peer that asks for
+ * veRoCE.
+ */
 #include "transport/rocev2/congestion.h"
 #include "transport/qp.h"
 #include "transport/turn.h"
