@@ -187,10 +187,10 @@ static void input(struct transport *tp, struct qp *qp, const struct rx *rx)
 
 /* What a QP does whether its peer's protocol is known or not. */
 /* clang-format off */
-#define OPS_OF_BOTH                                                                                \
-	.service = SVC_RC, .reliable = true, .multipath = true, .connect = veroce_connect,          \
-	.start = veroce_start, .readdress = veroce_readdress, .reset = veroce_reset,                \
-	.seal = &seal_agreed, .input = input, .expire = veroce_expire,    \
+#define OPS_OF_BOTH                                                                        \
+	.service = SVC_RC, .reliable = true, .multipath = true, .connect = veroce_connect, \
+	.start = veroce_start, .readdress = veroce_readdress, .reset = veroce_reset,       \
+	.seal = &seal_agreed, .input = input, .expire = veroce_expire,                     \
 	.silence = veroce_silence, .query = veroce_query, .congestion = veroce_congestion
 /* clang-format on */
 
