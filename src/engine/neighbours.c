@@ -14,19 +14,14 @@ enum { RINGS_TOLD_LIMIT = 1, RINGS_TOLD_OTHER = 2 };
 
 static_assert((int)GROUP_RING_FDS == 2, "memory and bell");
 
-static uint8_t *place(void *ctx, const struct pkt *pkt, uint32_t at, uint32_t len, bool begins)
+static size_t place(void *nic, const struct pkt *pkts, size_t n, bool begins, uint8_t **spots)
 {
-	return nic_place(ctx, pkt, at, len, begins);
-}
-
-static bool passes(void *ctx, const struct pkt *pkt)
-{
-	return nic_passes(ctx, pkt);
+	return nic_place(nic, pkts, n, begins, spots);
 }
 
 void neighbours_begin(struct loop *l)
 {
-	shm_set_placer(l->shm, (struct shm_placer){.place = place, .passes = passes, .ctx = l->nic});
+	shm_set_placer(l->shm, (struct shm_placer){.place = place, .ctx = l->nic});
 }
 
 /* Rare, and so a function of its own: each turn calls the one below. */

@@ -577,6 +577,7 @@ static size_t drain(struct shm *s, unsigned slot, struct pkt *pkts, size_t n, si
 
 	s->far_count = s->far.here_count = s->far.there_count = s->placed = 0;
 	s->placing = s->placer.place && !n;
+	s->asked = false;
 	/* More records than a ring holds are those of a ring that a hostile process has filled all around: it would
 	 * never be empty. */
 	while (v == SHM_DONE && n < max && trains < SHM_RECORDS_MAX && has_room(s)) {
@@ -584,7 +585,7 @@ static size_t drain(struct shm *s, unsigned slot, struct pkt *pkts, size_t n, si
 		size_t first = n;
 
 		if (s->placing && shm_next_is_far(&r->taker)) {
-			shm_ask_to_pass(s, pkts, unasked, n);
+			shm_ask_for_places(s, pkts, unasked, n, n);
 			unasked = n;
 		}
 		if (stops(s, r, n > before))
@@ -598,8 +599,7 @@ static size_t drain(struct shm *s, unsigned slot, struct pkt *pkts, size_t n, si
 			s->far_trains[s->far_count].packet = first;
 			s->far_trains[s->far_count++].packets_end = n;
 			/* The peer may have said until now that it is not far. */
-			shm_ask_to_pass(s, pkts, unasked, first);
-			shm_ask_for_places(s, pkts);
+			shm_ask_for_places(s, pkts, unasked, first, n);
 			unasked = n;
 		}
 		/* Whoever finds the ring empty takes its memory for read. */

@@ -55,15 +55,9 @@ struct shm_config {
 	void *lives_ctx;
 };
 
-/*
- * Asks where the payload of a packet belongs that will be given out next, or behind those asked for before, `begins`
- * with the first one: as nic_place(), with whose conditions shm_recv() complies.
- */
+/* Asks where the payload of packets belongs, as nic_place(), with whose conditions shm_recv() complies. */
 struct shm_placer {
-	uint8_t *(*place)(void *ctx, const struct pkt *, uint32_t at, uint32_t len, bool begins);
-	/* Whether a packet that has all its bytes may come between those, or before them: as nic_passes(). NULL: none
-	 * may. */
-	bool (*passes)(void *ctx, const struct pkt *);
+	size_t (*place)(void *ctx, const struct pkt *, size_t n, bool begins, uint8_t **spots);
 	void *ctx;
 };
 

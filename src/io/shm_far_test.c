@@ -222,18 +222,30 @@ struct places {
 	uint8_t *to;
 	size_t known, asked;
 	size_t each; /* bytes; 0: PKT_FAR_BYTES_MIN */
+	bool passes; /* packets that have all their bytes do */
 };
 
-static uint8_t *place(void *ctx, const struct pkt *pkt, uint32_t at, uint32_t len, bool begins)
+static size_t place(void *ctx, const struct pkt *pkts, size_t n, bool begins, uint8_t **spots)
 {
 	struct places *p = ctx;
-	size_t i = begins ? 0 : p->asked, each = p->each ? p->each : PKT_FAR_BYTES_MIN;
+	size_t each = p->each ? p->each : PKT_FAR_BYTES_MIN, i = 0;
 
-	assert_int_equal(at, FAR_AT);
-	assert_int_equal(len, each);
-	assert_int_equal(begins, !p->asked);
-	p->asked = i + 1;
-	return i < p->known ? p->to + i * each : NULL;
+	assert_true(n && (begins || p->asked || p->passes));
+	if (begins)
+		p->asked = 0;
+	for (; i < n; i++) {
+		spots[i] = NULL;
+		if (!pkts[i].far_bytes && !p->passes)
+			break;
+		if (!pkts[i].far_bytes)
+			continue;
+		assert_int_equal(pkts[i].far_at, FAR_AT);
+		assert_int_equal(pkts[i].far_bytes, each);
+		if (p->asked++ == p->known)
+			break;
+		spots[i] = p->to + (p->asked - 1) * each;
+	}
+	return i;
 }
 
 /* Payload goes where it belongs, and into the packets where that is not known. */
@@ -280,11 +292,6 @@ TEST(what_has_a_place_is_read_to_it)
 	end_free(b);
 }
 
-static bool passes(void *ctx, const struct pkt *pkt)
-{
-	return true;
-}
-
 /*
  * Acknowledgements between the packets of a row, and before them, do not end it: the row is read at once, and each
  * packet's payload gets to its own place.
@@ -294,13 +301,13 @@ TEST(what_passes_does_not_end_a_row)
 	enum { ROW = 4 };
 	static uint8_t memory[2 * ROW * PKT_FAR_BYTES_MIN], to[sizeof(memory)];
 	static const bool is_far[] = {false, true, true, true, true, false, true, true, true, true, false};
-	struct places places = {.to = to, .known = 2 * ROW};
+	struct places places = {.to = to, .known = 2 * ROW, .passes = true};
 	struct end *a = end_new(A), *b = end_new(B);
 	struct pkt pkts[BURST];
 
 	for (size_t i = 0; i < sizeof(memory); i++)
 		memory[i] = (uint8_t)(i * 5 + i / 256);
-	shm_set_placer(b->io, (struct shm_placer){.place = place, .passes = passes, .ctx = &places});
+	shm_set_placer(b->io, (struct shm_placer){.place = place, .ctx = &places});
 	connect_ends(a, A, b, B);
 	send(a, B, 0, 1);
 	expect(b, 0, 1);
@@ -315,7 +322,7 @@ TEST(what_passes_does_not_end_a_row)
 		assert_int_equal(pkts[i].far_bytes, is_far[i] ? PKT_FAR_BYTES_MIN : 0);
 	assert_memory_equal(to, memory, sizeof(to));
 	/* Where the place is not there any more, the packets are whole. */
-	places = (struct places){.to = (uint8_t *)4096, .known = 2 * ROW};
+	places = (struct places){.to = (uint8_t *)4096, .known = 2 * ROW, .passes = true};
 	send(a, B, 4, 1);
 	assert_int_equal(send_far(a, B, memory, ROW), ROW);
 	send(a, B, 5, 1);
@@ -424,11 +431,11 @@ TEST(a_long_row_is_read_at_once)
 TEST(what_was_taken_back_does_not_get_to_its_place)
 {
 	static uint8_t memory[4 * PKT_FAR_BYTES_MIN], to[4 * PKT_FAR_BYTES_MIN], nothing[4 * PKT_FAR_BYTES_MIN];
-	struct places places = {.to = to, .known = 4};
+	struct places places = {.to = to, .known = 4, .passes = true};
 	struct pkt pkts[BURST];
 	struct end *a = end_new(A), *b = end_new(B);
 
-	shm_set_placer(b->io, (struct shm_placer){.place = place, .passes = passes, .ctx = &places});
+	shm_set_placer(b->io, (struct shm_placer){.place = place, .ctx = &places});
 	connect_ends(a, A, b, B);
 	send(a, B, 0, 1);
 	expect(b, 0, 1);

@@ -30,13 +30,18 @@ struct pair {
 	uint64_t lot;
 };
 
-static uint8_t *place(void *ctx, const struct pkt *pkt, uint32_t at, uint32_t len, bool begins)
+static size_t place(void *ctx, const struct pkt *pkts, size_t n, bool begins, uint8_t **spots)
 {
 	struct pair *p = ctx;
+	size_t i = 0;
 
-	p->asked = begins ? 1 : p->asked + 1;
-	assert_in_range(p->asked, 1, PACKETS);
-	return to[p->asked - 1];
+	if (begins)
+		p->asked = 0;
+	for (; i < n && pkts[i].far_bytes; i++) {
+		assert_in_range(p->asked, 0, PACKETS - 1);
+		spots[i] = to[p->asked++];
+	}
+	return i;
 }
 
 static struct shm_job *job_of(struct pair *p)

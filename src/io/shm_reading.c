@@ -76,31 +76,38 @@ static bool read_trains(struct shm *s, struct ring_in *r, size_t first, size_t e
 	return shm_read(r, (struct shm_pieces){to, 1 + to_count}, (struct shm_pieces){from, 1 + from_count}, bytes);
 }
 
-void shm_ask_for_places(struct shm *s, struct pkt *pkts)
+/* At most PKT_TRAIN_MAX packets. */
+static void ask(struct shm *s, struct pkt *pkts, size_t first, size_t far, size_t n)
 {
-	const struct far_train *t = &s->far_trains[s->far_count - 1];
+	uint8_t *spots[PKT_TRAIN_MAX];
+	size_t known, piece = s->placed;
 
-	for (size_t i = t->packet; i < t->packets_end && s->placing; i++) {
-		struct iovec *here = &s->far.here[s->placed];
-		uint32_t at = (uint32_t)((uint8_t *)here->iov_base - pkts[i].data);
-		struct pkt_far far = {
-			.from = s->placer.place(s->placer.ctx, &pkts[i], at, (uint32_t)here->iov_len, !s->placed)};
+	for (size_t i = first < far ? far : first; i < n; i++, piece++) {
+		pkts[i].far_at = (uint16_t)((uint8_t *)s->far.here[piece].iov_base - pkts[i].data);
+		pkts[i].far_bytes = (uint16_t)s->far.here[piece].iov_len;
+	}
+	known = first + s->placer.place(s->placer.ctx, pkts + first, n - first, !s->asked, spots);
+	s->asked = true;
+	s->placing = known == n;
+	for (size_t i = first < far ? far : first; i < n; i++) {
+		struct pkt_far place;
 
-		s->placing = far.from;
-		if (!s->placing)
-			break;
-		memcpy(pkts[i].data + at, &far, sizeof(far));
-		pkts[i].far_at = (uint16_t)at;
-		pkts[i].far_bytes = (uint16_t)here->iov_len;
-		here->iov_base = (void *)(uintptr_t)far.from;
-		s->placed++;
+		if (i >= known) {
+			pkts[i].far_at = pkts[i].far_bytes = 0;
+			continue;
+		}
+		place = (struct pkt_far){.from = spots[i - first]};
+		memcpy(pkts[i].data + pkts[i].far_at, &place, sizeof(place));
+		s->far.here[s->placed++].iov_base = spots[i - first];
 	}
 }
 
-void shm_ask_to_pass(struct shm *s, const struct pkt *pkts, size_t first, size_t n)
+void shm_ask_for_places(struct shm *s, struct pkt *pkts, size_t first, size_t far, size_t n)
 {
-	for (size_t i = first; i < n && s->placing; i++)
-		s->placing = s->placer.passes && s->placer.passes(s->placer.ctx, &pkts[i]);
+	for (size_t end; first < n && s->placing; first = end) {
+		end = n - first < PKT_TRAIN_MAX ? n : first + PKT_TRAIN_MAX;
+		ask(s, pkts, first, far, end);
+	}
 }
 
 /* Forgets the places: then all payload is read into the packets. */

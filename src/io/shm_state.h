@@ -116,6 +116,7 @@ struct shm {
 	struct shm_placer placer; /* .place NULL: there is none */
 	size_t placed;            /* so many pieces from the first that are read to their place */
 	bool placing;             /* the next one may be, too */
+	bool asked;               /* a row has begun */
 	uint32_t used;
 	uint32_t flow_count;
 	const uint8_t *at;
@@ -156,13 +157,12 @@ __attribute__((noinline)) bool shm_lay_out(struct shm *, struct shm_train *t, ui
 /* Forgets the train that was laid out last. */
 void shm_forget_last(struct shm *);
 /*
- * Asks for the places of packets that were handed out, those of the train that was laid out last, as long as they are
- * known. All pieces before theirs are placed. What a packet says is not known any more when others were handled before
- * it: only the first ones of a call are asked for, and between them come at most packets that pass.
+ * Asks for the places of packets [first, n) that were handed out, as long as they are known. Those from `far` on are of
+ * the train that was laid out last. All pieces before theirs are placed. What a packet says is not known any more when
+ * others were handled before it: only the first ones of a call are asked for, and between them come at most packets
+ * that the nic lets pass.
  */
-__attribute__((noinline)) void shm_ask_for_places(struct shm *, struct pkt *);
-/* The next piece may be placed no more, unless these packets, [first, n), pass. */
-__attribute__((noinline)) void shm_ask_to_pass(struct shm *, const struct pkt *, size_t first, size_t n);
+__attribute__((noinline)) void shm_ask_for_places(struct shm *, struct pkt *, size_t first, size_t far, size_t n);
 /*
  * Reads what packets lack: of all trains at once, and if something is not there, of each, so that one that is lost does
  * not take others with it. The number of packets that are left.

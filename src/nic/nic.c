@@ -154,28 +154,42 @@ static inline __attribute__((always_inline)) bool takes(const struct qp *qp, con
 	       is_from_peer(qp, rx->pkt->flow);
 }
 
-uint8_t *nic_place(struct nic *nic, const struct pkt *pkt, uint32_t at, uint32_t len, bool begins)
+/* Where the bytes belong that the packet lacks, if they are its payload; NULL: that is not known. */
+static uint8_t *spot_of(struct nic *nic, const struct pkt *pkt)
 {
 	struct qp *qp;
 	struct rx rx;
 
-	if (begins)
-		nic->row.qp = NULL;
 	if (!rx_decode(&nic->tp.decoder, pkt, 0, &rx))
 		return NULL;
 	qp = qp_table_find(nic, rx.bth->dqpn);
 	if (!qp || !qp->ops->place || !is_neighbours(qp, &rx) || !receives(qp) || !takes(qp, &rx) ||
-	    rx.payload != pkt->data + at || rx.payload_len != len)
+	    rx.payload != pkt->data + pkt->far_at || rx.payload_len != pkt->far_bytes)
 		return NULL;
 	return qp->ops->place(&nic->tp, qp, &rx, &nic->row);
 }
 
-bool nic_passes(struct nic *nic, const struct pkt *pkt)
+/* Nothing that was judged depends on it. */
+static bool is_bare_ack(struct nic *nic, const struct pkt *pkt)
 {
 	struct rx rx;
 
 	return rx_decode(&nic->tp.decoder, pkt, 0, &rx) && rx.veroce && rx.veroce->info->flags & F_ACK &&
 	       aeth_kind(rx.veroce->aeth.syndrome) == AETH_ACK;
+}
+
+size_t nic_place(struct nic *nic, const struct pkt *pkts, size_t n, bool begins, uint8_t **spots)
+{
+	size_t known = 0;
+
+	if (begins)
+		nic->row.qp = NULL;
+	for (; known < n; known++) {
+		spots[known] = pkts[known].far_bytes ? spot_of(nic, &pkts[known]) : NULL;
+		if (!spots[known] && (pkts[known].far_bytes || !is_bare_ack(nic, &pkts[known])))
+			break;
+	}
+	return known;
 }
 
 static int input(struct nic *nic, const struct pkt *pkt, uint64_t now_ns)

@@ -166,18 +166,15 @@ struct nic_congestion {
 bool nic_qp_congestion(const struct nic *, const struct qp *, uint32_t path, struct nic_congestion *out);
 
 /*
- * Where the payload of a packet belongs that nic_input() gets next, so that it can be put there without a copy; NULL:
- * that is not known, and it stays in the packet. What comes next may be a row of packets: they are asked for in order,
- * `begins` with the first, up to the first NULL; then nic_input() gets them in that order before the nic gets or is
- * told anything else. Some may be lost. pkt->data has all but the `len` bytes from `at`; if these are not the payload
- * it is NULL, too.
+ * Where the payload of packets belongs that nic_input() gets next, so that it can be put there without a copy. far_at
+ * and far_bytes say which bytes a packet lacks, all of its payload; a packet that lacks none has a spot of NULL.
+ * Returns of how many, from the first on, that is known: what comes behind these stays in its packet, and may be asked
+ * for once the nic has got them. A call that does not begin a row goes on with the packets behind the last call's, all
+ * of which were known. The nic gets a row in order, before it gets or is told anything else; some may be lost.
+ * Acknowledgements of veRoCE may be in a row, as nothing that was judged depends on one; no other packet without a spot
+ * is known.
  */
-uint8_t *nic_place(struct nic *, const struct pkt *, uint32_t at, uint32_t len, bool begins);
-/*
- * Whether that packet may go into the nic before packets that nic_place() is asked for afterwards, and between them: it
- * is an acknowledgement of veRoCE, and nothing that nic_place() has judged depends on one.
- */
-bool nic_passes(struct nic *, const struct pkt *);
+size_t nic_place(struct nic *, const struct pkt *, size_t n, bool begins, uint8_t **spots);
 
 /*
  * A process of this host, by its slot: the high bits of its QPNs. At the start none is near. Packets of connected QPs

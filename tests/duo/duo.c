@@ -438,6 +438,7 @@ static bool place(struct duo *d, struct duo_host *to, const struct duo_flight *f
 	struct flow flow = *pkt->flow;
 	struct veroce_packet p;
 	struct pkt_far far;
+	uint8_t *spot;
 	uint32_t at;
 	uint16_t ip_id;
 
@@ -447,10 +448,12 @@ static bool place(struct duo *d, struct duo_host *to, const struct duo_flight *f
 	at = (uint32_t)(p.payload - pkt->data);
 	flow.neighbour = (uint8_t)(1 + d->host[!to->side].slot);
 	near.flow = &flow;
-	far = (struct pkt_far){.from = nic_place(to->nic, &near, at, p.payload_len, begins)};
-	if (!far.from)
+	near.far_at = (uint16_t)at;
+	near.far_bytes = (uint16_t)p.payload_len;
+	if (!nic_place(to->nic, &near, 1, begins, &spot))
 		return false;
-	memcpy((uint8_t *)(uintptr_t)far.from, p.payload, p.payload_len);
+	far = (struct pkt_far){.from = spot};
+	memcpy(spot, p.payload, p.payload_len);
 	memset(pkt->data + at, 0xee, p.payload_len);
 	memcpy(pkt->data + at, &far, sizeof(far));
 	pkt->far_at = (uint16_t)at;

@@ -124,18 +124,14 @@ static const struct io_ops channel_ops = {
 
 /* ---- set-up ---- */
 
-static uint8_t *place(void *ctx, const struct pkt *pkt, uint32_t at, uint32_t len, bool begins)
+static size_t place(void *ctx, const struct pkt *pkts, size_t n, bool begins, uint8_t **spots)
 {
 	struct duo_host *h = ctx;
-	uint8_t *to = nic_place(h->nic, pkt, at, len, begins);
+	size_t known = nic_place(h->nic, pkts, n, begins, spots);
 
-	h->duo->placed += to != NULL;
-	return to;
-}
-
-static bool passes(void *ctx, const struct pkt *pkt)
-{
-	return nic_passes(((struct duo_host *)ctx)->nic, pkt);
+	for (size_t i = 0; i < known; i++)
+		h->duo->placed += spots[i] != NULL;
+	return known;
 }
 
 static void open_end(struct duo_host *h)
@@ -152,7 +148,7 @@ static void open_end(struct duo_host *h)
 	DUO_CHECK(h->duo, !shm_open_io(&e->io, &e->channel, &c));
 	e->loop.nic = h->nic;
 	e->loop.shm = e->io;
-	shm_set_placer(e->io, (struct shm_placer){.place = place, .passes = passes, .ctx = h});
+	shm_set_placer(e->io, (struct shm_placer){.place = place, .ctx = h});
 }
 
 void duo_rings_open(struct duo *d)
