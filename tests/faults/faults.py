@@ -183,7 +183,7 @@ FAULTS = [
     Fault("changed_gids_change_no_route", "udp_routes_set_gids", "t->turn++;", "", "unit/udp_routes_test"),
 
     # ---- memory between processes
-    Fault("who_reads_looks_but_before", "shm_fetch", " && t->lot > shm_taken_back(&r->taker)", "", "unit/shm_threads_test"),
+    Fault("who_reads_looks_but_before", "shm_fetch", " && t->lot > shm_taken_back(&r->taker)", "", "unit/shm_far_test"),
     Fault("all_lots_are_taken_back", "loan_take_back", "l->taken_back = lot;\n\tatomic_store_explicit(l->told, lot,", "l->taken_back = lot;\n\tatomic_store_explicit(l->told, UINT64_MAX,", "unit/shm_far_test"),
     Fault("what_was_given_back_is_taken_back", "loan_is_out", " && lot > atomic_load_explicit(l->given_back, memory_order_acquire)", "", "unit/lend_test"),
     Fault("who_learns_of_an_error_is_read_on", "note_error", "qp_take_back(tp, qp);", "", "sim/nic_neighbours_test"),
