@@ -24,11 +24,6 @@ struct peer *peer_at(struct transport *tp, uint32_t slot)
 	return p;
 }
 
-void peer_has_room(struct transport *tp, struct peer *p)
-{
-	qps_resume(tp, &p->held_up);
-}
-
 void peer_change(struct transport *tp, struct qp *qp, struct peer *p)
 {
 	bool waits = qp->peer->full && !qp->answering && !list_empty(&qp->active);

@@ -57,8 +57,6 @@ static inline bool peer_is_near(const struct peer *p)
 
 /* The process of this host with that slot. */
 struct peer *peer_at(struct transport *, uint32_t slot);
-/* QPs that were held up have turns again. */
-void peer_has_room(struct transport *, struct peer *);
 /* The QP's peer is another one from now on. */
 void peer_change(struct transport *, struct qp *, struct peer *);
 
