@@ -263,11 +263,13 @@ static void judge_passing(void *ctx, const struct duo_packet *p, const uint8_t *
 	const struct pkt pkt = {.data = (uint8_t *)data, .flow = &flow, .len = p->len};
 	bool acknowledges = p->bth.opcode == OP_RC_ACK || p->bth.opcode == OP_RC_SACK ||
 			    p->bth.opcode == OP_RC_ACK_RSP || p->bth.opcode == OP_RC_SACK_RSP;
+	uint8_t *spot = NULL;
 
 	acknowledges &= aeth_kind(p->aeth.syndrome) == AETH_ACK;
 	n->pass += acknowledges;
 	n->stay += !acknowledges;
-	assert_int_equal(nic_passes(n->d->host[!p->from].nic, &pkt), acknowledges);
+	assert_int_equal(nic_place(n->d->host[!p->from].nic, &pkt, 1, true, &spot), acknowledges);
+	assert_null(spot);
 }
 
 /* Payload is asked for behind acknowledgements only: a NAK ends the queue pair or makes it wait, and other packets have
