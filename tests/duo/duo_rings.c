@@ -217,10 +217,12 @@ const struct io_counters *duo_ring_counters(const struct duo_host *h)
 
 void duo_rings_look(struct duo_host *h)
 {
+	int slot;
+
 	neighbours_look(&end_of(h)->loop, h->duo->now_ns);
-	/* The other host lives, whatever it does. */
-	while (nic_next_doubt(h->nic) >= 0)
-		;
+	/* The other host lives, and it runs unless it was stopped. */
+	while ((slot = nic_next_doubt(h->nic)) >= 0)
+		nic_peer_lives(h->nic, (uint32_t)slot, !duo_is_stopped(peer_of(h)), h->duo->now_ns);
 }
 
 void duo_rings_send(struct duo_host *h, const struct pkt *burst, size_t n)
