@@ -3,8 +3,7 @@
  * `verbena fabric --save`: asks a manager for the service level of every pair of adapters, and writes what it set into
  * a file that `verbena sim` reads (docs/fabric.md has the format).
  */
-#ifndef TOOLS_FABRIC_SAVE_H
-#define TOOLS_FABRIC_SAVE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -33,5 +32,3 @@ void fabric_save_answer(struct fabric_save *, const uint8_t mad[MAD_LEN]);
 bool fabric_save_is_whole(const struct fabric_save *);
 /* Writes the file. 0, or the exit status after a complaint. */
 int fabric_save_write(const struct fabric_save *);
-
-#endif

@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The process that `verbena run` leaves behind for programs that are killed. */
-#ifndef TOOLS_HEIR_H
-#define TOOLS_HEIR_H
+#pragma once
 
 /*
  * Before this process becomes the program. Programs find it by the environment. Where it cannot be had, peers of a
  * process that is killed and was its host's only one notice that when they send, and nothing is said.
  */
 void heir_leave(void);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Options of a command line: a table of rows, by which they are read and --help is printed. */
-#ifndef TOOLS_OPTIONS_H
-#define TOOLS_OPTIONS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -40,5 +39,3 @@ int options_read(int argc, char **argv, const struct option_row *, size_t count,
 bool options_allow(const struct option_row *, size_t count, const uint64_t *from, const uint64_t *to);
 
 #define OPTION_COUNT(rows) (sizeof(rows) / sizeof((rows)[0]))
-
-#endif

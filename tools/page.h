@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* A self-contained page of cards: light or dark as the reader has it, printable, without scripts. */
-#ifndef TOOLS_PAGE_H
-#define TOOLS_PAGE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -18,5 +17,3 @@ bool page_row_is_open(void);           /* there is room for half a card beside t
 void page_plot(FILE *, struct plot *); /* ends the plot; without gnuplot the card says so */
 /* Adds a plot that has ended: its drawings, one at a time, and its numbers behind them. */
 void page_plotted(FILE *, const struct plotted *);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Drawings by gnuplot, as SVG text for a page (page.h), with the numbers that are drawn. */
-#ifndef TOOLS_PLOT_H
-#define TOOLS_PLOT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -37,5 +36,3 @@ const char *plot_colour(unsigned i);
 
 /* Text in gnuplot's quotes. */
 void plot_quote(FILE *, const char *);
-
-#endif

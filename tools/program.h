@@ -4,8 +4,7 @@
  * libraries by the environment. For some programs it ignores the environment, and some have no
  * loader.
  */
-#ifndef TOOLS_PROGRAM_H
-#define TOOLS_PROGRAM_H
+#pragma once
 
 #include <limits.h>
 #include <stdbool.h>
@@ -30,5 +29,3 @@ struct program {
  * file can be read, and execvp() will give the reason.
  */
 bool program_look(const char *command, struct program *out);
-
-#endif

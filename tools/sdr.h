@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Common parts of `verbena sdr`: a question about links and messages, and the schemes that
  * answer it. */
-#ifndef TOOLS_SDR_H
-#define TOOLS_SDR_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -73,5 +72,3 @@ void sdr_ring_times(const struct sdr_question *, double size, double loss, enum 
 
 /* Writes the page. 0, or EXIT_OURS after an error message. */
 int sdr_figures(const char *path);
-
-#endif

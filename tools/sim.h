@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The parts of `verbena sim`. */
-#ifndef TOOLS_SIM_H
-#define TOOLS_SIM_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -246,5 +245,3 @@ int sim_sweep(const struct sweep_options *);
  * comparison, or NULL. Returns the exit status.
  */
 int sim_collect(char *const *folders, size_t count, const char *report, bool quiet);
-
-#endif

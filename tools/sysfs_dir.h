@@ -4,8 +4,7 @@
  * one. The last program that uses it removes it; if that one is killed, the next `verbena run` does: see
  * verbs/tree_use.h.
  */
-#ifndef TOOLS_SYSFS_DIR_H
-#define TOOLS_SYSFS_DIR_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -27,5 +26,3 @@ int sysfs_render(const char *dir, const struct gid_table *, const struct sysfs_d
  */
 int sysfs_dir_get(const struct gid_table *, const struct sysfs_devices *, char *path, size_t path_bytes, char *why,
 		  size_t why_bytes);
-
-#endif

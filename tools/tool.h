@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Functions that the subcommands of `verbena` share. */
-#ifndef TOOLS_TOOL_H
-#define TOOLS_TOOL_H
+#pragma once
 
 #include <stdint.h>
 #include <stdio.h>
@@ -32,5 +31,3 @@ const char *gid_text(const uint8_t raw[16], char text[ADDRESS_BYTES]);
 
 /* A JSON string, quotes included. */
 void json_string(FILE *, const char *);
-
-#endif

@@ -16,8 +16,7 @@
  * Calls on one queue pair may be made from several threads; calls on one handle may not be made at
  * the same time. See verbena-sdr(7).
  */
-#ifndef VERBENA_SDR_H
-#define VERBENA_SDR_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -388,5 +387,4 @@ VERBENA_SDR_API int verbena_sdr_qp_stats_get(const struct verbena_sdr_qp *, stru
 
 #ifdef __cplusplus
 }
-#endif
 #endif

@@ -4,8 +4,7 @@
  * used when objects are created and destroyed and when a pool (base/pool.h) grows or shrinks, never
  * for a packet.
  */
-#ifndef BASE_ALLOC_H
-#define BASE_ALLOC_H
+#pragma once
 
 #include <stddef.h>
 
@@ -27,5 +26,3 @@ static inline void alloc_put(const struct alloc *a, void *p, size_t bytes)
 	if (p)
 		a->put(a->ctx, p, bytes);
 }
-
-#endif

@@ -7,8 +7,7 @@
  * `max` and `count` beyond the ring's size are allowed: the ring then repeats, as it does for
  * bitring_test(), and the work stays bounded by the ring's size.
  */
-#ifndef BASE_BITRING_H
-#define BASE_BITRING_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -43,5 +42,3 @@ void bitring_get128(const struct bitring *, uint32_t from, uint64_t out[2], uint
 void bitring_clear_range(struct bitring *, uint32_t from, uint32_t count);
 /* Clears all bits; a ring of uninitialised words must be cleared before use. */
 void bitring_reset(struct bitring *);
-
-#endif

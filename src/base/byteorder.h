@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Big-endian loads and stores at any alignment: the only way bytes become integers here. */
-#ifndef BASE_BYTEORDER_H
-#define BASE_BYTEORDER_H
+#pragma once
 
 #include <stdint.h>
 #include <string.h>
@@ -71,5 +70,3 @@ static inline void put_be64(uint8_t *p, uint64_t v)
 	v = __builtin_bswap64(v);
 	memcpy(p, &v, sizeof(v));
 }
-
-#endif

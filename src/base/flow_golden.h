@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The flows of golden packets, one of each family: for tests of src/base and src/wire. */
-#ifndef BASE_FLOW_GOLDEN_H
-#define BASE_FLOW_GOLDEN_H
+#pragma once
 
 #include "base/pkt.h"
 
@@ -23,5 +22,3 @@ static const struct flow flow6 = {
 	.tos = 0x68,
 	.ttl = 63,
 };
-
-#endif

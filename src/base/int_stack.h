@@ -23,8 +23,7 @@
  *
  * Both counters wrap, so differences are only right between readings less than INT_WRAP_NS apart.
  */
-#ifndef BASE_INT_STACK_H
-#define BASE_INT_STACK_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -88,5 +87,3 @@ size_t int_stack_encode(uint8_t *, const struct int_stack *);
 
 /* How many bytes it took; 0, and nothing written: too short, or more hops than INT_HOPS_MAX. */
 size_t int_stack_decode(struct int_stack *, const uint8_t *, size_t len);
-
-#endif

@@ -3,8 +3,7 @@
  * IP and UDP headers made from a `struct flow`, for code that needs the bytes that a UDP socket
  * hides: ICRC, the GRH of UD, raw frames, capture files.
  */
-#ifndef BASE_IPUDP_H
-#define BASE_IPUDP_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -47,5 +46,3 @@ size_t ipudp_encode(uint8_t *buf, const struct flow *f, uint16_t ip_id, uint32_t
  * and of the payload, and stores it there. payload_len is the same as it was there.
  */
 void ipudp_checksum(uint8_t *hdr, const uint8_t *payload, uint32_t payload_len);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Intrusive doubly linked list; the head is a node of its own. A node that is in no list points to itself. */
-#ifndef BASE_LIST_H
-#define BASE_LIST_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -44,5 +43,3 @@ static inline void list_remove(struct list *node)
 	node->next->prev = node->prev;
 	list_init(node);
 }
-
-#endif

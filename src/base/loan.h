@@ -8,8 +8,7 @@
  * and what it has read of a lot that was taken back meanwhile it drops, as if a network had lost it. Who reads gives a
  * lot back when it has read it, or dropped it.
  */
-#ifndef BASE_LOAN_H
-#define BASE_LOAN_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -38,5 +37,3 @@ static inline void loan_take_back(struct loan *l, uint64_t lot)
 	/* Before whatever is written to the memory. */
 	atomic_thread_fence(memory_order_seq_cst);
 }
-
-#endif

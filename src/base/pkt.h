@@ -6,8 +6,7 @@
  * headers are not in the buffer: a UDP socket hides them, so they are described by `struct flow`
  * and re-created where somebody needs their bytes (ICRC, raw frames, capture files).
  */
-#ifndef BASE_PKT_H
-#define BASE_PKT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -117,5 +116,3 @@ enum {
 	 */
 	PKT_TRAIN_BYTES_MAX = 65535 - 14 - 4 - 40 - 8
 };
-
-#endif

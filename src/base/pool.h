@@ -9,8 +9,7 @@
  * Under AddressSanitizer a piece that is not lent, and what lies beyond the bytes that were asked
  * for, is poisoned: a use after pool_put() is reported as one after free() would be.
  */
-#ifndef BASE_POOL_H
-#define BASE_POOL_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -70,5 +69,3 @@ void pool_put(struct pool *, void *, size_t bytes);
 size_t pool_bytes(const struct pool *);
 /* The bytes lent now; each piece counts as its whole size class. */
 size_t pool_lent_bytes(const struct pool *);
-
-#endif

@@ -3,8 +3,7 @@
  * Seeded pseudo-random numbers for faults, jitter and tests: fast, repeatable, not secret
  * (xoshiro256**, Blackman and Vigna 2018). Numbers that a peer must not guess come from siphash.h.
  */
-#ifndef BASE_PRNG_H
-#define BASE_PRNG_H
+#pragma once
 
 #include <stdint.h>
 
@@ -18,5 +17,3 @@ uint64_t prng_next(struct prng *);
 
 /* Uniform in [0, n); n > 0. */
 uint64_t prng_below(struct prng *, uint64_t n);
-
-#endif

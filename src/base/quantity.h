@@ -14,8 +14,7 @@
  *
  * There are no signs, no blanks, no infinities, no hexadecimal and no locale. Results are exact: no floating point.
  */
-#ifndef BASE_QUANTITY_H
-#define BASE_QUANTITY_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -79,5 +78,3 @@ enum { QUANTITY_TEXT_BYTES = 32 };
  * number back.
  */
 void quantity_write(const struct quantity_form *, uint64_t, char text[QUANTITY_TEXT_BYTES]);
-
-#endif

@@ -3,8 +3,7 @@
  * Deadlines in one intrusive pairing heap: no memory of its own, O(1) to set, O(log n) amortised to
  * take the earliest. The caller chooses the clock; it counts nanoseconds.
  */
-#ifndef BASE_TIMER_H
-#define BASE_TIMER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -40,5 +39,3 @@ static inline uint64_t timers_deadline(const struct timers *h)
 
 /* Takes the earliest timer due at now_ns out of the heap, or returns NULL. */
 struct timer *timers_take_due(struct timers *, uint64_t now_ns);
-
-#endif

@@ -4,8 +4,7 @@
  * After that, each change between instructions for the whole registers (VEX, EVEX) and those for the lower halves (SSE)
  * is slow, until the upper halves are cleared. An Intel Xeon took some 100 ns for one.
  */
-#ifndef BASE_VECTORS_H
-#define BASE_VECTORS_H
+#pragma once
 
 /* To be called after such a function. */
 static inline void vectors_clear_upper(void)
@@ -15,5 +14,3 @@ static inline void vectors_clear_upper(void)
 		__asm__ volatile("vzeroupper");
 #endif
 }
-
-#endif

@@ -6,8 +6,7 @@
  * slow peer, for example an emulated one, is not overrun again and again before its first
  * acknowledgement. Bytes throughout.
  */
-#ifndef CC_AIMD_H
-#define CC_AIMD_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -54,5 +53,3 @@ static inline void aimd_lost(struct aimd *c)
 	if (c->window_bytes < c->window_bytes_min)
 		c->window_bytes = c->window_bytes_min;
 }
-
-#endif

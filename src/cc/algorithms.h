@@ -3,8 +3,7 @@
  * The list of algorithms, and all that the rest of the tree needs of each: its header, a row, and its state.
  * Everything else is in its struct cc_kind.
  */
-#ifndef CC_ALGORITHMS_H
-#define CC_ALGORITHMS_H
+#pragma once
 
 #include "cc/dcqcn.h"
 #include "cc/dcqcn_fw.h"
@@ -30,5 +29,3 @@
 /* x: struct cc_x in struct cc, struct x_params in struct cc_params */
 #define CC_STATE_ROWS(ROW) ROW(swift) ROW(dctcp) ROW(dcqcn) ROW(dcqcn_fw) ROW(hpcc) ROW(timely) ROW(rttcc)
 /* clang-format on */
-
-#endif

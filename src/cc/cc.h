@@ -19,8 +19,7 @@
  *
  * docs/congestion-control.md says which parameters each algorithm has and how to add one.
  */
-#ifndef CC_CC_H
-#define CC_CC_H
+#pragma once
 
 #include <assert.h>
 #include <stdbool.h>
@@ -246,5 +245,3 @@ static inline void cc_on_loss(struct cc *c, uint64_t now_ns, enum cc_loss loss)
 	if (c->ops->on_loss)
 		c->ops->on_loss(c, now_ns, loss);
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Helpers that the algorithms share. For this folder only. */
-#ifndef CC_COMMON_H
-#define CC_COMMON_H
+#pragma once
 
 #include "cc/cc.h"
 #include "cc/fixed.h"
@@ -187,5 +186,3 @@ static inline bool cc_limiter_is_idle(const struct cc_limiter *l, uint64_t now_n
 }
 
 /* Each algorithm's part of cc_init: fills the whole block. */
-
-#endif

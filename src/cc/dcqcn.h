@@ -3,8 +3,7 @@
  * DCQCN as its paper has it (Zhu et al., SIGCOMM 2015): a CNP cuts at once, and a timer and a byte
  * counter lead back. dcqcn_fw.h has the form of NICs.
  */
-#ifndef CC_DCQCN_H
-#define CC_DCQCN_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -45,5 +44,3 @@ struct cc_dcqcn {
 
 /* cc_init with other parameters, borrowed for the life of the block. */
 void dcqcn_init(struct cc *, const struct cc_config *, const struct dcqcn_params *, uint64_t now_ns);
-
-#endif

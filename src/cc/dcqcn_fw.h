@@ -3,8 +3,7 @@
  * DCQCN as NICs do it and as the HPCC evaluation ran it: CNPs set flags, and two periodic checks
  * read them, one for alpha and one for the rate. dcqcn.h has the paper's form.
  */
-#ifndef CC_DCQCN_FW_H
-#define CC_DCQCN_FW_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -49,5 +48,3 @@ struct cc_dcqcn_fw {
 
 /* cc_init with other parameters, borrowed for the life of the block. */
 void dcqcn_fw_init(struct cc *, const struct cc_config *, const struct dcqcn_fw_params *, uint64_t now_ns);
-
-#endif

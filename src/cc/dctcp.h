@@ -3,8 +3,7 @@
  * DCTCP (RFC 8257): the window shrinks by half of the running share of marked bytes, once a window
  * of data, and grows by one MTU a round trip.
  */
-#ifndef CC_DCTCP_H
-#define CC_DCTCP_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -45,5 +44,3 @@ struct cc_dctcp {
 
 /* cc_init with other parameters, borrowed for the life of the block. */
 void dctcp_init(struct cc *, const struct cc_config *, const struct dctcp_params *, uint64_t now_ns);
-
-#endif

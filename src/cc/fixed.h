@@ -4,8 +4,7 @@
  * way, and nothing depends on the machine. A q32 is a u64 with 32 fraction bits; the other
  * operand's unit is the result's.
  */
-#ifndef CC_FIXED_H
-#define CC_FIXED_H
+#pragma once
 
 #include <stdint.h>
 
@@ -84,5 +83,3 @@ static inline uint64_t fx_isqrt(uint64_t x)
 	} while (next < root);
 	return root;
 }
-
-#endif

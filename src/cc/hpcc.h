@@ -3,8 +3,7 @@
  * HPCC (Li et al., SIGCOMM 2019): switches report what their ports carry, and the window goes
  * straight to the value at which the busiest port would be used to the share eta.
  */
-#ifndef CC_HPCC_H
-#define CC_HPCC_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -58,5 +57,3 @@ uint64_t hpcc_hop_q32(const struct int_hop *later, const struct int_hop *earlier
 
 /* The running utilisation after a measurement that lasted dt_ns. */
 uint64_t hpcc_average_q32(uint64_t average_q32, uint64_t u_q32, uint64_t dt_ns, uint64_t t_ns);
-
-#endif

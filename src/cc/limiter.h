@@ -5,8 +5,7 @@
  *
  * Private to src/cc.
  */
-#ifndef CC_LIMITER_H
-#define CC_LIMITER_H
+#pragma once
 
 #include <stdint.h>
 
@@ -21,5 +20,3 @@ struct cc_limiter {
 	uint64_t halved_ns;    /* when a loss last took a half; UINT64_MAX: never */
 	uint64_t halve_gap_ns; /* least time between two halves */
 };
-
-#endif

@@ -8,8 +8,7 @@
  *
  * Private to src/cc.
  */
-#ifndef CC_LINK_MODEL_H
-#define CC_LINK_MODEL_H
+#pragma once
 
 #include <assert.h>
 #include <string.h>
@@ -259,5 +258,3 @@ static inline void link_run(struct link *l, uint64_t until_ns)
 		}
 	}
 }
-
-#endif

@@ -8,8 +8,7 @@
  * time. Once the slack is used up, the next packet waits until half of it has come back. So a caller that
  * wakes up to half of the slack late keeps the rate, and sends half of the slack's worth at once.
  */
-#ifndef CC_PACER_H
-#define CC_PACER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -67,5 +66,3 @@ static inline void pacer_sent(struct pacer *p, uint64_t rate_bps, uint32_t bytes
 	p->spent = false;
 	p->spent = pacer_due_ns(p, rate_bps, slack_ns) > now_ns;
 }
-
-#endif

@@ -17,8 +17,7 @@
  *
  * A number without its unit is refused, 0 excepted.
  */
-#ifndef CC_PARAMS_H
-#define CC_PARAMS_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -98,5 +97,3 @@ uint64_t cc_params_cnp_gap_ns(const struct cc_params *);
 
 const struct cc_param_info *cc_params_table(size_t *n);
 const struct cc_preset_info *cc_presets_table(size_t *n);
-
-#endif

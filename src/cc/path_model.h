@@ -7,8 +7,7 @@
  *
  * Private to src/cc.
  */
-#ifndef CC_PATH_MODEL_H
-#define CC_PATH_MODEL_H
+#pragma once
 
 #include <assert.h>
 
@@ -92,5 +91,3 @@ static inline void path_run(struct path *p, uint64_t until_ns)
 	}
 	p->now_ns = until_ns;
 }
-
-#endif

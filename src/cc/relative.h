@@ -4,8 +4,7 @@
  * the base RTT. The top bit of such a number says so. They become plain numbers when a block is
  * made, so one set of parameters serves links of every speed.
  */
-#ifndef CC_RELATIVE_H
-#define CC_RELATIVE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -37,5 +36,3 @@ static inline uint64_t cc_time_ns(uint64_t value, uint64_t base_rtt_ns)
 {
 	return cc_is_relative(value) ? q32_mul(base_rtt_ns, value & ~CC_RELATIVE) : value;
 }
-
-#endif

@@ -4,8 +4,7 @@
  * rules are not public; these are ours: a target that grows as the rate falls, so that many flows
  * agree on one queue and on even shares, and AIMD around it.
  */
-#ifndef CC_RTTCC_H
-#define CC_RTTCC_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -55,5 +54,3 @@ void rttcc_init(struct cc *, const struct cc_config *, const struct rttcc_params
 
 /* The target RTT at this share of the line, in the unit of the base. */
 uint64_t rttcc_target(uint64_t base_rtt, uint64_t alpha_q32, uint64_t share_q32);
-
-#endif

@@ -4,8 +4,7 @@
  * delay of the fabric and one for that of the hosts; the smaller counts. Below one packet the
  * window becomes a pacing rate.
  */
-#ifndef CC_SWIFT_H
-#define CC_SWIFT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -84,5 +83,3 @@ void swift_init(struct cc *, const struct cc_config *, const struct swift_params
  * A/sqrt(cwnd) + B of the paper, within [0, range_ns].
  */
 uint64_t swift_flow_scaling(const struct swift_params *, uint64_t range_ns, uint64_t cwnd_q32);
-
-#endif

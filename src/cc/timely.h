@@ -3,8 +3,7 @@
  * TIMELY (Mittal et al., SIGCOMM 2015): the gradient of the round trip moves the rate. The plain
  * form has no one fixed point; the patched one (Zhu et al., CoNEXT 2016) has, and shares fairly.
  */
-#ifndef CC_TIMELY_H
-#define CC_TIMELY_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -57,5 +56,3 @@ struct cc_timely {
 
 /* cc_init with other parameters, borrowed for the life of the block. */
 void timely_init(struct cc *, const struct cc_config *, const struct timely_params *, bool patched, uint64_t now_ns);
-
-#endif

@@ -9,8 +9,7 @@
  * Like the nic it has four calls, does no I/O, reads no clock and takes no lock; one thread calls it at a time.
  * Functions return 0 or a negative errno unless they say otherwise, and change nothing when they fail.
  */
-#ifndef CM_CM_H
-#define CM_CM_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -382,5 +381,3 @@ struct cm_id_info {
 };
 
 void cm_id_query(const struct cm_id *, struct cm_id_info *);
-
-#endif

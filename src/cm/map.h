@@ -5,8 +5,7 @@
  *
  * Private to src/cm.
  */
-#ifndef CM_MAP_H
-#define CM_MAP_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -40,5 +39,3 @@ void map_remove(struct map *, struct map_node *);
 /* The first node with the key, and the next one after a node; NULL: there is none. */
 struct map_node *map_first(const struct map *, uint64_t key);
 struct map_node *map_next(const struct map_node *);
-
-#endif

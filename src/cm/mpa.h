@@ -32,8 +32,7 @@
  *
  * Private to src/cm.
  */
-#ifndef CM_MPA_H
-#define CM_MPA_H
+#pragma once
 
 #include "base/list.h"
 #include "base/timer.h"
@@ -131,5 +130,3 @@ int mpa_qp_attr(const struct cm_id *, struct qp_attr *, uint32_t *mask);
 void mpa_abandon(struct cm_id *, uint64_t now_ns);
 void mpa_expire(struct cm *, uint64_t now_ns);
 uint64_t mpa_deadline(const struct cm *);
-
-#endif

@@ -5,8 +5,7 @@
  * We ask for CRCs always, so they are on (RFC 5044 7.1.2), for markers never, and for peer-to-peer set-up with an RDMA
  * Write (RFC 6581 9), so that a responder's program may speak first.
  */
-#ifndef CM_MPA_START_H
-#define CM_MPA_START_H
+#pragma once
 
 #include "cm/mpa.h"
 
@@ -20,5 +19,3 @@ void mpa_start_param(struct cm_param *, const struct mpa *);
 int mpa_start_judge_request(struct mpa *);
 /* Sets the agreed settings in m; a Reply that rejects sets nothing. */
 int mpa_start_judge_reply(struct mpa *);
-
-#endif

@@ -15,8 +15,7 @@
  * firm. When two claim at the same time, at least one sees the other; the one with the lower slot takes the other's
  * tentative row back, and the other gives way. So one of them has the port, and neither waits.
  */
-#ifndef CM_REGISTRY_H
-#define CM_REGISTRY_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -130,5 +129,3 @@ int registry_registrar(const struct registry *);
 int registry_requests_slot(const struct registry_page *); /* likewise, for who has no slot yet */
 /* This member is the registrar now, if the other (or nobody) still was. */
 bool registry_take_over(struct registry *, int from);
-
-#endif

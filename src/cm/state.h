@@ -37,8 +37,7 @@
  *
  * Private to src/cm.
  */
-#ifndef CM_STATE_H
-#define CM_STATE_H
+#pragma once
 
 #include "base/list.h"
 #include "base/pool.h"
@@ -484,5 +483,3 @@ void ip_asked(uint8_t ip[16], const uint8_t *private_data, const struct flow *in
 uint64_t service_id_of(enum cm_space, uint16_t port);
 /* False: no space that anybody can listen in. */
 bool service_space(uint64_t service_id, enum cm_space *);
-
-#endif

@@ -16,8 +16,7 @@
  * Algorithms, presets, parameters and values are those of cc/cc.h and cc/params.h, except algorithms
  * that need an INT stack: no real network provides one.
  */
-#ifndef ENGINE_CC_SETTING_H
-#define ENGINE_CC_SETTING_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -37,5 +36,3 @@ int cc_setting_parse(const char *text, struct cc_setting *, char *why, size_t wh
 
 /* Swift: the setting names the queueing that its target allows. Otherwise the engine chooses it. */
 bool cc_setting_has_target(const struct cc_setting *);
-
-#endif

@@ -4,8 +4,7 @@
  * names. The environment wins. An unknown key or bad value is an error that names the key, the value
  * and what is allowed.
  */
-#ifndef ENGINE_CONFIG_H
-#define ENGINE_CONFIG_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -56,5 +55,3 @@ int config_load(struct config *, char *err, size_t err_bytes);
 
 /* One line a key: name, default, meaning; for `verbena` help and the man page. */
 const char *config_help(void);
-
-#endif

@@ -10,8 +10,7 @@
  *   - after posting, a program's thread calls engine_kick();
  *   - the engine thread stands back while somebody polls, and is back within about 50 us.
  */
-#ifndef ENGINE_ENGINE_H
-#define ENGINE_ENGINE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -161,5 +160,3 @@ enum { ENGINE_ADDRESSES_MAX = 16 };
  * is 0 but for link-local ones. False: no more of them, and from index 0 on, the device has every address of the host.
  */
 bool engine_chosen_address(const struct engine *, uint32_t index, uint8_t gid[16], uint32_t *ifindex);
-
-#endif

@@ -4,8 +4,7 @@
  * the configuration of the interfaces; then it follows the world, and what is at an index stays there while it exists.
  * It needs no privilege and does not join a group, so tools use it beside running engines.
  */
-#ifndef ENGINE_GIDS_H
-#define ENGINE_GIDS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -87,5 +86,3 @@ struct engine_port gids_port(const struct gid_table *);
  * link-local address, then IPv4, then other IPv6; the kernel's order within.
  */
 void gids_sort(struct gid_candidate *, size_t n);
-
-#endif

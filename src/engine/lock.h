@@ -19,8 +19,7 @@
  *
  * Private to src/engine.
  */
-#ifndef ENGINE_LOCK_H
-#define ENGINE_LOCK_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -75,5 +74,3 @@ static inline bool lock_is_wanted(const struct lock *l)
 {
 	return atomic_load_explicit(&l->word, memory_order_relaxed) >= LOCK_WAITER;
 }
-
-#endif

@@ -5,8 +5,7 @@
  *
  * Private to src/engine.
  */
-#ifndef ENGINE_LOOP_H
-#define ENGINE_LOOP_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -86,5 +85,3 @@ uint64_t loop_deadline_ns(const struct loop *);
 void loop_show_qps(struct loop *);
 /* Before a rest: the counters page is brought up to date and files are flushed. */
 void loop_rest(struct loop *);
-
-#endif

@@ -5,8 +5,7 @@
  *
  * Private to src/engine.
  */
-#ifndef ENGINE_NEIGHBOURS_H
-#define ENGINE_NEIGHBOURS_H
+#pragma once
 
 #include <stdint.h>
 
@@ -28,5 +27,3 @@ bool neighbours_keep_waiting(struct loop *, size_t *waiting, uint64_t now_ns);
 void neighbours_meet(struct loop *, uint64_t now_ns);
 /* After group_service(): takes the rings that others made, and gives up those of the dead. */
 void neighbours_serve(struct loop *, uint64_t now_ns);
-
-#endif

@@ -3,8 +3,7 @@
  * Whether a thread of the program that has stopped polling does something else, or waits for a processor. In the latter
  * case the engine's thread would only be one more that wants one.
  */
-#ifndef ENGINE_POLLER_H
-#define ENGINE_POLLER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -22,5 +21,3 @@ uint64_t poller_ran_ns(pid_t tid);
  * which it began with `ran_ns`, and is neither asleep nor stopped. False where that cannot be known.
  */
 bool poller_waits(pid_t tid, uint64_t ran_ns, uint64_t for_ns);
-
-#endif

@@ -7,8 +7,7 @@
  *
  * Private to src/engine.
  */
-#ifndef ENGINE_PORT_H
-#define ENGINE_PORT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -33,5 +32,3 @@ size_t port_addresses(const struct engine *, uint8_t (*own)[16]);
 /* Writes the addresses of the host, those of interfaces that are not used too. How many; or a negative errno, with a
  * sentence in why. */
 int port_host_gids(struct io_gid gids[IO_GIDS_MAX], char *why, size_t why_bytes);
-
-#endif

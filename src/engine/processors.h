@@ -4,8 +4,7 @@
  * that poll all the time, and one of them opens the device. A thread that inherited its processors would wait for the
  * one that never sleeps.
  */
-#ifndef ENGINE_PROCESSORS_H
-#define ENGINE_PROCESSORS_H
+#pragma once
 
 #include <stdbool.h>
 #include <sys/syscall.h>
@@ -33,5 +32,3 @@ static inline void processors_note(struct processors *p, pid_t tid)
 
 /* Gives the calling thread those that the process was started with. */
 void processors_take(void);
-
-#endif

@@ -5,8 +5,7 @@
  *
  * Private to src/engine.
  */
-#ifndef ENGINE_REGISTRAR_H
-#define ENGINE_REGISTRAR_H
+#pragma once
 
 #include <stdint.h>
 
@@ -17,5 +16,3 @@ void registrar_join(struct loop *, uint64_t now_ns);
 /* After group_service(), and when registrar_deadline_ns() is over. */
 void registrar_serve(struct loop *, uint64_t now_ns);
 uint64_t registrar_deadline_ns(const struct loop *);
-
-#endif

@@ -5,8 +5,7 @@
  *
  * Private to src/engine.
  */
-#ifndef ENGINE_REQUESTS_H
-#define ENGINE_REQUESTS_H
+#pragma once
 
 #include <stdint.h>
 
@@ -22,5 +21,3 @@ __attribute__((cold)) void requests_take(struct loop *, const struct pkt *, unsi
 /* Tries the kept messages again. True: one went to the cm of this process. */
 bool requests_again(struct loop *, uint64_t now_ns);
 uint64_t requests_deadline_ns(const struct loop *); /* UINT64_MAX: nothing is kept */
-
-#endif

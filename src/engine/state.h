@@ -47,8 +47,7 @@
  *
  * Private to src/engine.
  */
-#ifndef ENGINE_STATE_H
-#define ENGINE_STATE_H
+#pragma once
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -166,5 +165,3 @@ int thread_start(struct engine *);
 /* Any thread. */
 void thread_wake(struct engine *);
 void thread_end_nap(struct engine *);
-
-#endif

@@ -5,8 +5,7 @@
  * one instant; the nic's are at most about 10 ms old while there is traffic, and exact without
  * traffic.
  */
-#ifndef ENGINE_STATS_H
-#define ENGINE_STATS_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stddef.h>
@@ -81,5 +80,3 @@ static inline uint64_t stats_value(const struct stats_page *p, const struct stat
 {
 	return *(const volatile uint64_t *)((const char *)p + f->offset);
 }
-
-#endif

@@ -9,8 +9,7 @@
  * there. A port may be disabled: then its link is down at both ends, and a switch that sees it
  * tells the manager.
  */
-#ifndef FABRIC_FABRIC_H
-#define FABRIC_FABRIC_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -194,5 +193,3 @@ enum { FABRIC_PACKET_BYTES = 8 + 12 + 8 + MAD_LEN + 4 + 2 /* LRH, BTH, DETH, MAD
 
 /* A port receives it: false, it is refused, and counted. Private to src/fabric. */
 bool fabric_receive(struct fabric *, struct fabric_node *, uint8_t port, const struct fabric_packet *);
-
-#endif

@@ -46,8 +46,7 @@
  * Where a kernel coalesces the packets of one sender (GRO on a real interface), those of two slots
  * can come in one datagram, which goes where its first packet belongs.
  */
-#ifndef GROUP_GROUP_H
-#define GROUP_GROUP_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -277,5 +276,3 @@ ssize_t group_query(const struct group_id *, int slot, unsigned wait_ms, struct 
  * every address, as the first one, whether it has members or not. How many were stored, at least 1.
  */
 size_t group_list(uid_t uid, uint16_t port, struct group_id *ids, size_t max);
-
-#endif

@@ -4,8 +4,7 @@
  *
  * Private to src/group.
  */
-#ifndef GROUP_GROUP_ADDRESS_H
-#define GROUP_GROUP_ADDRESS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -34,5 +33,3 @@ int join_explain_bind(struct join *, int err, const struct group_lane *);
  * likewise, if it may be a group whose sockets are about to be closed.
  */
 int join_check_addresses(struct join *);
-
-#endif

@@ -5,8 +5,7 @@
  *
  * Private to src/group.
  */
-#ifndef GROUP_GROUP_JOIN_H
-#define GROUP_GROUP_JOIN_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -87,5 +86,3 @@ void join_hang_up(struct join *);
 int join_place(struct join *);
 /* For a process that stays alone: sockets whose ports no other process can share. */
 int join_place_alone(struct join *);
-
-#endif

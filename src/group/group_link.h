@@ -5,8 +5,7 @@
  *
  * Private to src/group.
  */
-#ifndef GROUP_GROUP_LINK_H
-#define GROUP_GROUP_LINK_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -75,5 +74,3 @@ int link_send(int fd, const void *head, size_t head_len, const void *data, size_
 ssize_t link_recv(int fd, void *buf, size_t max, int *fds, size_t fds_max, size_t *fd_count);
 
 void link_close_all(const int *fds, size_t count);
-
-#endif

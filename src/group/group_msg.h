@@ -33,8 +33,7 @@
  *
  * Private to src/group.
  */
-#ifndef GROUP_GROUP_MSG_H
-#define GROUP_GROUP_MSG_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -103,5 +102,3 @@ size_t group_msg_encode(uint8_t *buf, const struct group_msg *);
 
 /* How many descriptors come with the message: exactly this many; for STAT_FD and SHARE_FD also none. */
 size_t group_msg_fds(const struct group_msg *);
-
-#endif

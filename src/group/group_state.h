@@ -3,8 +3,7 @@
  * The inside of a group, shared by the files that build it (group_join.h) and group.c, which runs it.
  * Private to src/group.
  */
-#ifndef GROUP_GROUP_STATE_H
-#define GROUP_GROUP_STATE_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -161,5 +160,3 @@ void group_swap(struct group *, unsigned lane, unsigned a, unsigned b);
  */
 typedef bool group_chosen(const void *ctx, unsigned lane, unsigned at);
 int group_give(const struct group *, int link, enum group_msg_type type, group_chosen *chosen, const void *ctx);
-
-#endif

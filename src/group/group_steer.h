@@ -6,11 +6,8 @@
  * (IBTA 12.6) name the receiver's communication id, or of a SIDR_REP its request id; REQ and SIDR_REQ name none, nor
  * does the REJ of a peer that gave up before it knew one, which has 0 there.
  */
-#ifndef GROUP_GROUP_STEER_H
-#define GROUP_GROUP_STEER_H
+#pragma once
 
 /* For a socket of a lane, and so for all of them. What names nobody goes to the slot `requests`. 0 or a negative errno.
  */
 int steer_attach(int fd, unsigned requests);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What left by each interface, in memory that the opener of a back end lends until close; readers elsewhere may share
  * it. */
-#ifndef IO_BY_INTERFACE_H
-#define IO_BY_INTERFACE_H
+#pragma once
 
 #include <stdint.h>
 
@@ -23,5 +22,3 @@ struct io_interfaces {
 
 /* The row of an interface, made if need be; NULL: there are too many. It may ask the kernel for a name. */
 struct io_interface *io_interface_find(struct io_interfaces *, uint32_t ifindex);
-
-#endif

@@ -23,8 +23,7 @@
  * packet draws the same number of random numbers with any probabilities, so that only the seed and
  * the order of packets decide which ones are dropped.
  */
-#ifndef IO_IMPAIR_H
-#define IO_IMPAIR_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -51,5 +50,3 @@ int impair_parse(const char *text, struct impair_config *cfg, char *why, size_t 
 
 /* *Takes* lower on success. 0 or -ENOMEM. counters are *borrowed*. */
 int impair_open(struct io **, struct io *lower, const struct impair_config *, struct io_counters *counters);
-
-#endif

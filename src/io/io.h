@@ -7,8 +7,7 @@
  * caller's: now_ns is CLOCK_MONOTONIC at the call, used by wrappers that delay packets; a back end
  * that needs no time ignores it.
  */
-#ifndef IO_IO_H
-#define IO_IO_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -149,5 +148,3 @@ static inline void io_close(struct io *io)
 }
 
 enum { IO_FDS_MAX = 12 };
-
-#endif

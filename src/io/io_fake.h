@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* A back end for tests of wrappers: yields numbered packets, remembers what is sent. Private to src/io. */
-#ifndef IO_IO_FAKE_H
-#define IO_IO_FAKE_H
+#pragma once
 
 #include <stdlib.h>
 #include <string.h>
@@ -103,5 +102,3 @@ static inline struct fake *fake_new(uint32_t len)
 	f->flow.dst[15] = 2;
 	return f;
 }
-
-#endif

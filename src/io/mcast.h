@@ -7,8 +7,7 @@
  *
  * Only packets for the multicast QPN are taken: no queue pair has its own packets sent to a group.
  */
-#ifndef IO_MCAST_H
-#define IO_MCAST_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -28,5 +27,3 @@ int mcast_open(struct io **, struct io *lower, uint16_t port, struct io_counters
 int mcast_join(struct io *, const uint8_t gid[16], const uint32_t *ifindex, size_t count);
 /* Leaves all for which keep() is false. */
 void mcast_keep(struct io *, bool (*keep)(const void *ctx, const uint8_t gid[16], uint32_t ifindex), const void *ctx);
-
-#endif

@@ -4,8 +4,7 @@
  *
  * Private to src/io.
  */
-#ifndef IO_NEIGHBOUR_H
-#define IO_NEIGHBOUR_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -27,5 +26,3 @@ enum neighbour_state neighbour_look(int fd, uint32_t ifindex, const uint8_t addr
  * "discard" (RFC 863), which the kernel must find the MAC for. Does not wait.
  */
 void neighbour_ask(uint32_t ifindex, const uint8_t address[16]);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Tests alone: a network namespace of the test's own, which needs no privilege where user namespaces are allowed. */
-#ifndef IO_OWN_NET_H
-#define IO_OWN_NET_H
+#pragma once
 
 #include <errno.h>
 #include <sched.h>
@@ -44,5 +43,3 @@ static inline void own_net_make(void)
 	}
 	own_net_map_write("/proc/self/uid_map", uid);
 }
-
-#endif

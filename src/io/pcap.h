@@ -8,8 +8,7 @@
  * Writing blocks as files do. When it fails, that is reported once, capture stops and traffic goes
  * on.
  */
-#ifndef IO_PCAP_H
-#define IO_PCAP_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -44,5 +43,3 @@ struct pcap_config {
  * such folder, no permission, an unknown %-escape.
  */
 int pcap_io_open(struct io **, struct io *lower, const struct pcap_config *, char *why, size_t why_bytes);
-
-#endif

@@ -6,8 +6,7 @@
  *
  * Private to src/io.
  */
-#ifndef IO_PCAP_STREAM_H
-#define IO_PCAP_STREAM_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -29,5 +28,3 @@ void pcap_streams_frames(struct pcap_streams *, const struct pkt *, bool receive
 			 void (*frame)(void *ctx, const uint8_t *head, size_t head_len, const uint8_t *data,
 				       size_t len),
 			 void *ctx);
-
-#endif

@@ -14,8 +14,7 @@
  *
  * There are no trains: a packet is a frame.
  */
-#ifndef IO_RAW_H
-#define IO_RAW_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -51,5 +50,3 @@ size_t raw_rcvbuf_bytes(const struct io *);
 
 /* What stands before that packet on the wire: its length, at most 58. MACs that are not known are 0. For captures. */
 size_t raw_head(const struct io *, uint8_t *out, const struct pkt *);
-
-#endif

@@ -4,8 +4,7 @@
  *
  * Private to src/io.
  */
-#ifndef IO_RAW_ROUTES_H
-#define IO_RAW_ROUTES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -65,5 +64,3 @@ int raw_gid_find(const struct raw_routes *, const uint8_t gid[16], uint32_t ifin
 const struct raw_route *raw_route(struct raw_routes *, const struct flow *, uint64_t now_ns);
 /* The route for that source and destination; NULL: there is none. */
 const struct raw_route *raw_route_kept(const struct raw_routes *, const uint8_t src[16], const uint8_t dst[16]);
-
-#endif

@@ -22,8 +22,7 @@
  * Datagrams, whose senders cannot wait, are dropped when too many are kept, as by a socket whose buffer is full. What
  * was sent below before a ring was accepted is received before what is in the ring.
  */
-#ifndef IO_SHM_H
-#define IO_SHM_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -126,5 +125,3 @@ bool shm_next_change(struct io *, struct shm_peer *);
 bool shm_has_all(const struct io *, uint64_t now_ns);
 /* How many packets wait for room in rings. They are lost with this process. */
 size_t shm_kept(const struct io *);
-
-#endif

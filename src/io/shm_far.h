@@ -7,8 +7,7 @@
  *their number (2), how many follow them in the packet (2), 0 (2); then the packet's bytes before and behind them, and
  *zeros up to a multiple of 8
  */
-#ifndef IO_SHM_FAR_H
-#define IO_SHM_FAR_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -42,5 +41,3 @@ struct shm_far {
  */
 uint32_t shm_far_lay_out(const uint8_t *from, uint32_t bytes, uint32_t segment, uint8_t *to, uint32_t room,
 			 struct shm_far *);
-
-#endif

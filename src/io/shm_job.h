@@ -8,8 +8,7 @@
  * nothing but the state of each chunk. The helper reads a chunk once it has claimed it, and judges it as any stranger's
  * word.
  */
-#ifndef IO_SHM_JOB_H
-#define IO_SHM_JOB_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -64,5 +63,3 @@ size_t shm_job_chunks(const struct shm_job *);
 /* The sources of chunks that the helper has claimed, copied to from[0 .. run.count). Addresses and lengths may be
  * anything. */
 void shm_job_look(const struct shm_job *, struct shm_run, struct iovec *from);
-
-#endif

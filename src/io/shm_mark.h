@@ -17,8 +17,7 @@
  *
  * Private to src/io.
  */
-#ifndef IO_SHM_MARK_H
-#define IO_SHM_MARK_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -55,5 +54,3 @@ ssize_t shm_process_read(const struct shm_process *, struct iovec *to, size_t to
 			 size_t from_count);
 /* Whether it is still that process, and may be read. */
 bool shm_process_is(const struct shm_process *);
-
-#endif

@@ -28,8 +28,7 @@
  * Positions are bytes from the first record, less than SHM_ROOM_BYTES. head == tail: it is empty. So that a full one
  *differs, a unit stays free.
  */
-#ifndef IO_SHM_RING_H
-#define IO_SHM_RING_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -152,5 +151,3 @@ void shm_give_back(struct shm_taker *, uint64_t lot);
  * shm_has_some() once more afterwards.
  */
 void shm_sleep(struct shm_taker *);
-
-#endif

@@ -6,8 +6,7 @@
  * It has room for the packets that may be under way when the senders of connected queue pairs begin to wait: a burst of
  * the nic, and one that the loop keeps. Datagrams, whose senders do not wait, get half of it and no more.
  */
-#ifndef IO_SHM_SPILL_H
-#define IO_SHM_SPILL_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -30,5 +29,3 @@ bool shm_spill_add(struct shm_spill *, const struct pkt *, size_t n, bool datagr
 size_t shm_spill_look(struct shm_spill *, struct pkt *);
 /* Forgets the n oldest ones. */
 void shm_spill_drop(struct shm_spill *, size_t n);
-
-#endif

@@ -5,8 +5,7 @@
  *
  * Private to src/io.
  */
-#ifndef IO_SHM_STATE_H
-#define IO_SHM_STATE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -180,5 +179,3 @@ static inline void shm_note_change(struct shm *s, unsigned slot)
 
 /* Closes it unless it is -1, and makes it that. */
 void shm_close_fd(int *fd);
-
-#endif

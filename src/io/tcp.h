@@ -10,8 +10,7 @@
  *
  * Unlike other back ends it allocates: for each stream, and for what a socket did not take.
  */
-#ifndef IO_TCP_H
-#define IO_TCP_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -60,5 +59,3 @@ struct tcp_leaving {
 };
 
 struct tcp_leaving tcp_leaving(const struct io *);
-
-#endif

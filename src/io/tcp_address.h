@@ -4,8 +4,7 @@
  *
  * Private to src/io.
  */
-#ifndef IO_TCP_ADDRESS_H
-#define IO_TCP_ADDRESS_H
+#pragma once
 
 #include <netinet/in.h>
 #include <stdbool.h>
@@ -23,5 +22,3 @@ bool tcp_address_is_ipv4(const uint8_t gid[16]);
 /* Returns the length of what it wrote. The interface counts for addresses of a link alone. */
 socklen_t tcp_address_write(union tcp_address *, const uint8_t gid[16], uint16_t port, uint32_t ifindex);
 void tcp_address_read(const union tcp_address *, uint8_t gid[16], uint16_t *port);
-
-#endif

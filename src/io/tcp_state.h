@@ -13,8 +13,7 @@
  *
  * Private to src/io.
  */
-#ifndef IO_TCP_STATE_H
-#define IO_TCP_STATE_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -89,5 +88,3 @@ void tcp_stream_flush(struct tcp *, struct stream *);
 
 /* See struct io_ops. */
 size_t tcp_recv(struct io *, struct pkt *pkts, size_t max, uint64_t now_ns);
-
-#endif

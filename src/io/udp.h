@@ -19,8 +19,7 @@
  * MTU). UDP checksums are on. The flow label of IPv6 is the kernel's choice; the ICRC does not cover
  * it.
  */
-#ifndef IO_UDP_H
-#define IO_UDP_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -93,5 +92,3 @@ int udp_rx_socket(enum udp_family);
 
 /* Sets those options again on a socket that another process made. */
 void udp_rx_prepare(int fd, enum udp_family);
-
-#endif

@@ -6,8 +6,7 @@
  *
  * Private to src/io.
  */
-#ifndef IO_UDP_ROUTES_H
-#define IO_UDP_ROUTES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -44,5 +43,3 @@ void udp_routes_set_gids(struct udp_routes *, int fd, const struct io_gid *, siz
 
 /* Never NULL; *lent* until the next call. */
 const struct udp_route *udp_route(struct udp_routes *, const struct flow *, uint64_t now_ns);
-
-#endif

@@ -9,8 +9,7 @@
  *
  * Private to src/io.
  */
-#ifndef IO_UDP_RX_H
-#define IO_UDP_RX_H
+#pragma once
 
 #include "io/udp_socket.h"
 
@@ -59,5 +58,3 @@ int udp_rx_open(struct udp_rx *, const struct udp_config *);
 void udp_rx_close(struct udp_rx *);
 /* As io_ops.recv. */
 size_t udp_rx_recv(struct udp_rx *, struct pkt *pkts, size_t max, uint64_t now_ns);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Common parts of the sockets of both directions (udp_rx.h, udp_tx.h); internal to the UDP back end. */
-#ifndef IO_UDP_SOCKET_H
-#define IO_UDP_SOCKET_H
+#pragma once
 
 #include <netinet/in.h>
 #include <stdbool.h>
@@ -34,5 +33,3 @@ static inline bool udp_is_link_local(const uint8_t *addr)
 {
 	return addr[0] == 0xfe && (addr[1] & 0xc0) == 0x80;
 }
-
-#endif

@@ -4,8 +4,7 @@
  *
  * Private to src/io.
  */
-#ifndef IO_UDP_TX_H
-#define IO_UDP_TX_H
+#pragma once
 
 #include "io/udp_routes.h"
 #include "io/udp_socket.h"
@@ -52,5 +51,3 @@ void udp_tx_add_paths(struct udp_tx *, unsigned paths);
 void udp_tx_close(struct udp_tx *);
 /* As io_ops.send. */
 size_t udp_tx_send(struct udp_tx *, const struct pkt *pkts, size_t n, uint64_t now_ns);
-
-#endif

@@ -4,8 +4,7 @@
  * (POSIX.1-2017 2.9.5): a thread that the program cancels ends there, with the lock. A packet's calls are made without
  * libc's detour, which is cheaper; rare calls turn cancellation off around libc's.
  */
-#ifndef IO_UNCANCELLED_H
-#define IO_UNCANCELLED_H
+#pragma once
 
 #include <pthread.h>
 #include <sys/socket.h>
@@ -58,5 +57,3 @@ static inline int uncancelled_close(int fd)
 {
 	return (int)syscall(SYS_close, fd);
 }
-
-#endif

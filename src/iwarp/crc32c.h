@@ -3,8 +3,7 @@
  * The CRC of an FPDU (RFC 5044 4.4, RFC 3385): CRC32c, polynomial 0x82f63b78 reflected. The register starts as all ones
  * and is sent inverted, least significant byte first. ISA-L picks the processor's instructions at run time.
  */
-#ifndef IWARP_CRC32C_H
-#define IWARP_CRC32C_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -37,5 +36,3 @@ static inline uint32_t crc32c_get(const uint8_t *p)
 {
 	return ~((uint32_t)p[3] << 24 | (uint32_t)p[2] << 16 | (uint32_t)p[1] << 8 | p[0]);
 }
-
-#endif

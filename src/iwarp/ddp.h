@@ -11,8 +11,7 @@
  *   Tagged (T = 1), 14 bytes:  STag (32) at 2, TO (64) at 6
  *   Untagged, 18 bytes:        Invalidate STag (32) at 2, QN (32) at 6, MSN (32) at 10, MO (32) at 14
  */
-#ifndef IWARP_DDP_H
-#define IWARP_DDP_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -82,5 +81,3 @@ static inline void ddp_encode(uint8_t *p, const struct ddp *h)
 		put_be32(p + 14, h->mo);
 	}
 }
-
-#endif

@@ -13,8 +13,7 @@
  * first byte of full operation, themselves included: 16 bits of zero, and the distance back to the ULPDU_Length. A
  * marker right before a ULPDU_Length has distance 0 and belongs to that FPDU.
  */
-#ifndef IWARP_FPDU_H
-#define IWARP_FPDU_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -90,5 +89,3 @@ void fpdu_skip(struct fpdu_reader *, uint32_t len);
 bool fpdu_is_between(const struct fpdu_reader *);
 /* Gives back what it has from the pool. */
 void fpdu_reader_fini(struct fpdu_reader *, struct pool *);
-
-#endif

@@ -3,8 +3,7 @@
  * Frames as they must be, in hex, spaces ignored. All were dissected by tshark 4.0.17 as named, with a good CRC; the
  * two with markers are RFC 5044's figures 5 and 6. For tests.
  */
-#ifndef IWARP_GOLDEN_H
-#define IWARP_GOLDEN_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -53,5 +52,3 @@ static inline size_t golden_bytes(uint8_t *out, const char *hex)
 	}
 	return n;
 }
-
-#endif

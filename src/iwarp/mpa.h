@@ -15,8 +15,7 @@
  *
  * S counts in revision 2 alone; in revision 1 it is one of the reserved bits, which nobody checks.
  */
-#ifndef IWARP_MPA_H
-#define IWARP_MPA_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -57,5 +56,3 @@ int mpa_frame_len(const uint8_t *, size_t have, bool reply);
 void mpa_decode(struct mpa_frame *, const uint8_t *);
 /* Writes at most MPA_FRAME_MAX bytes and returns how many; data_len fits. */
 size_t mpa_encode(uint8_t *, const struct mpa_frame *);
-
-#endif

@@ -9,8 +9,7 @@
  *   Atomic Response, 12 bytes: request id 32 | value found 64
  *   Immediate Data, 8 bytes
  */
-#ifndef IWARP_RDMAP_H
-#define IWARP_RDMAP_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -104,5 +103,3 @@ struct rdmap_segment {
  * stream ends; then of *out `ulpdu`, `ulpdu_len` and, if there was a whole header, `ddp` are set.
  */
 enum term_cause rdmap_judge(struct rdmap_segment *out, const uint8_t *ulpdu, uint32_t len);
-
-#endif

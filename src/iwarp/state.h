@@ -13,8 +13,7 @@
  * The end: `deaf` from the first error on, so nothing after it is placed. In ERR the Terminate in `last`, if there is
  * one, and FIN are what is still sent.
  */
-#ifndef IWARP_STATE_H
-#define IWARP_STATE_H
+#pragma once
 
 #include "iwarp/fpdu.h"
 #include "iwarp/rdmap.h"
@@ -139,5 +138,3 @@ void iwarp_terminated(struct transport *, struct qp *, const struct rdmap_segmen
 bool iwarp_end(struct transport *, struct qp *);
 /* See struct qp_ops. */
 void iwarp_silence(struct transport *, struct qp *, uint64_t now_ns);
-
-#endif

@@ -12,8 +12,7 @@
  *
  * Which of M, D and R a cause has is RFC 5040 figure 10. Where M or D is set the length's two bytes are there.
  */
-#ifndef IWARP_TERMINATE_H
-#define IWARP_TERMINATE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -76,5 +75,3 @@ uint32_t terminate_encode(uint8_t *, const struct terminate *);
  * word as bit-fields of a little-endian machine; that order is understood too.
  */
 bool terminate_decode(struct terminate *, const uint8_t *, uint32_t len);
-
-#endif

@@ -8,8 +8,7 @@
  * there; the interrupted call then returns false. Without such a handler, and on processors that copy.c does
  * not know, a fault ends the process.
  */
-#ifndef MEM_COPY_H
-#define MEM_COPY_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -36,5 +35,3 @@ bool mem_cmp_swap(uint64_t *word, uint64_t compare, uint64_t swap, uint64_t *fou
  * thread, any time.
  */
 uintptr_t mem_fixup(uintptr_t pc);
-
-#endif

@@ -9,8 +9,7 @@
  * back when their region or window closes. The queue pair and the region know the last lot with such bytes of theirs.
  * Nobody waits.
  */
-#ifndef MEM_LEND_H
-#define MEM_LEND_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -56,5 +55,3 @@ void borrower_take_back(struct borrower *, uint64_t lot);
 void lender_take_back_responses(struct lender *, uint64_t lot);
 /* Whether READ responses may still be read. */
 bool lender_lends_responses(struct lender *);
-
-#endif

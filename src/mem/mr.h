@@ -7,8 +7,7 @@
  * number. Every local access goes through mr_check(), every remote one through mr_check_remote(), again for
  * each packet, so a deregistered region is never touched.
  */
-#ifndef MEM_MR_H
-#define MEM_MR_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -196,5 +195,3 @@ static inline bool mr_atomic(const struct mr_table *t, uint64_t *word, bool cmp_
 
 /* What has that key, of whatever kind, or NULL. */
 struct mr *mr_find(const struct mr_table *, uint32_t key);
-
-#endif

@@ -5,8 +5,7 @@
  * A key's low byte does not count for its place: a window of type 2 lets the program choose that byte, and all 256 keys
  * of its family must be found to be taken with one search.
  */
-#ifndef MEM_MR_TABLE_H
-#define MEM_MR_TABLE_H
+#pragma once
 
 #include "mem/mr.h"
 
@@ -26,5 +25,3 @@ uint32_t mr_draw_family(struct mr_table *);
 
 /* Frees all windows, whose slots are empty then. The table cannot be searched any more. */
 void mw_free_all(struct mr_table *);
-
-#endif

@@ -10,8 +10,7 @@
  * handle is a second key, which opens nothing and never changes: work requests name the window by it, since they may
  * be executed when the window is gone.
  */
-#ifndef MEM_MW_H
-#define MEM_MW_H
+#pragma once
 
 #include "mem/mr.h"
 
@@ -66,5 +65,3 @@ void mw_invalidate(struct mr_table *, uint32_t key, const struct mr_user *);
 void mw_forget_user(const struct mr_table *, struct mr_user *);
 /* The region is about to go with windows bound to it: none is any more. */
 void mw_unbind_all(struct mr_table *, struct mr *region);
-
-#endif

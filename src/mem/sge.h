@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Scatter/gather elements: the bytes of a message, in the order its work request lists them. */
-#ifndef MEM_SGE_H
-#define MEM_SGE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -48,5 +47,3 @@ uint8_t *sge_place(const struct mr_table *, const struct pd *, struct sge_list, 
 bool sge_gather(const struct mr_table *, const struct pd *, struct sge_list, uint64_t off, uint8_t *to, uint64_t len);
 bool sge_scatter(const struct mr_table *, const struct pd *, struct sge_list, uint64_t off, const uint8_t *from,
 		 uint64_t len);
-
-#endif

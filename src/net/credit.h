@@ -10,8 +10,7 @@
  * FCTBS, so packets that were lost on the wire cost no credits, and a lost flow control packet is made up for by the
  * next.
  */
-#ifndef NET_CREDIT_H
-#define NET_CREDIT_H
+#pragma once
 
 #include <assert.h>
 #include <stdbool.h>
@@ -84,5 +83,3 @@ static inline void credit_heard(struct credit_sender *s, struct credit_receiver 
 	s->fccl = fccl;
 	r->abr = fctbs;
 }
-
-#endif

@@ -4,8 +4,7 @@
  * a request that a host makes inside one of its own calls takes effect after that call has
  * returned, at the same time.
  */
-#ifndef NET_ENDPOINT_H
-#define NET_ENDPOINT_H
+#pragma once
 
 #include <stdint.h>
 
@@ -26,5 +25,3 @@ struct endpoint_ops {
 	/* The time of network_set_timer() has come; the timer is off until it is set again. */
 	void (*timer)(void *host, uint64_t now_ps);
 };
-
-#endif

@@ -9,8 +9,7 @@
  * tick, however many are pending, as long as a tick is about the distance between events. The order
  * does not depend on the width of a tick.
  */
-#ifndef NET_EVENT_H
-#define NET_EVENT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -116,5 +115,3 @@ static inline const struct event *event_pop(struct event_queue *q, uint64_t unti
 	__builtin_prefetch(q->nodes[next].event.object);
 	return &n->event;
 }
-
-#endif

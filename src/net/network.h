@@ -8,8 +8,7 @@
  * A packet takes wire_bytes at the link's rate to leave a port, then the link's delay, and is in a
  * switch only when it is there as a whole (store and forward).
  */
-#ifndef NET_NETWORK_H
-#define NET_NETWORK_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -396,5 +395,3 @@ void network_tell(struct network *, network_witness, void *context);
 const char *network_check(const struct network *);
 /* The invariant that network_run() found broken when it returned NETWORK_BROKEN; else NULL. */
 const char *network_fault(const struct network *);
-
-#endif

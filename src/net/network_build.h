@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Numbers that a network is built with; for the network's own files. Private to src/net. */
-#ifndef NET_NETWORK_BUILD_H
-#define NET_NETWORK_BUILD_H
+#pragma once
 
 #include <stdint.h>
 
@@ -9,5 +8,3 @@
 enum network_object { OBJECT_SWITCH_HASH = 1, OBJECT_SWITCH_CHOICE, OBJECT_PORT_IMPAIRMENT, OBJECT_PORT_MARK };
 
 uint64_t network_object_seed(uint64_t seed, enum network_object, uint32_t number);
-
-#endif

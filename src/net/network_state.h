@@ -10,8 +10,7 @@
  *
  * Private to src/net.
  */
-#ifndef NET_NETWORK_STATE_H
-#define NET_NETWORK_STATE_H
+#pragma once
 
 #include "base/prng.h"
 #include "net/credit.h"
@@ -423,5 +422,3 @@ void observe_fini(struct network *);
 void tell_of_port(struct network *, const struct port *, struct network_record);
 /* Reports the event that comes next, if it is about arrivals or hosts. */
 void tell_of_event(struct network *, const struct event *);
-
-#endif

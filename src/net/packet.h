@@ -5,8 +5,7 @@
  * exist. One cache line. And the store that packets, bodies and INT stacks come from: O(1) a piece,
  * each kind from slabs with a free list.
  */
-#ifndef NET_PACKET_H
-#define NET_PACKET_H
+#pragma once
 
 #include <assert.h>
 #include <stdbool.h>
@@ -149,5 +148,3 @@ static inline void packet_put(struct packet_store *s, struct packet *p)
 	s->free = p;
 	s->lent--;
 }
-
-#endif

@@ -8,8 +8,7 @@
  * and the generator alone, so that equal runs stay equal. State is zeroes at first; the network
  * owns its memory, and only the policy uses it. A policy keeps no argument beyond the call.
  */
-#ifndef NET_POLICY_H
-#define NET_POLICY_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -66,5 +65,3 @@ struct marking_policy {
 	bool (*marks)(const void *parameters, void *state, const struct marking_question *, const struct packet *);
 	const void *parameters;
 };
-
-#endif

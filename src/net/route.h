@@ -4,8 +4,7 @@
  * group, so a switch has an entry for each group, not for each host; the last hop is the host's own
  * port.
  */
-#ifndef NET_ROUTE_H
-#define NET_ROUTE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -36,5 +35,3 @@ struct route_table {
  */
 int route_build(struct network *, uint32_t unreachable[2]);
 void route_fini(struct route_table *);
-
-#endif

@@ -3,8 +3,7 @@
  * Reading the small text formats of topologies and workloads from memory: words, numbers with
  * units, and an error with its line and reason. Nothing is copied; words point into the text.
  */
-#ifndef NET_TEXT_H
-#define NET_TEXT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -65,5 +64,3 @@ bool word_time_ps(struct word, uint64_t *out);
  * struct word (cut to 40 characters, other than printable ones shown as '?'). `err` may be NULL.
  */
 int text_fail(struct text_error *err, uint32_t line, const char *format, ...);
-
-#endif

@@ -3,8 +3,7 @@
  * Which virtual lane sends next (IBTA 7.6.9): two tables of lanes and weights, each served in turns. The table of high
  * priority goes first, until so many bytes of it were sent in a row; then one packet of low priority has its turn.
  */
-#ifndef NET_VL_ARBITER_H
-#define NET_VL_ARBITER_H
+#pragma once
 
 #include <stdint.h>
 
@@ -44,5 +43,3 @@ struct vl_arbiter {
  * VL_NONE: `ready` is 0. Lanes that no table names go last, the lowest number first.
  */
 int vl_choose(struct vl_arbiter *, const struct vl_tables *, uint8_t ready, const uint32_t bytes[VL_LANES]);
-
-#endif

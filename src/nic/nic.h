@@ -7,8 +7,7 @@
  * time; only calls marked "any thread" may run at the same time. Functions return 0 or a negative
  * errno unless they say otherwise, and change nothing when they fail.
  */
-#ifndef NIC_NIC_H
-#define NIC_NIC_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -396,5 +395,3 @@ uint32_t nic_active_mtu(const struct nic *);
  * IPv6; 256 if none fits.
  */
 uint32_t nic_path_mtu(uint32_t ip_mtu);
-
-#endif

@@ -4,8 +4,7 @@
  *
  * Private to src/nic.
  */
-#ifndef NIC_STATE_H
-#define NIC_STATE_H
+#pragma once
 
 #include <stdatomic.h>
 
@@ -112,5 +111,3 @@ __attribute__((cold)) void gsi_output(struct nic *);
 
 /* Collects the doorbells that have rung: their QPs join the active lists. */
 void nic_hear_doorbells(struct nic *);
-
-#endif

@@ -3,8 +3,7 @@
  * Completion queue: a ring the nic fills and one poller at a time empties, without a lock between
  * them, and the notification state of IBTA 11.4.2.2.
  */
-#ifndef QUEUE_CQ_H
-#define QUEUE_CQ_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -147,5 +146,3 @@ bool cq_arm(struct cq *, bool solicited_only);
 /* Both sides held off: drops the completions of one QP; resizes, or -EINVAL if they do not fit, -ENOMEM. */
 void cq_purge(struct cq *, const void *qp_owner);
 int cq_resize(struct cq *, const struct alloc *, uint32_t cqe);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Asynchronous events (IBTA 11.6.3): what happened to which object. */
-#ifndef QUEUE_EVENT_H
-#define QUEUE_EVENT_H
+#pragma once
 
 #include <stdint.h>
 
@@ -44,5 +43,3 @@ static inline void event_raise(struct list *pending, struct event_source *s, enu
 		list_append(pending, &s->link);
 	s->pending |= 1u << type;
 }
-
-#endif

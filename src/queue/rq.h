@@ -4,8 +4,7 @@
  * numbers, posted (program -> nic) and free (nic -> program), so WQEs may be completed in another
  * order than they were taken, which an SRQ needs. One poster at a time, one nic, no lock.
  */
-#ifndef QUEUE_RQ_H
-#define QUEUE_RQ_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdint.h>
@@ -49,5 +48,3 @@ const struct recv_wqe *rq_peek(const struct rq *);
 void rq_release(struct rq *, struct recv_wqe *);
 /* WQEs posted and not taken. Nic only. */
 uint32_t rq_posted(const struct rq *);
-
-#endif

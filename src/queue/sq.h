@@ -9,8 +9,7 @@
  *
  *     released <= una <= next <= head <= released + capacity
  */
-#ifndef QUEUE_SQ_H
-#define QUEUE_SQ_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdint.h>
@@ -70,5 +69,3 @@ static inline uint32_t sq_head(const struct sq *sq)
 {
 	return atomic_load_explicit(&sq->head, memory_order_acquire);
 }
-
-#endif

@@ -3,8 +3,7 @@
  * The send and receive work queue element, common to every engine: what verbs writes at post time,
  * and the few fields in which a requester keeps its place.
  */
-#ifndef QUEUE_WQE_H
-#define QUEUE_WQE_H
+#pragma once
 
 #include <stdint.h>
 
@@ -97,5 +96,3 @@ struct recv_wqe {
 	uint64_t length; /* sum of the SGEs */
 	struct wqe_sge sge[];
 };
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* A command that is carried out. Private to src/rdmacm. */
-#ifndef RDMACM_CALL_H
-#define RDMACM_CALL_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -28,5 +27,3 @@ int call_read(const struct call *, void *to, uint64_t from, size_t len);
 /* QUERY_ROUTE and QUERY; the bytes of the command are copied and complete. */
 int query_route(struct call *, const void *bytes);
 int query_any(struct call *, const void *bytes);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The local address from which the kernel would send to a destination. */
-#ifndef RDMACM_SOURCE_H
-#define RDMACM_SOURCE_H
+#pragma once
 
 #include <stddef.h>
 
@@ -17,5 +16,3 @@ int source_find(struct cm_addr *src, struct cm_addr *dst);
 int source_find_among(const struct cm_addr *own, size_t count, struct cm_addr *src, struct cm_addr *dst);
 /* The first port that this process may bind: 0 for root, else the first that needs no privilege. */
 uint16_t source_first_port(void);
-
-#endif

@@ -5,8 +5,7 @@
  *
  * Private to src/rdmacm.
  */
-#ifndef RDMACM_TROUBLE_H
-#define RDMACM_TROUBLE_H
+#pragma once
 
 #include "cm/cm.h"
 
@@ -40,5 +39,3 @@ void trouble_with_command(struct trouble *, struct engine *, int err);
 void trouble_explain(const struct trouble *);
 /* No descriptor is left for a channel. Returns err. */
 int trouble_with_descriptors(int err);
-
-#endif

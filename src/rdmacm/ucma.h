@@ -4,8 +4,7 @@
  * executed on a struct cm. The interpreter reads and writes the memory that a command names, uses no descriptor and
  * does not block.
  */
-#ifndef RDMACM_UCMA_H
-#define RDMACM_UCMA_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -54,5 +53,3 @@ struct ucma_host {
  */
 ssize_t ucma_command(const struct ucma_host *, struct cm *, struct cm_channel *, const void *buf, size_t len,
 		     uint64_t now_ns);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Between socket addresses and struct cm_addr. */
-#ifndef RDMACM_UCMA_ADDR_H
-#define RDMACM_UCMA_ADDR_H
+#pragma once
 
 #include <netinet/in.h>
 #include <stddef.h>
@@ -12,5 +11,3 @@
 int ucma_addr_read(struct cm_addr *out, const void *sockaddr, size_t len);
 /* Writes at most `room` bytes: zeros if there is no address. Returns the size of the whole address. */
 size_t ucma_addr_write(void *sockaddr, size_t room, const struct cm_addr *);
-
-#endif

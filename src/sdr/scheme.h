@@ -9,8 +9,7 @@
  * it reports each packet (came(), where there is one) or looks at the bitmaps, calls expire() when deadline() has come,
  * and then tell() until that returns 0. One thread an end.
  */
-#ifndef SDR_SCHEME_H
-#define SDR_SCHEME_H
+#pragma once
 
 #include "sdr/coded/ec_plan.h"
 #include "sdr/coded/ec_receiver.h"
@@ -144,5 +143,3 @@ void scheme_rx_ec_later(struct scheme_rx *, const struct shape *, const struct s
 			uint64_t bytes, uint64_t room, uint64_t rtt_ns_min, const struct alloc *);
 int scheme_rx_tail(struct scheme_rx *, uint64_t rtt_ns, const struct slot *data, const struct slot *parity,
 		   uint64_t now_ns, const struct alloc *);
-
-#endif

@@ -3,8 +3,7 @@
  * Records what congestion control does to chosen flows: it stands between their hosts and the network, and
  * after each call of a host it queries the nic. There is a record for each change of each path.
  */
-#ifndef SIM_CC_TRACE_H
-#define SIM_CC_TRACE_H
+#pragma once
 
 #include <stdint.h>
 
@@ -22,5 +21,3 @@ void cc_trace_destroy(struct cc_trace *);
 void cc_trace_begin(struct cc_trace *, uint32_t flow, uint32_t src, const struct channel *);
 /* The flow is done, and the channel may be closed. Harmless if it was not begun. */
 void cc_trace_end(struct cc_trace *, uint32_t flow, uint32_t src);
-
-#endif

@@ -3,8 +3,7 @@
  * A channel: two connected RC QPs, and messages written from one host's memory to the other's, in the
  * order in which they were posted. Set-up takes no time, as if a connection manager had done it before.
  */
-#ifndef SIM_CHANNEL_H
-#define SIM_CHANNEL_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -86,5 +85,3 @@ uint32_t channel_receiver_qpn(const struct channel *);
 const struct qp *channel_sender(const struct channel *);
 /* Everything posted is completed. */
 bool channel_is_idle(const struct channel *);
-
-#endif

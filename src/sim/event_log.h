@@ -9,8 +9,7 @@
  * Ports are two nodes, from and to. An answer's flow is the one that its queue pair is working on; "-" is
  * none.
  */
-#ifndef SIM_EVENT_LOG_H
-#define SIM_EVENT_LOG_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -26,5 +25,3 @@ size_t event_log_network(char line[EVENT_LOG_LINE_BYTES], const struct topology 
 /* "posted", "done", "broke": a flow from host to host. */
 size_t event_log_flow(char line[EVENT_LOG_LINE_BYTES], const char *what, uint32_t flow, uint32_t src, uint32_t dst,
 		      uint64_t bytes, uint64_t now_ps);
-
-#endif

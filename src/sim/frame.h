@@ -7,8 +7,7 @@
  * Host number i is 10.0.0.0 + i at MAC address 02:00:00:00:00:00 + i on its whole way, as if all
  * switches were one bridge.
  */
-#ifndef SIM_FRAME_H
-#define SIM_FRAME_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -31,5 +30,3 @@ size_t frame_encode(uint8_t frame[FRAME_BYTES_MAX], const struct packet *, uint3
  * zeroes and the ICRC that belongs to it, for dissectors that need complete packets.
  */
 void frame_fill(uint8_t *frame, size_t bytes, uint32_t length);
-
-#endif

@@ -4,8 +4,7 @@
  * behind its header the InfiniBand packet from LRH to VCRC; of a flow control packet, padded with zeroes, type 25. Host
  * n has the LID n + 1.
  */
-#ifndef SIM_FRAME_IB_H
-#define SIM_FRAME_IB_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -23,5 +22,3 @@ size_t frame_ib_encode(uint8_t frame[FRAME_BYTES_MAX], const struct packet *, ui
 
 /* Completes it in a buffer of `length` bytes: payload of zeroes, and the ICRC and VCRC that belong to it. */
 void frame_ib_fill(uint8_t *frame, size_t bytes, uint32_t length);
-
-#endif

@@ -6,8 +6,7 @@
  *
  * Payload does not exist (nic_config.no_payload): a packet is its headers and a length.
  */
-#ifndef SIM_HOST_H
-#define SIM_HOST_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -158,5 +157,3 @@ struct mr *host_region(struct host *, uint64_t bytes);
 void host_region_end(struct host *, struct mr *);
 /* How long a Write Only with Immediate of so much payload, one packet, takes to leave. */
 uint64_t host_packet_ps(const struct host *, uint32_t payload_bytes);
-
-#endif

@@ -7,8 +7,7 @@
  * Packets pass through it in both directions: the host puts in the nic's packets and takes out those
  * that may leave; it puts in packets that arrived and takes out those that the nic may have.
  */
-#ifndef SIM_HOST_DELAY_H
-#define SIM_HOST_DELAY_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -98,5 +97,3 @@ void host_delay_idle(struct host_delay *);
 bool host_delay_arrive(struct host_delay *, struct packet *, uint64_t now_ps);
 /* The next one whose time has come; NULL: none. */
 struct packet *host_delay_arrived(struct host_delay *, uint64_t now_ps);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* A host from inside. Private to src/sim. */
-#ifndef SIM_HOST_STATE_H
-#define SIM_HOST_STATE_H
+#pragma once
 
 #include "sim/host.h"
 
@@ -33,5 +32,3 @@ struct host {
 
 /* A QP in RESET, with that CQ and the host's SRQ; NULL: no memory. */
 struct qp *host_make_qp(struct host *, enum qp_type, struct cq *, uint32_t send_wrs, void *owner);
-
-#endif

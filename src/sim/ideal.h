@@ -4,8 +4,7 @@
  * along the links, every fixed delay on the way, and the way back of the answer to the last packet.
  * Waiting for a window, a pace or a fetched state is not part of it.
  */
-#ifndef SIM_IDEAL_H
-#define SIM_IDEAL_H
+#pragma once
 
 #include <stdint.h>
 
@@ -26,5 +25,3 @@ struct ideal_way {
 
 /* From the post to the sender's completion. The same links lead back. */
 uint64_t ideal_ps(const struct ideal_way *, const struct host_message *, uint32_t mtu_bytes);
-
-#endif

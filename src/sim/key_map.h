@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* 64-bit keys to 64-bit values: a hash table for look-ups by queue pair. Private to src/sim. */
-#ifndef SIM_KEY_MAP_H
-#define SIM_KEY_MAP_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -22,5 +21,3 @@ uint64_t key_map_get(const struct key_map *, uint64_t key);
 bool key_map_set(struct key_map *, uint64_t key, uint64_t value);
 /* Harmless where the key is not there. */
 void key_map_remove(struct key_map *, uint64_t key);
-
-#endif

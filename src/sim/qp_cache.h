@@ -5,8 +5,7 @@
  *
  * Private to src/sim.
  */
-#ifndef SIM_QP_CACHE_H
-#define SIM_QP_CACHE_H
+#pragma once
 
 #include <stdint.h>
 
@@ -24,5 +23,3 @@ void qp_cache_destroy(struct qp_cache *);
 uint64_t qp_cache_use(struct qp_cache *, uint64_t key, uint64_t now_ps);
 /* How often a state was not at hand. */
 uint64_t qp_cache_misses(const struct qp_cache *);
-
-#endif

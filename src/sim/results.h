@@ -8,8 +8,7 @@
  * numbers to the last bit, on every machine. Only `struct results_simulator` may differ between
  * them.
  */
-#ifndef SIM_RESULTS_H
-#define SIM_RESULTS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -356,5 +355,3 @@ double results_queue_mean(const struct results_port *);
 
 const char *results_place_name(enum results_place);
 const char *results_reason_name(enum results_reason);
-
-#endif

@@ -10,8 +10,7 @@
  * 0.2, 1/8. Nothing is rounded: a value without an exact number of picoseconds, bytes or bit/s is
  * an error.
  */
-#ifndef SIM_SCENARIO_H
-#define SIM_SCENARIO_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -408,5 +407,3 @@ struct scenario_key {
 };
 
 const struct scenario_key *scenario_keys(size_t *count);
-
-#endif

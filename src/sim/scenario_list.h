@@ -5,8 +5,7 @@
  *
  * Private to src/sim.
  */
-#ifndef SIM_SCENARIO_LIST_H
-#define SIM_SCENARIO_LIST_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -25,5 +24,3 @@ bool scenario_link_set(uint32_t ends[2], const char *text, char *why, size_t why
 
 /* Writes a sentence; returns false. */
 bool scenario_refuse(char *why, size_t why_bytes, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
-
-#endif

@@ -5,8 +5,7 @@
  *
  * Private to src/sim.
  */
-#ifndef SIM_SCENARIO_ROW_H
-#define SIM_SCENARIO_ROW_H
+#pragma once
 
 #include "sim/scenario.h"
 
@@ -56,5 +55,3 @@ bool scenario_value_set(const struct scenario_row *, void *base, const char *tex
 
 /* "rate", "time or none", "a|b|c": what scenario_keys shows. */
 const char *scenario_value_type(const struct scenario_row *);
-
-#endif

@@ -3,8 +3,7 @@
  * A scenario while it is read: its values so far, and where each key was given, so that a later error
  * can name the line. For scenario*.c only.
  */
-#ifndef SIM_SCENARIO_SOURCE_H
-#define SIM_SCENARIO_SOURCE_H
+#pragma once
 
 #include "sim/scenario_row.h"
 
@@ -51,5 +50,3 @@ uint32_t scenario_instance_find(const struct scenario_source *, bool workload, c
 /* *base and *line of a row, in the given instance if the row belongs to instances. */
 void scenario_row_place(struct scenario_source *, const struct scenario_row *, uint32_t instance, void **base,
 			int32_t **line);
-
-#endif

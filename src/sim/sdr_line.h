@@ -7,8 +7,7 @@
  * As with channels, set-up takes no time, and the receives of all messages were posted and granted long before: a
  * message's clear-to-send does not travel.
  */
-#ifndef SIM_SDR_LINE_H
-#define SIM_SDR_LINE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -81,5 +80,3 @@ void sdr_line_progress(const struct sdr_line *, void (*each)(void *ctx, struct s
 		       void *ctx);
 /* A host without lines has counted nothing. */
 struct sdr_counts sdr_counts_of(const struct host *);
-
-#endif

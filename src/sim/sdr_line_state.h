@@ -4,8 +4,7 @@
  *
  * Private to src/sim.
  */
-#ifndef SIM_SDR_LINE_STATE_H
-#define SIM_SDR_LINE_STATE_H
+#pragma once
 
 #include "base/timer.h"
 #include "sdr/message/control.h"
@@ -114,5 +113,3 @@ void sdr_past_keep(struct sdr_line *, const struct sdr_part *, const struct slot
 void sdr_past_forget(struct sdr_line *);
 /* Whether a packet of a message that is over has come before. */
 bool sdr_past_has(const struct sdr_line *, uint32_t generation, struct imm);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The bytes of a line's control messages while they are on their way. Private to src/sim. */
-#ifndef SIM_SDR_WORDS_H
-#define SIM_SDR_WORDS_H
+#pragma once
 
 #include <stdint.h>
 
@@ -17,5 +16,3 @@ void sdr_words_destroy(struct word **);
 uint32_t sdr_words_put(struct word **, uint32_t number, const struct control *, const uint8_t *payload);
 /* The message; NULL: it was lost, and its place taken. Lends until the next put. */
 const uint8_t *sdr_words_get(struct word *const *, uint32_t number, uint32_t *len);
-
-#endif

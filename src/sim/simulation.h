@@ -3,8 +3,7 @@
  * A run turns a scenario into results, in slices of work, so that the caller can look at the clock
  * and at Ctrl-C between them.
  */
-#ifndef SIM_SIMULATION_H
-#define SIM_SIMULATION_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -68,5 +67,3 @@ bool simulation_finish(struct simulation *);
 
 /* Harmless on NULL. */
 void simulation_destroy(struct simulation *);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The messages of a run: from the workload, through channels, into the results. Private to src/sim. */
-#ifndef SIM_SIMULATION_FLOWS_H
-#define SIM_SIMULATION_FLOWS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -71,5 +70,3 @@ struct flows_count {
 };
 
 void flows_count(const struct flows *, struct flows_count *);
-
-#endif

@@ -5,8 +5,7 @@
  *
  * Private to src/sim.
  */
-#ifndef SIM_SIMULATION_PARTS_H
-#define SIM_SIMULATION_PARTS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -62,5 +61,3 @@ uint8_t parts_classes(const struct scenario *, const struct topology *);
 /* Fills in origins[i] for each part i of the workload; there is room for WORKLOAD_PARTS_MAX. */
 bool parts_workload(const struct scenario *, const struct topology *, const struct rates *, struct workload *,
 		    struct part_origin *origins, struct why);
-
-#endif

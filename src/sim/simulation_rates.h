@@ -5,8 +5,7 @@
  *
  * Private to src/sim.
  */
-#ifndef SIM_SIMULATION_RATES_H
-#define SIM_SIMULATION_RATES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -50,5 +49,3 @@ uint64_t rates_of_receivers(const struct rates *, const struct results *);
  */
 bool rates_judge(const struct rates *, const struct scenario *, const struct topology *, const struct network *,
 		 struct results *);
-
-#endif

@@ -4,8 +4,7 @@
  *
  * Private to src/sim.
  */
-#ifndef SIM_SIMULATION_STATE_H
-#define SIM_SIMULATION_STATE_H
+#pragma once
 
 #include <stdint.h>
 
@@ -48,5 +47,3 @@ struct simulation {
 
 /* Counts up to just before now: a window ends before the moment at its end. */
 void simulation_end_window(struct simulation *, uint64_t now_ps);
-
-#endif

@@ -8,8 +8,7 @@
  * Where the limit of the process's address space (ulimit -v) leaves no room for that, and for what is beyond its end,
  * memory comes from the kernel at any address. All calls may be made by any thread, and none for a packet.
  */
-#ifndef SPACE_SPACE_H
-#define SPACE_SPACE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -33,5 +32,3 @@ bool space_has(const void *, size_t bytes);
 /* Around a fork, in both processes, by the thread that forks: the last lock that it takes. */
 void space_fork_begin(void);
 void space_fork_end(void);
-
-#endif

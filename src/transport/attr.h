@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The attributes with which a QP is created and modified (IBTA 11.2.5). */
-#ifndef TRANSPORT_ATTR_H
-#define TRANSPORT_ATTR_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -98,5 +97,3 @@ struct qp_init {
 	bool sq_sig_all;
 	void *owner; /* returned in completions and events */
 };
-
-#endif

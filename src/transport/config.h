@@ -5,8 +5,7 @@
  *
  * Where 0 stands for a default, transport_config_settle() puts the default there.
  */
-#ifndef TRANSPORT_CONFIG_H
-#define TRANSPORT_CONFIG_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -130,5 +129,3 @@ struct transport_config {
 
 /* Replaces 0 by defaults, and values beyond a bound by the bound. */
 void transport_config_settle(struct transport_config *);
-
-#endif

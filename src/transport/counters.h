@@ -3,8 +3,7 @@
  * A nic's counters: plain integers, written by the thread that calls the nic. Another thread may read some counters
  * earlier than others.
  */
-#ifndef TRANSPORT_COUNTERS_H
-#define TRANSPORT_COUNTERS_H
+#pragma once
 
 #include <stdint.h>
 
@@ -52,5 +51,3 @@ struct nic_counters {
 	uint64_t memory_faults;                 /* copies from or to registered memory that was unmapped */
 	uint64_t qps, cqs, mrs, mws, pds, srqs; /* alive now */
 };
-
-#endif

@@ -5,8 +5,7 @@
  *
  * Private to src/transport.
  */
-#ifndef TRANSPORT_MESSAGE_H
-#define TRANSPORT_MESSAGE_H
+#pragma once
 
 #include "transport/qp.h"
 
@@ -51,5 +50,3 @@ enum rx_verdict message_judge(struct transport *, struct qp *, const struct rx *
 enum rx_verdict message_execute(struct transport *, struct qp *, const struct rx *);
 /* Completes the held receive WQE, if any, with an error. */
 void message_fail(struct transport *, struct qp *, enum wc_status, uint64_t now_ns);
-
-#endif

@@ -16,8 +16,7 @@
  *
  * Private to src/transport, src/iwarp and src/nic.
  */
-#ifndef TRANSPORT_PEER_H
-#define TRANSPORT_PEER_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -84,5 +83,3 @@ void patience_gone(struct transport *, uint32_t slot, uint64_t now_ns);
 void patience_woke(struct transport *, uint64_t due_ns, uint64_t now_ns);
 /* A process has that slot, and has run since the last report or not. */
 void patience_lives(struct transport *, uint32_t slot, bool ran, uint64_t now_ns);
-
-#endif

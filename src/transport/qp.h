@@ -6,8 +6,7 @@
  * A QP is split by role: the requester turns send WQEs into request packets, the completer turns
  * responses into completions, the responder turns requests into memory accesses and responses.
  */
-#ifndef TRANSPORT_QP_H
-#define TRANSPORT_QP_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -570,5 +569,3 @@ static inline struct sge_list recv_wqe_sges(const struct recv_wqe *w)
 {
 	return (struct sge_list){(const struct sge *)w->sge, w->num_sge};
 }
-
-#endif

@@ -4,8 +4,7 @@
  *
  * Private to src/transport and src/iwarp and src/nic.
  */
-#ifndef TRANSPORT_REQUEST_H
-#define TRANSPORT_REQUEST_H
+#pragma once
 
 #include "transport/qp.h"
 
@@ -68,5 +67,3 @@ bool request_gather(const struct transport *, const struct qp *, struct send_wqe
 		    uint32_t len);
 /* The WQE with that SQ index fails locally, once all earlier ones are complete. */
 void request_fail_in_turn(struct transport *, struct qp *, uint32_t index, enum wc_status, uint64_t now_ns);
-
-#endif

@@ -5,8 +5,7 @@
  *
  * Private to src/transport.
  */
-#ifndef TRANSPORT_RX_H
-#define TRANSPORT_RX_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -99,5 +98,3 @@ static inline bool rx_is_marked(const struct pkt *pkt)
 {
 	return (pkt->flow->tos & 3) == 3 && flow_has_udp(pkt->flow);
 }
-
-#endif

@@ -12,8 +12,7 @@
  * Rates count everything that is on the wire, frames and headers included. All are whole numbers, and no
  * sum is rounded twice, so two QPs with the same share never drift apart.
  */
-#ifndef TRANSPORT_RXSHARE_H
-#define TRANSPORT_RXSHARE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -114,5 +113,3 @@ static inline void rxshare_sent(struct rxshare_pace *p, uint32_t bytes, uint64_t
 	if (p->share_kbps)
 		rxshare_leaves(p, bytes, slack_ns, now_ns);
 }
-
-#endif

@@ -6,8 +6,7 @@
  *
  * Private to src/transport and src/iwarp and src/nic.
  */
-#ifndef TRANSPORT_SEAL_H
-#define TRANSPORT_SEAL_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -42,5 +41,3 @@ extern const struct seal seal_agreed;
 
 /* `seal` of both: writes the ICRC, XORed with tx->secret. */
 void seal_with_icrc(const struct tx *, struct pkt *);
-
-#endif

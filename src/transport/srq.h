@@ -3,8 +3,7 @@
  * Shared receive queue (IBTA 10.2.9): a receive queue that several QPs take from. One of an XRC domain (A14.2) has a
  * number, by which packets name it, and a CQ of its own.
  */
-#ifndef TRANSPORT_SRQ_H
-#define TRANSPORT_SRQ_H
+#pragma once
 
 #include <stdint.h>
 
@@ -41,5 +40,3 @@ struct srq {
 	uint32_t number; /* 24 bits, not 0 */
 	struct srq *same_bucket;
 };
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* All that a QP must know of a stream on which MPA's start-up is done (RFC 5044 7.1). */
-#ifndef TRANSPORT_STREAM_H
-#define TRANSPORT_STREAM_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -18,5 +17,3 @@ struct stream_start {
 	bool hears_first; /* nothing may be sent before the peer's first FPDU (RFC 5044 7.1.2) */
 	uint8_t max_rd_atomic, max_dest_rd_atomic;
 };
-
-#endif

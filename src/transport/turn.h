@@ -4,13 +4,10 @@
  *
  * Private to src/transport.
  */
-#ifndef TRANSPORT_TURN_H
-#define TRANSPORT_TURN_H
+#pragma once
 
 enum step {
 	STEP_DONE, /* the next step follows */
 	STEP_MORE, /* there is no room for what it has: the turn ends, and the QP has another one */
 	STEP_STOP  /* the turn ends */
 };
-
-#endif

@@ -5,8 +5,7 @@
  *
  * Private to src/transport and src/iwarp.
  */
-#ifndef TRANSPORT_TX_H
-#define TRANSPORT_TX_H
+#pragma once
 
 #include <assert.h>
 #include <stdbool.h>
@@ -157,5 +156,3 @@ static inline void tx_telemetry(struct tx *tx, const struct int_stack *int_stack
 
 /* Ends the turn: counts the trains. Returns the packets laid out. */
 size_t tx_finish(struct tx *);
-
-#endif

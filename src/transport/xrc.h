@@ -6,8 +6,7 @@
  *
  * Private to src/transport and src/nic.
  */
-#ifndef TRANSPORT_XRC_H
-#define TRANSPORT_XRC_H
+#pragma once
 
 #include "transport/qp.h"
 
@@ -31,5 +30,3 @@ bool xrc_take_on(struct transport *, struct qp *, const struct rx *);
 const struct mr_user *xrc_user(const struct transport *, uint32_t srqn, struct mr_user *scratch);
 /* The SRQ is about to go, and the QP may have it. A message that it was receiving cannot go on. */
 void xrc_let_go(struct transport *, struct qp *, const struct srq *);
-
-#endif

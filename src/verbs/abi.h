@@ -4,8 +4,7 @@
  * exported functions that no installed header declares. Every file here that defines an exported
  * function includes this one, so the compiler checks it against its declaration.
  */
-#ifndef VERBS_ABI_H
-#define VERBS_ABI_H
+#pragma once
 
 #pragma GCC visibility push(default)
 
@@ -36,5 +35,3 @@ void ibv_copy_path_rec_to_kern(struct ib_user_path_rec *dst, struct ibv_sa_path_
 
 /* For functions that are exported under several versions or have no declaration above. */
 #define EXPORT __attribute__((visibility("default")))
-
-#endif

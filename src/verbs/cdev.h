@@ -4,8 +4,7 @@
  * preloads stands before the calls that it makes; who implements the device is libibverbs.so.1, which says so when it
  * is loaded. librdmacm depends on that, so it is always there first.
  */
-#ifndef VERBS_CDEV_H
-#define VERBS_CDEV_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -29,5 +28,3 @@ typedef void cdev_register_fn(const struct cdev_ops *);
 /* Within the preloaded library. Whether the path is the device's, and somebody implements it: *fd is set as by open().
  */
 bool cdev_open_path(const char *path, int flags, int *fd);
-
-#endif

@@ -6,8 +6,7 @@
  *
  * Private to src/verbs and src/rdmacm.
  */
-#ifndef VERBS_EXPLAIN_H
-#define VERBS_EXPLAIN_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -27,5 +26,3 @@ void explain_unasked(atomic_flag *told, const char *fmt, ...) __attribute__((col
 		static atomic_flag told_here = ATOMIC_FLAG_INIT; \
 		explain(&told_here, err, __VA_ARGS__);           \
 	})
-
-#endif

@@ -9,8 +9,7 @@
  * The library that `verbena run` preloads (signals.c) redirects a program's sigaction() to here. Without that
  * library a handler that the program installs after the claim takes the place of ours.
  */
-#ifndef VERBS_FAULTS_H
-#define VERBS_FAULTS_H
+#pragma once
 
 #include <signal.h>
 #include <stdbool.h>
@@ -42,5 +41,3 @@ int faults_kernel_action(int sig, const struct sigaction *act, struct sigaction 
  * provides it.
  */
 bool faults_is_blocked(int sig, const sigset_t *mask);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The names by which this host's devices are known. */
-#ifndef VERBS_HOSTID_H
-#define VERBS_HOSTID_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -34,5 +33,3 @@ static inline void device_name(char name[DEVICE_NAME_BYTES], uint32_t iwarp, uns
 
 	snprintf(name, DEVICE_NAME_BYTES, is_iwarp ? "verbena_iw%d" : "verbena%d", __builtin_popcount(before));
 }
-
-#endif

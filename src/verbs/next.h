@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* For the library that is loaded before libc: libc's own definition of a call. */
-#ifndef VERBS_NEXT_H
-#define VERBS_NEXT_H
+#pragma once
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -38,5 +37,3 @@ static inline void next_find(const struct next *n)
 	}                                                                                                      \
 	if (!call)                                                                                             \
 	return NEXT_MISSING
-
-#endif

@@ -15,8 +15,7 @@
  *
  * Private to src/verbs and src/rdmacm.
  */
-#ifndef VERBS_OBJECTS_H
-#define VERBS_OBJECTS_H
+#pragma once
 
 #include <assert.h>
 #include <errno.h>
@@ -329,5 +328,3 @@ struct xrcd *xrcd_core(struct ibv_xrcd *);
 /* srq.c */
 struct ibv_srq *create_srq_ex(struct ibv_context *, struct ibv_srq_init_attr_ex *);
 int get_srq_num(struct ibv_srq *, uint32_t *num);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Whether memory can be registered, which a kernel driver learns by pinning its pages. Private to src/verbs. */
-#ifndef VERBS_PINNED_H
-#define VERBS_PINNED_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -11,5 +10,3 @@
  * Afterwards all pages of a short range are in memory; those of a long one are as before.
  */
 int pages_check(const void *addr, size_t length, bool write);
-
-#endif

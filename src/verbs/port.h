@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* How a port's state and speed are told, by verbs and in files. */
-#ifndef VERBS_PORT_H
-#define VERBS_PORT_H
+#pragma once
 
 #include <stdint.h>
 
@@ -24,5 +23,3 @@ struct port_rate {
 /* As Linux's ib_get_eth_speed(); 0: unknown, which is the fastest that it told of when it was new. Never NULL; static.
  */
 const struct port_rate *port_rate(uint64_t bps);
-
-#endif

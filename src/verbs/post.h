@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What ibv_post_send() and the builder of post_ex.c share. Return 0 or an errno value. Private to src/verbs. */
-#ifndef VERBS_POST_H
-#define VERBS_POST_H
+#pragma once
 
 #include "verbs/objects.h"
 
@@ -24,5 +23,3 @@ struct bind {
 int send_wqe_bind(struct send_wqe *, const struct abi_qp *, const struct bind *);
 /* post.c: ibv_post_send() of one BIND_MW request, for a window of type 1. */
 int post_bind(struct ibv_qp *, const struct ibv_send_wr *);
-
-#endif

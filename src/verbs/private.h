@@ -5,8 +5,7 @@
  *
  * Private to src/verbs.
  */
-#ifndef VERBS_PRIVATE_H
-#define VERBS_PRIVATE_H
+#pragma once
 
 #include "verbs/abi.h"
 
@@ -36,5 +35,3 @@
 #define IN_PRIVATE_25(body, name)  \
 	IN_PRIVATE_33(body, name); \
 	IN_PRIVATE(body, name, "@", 25)
-
-#endif

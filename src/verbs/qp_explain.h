@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Explains, after a refusal, what is wrong with a queue pair's attributes or with an address. Private to src/verbs. */
-#ifndef VERBS_QP_EXPLAIN_H
-#define VERBS_QP_EXPLAIN_H
+#pragma once
 
 #include "verbs/objects.h"
 
@@ -12,5 +11,3 @@ int explain_modify(struct abi_qp *, const struct ibv_qp_attr *, int mask, int er
 void explain_peer(struct abi_context *, const struct ibv_ah_attr *);
 /* False: nothing is wrong with the address. `call` is the function to name. */
 bool explain_address(struct abi_context *, const struct ibv_ah_attr *, const char *call);
-
-#endif

@@ -6,8 +6,7 @@
  *
  * Private to src/verbs.
  */
-#ifndef VERBS_SPIN_H
-#define VERBS_SPIN_H
+#pragma once
 
 #include <errno.h>
 #include <sched.h>
@@ -54,5 +53,3 @@ static inline void spin_unlock(struct spin *s)
 {
 	atomic_store_explicit(&s->held, 0, memory_order_release);
 }
-
-#endif

@@ -3,8 +3,7 @@
  * The files in which the kernel describes RDMA devices, for programs that read them themselves:
  * rendered into a private directory that stands for /sys and /dev, see paths.c.
  */
-#ifndef VERBS_TREE_H
-#define VERBS_TREE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -38,5 +37,3 @@ int tree_render(const char *dir, const struct tree_facts *);
 
 /* One file of it without its newline, as path says it below dir: its length, or -ENOENT. */
 ssize_t tree_read(const struct tree_facts *, const char *path, char *buf, size_t size);
-
-#endif

@@ -4,8 +4,7 @@
  * programs inherit. So the kernel knows when the last of them has ended, in whatever way, and the tree is
  * removed exactly then. A process that closes every descriptor is not counted.
  */
-#ifndef VERBS_TREE_USE_H
-#define VERBS_TREE_USE_H
+#pragma once
 
 /*
  * A descriptor that marks the tree in dir as used: it stays open across exec, and its number does not
@@ -25,5 +24,3 @@ int tree_remove_unused(const char *dir);
 
 /* Removes it in any case. */
 void tree_remove(const char *dir);
-
-#endif

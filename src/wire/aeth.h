@@ -8,8 +8,7 @@
  *   0 |0|knd|  value  |            MSN                                |
  *     +-+---+---------+-----------------------------------------------+
  */
-#ifndef WIRE_AETH_H
-#define WIRE_AETH_H
+#pragma once
 
 #include <stdint.h>
 
@@ -69,5 +68,3 @@ static inline uint8_t aeth_value(uint8_t syndrome)
 
 /* The RNR timer: the least wait that an RNR NAK prescribes (Table 45); only the low 5 bits of code count. */
 uint64_t aeth_rnr_ns(uint8_t code);
-
-#endif

@@ -9,8 +9,7 @@
  *   4 |                    original remote data (31..0)               |
  *     +---------------------------------------------------------------+
  */
-#ifndef WIRE_ATOMICACKETH_H
-#define WIRE_ATOMICACKETH_H
+#pragma once
 
 #include <stdint.h>
 
@@ -31,5 +30,3 @@ static inline void atomicacketh_encode(uint8_t *p, const struct atomicacketh *h)
 {
 	put_be64(p, h->orig);
 }
-
-#endif

@@ -17,8 +17,7 @@
  *  24 |                    compare (31..0)                            |
  *     +---------------------------------------------------------------+
  */
-#ifndef WIRE_ATOMICETH_H
-#define WIRE_ATOMICETH_H
+#pragma once
 
 #include <stdint.h>
 
@@ -48,5 +47,3 @@ static inline void atomiceth_encode(uint8_t *p, const struct atomiceth *h)
 	put_be64(p + 12, h->swap_add);
 	put_be64(p + 20, h->compare);
 }
-
-#endif

@@ -16,8 +16,7 @@
  * R and T are those of veRoCE 2. In RoCEv2 they are reserved: it sends 0 and ignores them on
  * receipt.
  */
-#ifndef WIRE_BTH_H
-#define WIRE_BTH_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -68,5 +67,3 @@ static inline void bth_encode(uint8_t *p, const struct bth *h)
 	put_with24(p + 4, (uint8_t)(h->fecn << 7 | h->becn << 6), h->dqpn);
 	put_with24(p + 8, (uint8_t)(h->ackreq << 7 | h->retrans << 6 | h->ts << 5), h->psn);
 }
-
-#endif

@@ -24,8 +24,7 @@
  *
  * State and own nonce serve CAPS_SEAL.
  */
-#ifndef WIRE_CAPSETH_H
-#define WIRE_CAPSETH_H
+#pragma once
 
 #include <stdint.h>
 
@@ -104,5 +103,3 @@ static inline void capseth_encode(uint8_t *p, const struct capseth *h)
 	put_be16(p + 26, h->ack_timer_us);
 	put_be32(p + 28, h->own_nonce);
 }
-
-#endif

@@ -9,8 +9,7 @@
  *   8 remote QPN:24 | reserved:8                   8 private data (224 bytes)
  *  12 private data (220 bytes)
  */
-#ifndef WIRE_CM_DREQ_H
-#define WIRE_CM_DREQ_H
+#pragma once
 
 #include <stdint.h>
 
@@ -34,5 +33,3 @@ void cm_dreq_decode(struct cm_dreq *, const uint8_t *);
 void cm_dreq_encode(uint8_t *, const struct cm_dreq *);
 void cm_drep_decode(struct cm_drep *, const uint8_t *);
 void cm_drep_encode(uint8_t *, const struct cm_drep *);
-
-#endif

@@ -5,8 +5,7 @@
  * SIDR_REP) and udaddy to a port without a listener (the refusal). These are whole MADs; all bytes after the last one
  * given are zero.
  */
-#ifndef WIRE_CM_GOLDEN_H
-#define WIRE_CM_GOLDEN_H
+#pragma once
 
 #include <stdint.h>
 
@@ -70,5 +69,3 @@ static const uint8_t linux_sidr_refusal[MAD_LEN] = {
 	0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x01, 0x11, 0x1c, 0x06,
 };
 /* clang-format on */
-
-#endif

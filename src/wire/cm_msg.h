@@ -9,8 +9,7 @@
  *
  * The destination port is in the service id: 0x0000_0000 | port space:16 (0x0106 TCP ..) | port:16.
  */
-#ifndef WIRE_CM_MSG_H
-#define WIRE_CM_MSG_H
+#pragma once
 
 #include <stdint.h>
 #include <string.h>
@@ -60,5 +59,3 @@ static inline void cm_ip_encode(uint8_t *p, const struct cm_ip *h)
 	memcpy(p + 4, h->src, sizeof(h->src));
 	memcpy(p + 20, h->dst, sizeof(h->dst));
 }
-
-#endif

@@ -11,8 +11,7 @@
  *  10 private data (222 bytes)                    12 additional reject information (72 bytes)
  *                                                 84 private data (148 bytes)
  */
-#ifndef WIRE_CM_REJ_H
-#define WIRE_CM_REJ_H
+#pragma once
 
 #include <stdint.h>
 
@@ -72,5 +71,3 @@ void cm_mra_decode(struct cm_mra *, const uint8_t *);
 void cm_mra_encode(uint8_t *, const struct cm_mra *);
 void cm_rej_decode(struct cm_rej *, const uint8_t *);
 void cm_rej_encode(uint8_t *, const struct cm_rej *);
-
-#endif

@@ -17,8 +17,7 @@
  *
  * "Local" is the sender's. The vendor id is that of the enhanced connection establishment.
  */
-#ifndef WIRE_CM_REP_H
-#define WIRE_CM_REP_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -55,5 +54,3 @@ void cm_rep_decode(struct cm_rep *, const uint8_t *);
 void cm_rep_encode(uint8_t *, const struct cm_rep *);
 void cm_rtu_decode(struct cm_rtu *, const uint8_t *);
 void cm_rtu_encode(uint8_t *, const struct cm_rtu *);
-
-#endif

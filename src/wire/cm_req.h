@@ -28,8 +28,7 @@
  *
  * The vendor id is that of the enhanced connection establishment, which IBTA 1.3 and older texts call reserved.
  */
-#ifndef WIRE_CM_REQ_H
-#define WIRE_CM_REQ_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -87,5 +86,3 @@ struct cm_req {
  */
 void cm_req_decode(struct cm_req *, const uint8_t *);
 void cm_req_encode(uint8_t *, const struct cm_req *);
-
-#endif

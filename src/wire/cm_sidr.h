@@ -12,8 +12,7 @@
  *                                                 24 additional information (72 bytes)
  *                                                 96 private data (136 bytes)
  */
-#ifndef WIRE_CM_SIDR_H
-#define WIRE_CM_SIDR_H
+#pragma once
 
 #include <stdint.h>
 
@@ -52,5 +51,3 @@ void cm_sidr_req_decode(struct cm_sidr_req *, const uint8_t *);
 void cm_sidr_req_encode(uint8_t *, const struct cm_sidr_req *);
 void cm_sidr_rep_decode(struct cm_sidr_rep *, const uint8_t *);
 void cm_sidr_rep_encode(uint8_t *, const struct cm_sidr_rep *);
-
-#endif

@@ -10,8 +10,7 @@
  *   4 |   reserved    |            source QP                          |
  *     +---------------+-----------------------------------------------+
  */
-#ifndef WIRE_DETH_H
-#define WIRE_DETH_H
+#pragma once
 
 #include <stdint.h>
 
@@ -36,5 +35,3 @@ static inline void deth_encode(uint8_t *p, const struct deth *h)
 	p[4] = 0;
 	put_be24(p + 5, h->sqpn);
 }
-
-#endif

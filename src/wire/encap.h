@@ -3,8 +3,7 @@
  * Encapsulations: what stands before the BTH. A packet's own bytes, BTH to ICRC, are the same in all of them; every
  * difference is in a row of this table.
  */
-#ifndef WIRE_ENCAP_H
-#define WIRE_ENCAP_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -48,5 +47,3 @@ static inline const struct encap *encap_of(const struct flow *f)
 		return &encaps[ENCAP_ROCEV1];
 	return &encaps[flow_is_ipv4(f) ? ENCAP_ROCEV2_IPV4 : ENCAP_ROCEV2_IPV6];
 }
-
-#endif

@@ -8,8 +8,7 @@
  *   0 |  op   |         FCTBS         |  VL   |         FCCL          |             LPCRC             |
  *     +-------+-----------------------+-------+-----------------------+-------------------------------+
  */
-#ifndef WIRE_FLOW_CONTROL_H
-#define WIRE_FLOW_CONTROL_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -39,5 +38,3 @@ static inline bool credit_allows(uint16_t fccl, uint16_t sent, uint16_t blocks)
 {
 	return ((fccl - (sent + blocks)) & 0xfff) <= CREDIT_BLOCKS_MAX;
 }
-
-#endif

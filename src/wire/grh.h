@@ -13,8 +13,7 @@
  *  24 |                    DGID, 16 bytes                             |
  *     +---------------------------------------------------------------+
  */
-#ifndef WIRE_GRH_H
-#define WIRE_GRH_H
+#pragma once
 
 #include <stdint.h>
 
@@ -46,5 +45,3 @@ void grh_encode(uint8_t *p, const struct grh *h);
  * not known; it is 0, and the header checksum fits that.
  */
 void grh_from_flow(uint8_t out[GRH_LEN], const struct flow *f, uint32_t len);
-
-#endif

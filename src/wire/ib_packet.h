@@ -3,8 +3,7 @@
  * An InfiniBand packet as it is on a link: LRH, perhaps GRH, BTH to ICRC, VCRC (IBTA 5.2). Between GRH
  * and VCRC it is the same packet as RoCE's.
  */
-#ifndef WIRE_IB_PACKET_H
-#define WIRE_IB_PACKET_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -40,5 +39,3 @@ enum ib_verdict ib_packet_judge(struct ib_packet *out, const uint8_t *packet, si
  * but for what routers change.
  */
 uint32_t ib_icrc(const uint8_t *packet, size_t n);
-
-#endif

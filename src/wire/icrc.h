@@ -7,8 +7,7 @@
  * Those headers are recomputed from the flow (wire/encap.h): IPv4 without options and with DF set, as
  * A17.3.1.1 prescribes. The IPv4 identification, which a UDP socket hides, is guessed, and found from the ICRC.
  */
-#ifndef WIRE_ICRC_H
-#define WIRE_ICRC_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -71,5 +70,3 @@ uint32_t icrc_diff(struct icrc_ctx *ctx, const struct pkt *pkt);
  * over IPv4 a random ICRC passes less often than once in 2^16.
  */
 bool icrc_check(struct icrc_ctx *ctx, const struct pkt *pkt, uint32_t secret, uint16_t *ip_id);
-
-#endif

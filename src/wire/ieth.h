@@ -8,8 +8,7 @@
  *   0 |                    R_Key                                      |
  *     +---------------------------------------------------------------+
  */
-#ifndef WIRE_IETH_H
-#define WIRE_IETH_H
+#pragma once
 
 #include <stdint.h>
 
@@ -30,5 +29,3 @@ static inline void ieth_encode(uint8_t *p, const struct ieth *h)
 {
 	put_be32(p, h->rkey);
 }
-
-#endif

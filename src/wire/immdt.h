@@ -8,8 +8,7 @@
  *   0 |                    immediate data                             |
  *     +---------------------------------------------------------------+
  */
-#ifndef WIRE_IMMDT_H
-#define WIRE_IMMDT_H
+#pragma once
 
 #include <stdint.h>
 
@@ -30,5 +29,3 @@ static inline void immdt_encode(uint8_t *p, const struct immdt *h)
 {
 	put_be32(p, h->imm);
 }
-
-#endif

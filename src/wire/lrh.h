@@ -10,8 +10,7 @@
  *   4 |    0    |       PktLen        |              SLID             |
  *     +---------+---------------------+-------------------------------+
  */
-#ifndef WIRE_LRH_H
-#define WIRE_LRH_H
+#pragma once
 
 #include <stdint.h>
 
@@ -63,5 +62,3 @@ static inline void lrh_encode(uint8_t *p, const struct lrh *h)
 	put_be16(p + 4, h->pktlen & 0x7ff);
 	put_be16(p + 6, h->slid);
 }
-
-#endif

@@ -18,8 +18,7 @@
  *  20 |                      attribute modifier                       |
  *     +---------------------------------------------------------------+
  */
-#ifndef WIRE_MAD_H
-#define WIRE_MAD_H
+#pragma once
 
 #include <stdint.h>
 
@@ -76,5 +75,3 @@ static inline void mad_encode(uint8_t *p, const struct mad *h)
 	put_be16(p + 18, 0);
 	put_be32(p + 20, h->modifier);
 }
-
-#endif

@@ -9,8 +9,7 @@
  *   0 |    reserved   |            MSN                                |
  *     +---------------+-----------------------------------------------+
  */
-#ifndef WIRE_MSNETH_H
-#define WIRE_MSNETH_H
+#pragma once
 
 #include <stdint.h>
 
@@ -31,5 +30,3 @@ static inline void msneth_encode(uint8_t *p, const struct msneth *h)
 {
 	put_with24(p, 0, h->msn);
 }
-
-#endif

@@ -13,8 +13,7 @@
  * | 8 bits reserved, QP2:24 | two GIDs of 259: data valid:16 | LIDADDR1:16 | LIDADDR2:16 | P_Key:16
  * | SL and QP1, QP2, GIDs as of 257 | LID of the switch:16 | port:8
  */
-#ifndef WIRE_NOTICE_H
-#define WIRE_NOTICE_H
+#pragma once
 
 #include <stdint.h>
 
@@ -40,5 +39,3 @@ struct notice {
 
 /* NOTICE_LEN bytes. */
 void notice_encode(uint8_t *, const struct notice *);
-
-#endif

@@ -5,8 +5,7 @@
  * RoCEv2's in opcode.c, veRoCE's in veroce.c. They share the numbers, but not which of them exist
  * and what follows the BTH.
  */
-#ifndef WIRE_OPCODE_H
-#define WIRE_OPCODE_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -187,5 +186,3 @@ static inline uint32_t opcode_header_offset(const struct opcode_info *info, uint
 	/* To add up what all headers have takes a hundred instructions, and most lie behind the BTH. */
 	return before == H_BTH ? (uint32_t)BTH_LEN : opcode_headers_len(before);
 }
-
-#endif

@@ -3,8 +3,7 @@
  * How a row of an opcode table is written, for the tables alone. It names the opcode, its headers
  * and its flags; the length and the F_IMM, F_INV and F_FULL flags follow from them.
  */
-#ifndef WIRE_OPCODE_ROW_H
-#define WIRE_OPCODE_ROW_H
+#pragma once
 
 #include "wire/aeth.h"
 #include "wire/atomicacketh.h"
@@ -37,5 +36,3 @@
 
 #define ROW(op, h, f) \
 	[OP_##op] = {.headers = (h), .flags = (f) | DERIVED_FLAGS((h), (f)), .header_len = HEADERS_LEN(h), .name = #op}
-
-#endif

@@ -7,8 +7,7 @@
  *     | BTH | extended headers | payload | 0..3 pad | ICRC (4 bytes) |
  *     |<----- *header_len ---->|<------->| *payload_len
  */
-#ifndef WIRE_PACKET_H
-#define WIRE_PACKET_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -24,5 +23,3 @@
  */
 bool opcode_judge_length(const uint8_t *data, uint32_t len, const struct opcode_info **info, struct bth *bth,
 			 uint32_t *header_len, uint32_t *payload_len);
-
-#endif

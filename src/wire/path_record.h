@@ -10,8 +10,7 @@
  *   56 PathRecord: 0 service id, 8 DGID, 24 SGID, 40 DLID | SLID, 44 hop limit and others, 48 TClass, 49 paths, 50
  * P_Key, 52 QoS class:12 | SL:4, 54 MTU, rate, ...
  */
-#ifndef WIRE_PATH_RECORD_H
-#define WIRE_PATH_RECORD_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -30,5 +29,3 @@ struct path_record {
 
 /* False: it is no answer to such a query, or one that says there is no path. */
 bool path_record_decode(struct path_record *, const uint8_t mad[MAD_LEN]);
-
-#endif

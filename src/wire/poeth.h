@@ -9,8 +9,7 @@
  *   0 |    reserved   |            PO                                 |
  *     +---------------+-----------------------------------------------+
  */
-#ifndef WIRE_POETH_H
-#define WIRE_POETH_H
+#pragma once
 
 #include <stdint.h>
 
@@ -34,5 +33,3 @@ static inline void poeth_encode(uint8_t *p, const struct poeth *h)
 {
 	put_with24(p, 0, h->po);
 }
-
-#endif

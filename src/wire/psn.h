@@ -3,8 +3,7 @@
  * Packet sequence numbers: 24-bit serial arithmetic (IBTA 9.7.2). A PSN is held in a uint32_t whose
  * upper 8 bits are 0; both functions also accept arguments where they are not.
  */
-#ifndef WIRE_PSN_H
-#define WIRE_PSN_H
+#pragma once
 
 #include <stdint.h>
 
@@ -20,5 +19,3 @@ static inline int32_t psn_diff(uint32_t a, uint32_t b)
 {
 	return (int32_t)((a - b) << 8) >> 8;
 }
-
-#endif

@@ -16,8 +16,7 @@
  * In RoCEv2 the place and the length are those of the whole message, in each packet of a veRoCE
  * WRITE those of the packet (veRoCE 3).
  */
-#ifndef WIRE_RETH_H
-#define WIRE_RETH_H
+#pragma once
 
 #include <stdint.h>
 
@@ -44,5 +43,3 @@ static inline void reth_encode(uint8_t *p, const struct reth *h)
 	put_be32(p + 8, h->rkey);
 	put_be32(p + 12, h->len);
 }
-
-#endif

@@ -7,8 +7,7 @@
  * Layer 2 only: a packet stays in one broadcast domain. A GID is a link-local address derived from a MAC, or an IP
  * address, whose MAC the neighbour table of the host has.
  */
-#ifndef WIRE_ROCEV1_H
-#define WIRE_ROCEV1_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -50,5 +49,3 @@ size_t rocev1_decode(struct rocev1_link *, struct flow *, uint32_t *len, const u
 bool rocev1_mac_of_gid(uint8_t mac[ROCEV1_MAC_LEN], const uint8_t gid[16]);
 /* The MAC of a multicast GID: RFC 2464 for IPv6, RFC 1112 for ::ffff:224.0.0.0/100. */
 void rocev1_mac_of_group(uint8_t mac[ROCEV1_MAC_LEN], const uint8_t gid[16]);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Numbers of RoCEv2 (IBTA Annex A17) and path MTU codes, which belong to no single header. */
-#ifndef WIRE_ROCEV2_H
-#define WIRE_ROCEV2_H
+#pragma once
 
 #include <stdint.h>
 
@@ -15,5 +14,3 @@ static inline uint32_t mtu_bytes(enum mtu mtu)
 {
 	return 128u << mtu;
 }
-
-#endif

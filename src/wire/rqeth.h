@@ -9,8 +9,7 @@
  *   0 |    reserved   |            RQMSN                              |
  *     +---------------+-----------------------------------------------+
  */
-#ifndef WIRE_RQETH_H
-#define WIRE_RQETH_H
+#pragma once
 
 #include <stdint.h>
 
@@ -31,5 +30,3 @@ static inline void rqeth_encode(uint8_t *p, const struct rqeth *h)
 {
 	put_with24(p, 0, h->rqmsn);
 }
-
-#endif

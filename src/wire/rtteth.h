@@ -18,8 +18,7 @@
  *  16 |                    RX2                                        |
  *     +---------------------------------------------------------------+
  */
-#ifndef WIRE_RTTETH_H
-#define WIRE_RTTETH_H
+#pragma once
 
 #include <stdint.h>
 
@@ -52,5 +51,3 @@ static inline void rtteth_encode(uint8_t *p, const struct rtteth *h)
 	put_be32(p + 12, h->tx2);
 	put_be32(p + 16, h->rx2);
 }
-
-#endif

@@ -14,8 +14,7 @@
  *  16 |                    bitmap (31..0)                             |
  *     +---------------------------------------------------------------+
  */
-#ifndef WIRE_SACKETH_H
-#define WIRE_SACKETH_H
+#pragma once
 
 #include <stdint.h>
 
@@ -57,5 +56,3 @@ static inline void sacketh_encode(uint8_t *p, const struct sacketh *h)
 	put_be64(p + 4, h->bits[1]);
 	put_be64(p + 12, h->bits[0]);
 }
-
-#endif

@@ -3,8 +3,7 @@
  * What subnet managers and agents say of nodes and ports: NodeInfo, SwitchInfo and PortInfo (IBTA 14.2.5). Each is the
  * 64 bytes of an SMP's attribute; offsets are from its first byte, and bits of a byte are named from the highest on.
  */
-#ifndef WIRE_SMI_H
-#define WIRE_SMI_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -120,5 +119,3 @@ void switch_info_decode(struct switch_info *, const uint8_t *);
 void switch_info_encode(uint8_t *, const struct switch_info *);
 void port_info_decode(struct port_info *, const uint8_t *);
 void port_info_encode(uint8_t *, const struct port_info *);
-
-#endif

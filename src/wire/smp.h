@@ -12,8 +12,7 @@
  *  128 initial path: one port a hop, from 1 on (64 bytes)
  *  192 return path (64 bytes)
  */
-#ifndef WIRE_SMP_H
-#define WIRE_SMP_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -72,5 +71,3 @@ struct smp {
 /* MAD_LEN bytes. */
 void smp_decode(struct smp *, const uint8_t *);
 void smp_encode(uint8_t *, const struct smp *);
-
-#endif

@@ -20,8 +20,7 @@
  *  20 |                   share (kbit/s), or absent                   |
  *     +---------------------------------------------------------------+
  */
-#ifndef WIRE_TSEETH_H
-#define WIRE_TSEETH_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -74,5 +73,3 @@ static inline void tseeth_encode(uint8_t *p, const struct tseeth *h)
 	if (h->has_share)
 		put_be32(p + TSEETH_LEN, h->share_kbps);
 }
-
-#endif

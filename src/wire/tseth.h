@@ -11,8 +11,7 @@
  *   4 |     PathID    |            PathSeq                            |
  *     +---------------+-----------------------------------------------+
  */
-#ifndef WIRE_TSETH_H
-#define WIRE_TSETH_H
+#pragma once
 
 #include <stdint.h>
 
@@ -38,5 +37,3 @@ static inline void tseth_encode(uint8_t *p, const struct tseth *h)
 	put_be32(p, h->tx1);
 	put_with24(p + 4, h->path_id, h->path_seq);
 }
-
-#endif

@@ -4,8 +4,7 @@
  * as they are on that link, least significant byte first behind them. A flow control packet's LPCRC (7.9.4) is the same
  * over its first four bytes.
  */
-#ifndef WIRE_VCRC_H
-#define WIRE_VCRC_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -17,5 +16,3 @@ enum { VCRC_LEN = 2 };
 void vcrc_seal(uint8_t *packet, size_t n);
 /* Whether the last two of n bytes are that of the others; false for fewer than two. */
 bool vcrc_check(const uint8_t *packet, size_t n);
-
-#endif

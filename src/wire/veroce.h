@@ -7,8 +7,7 @@
  *     | BTH | TSETH or TSEETH | other headers | payload | 0..3 pad | ICRC (4 bytes) |
  *            `-- if bth.ts                    |<------->| payload_len
  */
-#ifndef WIRE_VEROCE_H
-#define WIRE_VEROCE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -140,5 +139,3 @@ uint32_t veroce_encode_next(uint8_t *out, const uint8_t *before, uint32_t va_ste
  * VEROCE_NEXT_ROOM bytes, which may overlap. The packet before must not be a retransmission.
  */
 uint32_t veroce_encode_alike(uint8_t *out, const uint8_t *before, const struct veroce_packet *p);
-
-#endif

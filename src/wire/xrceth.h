@@ -9,8 +9,7 @@
  *   0 |   reserved    |                 XRCSRQ                        |
  *     +---------------+-----------------------------------------------+
  */
-#ifndef WIRE_XRCETH_H
-#define WIRE_XRCETH_H
+#pragma once
 
 #include <stdint.h>
 
@@ -31,5 +30,3 @@ static inline void xrceth_encode(uint8_t *p, const struct xrceth *h)
 {
 	put_be32(p, h->srqn & 0xffffff);
 }
-
-#endif

@@ -3,8 +3,7 @@
  * A distribution of message sizes: points of a cumulative curve, straight lines between them. All
  * arithmetic is in integers, so that a draw is the same on every machine.
  */
-#ifndef WORKLOAD_CDF_H
-#define WORKLOAD_CDF_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -52,5 +51,3 @@ uint64_t cdf_mean_millibytes(const struct cdf *);
 
 /* The size for a number drawn uniformly from all of 64 bits: rounded down, 1 at least. */
 uint64_t cdf_bytes(const struct cdf *, uint64_t uniform);
-
-#endif

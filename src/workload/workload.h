@@ -18,8 +18,7 @@
  * unchanged. A workload learns the time by these calls alone, and nothing of the algorithms under
  * test: random draws depend on the seed, the part and the host alone.
  */
-#ifndef WORKLOAD_WORKLOAD_H
-#define WORKLOAD_WORKLOAD_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -225,5 +224,3 @@ struct workload_facts {
 
 uint32_t workload_parts(const struct workload *);
 void workload_facts(const struct workload *, uint32_t part, struct workload_facts *);
-
-#endif

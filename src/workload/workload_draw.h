@@ -5,8 +5,7 @@
  *
  * Private to src/workload.
  */
-#ifndef WORKLOAD_WORKLOAD_DRAW_H
-#define WORKLOAD_WORKLOAD_DRAW_H
+#pragma once
 
 #include <stdint.h>
 
@@ -31,5 +30,3 @@ uint64_t draw_zipf_weight_q60(uint32_t r, uint32_t milli);
 
 /* A random order of 0 .. n-1, all orders equally likely. */
 void draw_shuffle(struct prng *, uint32_t *items, uint32_t n);
-
-#endif

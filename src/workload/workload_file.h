@@ -26,11 +26,8 @@
  *
  * Private to src/workload.
  */
-#ifndef WORKLOAD_WORKLOAD_FILE_H
-#define WORKLOAD_WORKLOAD_FILE_H
+#pragma once
 
 #include "workload/workload_part.h"
 
 /* The readers are kinds of part: hpcc_flows_create and htsim_matrix_create. */
-
-#endif

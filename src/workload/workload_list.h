@@ -5,8 +5,7 @@
  *
  * Private to src/workload.
  */
-#ifndef WORKLOAD_WORKLOAD_LIST_H
-#define WORKLOAD_WORKLOAD_LIST_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -59,5 +58,3 @@ uint32_t *list_targets(struct list *);
 int list_finish(struct list *, struct workload_part **out);
 
 void list_free(struct list *);
-
-#endif

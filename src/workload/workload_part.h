@@ -5,8 +5,7 @@
  *
  * Private to src/workload.
  */
-#ifndef WORKLOAD_WORKLOAD_PART_H
-#define WORKLOAD_WORKLOAD_PART_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -76,5 +75,3 @@ void *part_alloc(const struct workload_part *common, size_t bytes);
 
 /* -EINVAL and the reason, unless min <= value <= max. */
 int part_need(const char *name, uint64_t value, uint64_t min, uint64_t max, struct text_error *);
-
-#endif

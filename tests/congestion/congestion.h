@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* For tests of congestion control between two nics: a pair with an algorithm. */
-#ifndef CONGESTION_CONGESTION_H
-#define CONGESTION_CONGESTION_H
+#pragma once
 
 #include "duo/sim.h"
 #include "transport/rocev2/congestion.h"
@@ -98,5 +97,3 @@ static inline bool congestion_is_data(const struct duo_packet *p)
 {
 	return p->info && p->info->flags & F_PAYLOAD && p->payload_len && (p->veroce || p->bth.opcode != OP_CNP);
 }
-
-#endif

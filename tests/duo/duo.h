@@ -17,8 +17,7 @@
  * These are always checked, and a violation aborts with the last packets on stderr: trains, ICRCs and source
  * ports of packets sent, memory around every buffer, leaks, and a bound on the work done.
  */
-#ifndef DUO_DUO_H
-#define DUO_DUO_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -383,5 +382,3 @@ const struct cqe *duo_expect_at(const struct duo *, struct cqe_log *, uint64_t w
 				int line);
 bool duo_had_event(const struct duo_host *, enum event_type, const void *owner);
 void duo_check_canaries(const struct duo *);
-
-#endif

@@ -4,8 +4,7 @@
  *
  * Private to tests/duo.
  */
-#ifndef DUO_DUO_CHANNEL_H
-#define DUO_DUO_CHANNEL_H
+#pragma once
 
 #include "duo/duo.h"
 
@@ -38,5 +37,3 @@ void duo_rings_happen(struct duo *);
 /* When a host looks next; UINT64_MAX: when something comes. */
 uint64_t duo_rings_next_ns(struct duo *);
 void duo_rings_close(struct duo *);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What every simulation test includes: cmocka around a duo. */
-#ifndef DUO_SIM_H
-#define DUO_SIM_H
+#pragma once
 
 #include <stdio.h>
 
@@ -69,5 +68,3 @@ static inline void sim_end(struct sim *s)
 	}
 	duo_destroy(s->duo);
 }
-
-#endif

@@ -3,8 +3,7 @@
  * An experiment without a scenario file: a topology, a network, hosts with the nic that ships, and
  * one message each from some hosts to others.
  */
-#ifndef EXAMPLES_EXPERIMENT_H
-#define EXAMPLES_EXPERIMENT_H
+#pragma once
 
 #include "sim/channel.h"
 #include "net/topology/topology_build.h"
@@ -33,5 +32,3 @@ struct experiment {
 void experiment_init(struct experiment *);
 /* Runs until all messages have arrived. False: the network was refused, or a second was not enough. */
 bool experiment_run(struct experiment *);
-
-#endif

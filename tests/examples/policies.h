@@ -3,8 +3,7 @@
  * The worked examples of docs/simulator.md: a marking policy, a routing policy and a congestion
  * control from outside the simulator, each in a file of its own.
  */
-#ifndef EXAMPLES_POLICIES_H
-#define EXAMPLES_POLICIES_H
+#pragma once
 
 #include <stdint.h>
 
@@ -34,5 +33,3 @@ struct nudge {
 
 /* Fills it in; the nic borrows &n->params. */
 void nudge_params(struct nudge *n);
-
-#endif

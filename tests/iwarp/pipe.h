@@ -5,8 +5,7 @@
  *
  * It always checks: no packet exceeds the room granted, nothing follows a FIN, nothing leaks.
  */
-#ifndef IWARP_PIPE_H
-#define IWARP_PIPE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -103,5 +102,3 @@ void pipe_expect(struct pipe *, enum pipe_side, uint64_t wr_id, enum wc_status);
 int pipe_event(struct pipe *, enum pipe_side);
 /* Bytes that the end has sent and that nobody took: the last that it said. */
 const uint8_t *pipe_wire(const struct pipe *, enum pipe_side, size_t *len);
-
-#endif

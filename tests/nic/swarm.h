@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What the parts of the swarm share: swarm.c, and swarm_rings.c for hosts that rings are between. */
-#ifndef NIC_SWARM_H
-#define NIC_SWARM_H
+#pragma once
 
 #include "duo/duo.h"
 
@@ -102,5 +101,3 @@ uint64_t rings_packets(const struct swarm *);
 void rings_end(struct swarm *, struct rings_seen *);
 /* False: something never happened, and stderr has what did. */
 bool rings_saw_all(const struct rings_seen *, bool veroce);
-
-#endif

@@ -3,8 +3,7 @@
  * One end of an ordinary program of librdmacm that has one connection. It is built against the distribution's libraries
  * and does not know which device serves it. Any error ends the program with a line on standard output and status 2.
  */
-#ifndef PROGRAMS_CM_END_H
-#define PROGRAMS_CM_END_H
+#pragma once
 
 #include <errno.h>
 #include <stdio.h>
@@ -41,5 +40,3 @@ static inline struct rdma_cm_id *endpoint(char **where, int flags, uint32_t wrs,
 	rdma_freeaddrinfo(found);
 	return id;
 }
-
-#endif

@@ -4,8 +4,7 @@
  * connected to the other's. It is built against the distribution's libibverbs and does not know
  * which device serves it. Any error ends the program with a line on stderr and status 1.
  */
-#ifndef PROGRAMS_END_H
-#define PROGRAMS_END_H
+#pragma once
 
 #include <infiniband/verbs.h>
 #include <stdbool.h>
@@ -57,5 +56,3 @@ struct ibv_ah_attr end_connect(uint8_t timeout, uint8_t retries);
 void end_meet(uint32_t where);
 /* Destroys what is above, and the channel of the CQ, which may be NULL. */
 void end_close(struct ibv_comp_channel *);
-
-#endif

@@ -3,8 +3,7 @@
  * A sending and a receiving end in one process, connected over loopback, without workers: time
  * passes when a test lets it. Sees only the public header.
  */
-#ifndef TESTS_SDR_ENDS_H
-#define TESTS_SDR_ENDS_H
+#pragma once
 
 #include <errno.h>
 #include <time.h>
@@ -179,5 +178,3 @@ static inline bool send_done(const struct verbena_sdr_send *send)
 	assert_int_equal(verbena_sdr_send_poll(send, &done), VERBENA_SDR_SUCCESS);
 	return done;
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The reliable layers of libverbena-sdr behind one contract, for tests of what they have in common. */
-#ifndef TESTS_SDR_LAYERS_H
-#define TESTS_SDR_LAYERS_H
+#pragma once
 
 #include "ends.h"
 
@@ -113,5 +112,3 @@ static inline void layer_exchange(int layer, struct ends *e, const void *attr, s
 }
 
 #define CASE(name) TEST_WITH(name, ends_setup, ends_teardown)
-
-#endif

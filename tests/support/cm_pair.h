@@ -3,8 +3,7 @@
  * The fixture of cm's tests: two machines, a wire between them that does to each message what a test says, and
  * virtual time. Like the product's engine it makes the four calls, and no others, to move them.
  */
-#ifndef SUPPORT_CM_PAIR_H
-#define SUPPORT_CM_PAIR_H
+#pragma once
 
 #include <errno.h>
 
@@ -330,5 +329,3 @@ static inline void world_fini(struct world *w)
 		cm_destroy(cm);
 	}
 }
-
-#endif

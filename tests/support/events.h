@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What will happen on a channel in virtual time: a binary heap by time; of equal times the earlier
  * added first. */
-#ifndef SUPPORT_EVENTS_H
-#define SUPPORT_EVENTS_H
+#pragma once
 
 #include <assert.h>
 #include <stdbool.h>
@@ -63,5 +62,3 @@ static inline struct event events_take(struct events *e)
 		i = least;
 	}
 }
-
-#endif

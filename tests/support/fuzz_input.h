@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The bytes by which a fuzz target steers what it does, one at a time. An input that has ended goes on as zeros. */
-#ifndef SUPPORT_FUZZ_INPUT_H
-#define SUPPORT_FUZZ_INPUT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -29,5 +28,3 @@ static inline void must(bool claim)
 	if (!claim)
 		abort();
 }
-
-#endif

@@ -3,8 +3,7 @@
  * Support for all tests of the group. Members are forked processes that report what reaches them; the
  * test sends datagrams, kills members and starts others. VERBENA_TEST_SEED repeats a run.
  */
-#ifndef TESTS_SUPPORT_GROUP_MEMBERS_H
-#define TESTS_SUPPORT_GROUP_MEMBERS_H
+#pragma once
 
 #include <errno.h>
 #include <fcntl.h>
@@ -402,5 +401,3 @@ __attribute__((constructor)) static void group_begin(void)
 	prng_init(&rng, seed);
 	signal(SIGPIPE, SIG_IGN);
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* For tests of two threads that wait for each other. */
-#ifndef SUPPORT_HANDOVER_H
-#define SUPPORT_HANDOVER_H
+#pragma once
 
 #include <time.h>
 
@@ -16,5 +15,3 @@ static inline void let_the_other_run(unsigned *looks)
 	if (++*looks % 1000 == 0)
 		nanosleep(&moment, NULL);
 }
-
-#endif

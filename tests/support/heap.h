@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* A struct alloc for tests: it counts what is allocated, and can run out on purpose. */
-#ifndef SUPPORT_HEAP_H
-#define SUPPORT_HEAP_H
+#pragma once
 
 #include <assert.h>
 #include <stdint.h>
@@ -65,5 +64,3 @@ static inline struct alloc heap_alloc(struct heap *h)
 {
 	return (struct alloc){.get = heap_get, .put = heap_put, .ctx = h};
 }
-
-#endif

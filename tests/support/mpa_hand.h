@@ -3,8 +3,7 @@
  * The fixture of the tests of connections over streams: a cm and its nic on one side, on the other a hand that says any
  * bytes.
  */
-#ifndef SUPPORT_MPA_HAND_H
-#define SUPPORT_MPA_HAND_H
+#pragma once
 
 #include <errno.h>
 
@@ -204,5 +203,3 @@ static inline void accept_it(struct cm_id *id, uint8_t ird, uint8_t ord)
 	assert_int_equal(cm_id_accept(id, 2, &p, now_ns), 0);
 	drain();
 }
-
-#endif

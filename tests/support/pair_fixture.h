@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* For tests of pairs and their paths: a pair, and packets sent and acknowledged on it. */
-#ifndef SUPPORT_PAIR_FIXTURE_H
-#define SUPPORT_PAIR_FIXTURE_H
+#pragma once
 
 #include "support/test.h"
 #include "transport/paths/path_choice.h"
@@ -115,5 +114,3 @@ static inline void measure(struct fixture *f, const uint64_t *rtt_ns)
 		ack(f, i, 1, start_ns, start_ns + rtt_ns[i]);
 	}
 }
-
-#endif

@@ -5,8 +5,7 @@
  * and a connection to the registrar that breaks with either end. The group's functions are defined here, so a program
  * with this fixture has the model instead of src/group. Time is virtual. Process 0 is on another host, alone.
  */
-#ifndef SUPPORT_PROCESSES_H
-#define SUPPORT_PROCESSES_H
+#pragma once
 
 #include <errno.h>
 #include <sys/mman.h>
@@ -451,5 +450,3 @@ static inline struct cm_id *connect_with(int which, uint16_t port)
 	take(which, CM_ESTABLISHED);
 	return server;
 }
-
-#endif

@@ -4,8 +4,7 @@
  * access and returns what the word has (LOAD) or had (the others). `expected` is for SWAP alone, which writes only
  * where the word has it.
  */
-#ifndef SUPPORT_REGISTRY_WORDS_H
-#define SUPPORT_REGISTRY_WORDS_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -41,5 +40,3 @@ static bool swap(volatile void *word, size_t bytes, void *expected, uint64_t val
 #define atomic_compare_exchange_strong(p, expected, v) swap(WORD(p), expected, v)
 
 #include "cm/registry.c" /* the code under test, with the words above */
-
-#endif

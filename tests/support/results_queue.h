@@ -3,8 +3,7 @@
  * A port's results for its queue, computed from its lengths over time; the network has its own
  * counts.
  */
-#ifndef SUPPORT_RESULTS_QUEUE_H
-#define SUPPORT_RESULTS_QUEUE_H
+#pragma once
 
 #include <assert.h>
 #include <stdlib.h>
@@ -52,5 +51,3 @@ static inline void results_queue_change(struct results_port *p, uint64_t now_ps,
 	if (bytes > p->queue_bytes_max)
 		p->queue_bytes_max = bytes;
 }
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* A small shape for SDR's tests: messages of up to 256 packets, 4 to a chunk, in 4 slots and 3
  * generations. */
-#ifndef SUPPORT_SDR_SMALL_H
-#define SUPPORT_SDR_SMALL_H
+#pragma once
 
 #include "sdr/message/shape.h"
 
@@ -15,5 +14,3 @@ static const struct shape small = {
 	.channels = 2,
 	.message_bytes = 16384,
 };
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Ends of processes that reach each other through memory, for the tests of shm.h: a fake back end is below each. */
-#ifndef TESTS_SUPPORT_SHM_ENDS_H
-#define TESTS_SUPPORT_SHM_ENDS_H
+#pragma once
 
 #include <signal.h>
 #include <sys/prctl.h>
@@ -154,5 +153,3 @@ static inline void stranger_end(pid_t pid)
 	kill(pid, SIGKILL);
 	waitpid(pid, NULL, 0);
 }
-
-#endif

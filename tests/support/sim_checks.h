@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Functions for tests of the simulated network. */
-#ifndef TESTS_SUPPORT_SIM_CHECKS_H
-#define TESTS_SUPPORT_SIM_CHECKS_H
+#pragma once
 
 #include "support/sim_flows.h"
 #include "support/sim_trees.h"
@@ -67,5 +66,3 @@ static inline void finish(struct network *net, struct flow_host *hosts)
 	network_destroy(net);
 	free(hosts);
 }
-
-#endif

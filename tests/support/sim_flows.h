@@ -4,8 +4,7 @@
  * of packets to one other host, as fast as its port and a window allow, and, if configured, answers
  * each packet with an ACK.
  */
-#ifndef TESTS_SUPPORT_SIM_FLOWS_H
-#define TESTS_SUPPORT_SIM_FLOWS_H
+#pragma once
 
 #include <assert.h>
 #include <stdlib.h>
@@ -145,5 +144,3 @@ static inline uint64_t flow_hash_of_all(const struct flow_host *hosts, uint32_t 
 		hash = (hash ^ hosts[i].hash) * 0xd6e8feb86659fd93u + i;
 	return hash;
 }
-
-#endif

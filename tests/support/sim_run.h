@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Runs a scenario's text, for tests of whole simulations. */
-#ifndef TESTS_SUPPORT_SIM_RUN_H
-#define TESTS_SUPPORT_SIM_RUN_H
+#pragma once
 
 #include "sim/simulation.h"
 #include "support/test.h"
@@ -162,5 +161,3 @@ static inline uint64_t sim_hash(const struct results *r)
 	sim_mix(&h, r->recovery.cnps);
 	return h;
 }
-
-#endif

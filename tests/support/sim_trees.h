@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Small topologies for tests and benchmarks of the simulated network. */
-#ifndef TESTS_SUPPORT_SIM_TREES_H
-#define TESTS_SUPPORT_SIM_TREES_H
+#pragma once
 
 #include <stdlib.h>
 
@@ -80,5 +79,3 @@ static inline void tree_fat(struct topology *t, uint32_t k, uint64_t rate_bps, u
 	for (uint32_t i = aggs; i < t->node_count; i++)
 		t->nodes[i].tier = i < cores ? 2 : 3;
 }
-
-#endif

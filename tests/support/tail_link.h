@@ -5,8 +5,7 @@
  * two queues in order of time, so a packet costs some tens of nanoseconds of a processor. For the tests of src/sdr and
  * for bench.
  */
-#ifndef SUPPORT_TAIL_LINK_H
-#define SUPPORT_TAIL_LINK_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -258,5 +257,3 @@ static inline struct tail_link_result tail_link_run(const struct tail_link_wish 
 	free(t.times);
 	return t.out;
 }
-
-#endif

@@ -11,8 +11,7 @@
  * TEST_ALWAYS in place of those of TEST and TEST_ALWAYS, and test_many is true: many seeds, figures, every order of
  * events. A program with a main() of its own defines TEST_OWN_MAIN before it includes this, and calls test_run().
  */
-#ifndef TESTS_SUPPORT_TEST_H
-#define TESTS_SUPPORT_TEST_H
+#pragma once
 
 #include <assert.h>
 #include <setjmp.h>
@@ -90,6 +89,4 @@ int main(int argc, char **argv)
 {
 	return test_run(argc, argv);
 }
-#endif
-
 #endif

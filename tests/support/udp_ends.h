@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Tests alone: sockets and addresses for the UDP back end. */
-#ifndef TESTS_SUPPORT_UDP_ENDS_H
-#define TESTS_SUPPORT_UDP_ENDS_H
+#pragma once
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -38,5 +37,3 @@ static inline void set_addr(uint8_t *gid, const char *text)
 		assert_int_equal(inet_pton(AF_INET6, text, gid), 1);
 	}
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* For tests of base/vectors.h. */
-#ifndef SUPPORT_VECTORS_H
-#define SUPPORT_VECTORS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -27,5 +26,3 @@ static inline bool upper_halves_are_clear(void)
 #endif
 	return clear;
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Makes workloads and runs them without a network, for tests. */
-#ifndef TESTS_SUPPORT_WORKLOAD_RUN_H
-#define TESTS_SUPPORT_WORKLOAD_RUN_H
+#pragma once
 
 #include "base/prng.h"
 #include "support/test.h"
@@ -203,5 +202,3 @@ static inline uint64_t hash_of(const struct run *r)
 	}
 	return h;
 }
-
-#endif

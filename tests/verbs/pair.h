@@ -3,8 +3,7 @@
  * Two queue pairs of one process, connected over the loopback address, for tests that see only the
  * public API. A step that must not fail fails the test.
  */
-#ifndef TESTS_VERBS_PAIR_H
-#define TESTS_VERBS_PAIR_H
+#pragma once
 
 #include <errno.h>
 #include <setjmp.h>
@@ -91,5 +90,3 @@ void wc_none(struct ibv_cq *, int ms);
 /* The buffer's byte at offset i, for side and seed. */
 void pattern_fill(uint8_t *, size_t len, unsigned int seed);
 void pattern_check(const uint8_t *, size_t len, unsigned int seed);
-
-#endif

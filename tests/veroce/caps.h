@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Which packets are CAPS, and a script that loses some of them. */
-#ifndef VEROCE_CAPS_H
-#define VEROCE_CAPS_H
+#pragma once
 
 #include "duo/duo.h"
 #include "wire/rocev2.h"
@@ -25,5 +24,3 @@ static inline bool lose_by_mask(void *ctx, const struct duo_packet *p, enum duo_
 	*n = 0;
 	return lost;
 }
-
-#endif

@@ -3,8 +3,7 @@
  * For tests of forged veRoCE packets: packets that the peer never sent, and checks that they had no
  * effect.
  */
-#ifndef VEROCE_FORGERY_H
-#define VEROCE_FORGERY_H
+#pragma once
 
 #include "support/test.h"
 #include "veroce/veroce.h"
@@ -113,5 +112,3 @@ static inline void expect_a_untouched(const struct sim *s)
 	for (uint64_t i = 0; i < s->abuf->len; i++)
 		assert_int_equal(s->abuf->p[i], duo_filled(1, i));
 }
-
-#endif

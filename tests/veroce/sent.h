@@ -3,8 +3,7 @@
  * Message numbers near their wrap. No option sets them and it takes 2^24 messages to come there
  * (veRoCE 4.3, 4.4), so this reaches into the engine.
  */
-#ifndef VEROCE_SENT_H
-#define VEROCE_SENT_H
+#pragma once
 
 #include "duo/duo.h"
 #include "transport/veroce/connection.h"
@@ -30,5 +29,3 @@ static inline void veroce_set_sent(struct duo_qp *from, const struct veroce_sent
 	a->reads = a->quiet.r_amsn = n->reads;
 	b->executed = n->reads;
 }
-
-#endif

@@ -3,8 +3,7 @@
  * Bulk data one way, in requests (WRITEs of A) or in responses (A reads from B), and a channel with
  * a rate: for the measurements of loss recovery. Their claims hold for both PSN spaces (veRoCE 6).
  */
-#ifndef VEROCE_TRANSFER_H
-#define VEROCE_TRANSFER_H
+#pragma once
 
 #include "veroce/veroce.h"
 
@@ -144,5 +143,3 @@ static inline void transfer_answer(struct transfer *t, uint32_t apsn, uint32_t a
 	sacketh_encode(bytes, &h);
 	veroce_forge(t->duo, t->from, &p, NULL);
 }
-
-#endif

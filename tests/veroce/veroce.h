@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* For every veRoCE simulation test: a pair that speaks it, on any number of paths. */
-#ifndef VEROCE_VEROCE_H
-#define VEROCE_VEROCE_H
+#pragma once
 
 #include "duo/sim.h"
 #include "veroce/sent.h"
@@ -221,5 +220,3 @@ static inline void veroce_forge(struct duo *d, enum duo_side to, struct veroce_p
 	duo_seal(d, to, &pkt);
 	duo_inject(d, to, &flow, buf, pkt.len);
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The ways in which programs send messages that must arrive, behind one set of calls. */
-#ifndef TOOLS_SDR_CHOSEN_SCHEME_H
-#define TOOLS_SDR_CHOSEN_SCHEME_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -68,5 +67,3 @@ uint64_t scheme_rtt_ns(struct verbena_sdr_context *, struct verbena_sdr_qp *, in
  * losses that were seen; the end that measures prints why. Both ends call it.
  */
 void scheme_open(struct scheme_way *, struct verbena_sdr_context *, struct verbena_sdr_qp *, int tcp, bool measures);
-
-#endif

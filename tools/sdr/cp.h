@@ -6,8 +6,7 @@
  *
  * Private to tools/sdr.
  */
-#ifndef TOOLS_SDR_CP_H
-#define TOOLS_SDR_CP_H
+#pragma once
 
 #include <assert.h>
 
@@ -60,5 +59,3 @@ static inline uint8_t *cp_memory(const struct cp *cp, uint64_t message)
 /* The exit status: 1 if something was left out. */
 int cp_send(struct cp *);
 int cp_receive(struct cp *);
-
-#endif

@@ -9,8 +9,7 @@
  *
  * Private to tools/sdr.
  */
-#ifndef TOOLS_SDR_CP_LIST_H
-#define TOOLS_SDR_CP_LIST_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -99,5 +98,3 @@ bool cp_cursor_settle(const struct cp_list *, struct cp_cursor *);
 uint64_t cp_message(const struct cp_list *, struct cp_cursor *);
 /* Bytes of all blocks that are sent. */
 uint64_t cp_bytes_left(const struct cp_list *);
-
-#endif

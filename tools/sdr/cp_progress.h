@@ -4,8 +4,7 @@
  *
  * Private to tools/sdr.
  */
-#ifndef TOOLS_SDR_CP_PROGRESS_H
-#define TOOLS_SDR_CP_PROGRESS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -26,5 +25,3 @@ void cp_progress_clear(struct cp_progress *);
 
 /* "1.50 GB" */
 const char *cp_bytes_text(uint64_t bytes, char text[16]);
-
-#endif

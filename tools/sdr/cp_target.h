@@ -8,8 +8,7 @@
  *
  * Private to tools/sdr.
  */
-#ifndef TOOLS_SDR_CP_TARGET_H
-#define TOOLS_SDR_CP_TARGET_H
+#pragma once
 
 #include "sdr/cp_list.h"
 
@@ -36,5 +35,3 @@ void cp_target_write(struct cp_target *, uint32_t i, uint32_t block, const uint8
 void cp_target_finish(struct cp_target *, uint32_t i, bool wrong);
 /* All files are there: folders get their modes and times. `sync`: everything is on the disk when it returns. */
 void cp_target_close(struct cp_target *, bool sync);
-
-#endif

@@ -8,8 +8,7 @@
  *
  * Private to tools/sdr.
  */
-#ifndef TOOLS_SDR_CP_WIRE_H
-#define TOOLS_SDR_CP_WIRE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -49,5 +48,3 @@ void cp_expect(struct cp_frame *, enum cp_frame_type);
 void cp_fail(const char *fmt, ...) __attribute__((format(printf, 1, 2), noreturn));
 /* The peer has said what makes no sense. */
 void cp_nonsense(void) __attribute__((noreturn));
-
-#endif

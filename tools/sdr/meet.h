@@ -4,8 +4,7 @@
  * the addresses of their ends, and later report what has arrived. Any error ends the program with a
  * sentence that names it.
  */
-#ifndef TOOLS_SDR_MEET_H
-#define TOOLS_SDR_MEET_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -64,5 +63,3 @@ uint32_t log2_up(uint64_t);
 /* For qsort() of uint64_t. */
 int by_value(const void *, const void *);
 uint64_t now_ns(void);
-
-#endif

@@ -3,8 +3,7 @@
  * Nodes and the full-duplex links between them, as plain data. Hosts are nodes 0 .. host_count - 1,
  * in rising order of their numbers; switches follow. Hosts do not forward.
  */
-#ifndef NET_TOPOLOGY_TOPOLOGY_H
-#define NET_TOPOLOGY_TOPOLOGY_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -56,5 +55,3 @@ bool topology_host(const struct topology *, uint32_t number, uint32_t *host);
 
 /* Frees nodes and links, not the struct itself. Safe on a zeroed struct. */
 void topology_free(struct topology *);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The links at each node, as one array, for walks over a topology. Private to src/net. */
-#ifndef NET_TOPOLOGY_TOPOLOGY_ADJACENT_H
-#define NET_TOPOLOGY_TOPOLOGY_ADJACENT_H
+#pragma once
 
 #include <stdint.h>
 
@@ -21,5 +20,3 @@ static inline uint32_t topology_link_other(const struct topology_link *l, uint32
 {
 	return l->a == node ? l->b : l->a;
 }
-
-#endif

@@ -24,8 +24,7 @@
  *                 joins the borders i mod `borders`. Hosts of the first data centre come first
  *   file          read from `text`: the format of topology_hpcc.h
  */
-#ifndef NET_TOPOLOGY_TOPOLOGY_BUILD_H
-#define NET_TOPOLOGY_TOPOLOGY_BUILD_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -75,5 +74,3 @@ extern const char *const topology_kinds[];
  * -EINVAL with the reason in *err; -ENOMEM. On failure *t is untouched.
  */
 int topology_build(struct topology *t, const char *kind, const struct topology_params *, struct text_error *err);
-
-#endif

@@ -9,8 +9,7 @@
  * Nodes are numbered 0 .. nodes-1; those that are no switches are hosts. `error` is the share of
  * packets lost. Words may be split over lines at will; text after the last link is not read.
  */
-#ifndef NET_TOPOLOGY_TOPOLOGY_HPCC_H
-#define NET_TOPOLOGY_TOPOLOGY_HPCC_H
+#pragma once
 
 #include <stddef.h>
 
@@ -18,5 +17,3 @@
 
 /* As topology_build. */
 int topology_read_hpcc(struct topology *, const char *text, size_t bytes, struct text_error *);
-
-#endif

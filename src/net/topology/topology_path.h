@@ -3,8 +3,7 @@
  * The empty network between two hosts: base RTT, hops and the narrowest link, along a path of the
  * fewest links, and among those the one with the shortest base RTT.
  */
-#ifndef NET_TOPOLOGY_TOPOLOGY_PATH_H
-#define NET_TOPOLOGY_TOPOLOGY_PATH_H
+#pragma once
 
 #include <stdint.h>
 
@@ -71,5 +70,3 @@ static inline uint64_t topology_bdp_bytes(uint64_t rate_bps, uint64_t rtt_ps)
 {
 	return (uint64_t)((unsigned __int128)rate_bps * rtt_ps / 8 / 1000000000000ull);
 }
-
-#endif

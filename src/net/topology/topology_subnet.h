@@ -14,8 +14,7 @@
  *
  * The first line is the first; `#` begins a line that is not read.
  */
-#ifndef NET_TOPOLOGY_TOPOLOGY_SUBNET_H
-#define NET_TOPOLOGY_TOPOLOGY_SUBNET_H
+#pragma once
 
 #include <stddef.h>
 
@@ -54,5 +53,3 @@ struct subnet_links {
 int subnet_read(struct subnet *, const struct subnet_links *, const char *text, size_t bytes, struct text_error *);
 /* Safe on a zeroed struct. */
 void subnet_free(struct subnet *);
-
-#endif

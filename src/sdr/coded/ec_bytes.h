@@ -3,8 +3,7 @@
  * The bytes of a message's pieces and parities: making parities at the sender, and what was lost at
  * the receiver. A last data piece that is not whole counts as filled up with zeros.
  */
-#ifndef SDR_EC_BYTES_H
-#define SDR_EC_BYTES_H
+#pragma once
 
 #include "sdr/ec/code.h"
 #include "sdr/coded/ec_layout.h"
@@ -40,5 +39,3 @@ struct ec_presence {
  * write either of them meanwhile.
  * -ENODATA: the group has not enough pieces; -ENOMEM. */
 int ec_bytes_recover(const struct ec_bytes *, const struct ec_presence *, uint32_t group);
-
-#endif

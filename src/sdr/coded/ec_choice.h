@@ -5,8 +5,7 @@
  * last bandwidth-delay product of the data alone, and as many that another round trip is hardly ever
  * needed. For all other data parities are sent on demand.
  */
-#ifndef SDR_EC_CHOICE_H
-#define SDR_EC_CHOICE_H
+#pragma once
 
 #include "sdr/coded/ec_layout.h"
 
@@ -38,5 +37,3 @@ enum ec_reason {
  * `pieces` / 16 + 1. */
 enum ec_reason ec_choose(const struct ec_link *, uint32_t pieces, uint32_t piece_bytes, uint64_t behind,
 			 uint64_t parity_room, struct ec_layout *);
-
-#endif

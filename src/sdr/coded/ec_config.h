@@ -3,8 +3,7 @@
  * What both ends of an erasure-coded message go by. Layout, kind, fallback and end_marker must be
  * the same at both.
  */
-#ifndef SDR_EC_CONFIG_H
-#define SDR_EC_CONFIG_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -58,5 +57,3 @@ static inline bool ec_config_valid(const struct ec_config *c)
 	       !(c->kind == EC_XOR && c->fallback == EC_FALLBACK_PARITY) &&
 	       !(c->kind == EC_XOR && c->layout.parity != c->layout.parity_max);
 }
-
-#endif

@@ -15,8 +15,7 @@
  * before `coded_from`, `parity` of each from there on. More, up to `parity_max`, may be sent when
  * they are asked for. Parity i of group g is piece i * groups + g of the parity message.
  */
-#ifndef SDR_EC_LAYOUT_H
-#define SDR_EC_LAYOUT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -73,5 +72,3 @@ static inline uint64_t ec_layout_all(const struct ec_layout *l)
 bool ec_layout_turn(const struct ec_layout *, const struct ec_piece *, uint64_t *turn);
 /* The piece of block `block` whose turn in it is `turn`. */
 struct ec_piece ec_layout_in_turn(const struct ec_layout *, uint32_t block, uint32_t turn);
-
-#endif

@@ -11,8 +11,7 @@
  * Flags: 1: fresh parities answer a shortage (else Selective Repeat does); 2: end marker; 4: the
  * repeat's receiver names what it lacks; 8: a piece is a chunk (else a packet).
  */
-#ifndef SDR_EC_PLAN_H
-#define SDR_EC_PLAN_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -30,5 +29,3 @@ bool ec_plan_chunks(const uint8_t *payload);
  * and nothing changes, if the plan makes no sense, is no code's, or its parities have no room. */
 bool ec_plan_decode(struct ec_config *, const uint8_t *payload, uint32_t pieces, uint64_t parity_pieces,
 		    uint64_t rtt_ns_min);
-
-#endif

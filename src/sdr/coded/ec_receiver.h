@@ -15,8 +15,7 @@
  * ec_receiver_tell() until that returns 0. What it then recovers, and where, is its own affair. One
  * thread.
  */
-#ifndef SDR_EC_RECEIVER_H
-#define SDR_EC_RECEIVER_H
+#pragma once
 
 #include "sdr/coded/ec_config.h"
 #include "sdr/repeat/sr_receiver.h"
@@ -71,5 +70,3 @@ uint64_t ec_receiver_deadline(const struct ec_receiver *);
 /* Writes the payload of the message that is due: EC_ACK, EC_SHORT, EC_NACK, SR_ACK or SR_NACK.
  * Returns its length, at most max, or 0 when none is due. max >= 64. */
 uint16_t ec_receiver_tell(struct ec_receiver *, uint8_t *, size_t max, enum control_type *, uint64_t now_ns);
-
-#endif

@@ -10,8 +10,7 @@
  *
  * A peer that lies costs no memory, and at most parity_max + tries_max * data pieces a group.
  */
-#ifndef SDR_EC_SENDER_H
-#define SDR_EC_SENDER_H
+#pragma once
 
 #include "sdr/coded/ec_config.h"
 #include "sdr/repeat/sr_sender.h"
@@ -67,5 +66,3 @@ void ec_sender_expire(struct ec_sender *, uint64_t now_ns);
 /* Writes the payload of the message that is due, EC_END or PROBE: 1, and its length. 0: none. */
 bool ec_sender_tell(struct ec_sender *, uint8_t payload[EC_END_LEN], uint16_t *length, enum control_type *,
 		    uint64_t now_ns);
-
-#endif

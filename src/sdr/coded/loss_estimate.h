@@ -3,8 +3,7 @@
  * How many packets a link loses, estimated upwards: too high costs a little parity, too low a round trip. Older
  * packets count less; before the first one the estimate is one in a hundred.
  */
-#ifndef SDR_LOSS_ESTIMATE_H
-#define SDR_LOSS_ESTIMATE_H
+#pragma once
 
 #include <stdint.h>
 
@@ -19,5 +18,3 @@ void loss_estimate_add(struct loss_estimate *, uint32_t seen, uint32_t lost, uin
 double loss_estimate_high(const struct loss_estimate *);
 /* Lost packets in a row; 1 or more. */
 double loss_estimate_burst(const struct loss_estimate *);
-
-#endif

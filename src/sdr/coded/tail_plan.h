@@ -9,8 +9,7 @@
  *
  * The last block has no more groups than it needs. Parity i of group g is packet i * groups + g of the parity message.
  */
-#ifndef SDR_TAIL_PLAN_H
-#define SDR_TAIL_PLAN_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -91,5 +90,3 @@ uint32_t tail_plan_packet(const struct tail_plan *, uint32_t group, uint32_t i);
 
 /* Of a repair that gets no second chance: how often each of its `count` packets goes, 1 .. 8. */
 uint32_t tail_copies(double count, double loss);
-
-#endif

@@ -11,8 +11,7 @@
  * tail_receiver_deadline() has come, and then tail_receiver_tell() until that returns 0. Recovering packets is its own
  * affair. One thread.
  */
-#ifndef SDR_TAIL_RECEIVER_H
-#define SDR_TAIL_RECEIVER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -87,5 +86,3 @@ uint64_t tail_receiver_deadline(const struct tail_receiver *);
 void tail_receiver_expire(struct tail_receiver *, uint64_t now_ns);
 /* Writes the payload of the message that is due; returns its length, at most max, or 0 when none is due. max >= 64. */
 uint16_t tail_receiver_tell(struct tail_receiver *, uint8_t *, size_t max, enum control_type *, uint64_t now_ns);
-
-#endif

@@ -13,8 +13,7 @@
  * The owner asks for packets when it can send, hands over what the receiver says, and calls tail_sender_expire() when
  * tail_sender_deadline() has come. One thread.
  */
-#ifndef SDR_TAIL_SENDER_H
-#define SDR_TAIL_SENDER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -107,5 +106,3 @@ uint64_t tail_sender_deadline(const struct tail_sender *);
 void tail_sender_expire(struct tail_sender *, uint64_t now_ns);
 /* Writes the payload of a CONTROL_TAIL_PLAN if one is due; false: none is. It belongs behind what was sent before. */
 bool tail_sender_tell(struct tail_sender *, uint8_t *, uint64_t now_ns);
-
-#endif

@@ -6,8 +6,7 @@
  * was sent CONTROL_TAIL_STATE   seen 32, lost 32, bursts 32, whole 32                          of the first packets of
  * the message
  */
-#ifndef SDR_TAIL_WORDS_H
-#define SDR_TAIL_WORDS_H
+#pragma once
 
 #include "sdr/message/control.h"
 #include "sdr/coded/tail_plan.h"
@@ -26,5 +25,3 @@ bool tail_plan_decode(struct tail_plan *, bool *ended, const uint8_t *);
 uint16_t tail_state_encode(uint8_t *, const struct tail_state *);
 /* False: bursts > lost, or lost > seen. */
 bool tail_state_decode(struct tail_state *, const uint8_t *);
-
-#endif

@@ -15,8 +15,7 @@
  * k + m <= 255 for the others. Pieces are numbered data first: 0 .. k - 1 are data, k .. k + m - 1
  * parity.
  */
-#ifndef SDR_EC_CODE_H
-#define SDR_EC_CODE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -82,5 +81,3 @@ void ec_encode_portion(const struct ec_code *code, const struct ec_portion *port
  */
 void ec_encode_add(const struct ec_code *code, unsigned first, unsigned count, const uint8_t *const *sources,
 		   uint8_t *const *parity, size_t length);
-
-#endif

@@ -4,8 +4,7 @@
  * codes and ISA-L use. Addition is XOR. These functions set codes up; the bytes of pieces are
  * multiplied by ec/kernel.h.
  */
-#ifndef SDR_EC_GF256_H
-#define SDR_EC_GF256_H
+#pragma once
 
 #include <stdint.h>
 
@@ -28,5 +27,3 @@ struct gf256_factor {
 };
 
 void gf256_factor_init(struct gf256_factor *f, uint8_t a);
-
-#endif

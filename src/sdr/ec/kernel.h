@@ -4,8 +4,7 @@
  * and this is the one loop that computes them, once for each family of vector instructions. All
  * kernels give the same bytes.
  */
-#ifndef SDR_EC_KERNEL_H
-#define SDR_EC_KERNEL_H
+#pragma once
 
 #include <stddef.h>
 #include <stdbool.h>
@@ -47,5 +46,3 @@ extern const struct ec_kernel *const ec_kernels[];
 
 /* The last usable one: the fastest. */
 const struct ec_kernel *ec_kernel_best(void);
-
-#endif

@@ -4,8 +4,7 @@
  * touches no piece, and serves every group of the code that lost the same ones: keep it where
  * losses repeat.
  */
-#ifndef SDR_EC_REPAIR_H
-#define SDR_EC_REPAIR_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -40,5 +39,3 @@ void ec_repair_fini(struct ec_repair *repair);
  * may be NULL.
  */
 void ec_repair_run(const struct ec_repair *repair, uint8_t *const *pieces, size_t length);
-
-#endif

@@ -10,8 +10,7 @@
  * not for one in 65,000; losses among 224 columns in a row are always made good. Whether the
  * parities there do is what ec_wide_solve() says.
  */
-#ifndef SDR_EC_WIDE_H
-#define SDR_EC_WIDE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -29,5 +28,3 @@ void ec_wide_row(uint8_t *row, unsigned i, unsigned data);
  */
 bool ec_wide_solve(const uint16_t *lost, unsigned n_lost, const uint8_t *rows, unsigned n_rows, uint8_t *used,
 		   uint8_t *inverse);
-
-#endif

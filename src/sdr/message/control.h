@@ -34,8 +34,7 @@
  *
  * Message numbers are 64 bits long inside, their lower 32 bits on the wire.
  */
-#ifndef SDR_CONTROL_H
-#define SDR_CONTROL_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -164,5 +163,3 @@ static inline uint64_t number_near(uint64_t known, uint32_t wire)
 
 	return n < 0 ? wire : (uint64_t)n;
 }
-
-#endif

@@ -5,8 +5,7 @@
  * GRANTS_WAIT_FACTOR times the first one, until the peer confirms the grant or sends a packet that
  * only the grant allows.
  */
-#ifndef SDR_GRANTS_H
-#define SDR_GRANTS_H
+#pragma once
 
 #include "base/alloc.h"
 #include "sdr/message/control.h"
@@ -43,5 +42,3 @@ static inline uint64_t grants_due(const struct grants *g)
 /* Writes the next CTS payload of at most max bytes, and its flags. Returns its length, or 0 when
  * nothing is due: call it until then. max >= CTS_FIXED_LEN + CTS_GRANT_LEN. */
 uint16_t grants_tell(struct grants *, uint8_t *, size_t max, uint16_t *flags, uint64_t now_ns);
-
-#endif

@@ -8,8 +8,7 @@
  *     |     message id     |  packet offset in the receive buffer  | fragment|
  *     +--------------------+---------------------------------------+---------+
  */
-#ifndef SDR_IMM_H
-#define SDR_IMM_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -44,5 +43,3 @@ static inline uint32_t imm_fragment(struct imm_split s, uint32_t user, uint32_t 
 {
 	return user >> offset % imm_fragments(s) * s.frag_bits & ((1u << s.frag_bits) - 1);
 }
-
-#endif

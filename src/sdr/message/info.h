@@ -14,8 +14,7 @@
  * F: 1 if there is a channel for idle fill beside the others, which has a QP of each generation too; their QPNs are the
  * last. The PSN that a QP starts with is the lower 24 bits of the tag.
  */
-#ifndef SDR_INFO_H
-#define SDR_INFO_H
+#pragma once
 
 #include <stddef.h>
 
@@ -70,5 +69,3 @@ uint32_t info_qpn(const struct info *, uint32_t place);
 
 /* Whether two ends can be connected: the same shape and channels, and each sends only what the other receives. */
 bool info_match(const struct info *, const struct info *);
-
-#endif

@@ -6,8 +6,7 @@
  * Posting and completing belong to one thread at a time; workers, each with a struct worker of its
  * own, may note packets beside it.
  */
-#ifndef SDR_RECEIVER_H
-#define SDR_RECEIVER_H
+#pragma once
 
 #include "base/alloc.h"
 #include "sdr/message/slot.h"
@@ -51,5 +50,3 @@ uint64_t receiver_newest_touched(const struct receiver *);
  * end of each batch. */
 enum sdr_verdict worker_note(struct worker *, struct receiver *, uint32_t generation, uint32_t imm, uint32_t bytes);
 void worker_rest(struct worker *);
-
-#endif

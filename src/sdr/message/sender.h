@@ -7,8 +7,7 @@
  * A message is started, given blocks and ended; a one-shot send does all three at once. A message is
  * done when it has ended and the transport has given each of its packets back. One thread at a time.
  */
-#ifndef SDR_SENDER_H
-#define SDR_SENDER_H
+#pragma once
 
 #include "base/alloc.h"
 #include "sdr/message/control.h"
@@ -110,5 +109,3 @@ bool sender_peek(const struct sender *, struct send_packet *);
 void sender_sent(struct sender *);
 /* The transport has given `count` packets of a slot back. */
 void sender_returned(struct sender *, uint32_t slot, uint32_t count);
-
-#endif

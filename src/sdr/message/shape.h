@@ -3,8 +3,7 @@
  * What both ends of an SDR connection agree on, and the arithmetic that follows from it: how a
  * message is cut into packets and chunks, and which slot and generation a message number has.
  */
-#ifndef SDR_SHAPE_H
-#define SDR_SHAPE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -58,5 +57,3 @@ static inline uint32_t shape_generation(const struct shape *s, uint64_t n)
 {
 	return (uint32_t)(n / s->slots % s->generations);
 }
-
-#endif

@@ -10,8 +10,7 @@
  * from 0 to 1 and never back. CLOSED: no worker enters any more; those inside leave soon, and until then the slot is
  * busy.
  */
-#ifndef SDR_SLOT_H
-#define SDR_SLOT_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -70,5 +69,3 @@ enum sdr_verdict slot_note(struct slot *, const struct shape *, struct imm, uint
 bool slot_imm(const struct slot *, struct imm_split, uint32_t *user);
 /* The packets of a chunk that have come, bit j for packet j. chunk < chunks. */
 uint64_t slot_chunk_mask(const struct slot *, const struct shape *, uint32_t chunk);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Tails of the binomial and the negative binomial distribution, exact also where they are tiny. */
-#ifndef SDR_MODEL_BINOMIAL_H
-#define SDR_MODEL_BINOMIAL_H
+#pragma once
 
 /*
  * The chance that of n independent trials more than k succeed, each with chance p in [0, 1]. n and
@@ -18,5 +17,3 @@ double binomial_is(double n, double k, double p);
  * chance p < 1; k >= 1; 0 <= q < 1.
  */
 double losses_before(double k, double p, double q);
-
-#endif

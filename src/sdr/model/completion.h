@@ -8,8 +8,7 @@
  *
  * Times are seconds.
  */
-#ifndef SDR_MODEL_COMPLETION_H
-#define SDR_MODEL_COMPLETION_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -95,5 +94,3 @@ struct model_tail {
 
 double model_tail(const struct model_message *, const struct model_tail *, struct model_time *);
 double model_tail_quantile(const struct model_message *, const struct model_tail *, double q);
-
-#endif

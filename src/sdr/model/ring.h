@@ -4,8 +4,7 @@
  * message to the next node. A node begins a round when it has ended the round before and has its
  * neighbour's message of that round.
  */
-#ifndef SDR_MODEL_RING_H
-#define SDR_MODEL_RING_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -35,5 +34,3 @@ void model_ring_run(const struct model_ring *, uint64_t seed, double *times_s, u
 
 /* The mean and the percentiles of `trials` ascending times; `extra` is 0. */
 void model_time_of(const double *times_s, unsigned trials, struct model_time *);
-
-#endif

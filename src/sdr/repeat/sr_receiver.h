@@ -11,8 +11,7 @@
  * The owner calls sr_receiver_look() as often as it likes and at sr_receiver_deadline(), then
  * sr_receiver_tell() until that returns 0. One thread.
  */
-#ifndef SDR_SR_RECEIVER_H
-#define SDR_SR_RECEIVER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -69,5 +68,3 @@ uint64_t sr_receiver_deadline(const struct sr_receiver *);
 /* Writes the payload of the message that is due, CONTROL_SR_ACK or CONTROL_SR_NACK. Returns its
  * length, at most max, or 0 when none is due. max >= 64. */
 uint16_t sr_receiver_tell(struct sr_receiver *, uint8_t *, size_t max, enum control_type *, uint64_t now_ns);
-
-#endif

@@ -11,8 +11,7 @@
  * The owner asks for chunks when it can send, hands over what the receiver says, and calls
  * sr_sender_expire() when sr_sender_deadline() has come. One thread.
  */
-#ifndef SDR_SR_SENDER_H
-#define SDR_SR_SENDER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -90,5 +89,3 @@ uint64_t sr_sender_deadline(const struct sr_sender *);
 void sr_sender_expire(struct sr_sender *, uint64_t now_ns);
 /* Whether to send a PROBE now; the next call returns false. */
 bool sr_sender_take_probe(struct sr_sender *);
-
-#endif

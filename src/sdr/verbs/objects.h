@@ -12,8 +12,7 @@
  *
  * Private to src/sdr/verbs.
  */
-#ifndef SDR_VERBS_OBJECTS_H
-#define SDR_VERBS_OBJECTS_H
+#pragma once
 
 #include <infiniband/verbs.h>
 #include <pthread.h>
@@ -230,5 +229,3 @@ size_t control_room(const struct verbena_sdr_qp *);
 struct verbena_sdr_mr *memory_find(struct verbena_sdr_context *, uint32_t lkey, const void *addr, size_t length,
 				   uint32_t flags, bool hold);
 void memory_release(struct verbena_sdr_mr *);
-
-#endif

@@ -8,8 +8,7 @@
  *
  * Private to src/sdr/verbs.
  */
-#ifndef SDR_VERBS_RELIABLE_H
-#define SDR_VERBS_RELIABLE_H
+#pragma once
 
 #include "sdr/message/control.h"
 #include "sdr/coded/ec_bytes.h"
@@ -145,5 +144,3 @@ struct reliable_receive *reliable_receive_add(struct verbena_sdr_qp *, uint64_t 
 int reliable_receive_post(struct verbena_sdr_qp *, const struct verbena_sdr_recv_attr *, struct reliable_receive **);
 /* Undoes that. */
 void reliable_receive_undo(struct verbena_sdr_qp *, struct reliable_receive *);
-
-#endif

@@ -8,8 +8,7 @@
  * turns at the nic. A QP that finds no room waits in `waiting` and is activated when
  * packets are acknowledged.
  */
-#ifndef TRANSPORT_PATHS_PAIR_H
-#define TRANSPORT_PATHS_PAIR_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -143,5 +142,3 @@ static inline void pair_left(struct pair *p, uint32_t turn, uint32_t path)
 
 void pair_learn(struct pair *, enum pair_speaks, uint64_t now_ns);
 enum pair_speaks pair_speaks(const struct pair *, uint64_t now_ns);
-
-#endif

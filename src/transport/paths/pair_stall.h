@@ -3,8 +3,7 @@
  * When the peer process of a pair within this host last ran, as far as its answers prove it. veroce/stall.h has what
  * that means for timers.
  */
-#ifndef TRANSPORT_PATHS_PAIR_STALL_H
-#define TRANSPORT_PATHS_PAIR_STALL_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -27,5 +26,3 @@ struct stall {
 void stall_read(const struct transport_config *, struct stall *, uint64_t tx_ns, uint64_t now_ns);
 /* The same for the answer to an RTT request of this pair, the last one or an earlier one. False: it is none. */
 bool stall_answered(const struct transport_config *, struct stall *, uint32_t tx1, uint64_t now_ns);
-
-#endif

@@ -3,8 +3,7 @@
  * A path of a pair of hosts: what is in flight on it, its round trip, its window and pace, and whether it is
  * up. `path` below is its index in pair.path.
  */
-#ifndef TRANSPORT_PATHS_PATH_H
-#define TRANSPORT_PATHS_PATH_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -91,5 +90,3 @@ void path_probe_answered(struct pair_table *, struct pair *, uint32_t path, uint
 void pair_cnp(struct pair *, uint32_t path, uint64_t now_ns);
 /* Runs the timers of congestion control that are due. */
 void pair_expire(struct pair *, uint64_t now_ns);
-
-#endif

@@ -2,8 +2,7 @@
 /*
  * The choice of a packet's path (veRoCE 9.1), among those whose window has room and whose pace allows it.
  */
-#ifndef TRANSPORT_PATHS_PATH_CHOICE_H
-#define TRANSPORT_PATHS_PATH_CHOICE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -62,5 +61,3 @@ uint64_t pair_paced_ns(const struct pair *, const struct transport_config *, uin
  * none has been acknowledged since.
  */
 int pair_pick_any(struct pair *, uint8_t avoid);
-
-#endif

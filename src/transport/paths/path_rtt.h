@@ -5,8 +5,7 @@
  *
  * Private to src/transport.
  */
-#ifndef TRANSPORT_PATHS_PATH_RTT_H
-#define TRANSPORT_PATHS_PATH_RTT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -61,5 +60,3 @@ bool path_rtt_round(struct path *, bool starved, uint64_t *network_ns, uint64_t 
  * forgotten after one to two periods, as routes change.
  */
 uint64_t path_detour_ns(const struct pair *, struct path *, uint64_t rtt_ns, uint64_t now_ns);
-
-#endif

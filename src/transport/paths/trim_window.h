@@ -5,8 +5,7 @@
  *
  * Private to src/transport/paths.
  */
-#ifndef TRANSPORT_PATHS_TRIM_WINDOW_H
-#define TRANSPORT_PATHS_TRIM_WINDOW_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -25,5 +24,3 @@ struct trim_window {
 void trim_window_cut(struct pair *, uint32_t bytes, bool path_is_least);
 /* Bytes were acknowledged, and have left the pair. */
 void trim_window_grow(struct pair *);
-
-#endif

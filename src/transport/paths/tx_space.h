@@ -13,8 +13,7 @@
  * other end, or goes back to the pool if there is room enough, so memory follows the number of packets outstanding.
  * One chunk is kept, with the ring that names it, until the space is dropped.
  */
-#ifndef TRANSPORT_PATHS_TX_SPACE_H
-#define TRANSPORT_PATHS_TX_SPACE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -147,5 +146,3 @@ void tx_space_ack_one(struct tx_space *, uint32_t psn, const uint64_t *min_rtt_n
 void tx_space_lose(struct tx_space *, uint32_t psn);
 /* A LOST record becomes the first to be sent again. */
 void tx_space_hurry(struct tx_space *, uint32_t psn);
-
-#endif

@@ -10,8 +10,7 @@
  *
  * Private to src/transport.
  */
-#ifndef TRANSPORT_ROCEV2_CONGESTION_H
-#define TRANSPORT_ROCEV2_CONGESTION_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -96,5 +95,3 @@ void congestion_expire(struct transport *, struct qp *, uint64_t now_ns);
 /* See struct qp_ops. */
 const struct cc *congestion_look(const struct transport *, const struct qp *, uint32_t path, struct cc *scratch,
 				 const struct cc_kind **);
-
-#endif

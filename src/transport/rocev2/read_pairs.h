@@ -7,8 +7,7 @@
  *
  * Private to src/transport.
  */
-#ifndef TRANSPORT_ROCEV2_READ_PAIRS_H
-#define TRANSPORT_ROCEV2_READ_PAIRS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -23,5 +22,3 @@ void read_pairs_sent(struct qp *, const struct send_wqe *, uint32_t psn, uint64_
 void read_pairs_came(struct qp *, uint32_t psn, uint32_t bytes, uint64_t now_ns);
 /* Requests are sent again: what comes may be the answer to either. */
 void read_pairs_again(struct qp *);
-
-#endif

@@ -4,8 +4,7 @@
  *
  * Private to src/transport/veroce.
  */
-#ifndef TRANSPORT_VEROCE_ACKREQ_H
-#define TRANSPORT_VEROCE_ACKREQ_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -41,5 +40,3 @@ bool ackreq_is_covered(const struct transport *, const struct qp *, uint32_t ind
 
 /* Sets ackreq_now, and pair->asks, for packets on that path; PAIR_NO_PATH: none may leave now. */
 void ackreq_fit(const struct qp *, struct sender *, int path, uint64_t now_ns);
-
-#endif

@@ -4,8 +4,7 @@
  *
  * Private to src/transport/veroce.
  */
-#ifndef TRANSPORT_VEROCE_ACKS_H
-#define TRANSPORT_VEROCE_ACKS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -99,5 +98,3 @@ void acks_trimmed(struct transport *, struct qp *, struct receiver *, uint32_t p
 /* Drops the Packet Drop NAKs that are due. */
 void acks_drop(struct transport *, struct receiver *);
 void acks_expire(struct transport *, struct qp *, struct receiver *, uint64_t now_ns);
-
-#endif

@@ -5,8 +5,7 @@
  *
  * Private to src/transport/veroce.
  */
-#ifndef TRANSPORT_VEROCE_AHEAD_H
-#define TRANSPORT_VEROCE_AHEAD_H
+#pragma once
 
 #include <stdint.h>
 
@@ -20,5 +19,3 @@ struct transport;
  * its bytes are written last of all.
  */
 uint8_t *veroce_place_ahead(const struct transport *, const struct qp *, const struct rx *, struct rx_row *);
-
-#endif

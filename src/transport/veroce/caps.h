@@ -5,8 +5,7 @@
  *
  * Private to src/transport/veroce.
  */
-#ifndef TRANSPORT_VEROCE_CAPS_H
-#define TRANSPORT_VEROCE_CAPS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -83,5 +82,3 @@ bool caps_is_due(const struct veroce *, const struct veroce_packet *);
 bool caps_is_plausible(const struct veroce *, const struct veroce_packet *);
 /* Work was posted before the protocol is known: sets decide_ns. */
 void caps_hurry(struct qp *, uint64_t now_ns);
-
-#endif

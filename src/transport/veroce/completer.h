@@ -4,8 +4,7 @@
  *
  * Private to src/transport/veroce.
  */
-#ifndef TRANSPORT_VEROCE_COMPLETER_H
-#define TRANSPORT_VEROCE_COMPLETER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -25,5 +24,3 @@ uint8_t *veroce_completer_place(const struct transport *, const struct qp *, con
 				bool is_next);
 /* Completes, in order, every WQE that is done. */
 void veroce_completer_complete(struct transport *, struct qp *, uint64_t now_ns);
-
-#endif

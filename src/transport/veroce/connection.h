@@ -5,8 +5,7 @@
  *
  * Private to src/transport/veroce.
  */
-#ifndef TRANSPORT_VEROCE_CONNECTION_H
-#define TRANSPORT_VEROCE_CONNECTION_H
+#pragma once
 
 #include <assert.h>
 #include <stdbool.h>
@@ -104,5 +103,3 @@ void veroce_silence(struct transport *, struct qp *, uint64_t now_ns);
 void veroce_fall_back(struct transport *, struct qp *, uint64_t now_ns);
 /* 64 bits that no peer can guess. */
 uint64_t transport_secret(struct transport *);
-
-#endif

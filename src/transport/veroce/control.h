@@ -4,8 +4,7 @@
  *
  * Private to src/transport/veroce.
  */
-#ifndef TRANSPORT_VEROCE_CONTROL_H
-#define TRANSPORT_VEROCE_CONTROL_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -44,5 +43,3 @@ static inline bool control_output_cnp(struct transport *tp, struct qp *qp, uint6
 void control_slow(struct transport *, struct qp *, uint32_t psn, uint64_t now_ns);
 uint64_t control_deadline(const struct qp *);
 void control_expire(struct transport *, struct qp *, uint64_t now_ns);
-
-#endif

@@ -4,8 +4,7 @@
  *
  * Private to src/transport/veroce.
  */
-#ifndef TRANSPORT_VEROCE_EARLY_H
-#define TRANSPORT_VEROCE_EARLY_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -39,5 +38,3 @@ struct early_packet *early_take(struct transport *, struct receiver *, struct rx
 void early_free(struct transport *, struct early_packet *);
 /* Frees all recorded packets; the caller drops the records next. */
 void early_drop(struct transport *, struct receiver *);
-
-#endif

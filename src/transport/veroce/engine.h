@@ -5,8 +5,7 @@
  *
  * Private to src/transport.
  */
-#ifndef TRANSPORT_VEROCE_ENGINE_H
-#define TRANSPORT_VEROCE_ENGINE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -35,5 +34,3 @@ void veroce_reset(struct transport *, struct qp *);
 void caps_input(struct transport *, struct qp *, const struct veroce_packet *, uint16_t ip_id, uint64_t now_ns);
 /* The CAPS packets that are due of such a QP. False: no room. */
 bool caps_answer(struct transport *, struct qp *, uint64_t now_ns);
-
-#endif

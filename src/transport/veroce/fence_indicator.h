@@ -30,8 +30,7 @@
  *
  * Private to src/transport/veroce.
  */
-#ifndef TRANSPORT_VEROCE_FENCE_INDICATOR_H
-#define TRANSPORT_VEROCE_FENCE_INDICATOR_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -39,5 +38,3 @@
 
 /* Whether `newer` may not be sent before `older` is complete. Both are as posted; the opcodes are veRoCE's. */
 bool fence_indicated(const struct send_wqe *older, const struct send_wqe *newer);
-
-#endif

@@ -4,8 +4,7 @@
  *
  * Private to src/transport/veroce.
  */
-#ifndef TRANSPORT_VEROCE_LOSS_H
-#define TRANSPORT_VEROCE_LOSS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -39,5 +38,3 @@ struct loss_ops {
 	bool probes; /* tail probes */
 };
 extern const struct loss_ops loss_fast, loss_base, loss_irn;
-
-#endif

@@ -4,8 +4,7 @@
  *
  * Private to src/transport/veroce.
  */
-#ifndef TRANSPORT_VEROCE_NAK_H
-#define TRANSPORT_VEROCE_NAK_H
+#pragma once
 
 #include <stdint.h>
 
@@ -31,5 +30,3 @@ void veroce_fail_qp(struct transport *, struct qp *, uint64_t now_ns);
  * has given up the connection for a reason that no longer matters.
  */
 void veroce_fail_wqe(struct transport *, struct qp *, uint32_t psn, enum wc_status, uint64_t now_ns);
-
-#endif

@@ -5,8 +5,7 @@
  *
  * Private to src/transport/veroce.
  */
-#ifndef TRANSPORT_VEROCE_RECEIVER_H
-#define TRANSPORT_VEROCE_RECEIVER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -51,5 +50,3 @@ struct receiver {
 	uint64_t ext_ns;      /* when ext next shrinks */
 	uint32_t early_bytes; /* payload of early packets that wait for their turn (early.h) */
 };
-
-#endif

@@ -4,8 +4,7 @@
  *
  * Private to src/transport/veroce.
  */
-#ifndef TRANSPORT_VEROCE_RECOVERY_H
-#define TRANSPORT_VEROCE_RECOVERY_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -73,5 +72,3 @@ static inline bool veroce_has_more(const struct qp *qp)
 
 	return w->wqe != sq_head(&qp->sq) || w->q.tx.lost || responder_reads_due(qp) || w->fatal;
 }
-
-#endif

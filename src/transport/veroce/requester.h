@@ -4,8 +4,7 @@
  *
  * Private to src/transport/veroce.
  */
-#ifndef TRANSPORT_VEROCE_REQUESTER_H
-#define TRANSPORT_VEROCE_REQUESTER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -24,5 +23,3 @@ void veroce_requester_end_rnr(struct transport *, struct qp *, uint64_t now_ns);
 void veroce_requester_let_more(struct transport *, struct qp *);
 /* Sends the READ or atomic of that SQ index once more, although it was acknowledged. */
 void veroce_requester_ask_again(struct transport *, struct qp *, uint32_t index);
-
-#endif

@@ -4,8 +4,7 @@
  *
  * Private to src/transport/veroce.
  */
-#ifndef TRANSPORT_VEROCE_RESPONDER_H
-#define TRANSPORT_VEROCE_RESPONDER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -43,5 +42,3 @@ void veroce_responder_flush(struct transport *, struct qp *, uint64_t now_ns);
 void veroce_responder_drop(struct transport *, struct qp *);
 /* No receive WQE is bound: gives back the memory that lists them. */
 void veroce_responder_rest(struct transport *, struct veroce_work *);
-
-#endif

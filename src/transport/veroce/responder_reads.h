@@ -4,8 +4,7 @@
  *
  * Private to src/transport/veroce.
  */
-#ifndef TRANSPORT_VEROCE_RESPONDER_READS_H
-#define TRANSPORT_VEROCE_RESPONDER_READS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -49,5 +48,3 @@ void responder_reads_hush(struct transport *, struct qp *, uint64_t now_ns);
 void responder_reads_heard(struct transport *, struct qp *, uint64_t now_ns);
 /* Frees the slots up to response MSN r. */
 void responder_reads_release(struct qp *, uint32_t r);
-
-#endif

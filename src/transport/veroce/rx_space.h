@@ -12,8 +12,7 @@
  *
  * Private to src/transport/veroce.
  */
-#ifndef TRANSPORT_VEROCE_RX_SPACE_H
-#define TRANSPORT_VEROCE_RX_SPACE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -140,5 +139,3 @@ void rx_arrived128(const struct rx_space *, uint32_t from, uint64_t bits[2]);
  * it as reported. *psn is its first PSN. False: there is none.
  */
 bool rx_take_fresh(struct rx_space *, uint32_t from, uint32_t *psn);
-
-#endif

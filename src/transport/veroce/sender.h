@@ -5,8 +5,7 @@
  *
  * Private to src/transport/veroce.
  */
-#ifndef TRANSPORT_VEROCE_SENDER_H
-#define TRANSPORT_VEROCE_SENDER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -38,5 +37,3 @@ struct sender {
 	uint32_t rxt_una; /* irn: una when it last moved in recovery */
 	uint64_t rxt_ns;
 };
-
-#endif

@@ -13,8 +13,7 @@
  * This applies only if the nic's owner has patience with such peers (transport/peer.h), and not to peers
  * known to be dead.
  */
-#ifndef TRANSPORT_VEROCE_STALL_H
-#define TRANSPORT_VEROCE_STALL_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -35,5 +34,3 @@ bool stall_is_over(const struct transport *, const struct qp *, uint64_t since_n
  */
 bool stall_holds(struct transport *, struct qp *, uint64_t since_ns, uint64_t due_ns, uint64_t now_ns);
 uint64_t stall_deadline(const struct transport *, const struct qp *, uint64_t since_ns, uint64_t due_ns);
-
-#endif

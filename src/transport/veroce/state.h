@@ -40,8 +40,7 @@
  * A state is greater than those before it on the way from ASKING to SEALED: veroce_is_confirmed() and
  * veroce_is_answered() compare.
  */
-#ifndef TRANSPORT_VEROCE_STATE_H
-#define TRANSPORT_VEROCE_STATE_H
+#pragma once
 
 enum veroce_state {
 	VEROCE_NONE,
@@ -61,5 +60,3 @@ struct transport;
 void veroce_move(struct qp *, enum veroce_state to);
 /* Asserts the invariants of the state of a QP that has a connection, between two events. */
 void veroce_check(const struct transport *, const struct qp *);
-
-#endif

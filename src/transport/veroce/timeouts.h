@@ -4,8 +4,7 @@
  *
  * Private to src/transport/veroce.
  */
-#ifndef TRANSPORT_VEROCE_TIMEOUTS_H
-#define TRANSPORT_VEROCE_TIMEOUTS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -26,5 +25,3 @@ uint64_t timeouts_program_ns(const struct qp *);
  * docs/veroce.md).
  */
 bool timeouts_is_hopeless(struct transport *, const struct qp *, uint8_t tries, uint64_t since_ns, uint64_t now_ns);
-
-#endif

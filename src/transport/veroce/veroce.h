@@ -40,8 +40,7 @@
  *
  * Private to src/transport/veroce.
  */
-#ifndef TRANSPORT_VEROCE_VEROCE_H
-#define TRANSPORT_VEROCE_VEROCE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -219,5 +218,3 @@ static inline void veroce_arrival(struct qp *qp, struct receiver *in, const stru
 void veroce_query(const struct qp *, struct qp_psns *);
 const struct cc *veroce_congestion(const struct transport *, const struct qp *, uint32_t path, struct cc *scratch,
 				   const struct cc_kind **);
-
-#endif

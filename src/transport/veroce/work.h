@@ -5,8 +5,7 @@
  *
  * Private to src/transport/veroce.
  */
-#ifndef TRANSPORT_VEROCE_WORK_H
-#define TRANSPORT_VEROCE_WORK_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -137,5 +136,3 @@ void veroce_sender_init(const struct transport *, const struct qp *, struct send
 			uint32_t peer_window, uint16_t calm);
 void veroce_receiver_init(const struct transport *, const struct qp *, struct receiver *, uint32_t epsn, uint32_t amsn,
 			  uint16_t ext);
-
-#endif
