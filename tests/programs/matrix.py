@@ -93,8 +93,8 @@ def update(build):
         entry["places"] = sorted(set(entry["places"]) | {one["place"]})
     seen = {name: seen[name] for name in sorted(seen) if name in names}
     with open(SEEN, "w") as f:
-        json.dump(seen, f, indent="\t", sort_keys=True)
-        f.write("\n")
+        rows = (f"{json.dumps(name)}: {json.dumps(seen[name], sort_keys=True)}" for name in seen)
+        f.write("{\n" + ",\n".join(rows) + "\n}\n")
     with open(PAGE, "w") as f:
         f.write(page(seen))
 
