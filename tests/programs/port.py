@@ -136,6 +136,8 @@ def follow(place, *options, env=None):
     ip(place, "link", "set", link, "down")
     line = w.next("port_error")
     check(line.state == 1 and line.phys == 3 and has(place.addresses[0])(line), "%s %s %s" % (line.state, line.phys, line.gids))
+    w.seen = 0  # the other context's lines are counted from their first
+    w.next("port_error", context=1)
     other = [i for i in w.lines(1) if i.event == "port_error"]
     check(len(other) == 1, "the other context: %d" % len(other))
     w.kill()
