@@ -17,8 +17,8 @@
  * compared on a busy machine too: it is the least of ten parts. The calls that send are counted then.
  *
  * Both ends are of one host, as in `make bench`, unless --remote: then veRoCE has congestion control and 16 paths, or
- * as many as --paths says. pingpong: SENDs to and fro: each is posted when the receive of the one before completes;
- * both ends poll.
+ * as many as --paths says. pingpong: SENDs to and fro: each is posted when the receive of the one before completes; both
+ * ends poll.
  */
 #include <arpa/inet.h>
 #include <inttypes.h>

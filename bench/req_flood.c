@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A flood of forged requests: REQs of connection management, each of another adapter, communication
- *id and queue pair, from addresses of this host to a listener that will never hear of their sender
- *again. Prints how many it sent.
+ * id and queue pair, from addresses of this host to a listener that will never hear of their sender
+ * again. Prints how many it sent.
  *
  *	req_flood RATE SECONDS SOURCE DESTINATION PORT [ADDRESSES]
  *
  * IPv4; PORT is the listener's, of the port space TCP. So many addresses take turns, of which
- *SOURCE is the first (1).
+ * SOURCE is the first (1).
  */
 #include <arpa/inet.h>
 #include <stdbool.h>

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Connections over streams (RFC 5044 7.1, RFC 6581): what a conn is to InfiniBand's messages, a struct mpa is to a
- * stream. It owns the stream until a QP has it, and stays to see its end.
+ * Connections over streams (RFC 5044 7.1, RFC 6581): what a conn is to InfiniBand's messages, a struct mpa is to a stream.
+ * It owns the stream until a QP has it, and stays to see its end.
  *
  *      CONNECTING       active: TCP connects                       WAIT_REQUEST   passive: for MPA's Request
  *          | OPEN: Request                                             | it came: the listener is told
  *      WAIT_REPLY                                                  ASKED          for the program
  *          | Reply                                                     | accept: QP to RTS, Reply
- *          | QP to RTS                                             WAIT_FIRST     peer-to-peer: for the peer's first
- * FPDU
+ *          | QP to RTS                                             WAIT_FIRST     peer-to-peer: for the peer's first FPDU
  *          +-------------------------> OPEN <--------------------------+
  *                                       | either side ends it, or the QP does
  *                                    CLOSING

@@ -11,9 +11,9 @@
  *     NAP      a program polls: the thread sleeps for 50 us or more at a time, up to a millisecond, and looks
  *              whether it still does
  *     AWAIT    the thread that polled waits for a processor (poller.h), and packets come through memory alone. This
- *              thread would take the processor away. It sleeps until that one has waited AWAIT_GROWTH times as long,
- * several times, until that one polls or has waited for AWAIT_NS_MAX BLOCKED  it sleeps in epoll on every socket, until
- * `sleep_until_ns` at most
+ *              thread would take the processor away. It sleeps until that one has waited AWAIT_GROWTH times as long, several times,
+ *              until that one polls or has waited for AWAIT_NS_MAX
+ *     BLOCKED  it sleeps in epoll on every socket, until `sleep_until_ns` at most
  *
  *          nobody polled for 50 us or more, or engine_hand_over()
  *     NAP, AWAIT -----------------------------------------> RUN

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Topologies as text: the format of ibsim, which is a part of what ibnetdiscover prints. A record for each node, a line
- * for each link at either end. What follows on a line is ignored.
+ * Topologies as text: the format of ibsim, which is a part of what ibnetdiscover prints. A record for each node, a line for each
+ * link at either end. What follows on a line is ignored.
  *
  *     Switch 4 "leaf1"            Hca 1 "host1"
  *     [1] "host1"[1]              [1] "leaf1"[1]

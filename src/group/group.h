@@ -7,8 +7,7 @@
  * socket whose index is bits 23..17 of the BTH destination QPN: the slot. So a member draws its
  * QPNs from slot << 17 .. (slot << 17) + 0x1ffff. QPN 1 is every member's: a message of connection management
  * goes by the communication id that it names, whose highest 7 bits are a slot too; one that names none, a request,
- * arrives at the slot of group_steer_requests(). A packet for a slot that nobody has may arrive at any member: see
- *group_forward.
+ * arrives at the slot of group_steer_requests(). A packet for a slot that nobody has may arrive at any member: see group_forward.
  *
  * The kernel numbers the sockets of a group in the order of bind. When one is closed, the last takes its
  * index. So the socket of slot s keeps its index, whichever sockets others close, as long as more than s
@@ -31,12 +30,11 @@
  * name grants no rights: both ends check the peer's uid.
  *
  * A group receives at every address of the host, or at given ones alone. Then there can be several, of one user or of
- * several, with different addresses: each has slots, sockets and shared memory of its own, and the names of its slots
- *are "verbena.<uid>.<port>@<hash of the addresses>.<slot>". The kernel gives an address and a port to the sockets of
- *one user only, and every address to those of one user who asks for all. Between groups of one user it would mix the
- *sockets of an address, so the first member of a group looks whether another group has one of its addresses. Two groups
- *of one user may be beside each other if one has every address and the other only addresses that no interface has, as
- *127.0.0.2.
+ * several, with different addresses: each has slots, sockets and shared memory of its own, and the names of its slots are
+ * "verbena.<uid>.<port>@<hash of the addresses>.<slot>". The kernel gives an address and a port to the sockets of one user
+ * only, and every address to those of one user who asks for all. Between groups of one user it would mix the sockets of an
+ * address, so the first member of a group looks whether another group has one of its addresses. Two groups of one user may
+ * be beside each other if one has every address and the other only addresses that no interface has, as 127.0.0.2.
  *
  * One user in one network namespace is one domain of trust. Any process of that user can have the
  * sockets of all members by asking, read what arrives and send from their ports, and can pass a member a
@@ -111,13 +109,16 @@ struct group_config {
 };
 
 /*
- * Joins. Blocks for some milliseconds, for about a second if members do not answer, as long as others join before it,
- *of which a line on standard error tells after some seconds, and for about join_ms_max at most. Returns 0, or a
- *negative errno with a sentence in why: -EADDRINUSE  a port is used by another user, another program or another group
- *of this user (why names it and, if there is one, an address that is free) -ENOSPC      all slots are taken, or the
- *sockets of stopped members are in the way -ETIMEDOUT   other processes hold the lock too long (why names them), or
- *datagrams to ourselves do not arrive -EMFILE      the limit of open files is too low (why has the limit) -EPROTO the
- *members here speak another version or use other ports
+ * Joins. Blocks for some milliseconds, for about a second if members do not answer, as long as others join before it, of
+ * which a line on standard error tells after some seconds, and for about join_ms_max at most. Returns 0, or a negative
+ * errno with a sentence in why:
+ *	-EADDRINUSE  a port is used by another user, another program or another group of this user (why names it and, if
+ *	             there is one, an address that is free)
+ *	-ENOSPC      all slots are taken, or the sockets of stopped members are in the way
+ *	-ETIMEDOUT   other processes hold the lock too long (why names them), or datagrams to ourselves
+ *	             do not arrive
+ *	-EMFILE      the limit of open files is too low (why has the limit)
+ *	-EPROTO      the members here speak another version or use other ports
  */
 int group_open(struct group **, const struct group_config *, char *why, size_t why_bytes);
 

@@ -3,9 +3,10 @@
  * Joining a group. The process that has the lock (group_lock.c)
  *
  *	tries every name to find the live members, requests the list of what each holds, takes the sockets that they
- *give (group_call.c), and the memory that they share (group_shared.c); takes the lowest slot whose name is free, with
- *the socket that its last owner left, or else with a new one, and proves by datagrams to itself that the index is the
- *slot (group_place.c); publishes its name, and gives every member that answered the sockets that it lacks.
+ *	    give (group_call.c), and the memory that they share (group_shared.c);
+ *	takes the lowest slot whose name is free, with the socket that its last owner left, or else with a new one, and
+ *	    proves by datagrams to itself that the index is the slot (group_place.c);
+ *	publishes its name, and gives every member that answered the sockets that it lacks.
  *
  * The process may be stopped or killed after any step. Until it has published its name no other process
  * relies on it, and the sockets that it has made by then disturb nobody.

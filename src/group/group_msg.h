@@ -28,8 +28,7 @@
  *	SHARE    joiner, tool: the memory that you share, please
  *	SHARE_FD member: slot, and a descriptor if it has one
  *	WATCH    member: while I live this connection does
- *	RING     member of `slot`: a ring from me to you, as two descriptors; while we both want it this connection
- *lives
+ *	RING     member of `slot`: a ring from me to you, as two descriptors; while we both want it this connection lives
  *
  * Private to src/group.
  */

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Packets whose payload stays in their sender's memory until their receiver reads it there: how they are described in a
- *ring. Pure.
+ * Packets whose payload stays in their sender's memory until their receiver reads it there: how they are described in a ring. Pure.
  *
- *	description  for each packet: where the bytes that are left out are (8 bytes), their place in the packet (2),
- *their number (2), how many follow them in the packet (2), 0 (2); then the packet's bytes before and behind them, and
- *zeros up to a multiple of 8
+ *	description  for each packet: where the bytes that are left out are (8 bytes), their place in the packet (2), their number (2),
+ *	             how many follow them in the packet (2), 0 (2); then the packet's bytes before and behind them, and zeros up to
+ *	             a multiple of 8
  */
 #pragma once
 

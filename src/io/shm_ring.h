@@ -1,32 +1,34 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A ring of trains in memory that two processes share: one puts, the other takes. Pure: it maps nothing, waits for
- *nothing and asks nobody.
+ * nothing and asks nobody.
  *
  * Neither end trusts the other. What an end reads of the memory it reads once, into memory of its own, and judges
- *there; its own position is never read back. So the worst that a peer's nonsense does is SHM_BAD, or bytes that are no
- *packet.
+ * there; its own position is never read back. So the worst that a peer's nonsense does is SHM_BAD, or bytes that are no
+ * packet.
  *
  * The memory, in units of 64 bytes:
  *
- *	 0      magic, of the version                written before the other end sees it
- *	 1      tail, taken_back                     the putting end writes them: where the next record will begin, for
- *	                                             shm_unread() alone, and the lots that are not lent any more
- *(base/loan.h) 2      head, given_back                     the taking end writes them 3      accepted, asleep see
- *shm_accept() and shm_sleep() 4      probes                               where each process has which mark
- *(shm_mark.h): the putting one's before the other end sees the memory, the taking one's before it accepts 5 ..   job
- *see shm_job.h 64 ..   records, each from the start of a unit and in one piece
+ *	 0      magic, of the version      written before the other end sees it
+ *	 1      tail, taken_back           the putting end writes them: where the next record will begin, for
+ *	                                   shm_unread() alone, and the lots that are not lent any more (base/loan.h)
+ *	 2      head, given_back           the taking end writes them
+ *	 3      accepted, asleep           see shm_accept() and shm_sleep()
+ *	 4      probes                     where each process has which mark (shm_mark.h): the putting one's before the
+ *	                                   other end sees the memory, the taking one's before it accepts
+ *	 5 ..   job                        see shm_job.h
+ *	64 ..   records, each from the start of a unit and in one piece
  *
  *	record  length (4 bytes), packet length (2), kind (1), and the place in its train of the first packet (1); the
- *flow if it is not that of the record before; then packets of a train, back to back: all of one length but the last,
- *which may be shorter. A long train takes several records, so that the other end takes the first ones meanwhile. With a
- *kind of their own, bytes that describe the packets of a train instead (shm.c)
+ *	        flow if it is not that of the record before; then packets of a train, back to back: all of one length but
+ *	        the last, which may be shorter. A long train takes several records, so that the other end takes the first
+ *	        ones meanwhile. With a kind of their own, bytes that describe the packets of a train instead (shm.c)
  *
  * Where the next record will begin there is a kind of 0. The first word of the first of several records is written
- *last, and shows them all. So the taking end waits for one cache line, and a short record is in it.
+ * last, and shows them all. So the taking end waits for one cache line, and a short record is in it.
  *
  * Positions are bytes from the first record, less than SHM_ROOM_BYTES. head == tail: it is empty. So that a full one
- *differs, a unit stays free.
+ * differs, a unit stays free.
  */
 #pragma once
 

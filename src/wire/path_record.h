@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Asking a subnet administrator for the service level between two LIDs: SubnAdmGet(PathRecord)
- * (IBTA 15.2.5.16, 15.4.4). Offsets in the MAD:
+ * Asking a subnet administrator for the service level between two LIDs: SubnAdmGet(PathRecord) (IBTA 15.2.5.16, 15.4.4).
+ * Offsets in the MAD:
  *
  *   24 RMPP header (12 bytes, 0 for a single packet)
  *   36 SM_Key (8 bytes)
  *   44 attribute offset | reserved
  *   48 component mask (8 bytes): which of the record's fields count
- *   56 PathRecord: 0 service id, 8 DGID, 24 SGID, 40 DLID | SLID, 44 hop limit and others, 48 TClass, 49 paths, 50
- * P_Key, 52 QoS class:12 | SL:4, 54 MTU, rate, ...
+ *   56 PathRecord: 0 service id, 8 DGID, 24 SGID, 40 DLID | SLID, 44 hop limit and others, 48 TClass, 49 paths, 50 P_Key,
+ *      52 QoS class:12 | SL:4, 54 MTU, rate, ...
  */
 #pragma once
 

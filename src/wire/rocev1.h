@@ -4,8 +4,8 @@
  *
  *     | destination MAC 6 | source MAC 6 | [8100 | PCP 3, DEI 1, VID 12] | 8915 | GRH 40 | BTH ...
  *
- * Layer 2 only: a packet stays in one broadcast domain. A GID is a link-local address derived from a MAC, or an IP
- * address, whose MAC the neighbour table of the host has.
+ * Layer 2 only: a packet stays in one broadcast domain. A GID is a link-local address derived from a MAC, or an IP address,
+ * whose MAC the neighbour table of the host has.
  */
 #pragma once
 

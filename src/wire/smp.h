@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Subnet management packet (IBTA 14.2.1): the MAD that subnet managers and agents exchange on QP0 and VL 15, routed by
- * LID or by a list of ports to leave by. Of class-specific bits the highest is D, of the way back; then hop pointer and
- * hop count.
+ * Subnet management packet (IBTA 14.2.1): the MAD that subnet managers and agents exchange on QP0 and VL 15, routed by LID or by a
+ * list of ports to leave by. Of class-specific bits the highest is D, of the way back; then hop pointer and hop count.
  *
  *    0 MAD header (24 bytes; 4: D:1 | status:15, 6: hop pointer, 7: hop count)
  *   24 M_Key (8 bytes)

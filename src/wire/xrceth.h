@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * XRC Extended Transport Header (IBTA A14.3.3): the XRC SRQ that a request is for. It follows the BTH of every XRC
- * request.
+ * XRC Extended Transport Header (IBTA A14.3.3): the XRC SRQ that a request is for. It follows the BTH of every XRC request.
  *
  *      0                   1                   2                   3
  *      0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1

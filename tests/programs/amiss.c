@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * An ordinary program of librdmacm whose client does one thing that its server does not allow. Both say what verbs and
- *rdma_cm told them of it, in lines that the test compares.
+ * An ordinary program of librdmacm whose client does one thing that its server does not allow. Both say what verbs and rdma_cm
+ * told them of it, in lines that the test compares.
  *
  *	amiss ADDRESS PORT          the server, of one client
- *	amiss WHAT ADDRESS PORT     the client: key, bounds or read (a WRITE with a wrong key, beyond the region, a READ
- *with a wrong key), send (no receive is posted for it), long (the receive is shorter)
+ *	amiss WHAT ADDRESS PORT     the client: key, bounds or read (a WRITE with a wrong key, beyond the region, a READ with a
+ *	                            wrong key), send (no receive is posted for it), long (the receive is shorter)
  */
 #include <errno.h>
 #include <stdint.h>

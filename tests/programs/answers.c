@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Writes commands to the device of rdma_cm, one after the other, and prints what each is answered with: "0", or the
- *name of an errno. Events are printed by their number and status. The same program runs on Verbena and in a guest with
- *Linux's own device; answers.txt has what each says.
+ * Writes commands to the device of rdma_cm, one after the other, and prints what each is answered with: "0", or the name of
+ * an errno. Events are printed by their number and status. The same program runs on Verbena and in a guest with Linux's own
+ * device; answers.txt has what each says.
  *
  *	answers ADDRESS      an IPv4 address of the device
  */

@@ -4,9 +4,8 @@
  *
  *	asleep [-p PORT] [-g GID] [-n MESSAGES] [HOST]
  *
- * Each end sends the other MESSAGES messages, each of them, but for the first few, when one of the other's has come. An
- *end takes completions until there are none, arms the CQ, and sleeps in epoll without another look: so what came in
- *between must wake it.
+ * Each end sends the other MESSAGES messages, each of them, but for the first few, when one of the other's has come. An end takes
+ * completions until there are none, arms the CQ, and sleeps in epoll without another look: so what came in between must wake it.
  */
 #include <errno.h>
 #include <fcntl.h>

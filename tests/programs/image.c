@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A sender that is another program, or another process, by the time that what it sent is taken: the bytes of that one
- *are not its message. end.h has what it shares with transfer.c.
+ * A sender that is another program, or another process, by the time that what it sent is taken: the bytes of that one are not its
+ * message. end.h has what it shares with transfer.c.
  *
  *	image -k exec|again [-p PORT] [-g GID] [-b BYTES] [HOST]
  *
- * The client stops the server, sends one message more, and ends: by exec() of itself, or it is killed and its id is
- *given to a new process (root). What comes then has other bytes at the same addresses, and lets the server go on. The
- *server counts what it gets.
+ * The client stops the server, sends one message more, and ends: by exec() of itself, or it is killed and its id is given to a new
+ * process (root). What comes then has other bytes at the same addresses, and lets the server go on. The server counts what it gets.
  */
 #include <errno.h>
 #include <linux/sched.h>

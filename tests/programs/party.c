@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * An ordinary program of librdmacm that makes many connections, or takes them. There are no queue pairs behind them:
- *what is tested is how they are made and what is told of their end.
+ * An ordinary program of librdmacm that makes many connections, or takes them. There are no queue pairs behind them: what
+ * is tested is how they are made and what is told of their end.
  *
  *	party -l [-r] [-b BACKLOG] [-s SECONDS] [-i IDS] [-p PORTS] ADDRESS PORT
- *		listens, and after so long accepts whoever comes; before, it makes so many ids, and binds so many to the
- *ports that follow party -n COUNT [-w ATONCE] [-t SECONDS] [-e] ADDRESS PORT
+ *		listens, and after so long accepts whoever comes; before, it makes so many ids, and binds so many to the ports that follow
+ *	party -n COUNT [-w ATONCE] [-t SECONDS] [-e] ADDRESS PORT
  *
- * The client makes COUNT connections, ATONCE of them at the same time, and says how long that took. With -t it begins
- *anew after hanging up until that time is over; with -e it ends then, else it stays until it is killed. Both say of
- *each connection when it is disconnected.
+ * The client makes COUNT connections, ATONCE of them at the same time, and says how long that took. With -t it begins anew
+ * after hanging up until that time is over; with -e it ends then, else it stays until it is killed. Both say of each
+ * connection when it is disconnected.
  */
 #include <arpa/inet.h>
 #include <errno.h>

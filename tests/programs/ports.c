@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * An ordinary program of librdmacm that binds to port 0, tells its port, and listens later. Between the two it is
- *another program, too, which wants that very port of TCP, as the kernel might give it to any.
+ * An ordinary program of librdmacm that binds to port 0, tells its port, and listens later. Between the two it is another
+ * program, too, which wants that very port of TCP, as the kernel might give it to any.
  *
  *	ports ADDRESS TIMES
  */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Writes commands to the device of rdma_cm that no library would: of any number and length, with ids of others, with
- * pointers to nothing, from several threads on the same descriptors, and from a child of fork. It ends with status 0 if
- *it ends.
+ * pointers to nothing, from several threads on the same descriptors, and from a child of fork. It ends with status 0 if it
+ * ends.
  *
  *	storm SEED COMMANDS
  */

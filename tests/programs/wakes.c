@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * An ordinary program of librdmacm that waits for its events in each way there is: poll(), edge-triggered epoll,
- * rdma_get_cm_event() in one thread and in several, without blocking. No wake-up may be missing, and none may come
- *without an event. Each event is that an address is resolved, so one process does it all.
+ * rdma_get_cm_event() in one thread and in several, without blocking. No wake-up may be missing, and none may come without an
+ * event. Each event is that an address is resolved, so one process does it all.
  *
  *	wakes ADDRESS    one of this host
  *

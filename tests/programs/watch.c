@@ -4,8 +4,8 @@
  *
  *     CONTEXT EVENT state=4/5 mtu=3 rate=8x1 GIDs: 0=fe80::1@veth0 ...
  *
- * with two contexts of the first device. -p: another thread polls a CQ without a pause. -r: after each event all
- * contexts are closed, and the line is what new ones see.
+ * with two contexts of the first device. -p: another thread polls a CQ without a pause. -r: after each event all contexts
+ * are closed, and the line is what new ones see.
  */
 #include <arpa/inet.h>
 #include <infiniband/verbs.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * An ordinary program of librdmacm that lends memory through memory windows. The server binds them
- *and says by a message what the client is to do with them, and how that must end; the client does
- *it.
+ * and says by a message what the client is to do with them, and how that must end; the client does
+ * it.
  *
  *	windows ADDRESS PORT      the server: a connection for each case, then it ends
  *	windows -c ADDRESS PORT   the client

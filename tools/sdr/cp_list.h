@@ -4,8 +4,7 @@
  *
  * On the wire, integers big-endian:
  *
- *     kind 8 | parent 32 | mode 16 | seconds 64 | nanoseconds 32 | bytes 64 | name length 16 | link length 16 | name |
- * link
+ *     kind 8 | parent 32 | mode 16 | seconds 64 | nanoseconds 32 | bytes 64 | name length 16 | link length 16 | name | link
  *
  * Private to tools/sdr.
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * An InfiniBand subnet as its manager has set it up: which nodes there are, and what their tables say. `verbena fabric
- * --save` writes the text:
+ * An InfiniBand subnet as its manager has set it up: which nodes there are, and what their tables say. `verbena fabric --save`
+ * writes the text:
  *
  *   subnet HOSTS SWITCHES                hosts are the nodes 0 .. HOSTS-1, switches follow
  *   link NODE PORT NODE PORT
@@ -9,8 +9,8 @@
  *   lanes NODE IN OUT VL ...             SLtoVL: the lanes of service levels 0 .. 15 from port to port; of a host, 0 0.
  *                                        15: packets are dropped. A map that is not given is the level modulo 8
  *   levels HOST SL ...                   of packets to each host
- *   arbitrate NODE PORT LIMIT N VL WEIGHT ... M VL WEIGHT ...   VL arbitration: N entries of high priority, whose limit
- * is LIMIT, and M of low priority; of a host, port 0. A port without it has the scenario's weights
+ *   arbitrate NODE PORT LIMIT N VL WEIGHT ... M VL WEIGHT ...   VL arbitration: N entries of high priority, whose limit is LIMIT, and M
+ *                                        of low priority; of a host, port 0. A port without it has the scenario's weights
  *
  * The first line is the first; `#` begins a line that is not read.
  */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Which packets of a message get parities, and how many. What was sent more than a round trip before the end is
- * repaired meanwhile, at no cost in time; so only the tail is coded, the packets on whose loss no word can come before
- * the last one has left. The tail is cut into groups of an erasure code, and dealt out to the groups of a block in
- * turn, so that a burst of losses takes few packets of each.
+ * Which packets of a message get parities, and how many. What was sent more than a round trip before the end is repaired
+ * meanwhile, at no cost in time; so only the tail is coded, the packets on whose loss no word can come before the last
+ * one has left. The tail is cut into groups of an erasure code, and dealt out to the groups of a block in turn, so that a
+ * burst of losses takes few packets of each.
  *
  *      0 .. tail - 1 uncoded | block 0: depth x size packets, parities 0, parities 1, .. | block 1: ..
  *

@@ -2,9 +2,8 @@
 /*
  * The two messages that only tail coding has; holes are named by CONTROL_SR_NACK, whose chunks are then packets.
  *
- *     CONTROL_TAIL_PLAN    packets 32, tail 32, size 16, depth 16, parity 16, ended 16    see tail_plan.h; ended: all
- * was sent CONTROL_TAIL_STATE   seen 32, lost 32, bursts 32, whole 32                          of the first packets of
- * the message
+ *     CONTROL_TAIL_PLAN    packets 32, tail 32, size 16, depth 16, parity 16, ended 16    see tail_plan.h; ended: all was sent
+ *     CONTROL_TAIL_STATE   seen 32, lost 32, bursts 32, whole 32                          of the first packets of the message
  */
 #pragma once
 

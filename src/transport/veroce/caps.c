@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * CAPS negotiation (veRoCE 13.1): verbs programs exchange QPNs and PSNs but no protocols, so the two ends ask on the
- * wire. docs/veroce.md has the protocol and why both ends always decide alike:
+ * CAPS negotiation (veRoCE 13.1): verbs programs exchange QPNs and PSNs but no protocols, so the two ends ask on the wire.
+ * docs/veroce.md has the protocol and why both ends always decide alike:
  *
  *     A QP that does not know its peer's protocol sends CAPS requests until a veRoCE or RoCEv2 packet of the peer's QP
  *     arrives. With work to do it waits for decide_ns at most and then speaks RoCEv2, for good: it answers profile 0
