@@ -117,7 +117,9 @@ static struct way read_way(const struct nlmsghdr *h, uint32_t own)
 	return w;
 }
 
-/* The route between those addresses; by an interface if ifindex is not 0. `own`: whose part in it is to be found out.
+/*
+ * Asks the kernel for the route between those addresses, by an interface if ifindex is not 0. `own` is the interface
+ * whose share of a multipath route is summed up.
  */
 static struct way way_look(int fd, const struct udp_route *r, uint32_t ifindex, uint32_t own)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What is lent, to whom, and until when. */
+/* The ledger: which bytes are lent to which process, and when they are taken back. */
 
 #include "base/pkt.h"
 #include "mem/lend.h"

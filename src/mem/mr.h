@@ -163,7 +163,7 @@ static inline bool mr_read_request(const struct mr_table *t, void *to, const voi
 	       mr_read(t, to, from, len);
 }
 
-/* Of what has that key. */
+/* Lends bytes of the region or window with that key, for a READ response. False: they are to be copied. */
 bool mr_lend_response(const struct mr_table *, uint32_t key, void *to, const void *from, size_t len);
 
 static inline bool mr_read_response(const struct mr_table *t, uint32_t key, void *to, const void *from, size_t len)

@@ -250,7 +250,7 @@ CASE(type_2_opens_for_the_qp_that_bound_it)
 	assert_true(opens(w, key, &w->same_pd, IOVA + 100, 1, R));
 }
 
-/* Whoever closes it: a peer's word, or the end of the queue pair that bound it. */
+/* A window takes back what was lent from it, whether a peer invalidates it or the queue pair that bound it ends. */
 CASE(what_a_response_lends_comes_back_with_its_window)
 {
 	static uint8_t packet[PKT_FAR_BYTES_MIN];

@@ -104,8 +104,8 @@ bool cq_arm(struct cq *cq, bool solicited_only)
 		uint32_t head = (uint32_t)(state >> CQ_HEAD_SHIFT);
 		uint32_t depth = head - atomic_load_explicit(&cq->tail, memory_order_relaxed);
 		/*
-		 * So many of the newest completions do not count. If the nic has written solicited_end for one that is
-		 * not there yet, none seems to count; that one then finds the request.
+		 * The number of newest completions that are not solicited. The nic writes solicited_end before it adds
+		 * the completion: seen in between, none counts, and the completion then finds the request.
 		 */
 		uint32_t others =
 			solicited_only ? head - atomic_load_explicit(&cq->solicited_end, memory_order_relaxed) : 0;

@@ -292,7 +292,7 @@ TEST(sr_everything_arrives_on_bad_channels)
 	}
 }
 
-/* What is lost goes again, and nothing else, however little of the message a word can show. */
+/* Only lost chunks are repeated, although one SR_ACK shows a small part of the message. */
 TEST(sr_every_chunk_is_acknowledged_before_its_rto)
 {
 	for (uint64_t seed = 1; seed <= 6; seed++) {
