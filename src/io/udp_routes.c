@@ -118,8 +118,8 @@ static struct way read_way(const struct nlmsghdr *h, uint32_t own)
 }
 
 /*
- * Asks the kernel for the route between those addresses, by an interface if ifindex is not 0. `own` is the interface
- * whose share of a multipath route is summed up.
+ * Asks the kernel for the route between those addresses, by an interface if ifindex is not 0, and notes whether some
+ * and whether all of its hops leave by the interface `own`.
  */
 static struct way way_look(int fd, const struct udp_route *r, uint32_t ifindex, uint32_t own)
 {
