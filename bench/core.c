@@ -31,7 +31,7 @@
 
 #include "base/pkt.h"
 #include "duo/duo.h"
-#include "io/udp.h"
+#include "io/udp/udp.h"
 #include "wire/rocev2.h"
 
 #include "options.h"

@@ -13,7 +13,7 @@
 #include "engine/poller.h"
 #include "engine/registrar.h"
 #include "io/fd_away.h"
-#include "io/tcp.h"
+#include "io/tcp/tcp.h"
 #include "io/uncancelled.h"
 
 uint64_t engine_now_ns(void)

@@ -15,7 +15,7 @@
 #include "engine/neighbours.h"
 #include "engine/registrar.h"
 #include "engine/requests.h"
-#include "io/tcp.h"
+#include "io/tcp/tcp.h"
 #include "space/space.h"
 
 enum {

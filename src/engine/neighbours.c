@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "io/shm.h"
+#include "io/shm/shm.h"
 #include "io/uncancelled.h"
 
 enum { RINGS_TOLD_LIMIT = 1, RINGS_TOLD_OTHER = 2 };

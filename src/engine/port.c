@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "io/fd_away.h"
-#include "io/shm.h"
+#include "io/shm/shm.h"
 #include "space/space.h"
 
 enum { HEARD_BYTES = 32768, NEWS_MAX = 16 };

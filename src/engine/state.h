@@ -61,9 +61,9 @@
 #include "engine/lock.h"
 #include "engine/loop.h"
 #include "group/group.h"
-#include "io/mcast.h"
-#include "io/raw.h"
-#include "io/udp.h"
+#include "io/udp/mcast.h"
+#include "io/raw/raw.h"
+#include "io/udp/udp.h"
 
 enum thread_state { THREAD_RUN, THREAD_NAP, THREAD_AWAIT, THREAD_BLOCKED };
 

@@ -20,7 +20,7 @@
 #include "engine/port.h"
 #include "engine/processors.h"
 #include "io/fd_away.h"
-#include "io/shm.h"
+#include "io/shm/shm.h"
 #include "io/uncancelled.h"
 #include "space/space.h"
 

@@ -20,7 +20,7 @@
 #include "group/group_state.h"
 #include "group/group_steer.h"
 #include "io/fd_away.h"
-#include "io/udp.h"
+#include "io/udp/udp.h"
 #include "io/uncancelled.h"
 #include "space/space.h"
 

@@ -180,7 +180,7 @@ bool group_lives(const struct group *, unsigned slot);
 /* Whether the process with that slot is stopped, as far as that can be seen. */
 bool group_is_stopped(const struct group *, unsigned slot);
 
-/* ---- rings: memory between two members (io/shm.h), which the group passes on and does not look into ---- */
+/* ---- rings: memory between two members (io/shm/shm.h), which the group passes on and does not look into ---- */
 
 enum { GROUP_RING_FDS = 2 };
 

@@ -12,7 +12,7 @@
 #include <sys/socket.h>
 
 #include "group/group_join.h"
-#include "io/udp_socket.h"
+#include "io/udp/udp_socket.h"
 
 /* The group that a process of a user is in, or would be. */
 struct group_id group_id_of(const struct group_config *, uid_t);

@@ -22,7 +22,7 @@
 
 #include "group/group_address.h"
 #include "group/group_join.h"
-#include "io/udp.h"
+#include "io/udp/udp.h"
 #include "space/space.h"
 
 enum {

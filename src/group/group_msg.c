@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/byteorder.h"
-#include "io/udp.h"
+#include "io/udp/udp.h"
 
 enum {
 	AT_VERSION = 2,

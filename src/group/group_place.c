@@ -26,7 +26,7 @@
 #include "group/group_address.h"
 #include "group/group_join.h"
 #include "group/group_steer.h"
-#include "io/udp.h"
+#include "io/udp/udp.h"
 
 enum {
 	PROOF_MS = 30, /* time for a datagram from us to us, given a processor */

@@ -9,8 +9,8 @@
 #include "group/group_address.h"
 #include "group/group_link.h"
 #include "group/group_state.h"
-#include "io/udp.h"
-#include "io/udp_socket.h"
+#include "io/udp/udp.h"
+#include "io/udp/udp_socket.h"
 
 void group_socks_init(struct group *g)
 {

@@ -5,7 +5,7 @@
 #include <arpa/inet.h>
 
 #include "group/group_state.h"
-#include "io/udp_socket.h"
+#include "io/udp/udp_socket.h"
 #include "support/test.h"
 
 /* Of sockets with those cookies; 0 ends them. */

@@ -14,7 +14,7 @@
 
 #include "base/byteorder.h"
 #include "base/ipudp.h"
-#include "io/tcp.h"
+#include "io/tcp/tcp.h"
 #include "space/space.h"
 
 enum {

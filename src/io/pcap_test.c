@@ -10,7 +10,7 @@
 #include "io/io_fake.h"
 #include "io/pcap.h"
 #include "io/pcap_stream.h"
-#include "io/tcp.h"
+#include "io/tcp/tcp.h"
 #include "support/test.h"
 
 static char folder[] = "/tmp/verbena-pcap-XXXXXX";

@@ -330,7 +330,7 @@ void duo_stop(struct duo_host *, uint64_t until_ns);
 /* ---- memory between the two ------------------------------------------------------------------------ */
 
 /*
- * Before any packet is sent, of two that duo_same_host() was for: real rings (io/shm.h) stand between the nics and the
+ * Before any packet is sent, of two that duo_same_host() was for: real rings (io/shm/shm.h) stand between the nics and the
  * channel, as the engine has them between processes of one host, and what no ring takes goes by the channel. Both
  * hosts are pollers, which sleep now and then; that a sleeper is woken is checked.
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Rings between the two hosts. Each host has the wrapper of io/shm.h, around a back end that is the channel. What the
+ * Rings between the two hosts. Each host has the wrapper of io/shm/shm.h, around a back end that is the channel. What the
  * engine does for a process is done here for a host: neighbours_look() before output, the places of payload, what is
  * taken back, and sleep.
  */
@@ -11,7 +11,7 @@
 
 #include "duo/duo_channel.h"
 #include "engine/neighbours.h"
-#include "io/shm_state.h"
+#include "io/shm/shm_state.h"
 
 enum {
 	BATCH_MAX = 64,

@@ -52,7 +52,7 @@ struct pipe_config {
 	uint64_t seed;
 	size_t piece_max;
 	bool no_crc;
-	bool places;            /* as io/tcp does */
+	bool places;            /* as io/tcp/ does */
 	bool markers;           /* both ways */
 	uint16_t segment_bytes; /* 0: 1448 */
 	uint8_t reads;          /* max_rd_atomic and max_dest_rd_atomic; 0: 4 */

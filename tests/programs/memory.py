@@ -17,7 +17,7 @@ from together import go_on
 
 FOR_EVER = 100000000
 RING = "/memfd:verbena-ring "
-TAIL, HEAD = 64, 128  # bytes of a ring: src/io/shm_ring.h
+TAIL, HEAD = 64, 128  # bytes of a ring: src/io/shm/shm_ring.h
 WRITES = ["-F", "-N", "-n", FOR_EVER, "-t", 4, "-s", 65536]
 UDP = "go by UDP"
 REFUSE = os.path.join(BUILD, "tests/programs/refuse")
@@ -252,7 +252,7 @@ def older(place):
     os.mkdir(theirs)
     shutil.copy(place.verbena, theirs)
     shutil.copytree(os.path.join(BUILD, "lib"), os.path.join(theirs, "lib"), symlinks=True)
-    with open(os.path.join(ROOT, "src", "io", "shm_ring.c")) as f:
+    with open(os.path.join(ROOT, "src", "io", "shm", "shm_ring.c")) as f:
         version = int(re.search(r"MAGIC UINT64_C\((\w+)\)", f.read()).group(1), 16)
     ours, other, changed = struct.pack("<Q", version), struct.pack("<Q", version - 1), 0
     for folder_name, _, files in os.walk(theirs):

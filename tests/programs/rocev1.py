@@ -112,7 +112,7 @@ def capture(place):
             count, unknown = 0, True
             for frame in frames(path):
                 check(frame[12:14] == b"\x89\x15" and frame[14 + 6] == 0x1b, "no RoCEv1: %s" % frame[:60].hex())
-                # What waits for the neighbour's MAC is captured without (src/io/raw.h): the first ones alone.
+                # What waits for the neighbour's MAC is captured without (src/io/raw/raw.h): the first ones alone.
                 unknown = unknown and frame[:12] == bytes(12)
                 check(unknown or {frame[:6], frame[6:12]} == set(macs), "MACs %s" % frame[:12].hex())
                 check(struct.unpack_from("!H", frame, 14 + 4)[0] == len(frame) - 54, "PayLen of %s" % frame[:60].hex())

@@ -24,7 +24,7 @@
 #include "group/group.h"
 #include "group/group_link.h"
 #include "group/group_state.h"
-#include "io/udp.h"
+#include "io/udp/udp.h"
 #include "support/test.h"
 
 enum { ROUNDS = 20, MEMBERS_MAX = GROUP_SLOTS + 1, DATAGRAM = 40, WAIT_MS = 30000, JOIN_MS = 60000 };

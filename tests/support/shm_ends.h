@@ -8,8 +8,8 @@
 #include <unistd.h>
 
 #include "io/io_fake.h"
-#include "io/shm.h"
-#include "io/shm_ring.h"
+#include "io/shm/shm.h"
+#include "io/shm/shm_ring.h"
 #include "support/test.h"
 
 enum { A = 3, B = 5, C = 9, LEN = 64, BURST = 64, LOOKS = 200, MANY = 20000, RINGS_MAX = 3 };

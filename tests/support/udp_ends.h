@@ -7,7 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "io/udp.h"
+#include "io/udp/udp.h"
 #include "support/test.h"
 
 /* A socket that reads, bound to a free port of any address; -1: the family is not there. */
