@@ -748,6 +748,7 @@ static void engine_end(struct engine *e, int *tries)
 	for (; *tries; (*tries)--) {
 		if (lock_try(&e->lock)) {
 			nic_hold_acks(e->loop.nic, false);
+			nic_take_last_turns(e->loop.nic);
 			if (!e->closed)
 				cm_hang_up(e->loop.cm, engine_now_ns());
 			engine_turn(e, LOOP_ALL, engine_now_ns());

@@ -370,9 +370,25 @@ bool nic_lends(struct nic *nic)
 }
 
 /* In a state in which a QP only flushes it sends nothing. */
-static bool is_held_up(const struct qp *qp)
+static bool is_held_up(struct qp *qp)
 {
-	return qp->peer->full && receives(qp) && qp_get_state(qp) != QPS_SQE;
+	bool last_turn = qp->last_turn;
+
+	qp->last_turn = false;
+	return qp->peer->full && !last_turn && receives(qp) && qp_get_state(qp) != QPS_SQE;
+}
+
+void nic_take_last_turns(struct nic *nic)
+{
+	for (uint32_t slot = 0; slot < PEER_SLOTS; slot++) {
+		struct peer *p = &nic->tp.peers[slot];
+
+		if (!p->local)
+			continue;
+		for (struct list *at = p->held_up.next; at != &p->held_up; at = at->next)
+			container_of(at, struct qp, active)->last_turn = true;
+		qps_resume(&nic->tp, &p->held_up);
+	}
 }
 
 /* The packets of the turn that begins go to the QP's peer: whether they are sealed, and whole. */

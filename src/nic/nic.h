@@ -189,6 +189,8 @@ struct nic_peer {
 	struct loan *loan;
 };
 void nic_set_peer(struct nic *, uint32_t slot, const struct nic_peer *);
+/* The process ends: each QP that waits for a peer that is full has one more turn, in which its acknowledgements leave. */
+void nic_take_last_turns(struct nic *);
 /* Whether READ responses were left out that may still be read. */
 bool nic_lends(struct nic *);
 
@@ -344,7 +346,8 @@ void nic_set_paths(struct nic *, uint32_t paths, const uint16_t *sport_ipv4, con
 void nic_qp_query(const struct nic *, const struct qp *, struct qp_attr *, struct qp_init *);
 /*
  * A muted QP sends nothing of its send queue, whatever is posted, but goes on answering. So a QP that is
- * about to be destroyed can send its last acknowledgements first.
+ * about to be destroyed can send its last acknowledgements first, within one turn also to a peer that is full: nobody
+ * could repeat them.
  */
 void nic_qp_mute(struct nic *, struct qp *, bool mute);
 /* Drops its completions from the CQs too: pollers of both must be held off. */

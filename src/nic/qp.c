@@ -307,6 +307,9 @@ void nic_qp_mute(struct nic *nic, struct qp *qp, bool mute)
 	enum qp_state state = qp_get_state(qp);
 
 	qp->muted = mute;
+	qp->last_turn = mute;
+	if (mute && qp->peer->full && !list_empty(&qp->active))
+		qp_activate(&nic->tp, qp);
 	if (!mute && (state == QPS_RTS || state == QPS_SQD))
 		qp_activate(&nic->tp, qp);
 }

@@ -396,8 +396,9 @@ struct qp {
 	bool sq_draining : 1;
 	bool sqd_notify : 1;
 	bool comm_est : 1;
-	bool muted : 1; /* sends nothing of its send queue: it is about to be destroyed */
-	bool answering; /* `active` is in transport->answering */
+	bool muted : 1;     /* sends nothing of its send queue: it is about to be destroyed */
+	bool last_turn : 1; /* it has one more turn although its peer is full */
+	bool answering;     /* `active` is in transport->answering */
 };
 
 /* The PD whose regions receive WQEs may name: the SRQ's, if there is one (IBTA 10.2.9). */

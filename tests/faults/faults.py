@@ -187,6 +187,7 @@ FAULTS = [
     Fault("all_lots_are_taken_back", "loan_take_back", "l->taken_back = lot;\n\tatomic_store_explicit(l->told, lot,", "l->taken_back = lot;\n\tatomic_store_explicit(l->told, UINT64_MAX,", "unit/shm_far_test"),
     Fault("what_was_given_back_is_taken_back", "loan_is_out", " && lot > atomic_load_explicit(l->given_back, memory_order_acquire)", "", "unit/lend_test"),
     Fault("who_learns_of_an_error_is_read_on", "note_error", "qp_take_back(tp, qp);", "", "sim/nic_neighbours_test"),
+    Fault("last_words_wait_for_room", "is_held_up", "!last_turn && ", "", "sim/nic_neighbours_test"),
     Fault("room_wakes_nobody", "nic_set_peer", "if (!p->full)\n\t\tqps_resume(tp, &p->held_up);", "", "sim/nic_neighbours_test"),
     Fault("windows_close_and_stay_lent", "close", "mr_take_back(t, &mw->opened);", "", "unit/mw_test"),
     Fault("sleepers_wait_for_a_processor", "poller_waits", " && state_of(tid) == 'R'", "", "unit/poller_test"),

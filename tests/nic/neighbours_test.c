@@ -132,6 +132,37 @@ TEST(what_waits_for_room_is_flushed)
 	sim_end(&s);
 }
 
+/* A's acknowledgement is the only one that there will be: its program, or its queue pair, ends. */
+TEST(the_last_acknowledgement_goes_to_a_full_process_too)
+{
+	for (int ends = 0; ends < 2; ends++) {
+		struct sim s = start_within_host(QPT_RC);
+		struct duo_wr w = duo_write_wr(1, s.bbuf, 0, LEN, s.abuf, 0);
+		uint64_t before = sent(&s);
+
+		set_full(&s, 70, true);
+		assert_true(duo_post(s.b, &w));
+		duo_run_for(s.duo, 100000);
+		assert_int_equal(sent(&s), before);
+		if (ends)
+			nic_take_last_turns(s.a->host->nic);
+		else
+			nic_qp_mute(s.a->host->nic, s.a->qp, true);
+		duo_run_for(s.duo, 100000);
+		assert_int_equal(sent(&s), before + 1);
+		duo_expect(s.duo, &s.b->sent, 1, WC_SUCCESS);
+		/* One turn, and no more. */
+		w.wr_id = 2;
+		assert_true(duo_post(s.b, &w));
+		duo_run_for(s.duo, 100000);
+		assert_int_equal(sent(&s), before + 1);
+		set_full(&s, 70, false);
+		duo_run_for(s.duo, 100000);
+		duo_expect(s.duo, &s.b->sent, 2, WC_SUCCESS);
+		sim_end(&s);
+	}
+}
+
 /* A READ of A arrives at B, and B's next packet is its response. */
 static struct pkt response(struct sim *s, uint32_t read, uint32_t read_len)
 {
