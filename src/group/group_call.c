@@ -13,8 +13,9 @@
 #include "group/group_join.h"
 
 enum {
-	ANSWER_MS_MAX = 250, /* time for all answers together */
-	ANSWER_MS = 20       /* a member that takes longer may be stopped */
+	SILENCE_MS_MAX = 500, /* for so long a processor may be taken away from those that have not answered yet */
+	ANSWER_MS = 20,       /* a member that takes longer may be stopped */
+	FETCH_MS_MAX = 500    /* time to fetch the sockets, from however many members */
 };
 
 static void hang_up(struct member *m)
@@ -85,16 +86,16 @@ static bool hear(struct join *j, struct member *m, heard_fn *heard)
 }
 
 /*
- * Waits until every member that has a link and is not stopped has answered, or time is up. Each answer goes
- * to `heard`, which returns false to close the link.
+ * Waits until every member that has a link and is not stopped has answered, or until none has for SILENCE_MS_MAX. Each
+ * answer goes to `heard`, which returns false to close the link.
  */
 static void listen_to(struct join *j, heard_fn *heard)
 {
-	uint64_t until = group_now_ms() + ANSWER_MS_MAX;
+	uint64_t heard_ms = group_now_ms();
 	bool done[GROUP_SLOTS] = {false};
 	bool late = false;
 
-	while (group_now_ms() < until) {
+	while (group_now_ms() < heard_ms + SILENCE_MS_MAX) {
 		struct pollfd p[GROUP_SLOTS];
 		unsigned of[GROUP_SLOTS];
 		nfds_t n = 0;
@@ -108,6 +109,8 @@ static void listen_to(struct join *j, heard_fn *heard)
 		if (!n)
 			return;
 		late = poll(p, n, ANSWER_MS) == 0;
+		if (!late)
+			heard_ms = group_now_ms();
 		for (nfds_t i = 0; i < n && !late; i++)
 			if (p[i].revents)
 				done[of[i]] = hear(j, &j->members[of[i]], heard);
@@ -216,7 +219,7 @@ static void put_in_place(struct join *j)
 
 int join_fetch(struct join *j)
 {
-	uint64_t until = group_now_ms() + ANSWER_MS_MAX;
+	uint64_t until = group_now_ms() + FETCH_MS_MAX;
 	bool asked[GROUP_SLOTS] = {false};
 	struct member *m;
 
