@@ -42,7 +42,8 @@ static inline bool flow_has_udp(const struct flow *f)
 	return f->dport;
 }
 
-struct int_stack; /* base/int_stack.h */
+struct int_stack;    /* base/int_stack.h */
+struct stream_event; /* base/stream_event.h */
 
 /*
  * One packet. On output, packets that may leave in one system call form a train: same flow, same
@@ -55,28 +56,25 @@ struct int_stack; /* base/int_stack.h */
  * coalesced (GRO), and ip_id is a guess: a UDP socket does not show it, but most often the sender's
  * kernel has numbered the packets 0, 1, 2 .. as above.
  *
- * Of a TCP stream a packet is a piece of any length, or something that happened to it: its `kind`. Pieces
- * come in order. Streams have numbers, which whoever opens one chooses (flow->flow_label).
+ * Of a TCP stream a packet is a piece of any length, or an event without bytes (base/stream_event.h). They come in
+ * order.
  */
 struct pkt {
 	uint8_t *data;           /* first byte after UDP; the yielding call says who owns it */
 	const struct flow *flow; /* lives as long as data */
 	uint32_t len;            /* bytes from data, ICRC included */
+	uint16_t ip_id;
+	uint16_t train;
 	union {
-		uint16_t ip_id;
-		uint16_t segment_bytes; /* PKT_OPEN, on input: the largest TCP segment now */
+		/*
+		 * Telemetry of the switches on the way. On input: what this packet gathered; of an
+		 * acknowledgement, what the acknowledged packet gathered, as its receiver reports it. On output:
+		 * what to report. NULL where there is none; lives as long as data. Simulated networks have it,
+		 * sockets have not.
+		 */
+		const struct int_stack *int_stack;
+		const struct stream_event *event; /* of a stream's packet; NULL: its bytes; lives as long as data */
 	};
-	union {
-		uint16_t train;
-		uint16_t kind; /* enum pkt_kind, of a stream's packet */
-	};
-	/*
-	 * Telemetry of the switches on the way. On input: what this packet gathered; of an
-	 * acknowledgement, what the acknowledged packet gathered, as its receiver reports it. On output:
-	 * what to report. NULL where there is none; lives as long as data. Simulated networks have it,
-	 * sockets have not.
-	 */
-	const struct int_stack *int_stack;
 	/*
 	 * Output, to a process of this host that can read this one's memory: bytes far_at .. far_at + far_bytes - 1 are
 	 * not in the packet. In their place is a struct pkt_far. 0: all are there. Input: these bytes, all of the
@@ -95,18 +93,6 @@ struct pkt_far {
 };
 
 enum { PKT_FAR_BYTES_MIN = 1024 };
-
-enum pkt_kind {
-	PKT_BYTES,
-	/*
-	 * Output: connect to flow->dst and dport, from src and, if it can be had, sport. Input: connected, or
-	 * accepted at a listener; `len` bytes may be sent.
-	 */
-	PKT_OPEN,
-	PKT_ROOM, /* input: `len` more bytes may be sent */
-	PKT_FIN,  /* the sender has sent all: no more bytes come behind it in this direction */
-	PKT_RESET /* the stream is gone; input: `len` is the errno that says why, 0: it was connected before */
-};
 
 enum {
 	PKT_TRAIN_MAX = 64, /* segments the kernel takes in one UDP_SEGMENT call, all releases */

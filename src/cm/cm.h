@@ -243,7 +243,7 @@ void cm_stream_input(struct cm *, const struct pkt *, uint64_t now_ns);
 /* nic_stream_place() of the QP that has the stream; 0: none has. */
 size_t cm_stream_place(struct cm *, uint32_t number, uint8_t **to);
 /*
- * A packet for the back end, which is lent until the next call; false: none now. A PKT_RESET with a listener's number
+ * A packet for the back end, which is lent until the next call; false: none now. A STREAM_RESET with a listener's number
  * is for the listener.
  */
 bool cm_stream_output(struct cm *, struct pkt *);

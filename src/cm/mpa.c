@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/stream_event.h"
 #include "cm/mpa_start.h"
 #include "cm/state.h"
 
@@ -34,23 +35,44 @@ static const uint64_t patience_ns[MPA_STATES] = {
 struct mpa_out {
 	struct list link;
 	struct flow flow;
+	struct stream_event event;
 	struct pkt pkt;
 	uint8_t bytes[MPA_FRAME_MAX];
 };
 
 /* ---- out ----------------------------------------------------------------------------------------- */
 
-static void put(struct cm *cm, const struct flow *flow, enum pkt_kind kind, const uint8_t *bytes, size_t len)
+/* NULL: no memory. The timer of the state ends the conversation then. */
+static struct mpa_out *put(struct cm *cm, const struct flow *flow)
 {
 	struct mpa_out *o = pool_get(&cm->pool, sizeof(*o));
 
 	if (!o)
-		return; /* the timer of the state ends the conversation */
+		return NULL;
 	o->flow = *flow;
-	o->pkt = (struct pkt){.data = o->bytes, .flow = &o->flow, .len = (uint32_t)len, .kind = (uint16_t)kind};
-	if (len)
-		memcpy(o->bytes, bytes, len);
+	o->pkt = (struct pkt){.data = o->bytes, .flow = &o->flow};
 	list_append(&cm->streams.out, &o->link);
+	return o;
+}
+
+static void put_event(struct cm *cm, const struct flow *flow, enum stream_event_kind kind)
+{
+	struct mpa_out *o = put(cm, flow);
+
+	if (!o)
+		return;
+	o->event = (struct stream_event){.kind = kind};
+	o->pkt.event = &o->event;
+}
+
+static void put_bytes(struct cm *cm, const struct flow *flow, const uint8_t *bytes, size_t len)
+{
+	struct mpa_out *o = put(cm, flow);
+
+	if (!o)
+		return;
+	memcpy(o->bytes, bytes, len);
+	o->pkt.len = (uint32_t)len;
 }
 
 static void take_back_lent(struct cm *cm)
@@ -80,7 +102,7 @@ static void send_frame(struct mpa *m, const struct mpa_frame *frame)
 	size_t len = mpa_encode(bytes, frame);
 
 	m->room -= m->room > len ? (uint32_t)len : m->room;
-	put(m->cm, &m->flow, PKT_BYTES, bytes, len);
+	put_bytes(m->cm, &m->flow, bytes, len);
 }
 
 /* ---- life cycle ---------------------------------------------------------------------------------- */
@@ -141,7 +163,7 @@ static void drop(struct mpa *m)
 /* Away with stream and conn. */
 static void reset(struct mpa *m)
 {
-	put(m->cm, &m->flow, PKT_RESET, NULL, 0);
+	put_event(m->cm, &m->flow, STREAM_RESET);
 	drop(m);
 }
 
@@ -166,7 +188,7 @@ static struct qp *qp_of(const struct mpa *m)
 static void end_output(struct mpa *m)
 {
 	if (!m->fin_sent)
-		put(m->cm, &m->flow, PKT_FIN, NULL, 0);
+		put_event(m->cm, &m->flow, STREAM_FIN);
 	m->fin_sent = true;
 }
 
@@ -232,7 +254,7 @@ static void release_port(struct cm_id *id)
 	struct flow flow = {.flow_label = id->listener};
 
 	if (id->listener)
-		put(id->cm, &flow, PKT_RESET, NULL, 0);
+		put_event(id->cm, &flow, STREAM_RESET);
 	id->listener = 0;
 }
 
@@ -278,7 +300,7 @@ int mpa_connect(struct cm_id *id, const struct cm_param *param, uint64_t now_ns)
 	m->began_ns = now_ns;
 	move(m, MPA_CONNECTING, now_ns);
 	release_port(id); /* the connection binds to it */
-	put(m->cm, &flow, PKT_OPEN, NULL, 0);
+	put_event(m->cm, &flow, STREAM_OPEN);
 	return 0;
 }
 
@@ -435,20 +457,20 @@ static void admit(struct cm *cm, const struct pkt *pkt, uint64_t now_ns)
 		reset(container_of(s->waiting.next, struct mpa, waits));
 	m = mpa_create(cm, NULL, pkt->flow);
 	if (!m) {
-		put(cm, pkt->flow, PKT_RESET, NULL, 0);
+		put_event(cm, pkt->flow, STREAM_RESET);
 		return;
 	}
-	m->room = pkt->len;
-	m->segment_bytes = pkt->segment_bytes;
+	m->room = pkt->event->room;
+	m->segment_bytes = pkt->event->segment_bytes;
 	move(m, MPA_WAIT_REQUEST, now_ns);
 }
 
 static void opened(struct mpa *m, const struct pkt *pkt, uint64_t now_ns)
 {
 	m->flow = *pkt->flow;
-	m->segment_bytes = pkt->segment_bytes;
-	m->room = pkt->len - m->have;
-	put(m->cm, &m->flow, PKT_BYTES, m->frame, m->have);
+	m->segment_bytes = pkt->event->segment_bytes;
+	m->room = pkt->event->room - m->have;
+	put_bytes(m->cm, &m->flow, m->frame, m->have);
 	m->have = 0;
 	move(m, MPA_WAIT_REPLY, now_ns);
 }
@@ -542,9 +564,9 @@ static void take_frame(struct mpa *m, const struct pkt *pkt, uint64_t now_ns)
 }
 
 /* FIN, or the stream was lost, before there was a connection. */
-static void start_ended(struct mpa *m, const struct pkt *pkt, uint64_t now_ns)
+static void start_ended(struct mpa *m, const struct stream_event *event, uint64_t now_ns)
 {
-	int status = pkt->kind == PKT_RESET && pkt->len ? -(int)pkt->len : -ECONNRESET;
+	int status = event->error ? -event->error : -ECONNRESET;
 
 	if (m->state == MPA_CONNECTING && status == -ECONNREFUSED && now_ns < m->began_ns + MPA_AGAIN_UNTIL_NS) {
 		m->refused = true;
@@ -561,22 +583,22 @@ static void start_ended(struct mpa *m, const struct pkt *pkt, uint64_t now_ns)
 
 static void start_input(struct mpa *m, const struct pkt *pkt, uint64_t now_ns)
 {
-	switch (pkt->kind) {
-	case PKT_ROOM: m->room += pkt->len; break;
-	case PKT_BYTES:
+	switch (pkt_stream_kind(pkt)) {
+	case STREAM_ROOM: m->room += pkt->event->room; break;
+	case STREAM_BYTES:
 		if (m->state == MPA_WAIT_REPLY || m->state == MPA_WAIT_REQUEST)
 			take_frame(m, pkt, now_ns);
 		else
 			reset(m); /* in ASKED: nobody answered yet */
 		break;
-	default: start_ended(m, pkt, now_ns); break;
+	default: start_ended(m, pkt->event, now_ns); break;
 	}
 }
 
-static void stream_ended(struct mpa *m, const struct pkt *pkt, uint64_t now_ns)
+static void stream_ended(struct mpa *m, bool lost, uint64_t now_ns)
 {
-	close_down(m, pkt->kind == PKT_RESET ? -ECONNRESET : 0, now_ns);
-	if (pkt->kind == PKT_RESET)
+	close_down(m, lost ? -ECONNRESET : 0, now_ns);
+	if (lost)
 		drop(m);
 }
 
@@ -587,12 +609,13 @@ static bool is_ending(const struct mpa *m)
 
 static void connected_input(struct mpa *m, const struct pkt *pkt, uint64_t now_ns)
 {
+	enum stream_event_kind kind = pkt_stream_kind(pkt);
 	struct qp *qp = qp_of(m);
 
 	if (qp)
 		nic_stream_input(m->cm->streams.nic, qp, pkt, now_ns);
 	/* A slow peer takes what it is still to have. */
-	if (pkt->kind == PKT_ROOM && is_ending(m))
+	if (kind == STREAM_ROOM && is_ending(m))
 		timer_set(&m->cm->streams.timers, &m->timer, now_ns + MPA_CLOSING_NS);
 	if (m->state == MPA_WAIT_FIRST && qp && nic_stream_is_heard(qp)) {
 		struct cm_param param = {0};
@@ -600,15 +623,15 @@ static void connected_input(struct mpa *m, const struct pkt *pkt, uint64_t now_n
 		move_open(m, now_ns);
 		event_tell(m->id, CM_ESTABLISHED, 0, &param);
 	}
-	if (pkt->kind == PKT_FIN || pkt->kind == PKT_RESET)
-		stream_ended(m, pkt, now_ns);
+	if (kind == STREAM_FIN || kind == STREAM_RESET)
+		stream_ended(m, kind == STREAM_RESET, now_ns);
 }
 
 /* A stream that nobody here knows any more. */
 static void refuse(struct cm *cm, const struct pkt *pkt)
 {
-	if (pkt->kind != PKT_RESET)
-		put(cm, pkt->flow, PKT_RESET, NULL, 0);
+	if (pkt_stream_kind(pkt) != STREAM_RESET)
+		put_event(cm, pkt->flow, STREAM_RESET);
 }
 
 /* QPs that ended, or are gone: their streams end too. */
@@ -636,12 +659,13 @@ static void look_for_ended(struct cm *cm, uint64_t now_ns)
 void cm_stream_input(struct cm *cm, const struct pkt *pkt, uint64_t now_ns)
 {
 	struct mpa *m = find(cm, pkt->flow->flow_label);
+	bool opens = pkt_stream_kind(pkt) == STREAM_OPEN;
 
-	if (!m && pkt->kind == PKT_OPEN)
+	if (!m && opens)
 		admit(cm, pkt, now_ns);
 	else if (!m)
 		refuse(cm, pkt);
-	else if (pkt->kind == PKT_OPEN)
+	else if (opens)
 		opened(m, pkt, now_ns);
 	else if (m->state >= MPA_WAIT_FIRST)
 		connected_input(m, pkt, now_ns);
@@ -685,7 +709,7 @@ static void time_untimed(struct cm *cm, uint64_t now_ns)
 static void connect_again(struct mpa *m, uint64_t now_ns)
 {
 	m->refused = false;
-	put(m->cm, &m->flow, PKT_OPEN, NULL, 0);
+	put_event(m->cm, &m->flow, STREAM_OPEN);
 	timer_set(&m->cm->streams.timers, &m->timer, m->began_ns + MPA_REPLY_NS);
 }
 
@@ -704,8 +728,9 @@ static void urge(struct mpa *m, uint64_t now_ns)
 
 static void expire(struct mpa *m, uint64_t now_ns)
 {
+	static const struct stream_event reset_event = {.kind = STREAM_RESET};
 	struct qp *qp = qp_of(m);
-	struct pkt lost = {.flow = &m->flow, .kind = PKT_RESET};
+	struct pkt lost = {.flow = &m->flow, .event = &reset_event};
 
 	if (m->refused) {
 		connect_again(m, now_ns);

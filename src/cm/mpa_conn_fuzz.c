@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/stream_event.h"
 #include "cm/cm.h"
 #include "iwarp/mpa.h"
 #include "support/fuzz_input.h"
@@ -33,13 +34,14 @@ static const uint8_t there[16] = {[10] = 0xff, [11] = 0xff, 10, 0, 0, 2};
 
 static void sent(const struct pkt *p)
 {
+	enum stream_event_kind kind = pkt_stream_kind(p);
 	uint32_t stream = p->flow->flow_label;
 
-	if (p->kind == PKT_OPEN) {
+	if (kind == STREAM_OPEN) {
 		opened = stream;
 		connected = false;
 	}
-	if (p->kind == PKT_RESET && stream - ACCEPTED_FIRST < STREAMS)
+	if (kind == STREAM_RESET && stream - ACCEPTED_FIRST < STREAMS)
 		accepted[stream - ACCEPTED_FIRST] = false;
 }
 
@@ -128,31 +130,32 @@ static size_t some_bytes(uint8_t *p, bool reply)
 
 static void peer_speaks(void)
 {
-	static const enum pkt_kind kinds[] = {PKT_BYTES, PKT_BYTES, PKT_BYTES, PKT_OPEN,
-					      PKT_ROOM,  PKT_FIN,   PKT_RESET, PKT_BYTES};
+	static const enum stream_event_kind kinds[] = {STREAM_BYTES, STREAM_BYTES, STREAM_BYTES, STREAM_OPEN,
+						       STREAM_ROOM,  STREAM_FIN,   STREAM_RESET, STREAM_BYTES};
 	uint8_t what = next_byte(&in);
 	bool ours = what & 8 && opened;
 	struct flow flow = {.flow_label = ours ? opened : ACCEPTED_FIRST + (what >> 4), .sport = PORT, .dport = 40000};
 	bool *is_open = ours ? &connected : &accepted[what >> 4];
 	uint8_t *bytes, *exact;
-	struct pkt p = {.flow = &flow, .kind = (uint16_t)kinds[what & 7], .len = 65536};
+	struct stream_event event = {.kind = kinds[what & 7], .room = 65536};
+	struct pkt p = {.flow = &flow, .event = event.kind == STREAM_BYTES ? NULL : &event};
 
-	if (p.kind == PKT_OPEN && *is_open)
+	if (event.kind == STREAM_OPEN && *is_open)
 		return;
-	if (p.kind == PKT_OPEN || p.kind == PKT_RESET)
-		*is_open = p.kind == PKT_OPEN;
+	if (event.kind == STREAM_OPEN || event.kind == STREAM_RESET)
+		*is_open = event.kind == STREAM_OPEN;
 	bytes = calloc(1, 1024);
 	memcpy(flow.src, here, 16);
 	memcpy(flow.dst, there, 16);
-	if (p.kind == PKT_BYTES)
+	if (event.kind == STREAM_BYTES)
 		p.len = (uint32_t)some_bytes(bytes, ours);
-	if (p.kind == PKT_RESET)
-		p.len = next_byte(&in);
-	if (p.kind == PKT_OPEN)
-		p.segment_bytes = (uint16_t)(next_byte(&in) << 8 | next_byte(&in));
+	if (event.kind == STREAM_RESET)
+		event.error = next_byte(&in);
+	if (event.kind == STREAM_OPEN)
+		event.segment_bytes = (uint16_t)(next_byte(&in) << 8 | next_byte(&in));
 	/* In memory of its own, so that a read beyond it is seen. */
-	exact = malloc(p.kind == PKT_BYTES ? p.len + 1 : 1);
-	memcpy(exact, bytes, p.kind == PKT_BYTES ? p.len : 0);
+	exact = malloc(p.len + 1);
+	memcpy(exact, bytes, p.len);
 	p.data = exact;
 	cm_stream_input(cm, &p, now_ns);
 	free(exact);

@@ -35,7 +35,7 @@ static struct cm_id *start_connect(uint8_t ird, uint8_t ord)
 {
 	struct cm_id *id = ask_to_connect(ird, ord);
 
-	say(opened, PKT_OPEN, NULL, ROOM);
+	say(opened, STREAM_OPEN, NULL, ROOM);
 	return id;
 }
 
@@ -68,7 +68,7 @@ static const uint8_t rtr_write[20] = {0x00, 0x0e, 0xc1, 0x40, 0, 0, 0, 1, [16] =
 /* The stream is lost, the id goes, and the QP may connect again. */
 static void renew(struct cm_id *id)
 {
-	say(opened, PKT_RESET, NULL, 0);
+	say(opened, STREAM_RESET, NULL, 0);
 	expect_event(CM_DISCONNECTED, -ECONNRESET);
 	cm_id_destroy(id, now_ns);
 	assert_int_equal(nic_qp_modify(nic, qp, &(struct qp_attr){.state = QPS_RESET}, QPA_STATE, now_ns), 0);
@@ -98,7 +98,7 @@ CASE(a_reply_makes_the_connection)
 					.data_len = 4});
 	for (size_t i = 0; i < n; i++) {
 		assert_int_equal(qp_state(qp), QPS_INIT);
-		say(opened, PKT_BYTES, p + i, 1);
+		say(opened, STREAM_BYTES, p + i, 1);
 	}
 	assert_true(next_event(&e));
 	assert_int_equal(e.type, CM_ESTABLISHED);
@@ -133,7 +133,7 @@ CASE(replies_that_make_none)
 		struct cm_id *id = start_connect(1, 1);
 
 		resets = 0;
-		say(opened, PKT_BYTES, p, reply(p, cases[i].f));
+		say(opened, STREAM_BYTES, p, reply(p, cases[i].f));
 		expect_event(cases[i].type, cases[i].status);
 		assert_int_equal(resets, 1);
 		assert_int_equal(qp_state(qp), QPS_INIT);
@@ -148,7 +148,7 @@ CASE(a_plain_reply_makes_one_too)
 
 	start_connect(1, 1);
 	sent_len = 0;
-	say(opened, PKT_BYTES, p, reply(p, (struct mpa_frame){.crc = true}));
+	say(opened, STREAM_BYTES, p, reply(p, (struct mpa_frame){.crc = true}));
 	expect_event(CM_ESTABLISHED, 0);
 	assert_int_equal(sent_len, sizeof(rtr_write));
 }
@@ -166,7 +166,7 @@ TEST_WITH(crcs_may_be_left_to_the_peer, set_up_without_crc, tear_down)
 		mpa_decode(&f, sent);
 		assert_false(f.crc);
 		sent_len = 0;
-		say(opened, PKT_BYTES, p, reply(p, (struct mpa_frame){.enhanced = true, .crc = asks}));
+		say(opened, STREAM_BYTES, p, reply(p, (struct mpa_frame){.enhanced = true, .crc = asks}));
 		expect_event(CM_ESTABLISHED, 0);
 		assert_int_equal(sent_len, sizeof(rtr_write));
 		assert_int_equal(memcmp(sent, rtr_write, sizeof(rtr_write)) == 0, asks);
@@ -192,15 +192,15 @@ TEST_WITH(markers_are_asked_for_by_who_wants_them, set_up_with_markers, tear_dow
 		mpa_decode(&f, sent);
 		assert_true(f.markers);
 		sent_len = 0;
-		say(opened, PKT_BYTES, p, reply(p, (struct mpa_frame){.enhanced = true, .crc = true}));
+		say(opened, STREAM_BYTES, p, reply(p, (struct mpa_frame){.enhanced = true, .crc = true}));
 		expect_event(CM_ESTABLISHED, 0);
 		assert_memory_equal(sent, rtr_write, sizeof(rtr_write)); /* the peer wants none */
 		ddp_encode(raw + FPDU_LENGTH_LEN, &ddp);
-		say(opened, PKT_BYTES, raw, fpdu_seal(&framing, raw, DDP_TAGGED_LEN));
+		say(opened, STREAM_BYTES, raw, fpdu_seal(&framing, raw, DDP_TAGGED_LEN));
 		assert_int_equal(qp_state(qp), marked ? QPS_RTS : QPS_ERR);
 		if (!marked)
 			expect_event(CM_DISCONNECTED, 0);
-		say(opened, PKT_RESET, NULL, 0);
+		say(opened, STREAM_RESET, NULL, 0);
 		while (next_event(&e))
 			;
 		cm_id_destroy(id, now_ns);
@@ -226,12 +226,12 @@ CASE(an_initiator_says_it_again)
 		struct cm_id *id = start_connect(1, 1);
 
 		sent_len = 0;
-		say(opened, PKT_BYTES, p, reply(p, (struct mpa_frame){.enhanced = true, .crc = true}));
+		say(opened, STREAM_BYTES, p, reply(p, (struct mpa_frame){.enhanced = true, .crc = true}));
 		expect_event(CM_ESTABLISHED, 0);
 		assert_int_equal(sent_len, sizeof(rtr_write));
 		ddp_encode(raw + FPDU_LENGTH_LEN, &ddp);
 		if (heard)
-			say(opened, PKT_BYTES, raw, fpdu_seal(&framing, raw, DDP_TAGGED_LEN));
+			say(opened, STREAM_BYTES, raw, fpdu_seal(&framing, raw, DDP_TAGGED_LEN));
 		pass_ms(15);
 		assert_int_equal(sent_len, sizeof(rtr_write));
 		for (size_t n = 2; n < 6; n++) {
@@ -253,14 +253,14 @@ CASE(a_refused_client_comes_again)
 	stream = opened;
 	for (int i = 0; i < 5; i++) {
 		opened = 0;
-		say(stream, PKT_RESET, NULL, ECONNREFUSED);
+		say(stream, STREAM_RESET, NULL, ECONNREFUSED);
 		assert_int_equal(opened, 0);
 		pass_ms(11);
 		assert_int_equal(opened, stream);
 		assert_false(next_event(&e));
 	}
 	sent_len = 0;
-	say(stream, PKT_OPEN, NULL, ROOM);
+	say(stream, STREAM_OPEN, NULL, ROOM);
 	assert_int_equal(mpa_frame_len(sent, sent_len, false), sent_len);
 }
 
@@ -271,7 +271,7 @@ CASE(a_client_that_stays_refused_is_told)
 
 	ask_to_connect(1, 1);
 	for (n = 0; n < 100 && !next_event(&e); n++) {
-		say(opened, PKT_RESET, NULL, ECONNREFUSED);
+		say(opened, STREAM_RESET, NULL, ECONNREFUSED);
 		pass_ms(11);
 	}
 	assert_int_equal(e.type, CM_REJECTED);
@@ -287,11 +287,11 @@ CASE(no_answer_and_no_listener)
 	expect_event(CM_UNREACHABLE, -ETIMEDOUT);
 	cm_id_destroy(id, now_ns);
 	id = start_connect(1, 1);
-	say(opened, PKT_FIN, NULL, 0);
+	say(opened, STREAM_FIN, NULL, 0);
 	expect_event(CM_REJECTED, -ECONNRESET);
 	cm_id_destroy(id, now_ns);
 	id = start_connect(1, 1);
-	say(opened, PKT_RESET, NULL, EHOSTUNREACH);
+	say(opened, STREAM_RESET, NULL, EHOSTUNREACH);
 	expect_event(CM_UNREACHABLE, -EHOSTUNREACH);
 }
 
@@ -342,7 +342,7 @@ CASE(peer_to_peer_is_established_by_the_first_fpdu)
 	assert_true(f.peer_to_peer && f.rtr == MPA_RTR_WRITE);
 	assert_false(next_event(&e));
 	ddp_encode(raw + FPDU_LENGTH_LEN, &ddp);
-	say(ACCEPTED, PKT_BYTES, raw, fpdu_seal(&framing, raw, DDP_TAGGED_LEN));
+	say(ACCEPTED, STREAM_BYTES, raw, fpdu_seal(&framing, raw, DDP_TAGGED_LEN));
 	expect_event(CM_ESTABLISHED, 0);
 }
 
@@ -393,8 +393,8 @@ CASE(requests_that_are_none)
 		size_t n = request(p, cases[i]);
 
 		resets = 0;
-		say(ACCEPTED, PKT_OPEN, NULL, ROOM);
-		say(ACCEPTED, PKT_BYTES, p, n);
+		say(ACCEPTED, STREAM_OPEN, NULL, ROOM);
+		say(ACCEPTED, STREAM_BYTES, p, n);
 		assert_int_equal(resets, 1);
 		assert_false(next_event(&e));
 	}
@@ -404,8 +404,8 @@ CASE(requests_that_are_none)
 		size_t n = request(p, (struct mpa_frame){.crc = true});
 
 		resets = 0;
-		say(ACCEPTED, PKT_OPEN, NULL, ROOM);
-		say(ACCEPTED, PKT_BYTES, p, n + 1);
+		say(ACCEPTED, STREAM_OPEN, NULL, ROOM);
+		say(ACCEPTED, STREAM_BYTES, p, n + 1);
 		assert_int_equal(resets, 1);
 		assert_false(next_event(&e));
 	}
@@ -416,7 +416,7 @@ CASE(nobody_waits_for_a_request_for_ever)
 	struct cm_event e;
 
 	listener();
-	say(ACCEPTED, PKT_OPEN, NULL, ROOM);
+	say(ACCEPTED, STREAM_OPEN, NULL, ROOM);
 	now_ns += UINT64_C(6000000000);
 	drain();
 	assert_int_equal(resets, 1);
@@ -431,19 +431,19 @@ CASE(half_open_streams_are_bounded)
 
 	listener();
 	for (uint32_t i = 0; i < 1024; i++)
-		say(ACCEPTED + i, PKT_OPEN, NULL, ROOM);
+		say(ACCEPTED + i, STREAM_OPEN, NULL, ROOM);
 	assert_int_equal(resets, 0);
 	bytes = heap.bytes;
 	for (uint32_t i = 0; i < 1000; i++)
-		say(ACCEPTED + 5000 + i, PKT_OPEN, NULL, ROOM);
+		say(ACCEPTED + 5000 + i, STREAM_OPEN, NULL, ROOM);
 	assert_int_equal(resets, 1000);
 	assert_true(heap.bytes <= bytes + (256 << 10));
 	/* The oldest went, and the latest are there. */
 	assert_non_null(requested((struct mpa_frame){.enhanced = true, .crc = true}, &e));
 	assert_int_equal(resets, 1001);
-	say(ACCEPTED + 5999, PKT_BYTES, (const uint8_t *)"MPA", 3);
+	say(ACCEPTED + 5999, STREAM_BYTES, (const uint8_t *)"MPA", 3);
 	assert_int_equal(resets, 1001);
-	say(ACCEPTED + 999, PKT_BYTES, (const uint8_t *)"MPA", 3);
+	say(ACCEPTED + 999, STREAM_BYTES, (const uint8_t *)"MPA", 3);
 	assert_int_equal(resets, 1002);
 }
 
@@ -480,7 +480,7 @@ CASE(a_request_may_vanish)
 
 	listener();
 	id = requested(f, &e);
-	say(ACCEPTED, PKT_RESET, NULL, ECONNRESET);
+	say(ACCEPTED, STREAM_RESET, NULL, ECONNRESET);
 	assert_int_equal(cm_id_accept(id, 2, &p, now_ns), -EINVAL);
 	assert_int_equal(qp_state(qp), QPS_INIT);
 	cm_id_destroy(id, now_ns);

@@ -21,7 +21,7 @@ static struct cm_id *connected(void)
 CASE(the_peer_ends)
 {
 	connected();
-	say(ACCEPTED, PKT_FIN, NULL, 0);
+	say(ACCEPTED, STREAM_FIN, NULL, 0);
 	expect_event(CM_DISCONNECTED, 0);
 	assert_int_equal(qp_state(qp), QPS_ERR);
 	assert_int_equal(fins, 1);
@@ -31,7 +31,7 @@ CASE(the_peer_ends)
 CASE(the_stream_is_lost)
 {
 	connected();
-	say(ACCEPTED, PKT_RESET, NULL, ECONNRESET);
+	say(ACCEPTED, STREAM_RESET, NULL, ECONNRESET);
 	expect_event(CM_DISCONNECTED, -ECONNRESET);
 	assert_int_equal(qp_state(qp), QPS_ERR);
 }
@@ -45,7 +45,7 @@ CASE(the_program_hangs_up)
 	drain();
 	assert_int_equal(fins, 1);
 	assert_false(next_event(&e));
-	say(ACCEPTED, PKT_FIN, NULL, 0);
+	say(ACCEPTED, STREAM_FIN, NULL, 0);
 	expect_event(CM_DISCONNECTED, 0);
 	assert_int_equal(fins, 1);
 }
@@ -73,7 +73,7 @@ CASE(a_slow_peer_gets_all_before_it_is_reset)
 		drain();
 		assert_false(next_event(&e));
 		now_ns += UINT64_C(4000000000);
-		say(ACCEPTED, PKT_ROOM, NULL, 1000);
+		say(ACCEPTED, STREAM_ROOM, NULL, 1000);
 	}
 	drain();
 	assert_int_equal(resets, 0);
@@ -97,8 +97,8 @@ CASE(the_qp_goes)
 	nic_qp_destroy(nic, qp);
 	expect_event(CM_DISCONNECTED, 0);
 	assert_int_equal(fins, 1);
-	say(ACCEPTED, PKT_BYTES, (const uint8_t *)"abc", 3);
-	say(ACCEPTED, PKT_FIN, NULL, 0);
+	say(ACCEPTED, STREAM_BYTES, (const uint8_t *)"abc", 3);
+	say(ACCEPTED, STREAM_FIN, NULL, 0);
 	now_ns += UINT64_C(6000000000);
 	drain();
 	assert_int_equal(resets, 1);
@@ -107,10 +107,10 @@ CASE(the_qp_goes)
 /* Packets of streams that nobody knows are answered with a reset, but for a reset. */
 CASE(unknown_streams_are_reset)
 {
-	say(77, PKT_BYTES, (const uint8_t *)"abc", 3);
-	say(77, PKT_FIN, NULL, 0);
+	say(77, STREAM_BYTES, (const uint8_t *)"abc", 3);
+	say(77, STREAM_FIN, NULL, 0);
 	assert_int_equal(resets, 2);
-	say(77, PKT_RESET, NULL, 0);
+	say(77, STREAM_RESET, NULL, 0);
 	assert_int_equal(resets, 2);
 }
 
@@ -137,7 +137,7 @@ CASE(ten_thousand_connections_leave_nothing)
 			assert_int_equal(cm_id_disconnect(id, now_ns), 0);
 			drain();
 		}
-		say(ACCEPTED, PKT_FIN, NULL, 0);
+		say(ACCEPTED, STREAM_FIN, NULL, 0);
 		expect_event(CM_DISCONNECTED, 0);
 		cm_id_destroy(id, now_ns);
 		assert_int_equal(nic_qp_modify(nic, qp, &(struct qp_attr){.state = QPS_RESET}, QPA_STATE, now_ns), 0);

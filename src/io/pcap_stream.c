@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Frames of streams (pcap_stream.h). A stream is known from its PKT_OPEN until it is gone, so sequence numbers have no
+ * Frames of streams (pcap_stream.h). A stream is known from its STREAM_OPEN until it is gone, so sequence numbers have no
  * gap.
  *
  * A network's segments end where FPDUs do, or at least not inside a ULPDU_Length, which tshark 4.0 does not put
@@ -14,6 +14,7 @@
 
 #include "base/byteorder.h"
 #include "base/ipudp.h"
+#include "base/stream_event.h"
 #include "io/tcp/tcp.h"
 #include "space/space.h"
 
@@ -184,9 +185,10 @@ void pcap_streams_frames(struct pcap_streams *p, const struct pkt *pkt, bool rec
 			 void *ctx)
 {
 	struct seen **at = find(p, pkt->flow->flow_label);
+	enum stream_event_kind kind = pkt_stream_kind(pkt);
 	struct framer f = {.s = *at, .frame = frame, .ctx = ctx};
 
-	if (pkt->kind == PKT_OPEN && received && !f.s) {
+	if (kind == STREAM_OPEN && received && !f.s) {
 		f.s = space_get(sizeof(*f.s));
 		if (f.s)
 			opened(p, &f, pkt->flow);
@@ -194,15 +196,15 @@ void pcap_streams_frames(struct pcap_streams *p, const struct pkt *pkt, bool rec
 	}
 	if (!f.s)
 		return;
-	if (pkt->kind == PKT_BYTES) {
+	if (kind == STREAM_BYTES) {
 		put_bytes(p, &f, received, pkt->data, pkt->len);
-	} else if (pkt->kind == PKT_FIN && !f.s->ways[received].fin) {
+	} else if (kind == STREAM_FIN && !f.s->ways[received].fin) {
 		put_rest(&f, received);
 		f.s->ways[received].fin = true;
 		put(&f, received, TCP_ACK | TCP_FIN, NULL, 0);
 		if (f.s->ways[!received].fin)
 			forget(at);
-	} else if (pkt->kind == PKT_RESET) {
+	} else if (kind == STREAM_RESET) {
 		put_rest(&f, received);
 		put(&f, received, TCP_ACK | TCP_RST, NULL, 0);
 		forget(at);

@@ -7,11 +7,16 @@
 #include <unistd.h>
 
 #include "base/ipudp.h"
+#include "base/stream_event.h"
 #include "io/io_fake.h"
 #include "io/pcap.h"
 #include "io/pcap_stream.h"
 #include "io/tcp/tcp.h"
 #include "support/test.h"
+
+static const struct stream_event opens = {.kind = STREAM_OPEN, .room = 1000},
+				 has_room = {.kind = STREAM_ROOM, .room = 1000}, ends = {.kind = STREAM_FIN},
+				 is_gone = {.kind = STREAM_RESET};
 
 static char folder[] = "/tmp/verbena-pcap-XXXXXX";
 static char path[128];
@@ -194,16 +199,15 @@ CASE(a_stream_is_captured_from_its_beginning_to_its_end)
 		struct pkt pkt;
 		bool received;
 	} pkts[] = {
-		{{.flow = &flow, .kind = PKT_BYTES, .data = data, .len = 7},
-		 true}, /* before there is one: not its own */
-		{{.flow = &flow, .kind = PKT_OPEN, .len = 1000}, true},
-		{{.flow = &flow, .kind = PKT_ROOM, .len = 1000}, true},
-		{{.flow = &flow, .kind = PKT_BYTES, .data = data, .len = BYTES}, false},
-		{{.flow = &flow, .kind = PKT_FIN}, false},
-		{{.flow = &flow, .kind = PKT_FIN}, false}, /* said twice */
-		{{.flow = &flow, .kind = PKT_BYTES, .data = data, .len = 5}, true},
-		{{.flow = &flow, .kind = PKT_FIN}, true},
-		{{.flow = &flow, .kind = PKT_RESET}, false}, /* it is gone */
+		{{.flow = &flow, .data = data, .len = 7}, true}, /* before there is one: not its own */
+		{{.flow = &flow, .event = &opens}, true},
+		{{.flow = &flow, .event = &has_room}, true},
+		{{.flow = &flow, .data = data, .len = BYTES}, false},
+		{{.flow = &flow, .event = &ends}, false},
+		{{.flow = &flow, .event = &ends}, false}, /* said twice */
+		{{.flow = &flow, .data = data, .len = 5}, true},
+		{{.flow = &flow, .event = &ends}, true},
+		{{.flow = &flow, .event = &is_gone}, false}, /* it is gone */
 	};
 	struct pcap_streams *streams = pcap_streams_new();
 	struct frames got = {0};
@@ -245,12 +249,11 @@ CASE(pieces_of_a_stream_do_not_end_in_a_length_field)
 	uint32_t seq = 1;
 
 	assert_non_null(streams);
-	pcap_streams_frames(streams, &(struct pkt){.flow = &flow, .kind = PKT_OPEN}, true, frames_add, &got);
+	pcap_streams_frames(streams, &(struct pkt){.flow = &flow, .event = &opens}, true, frames_add, &got);
 	for (size_t i = 0; i < sizeof(pieces) / sizeof(*pieces); i++)
-		pcap_streams_frames(streams,
-				    &(struct pkt){.flow = &flow, .kind = PKT_BYTES, .data = data, .len = pieces[i]},
-				    true, frames_add, &got);
-	pcap_streams_frames(streams, &(struct pkt){.flow = &flow, .kind = PKT_RESET}, false, frames_add, &got);
+		pcap_streams_frames(streams, &(struct pkt){.flow = &flow, .data = data, .len = pieces[i]}, true,
+				    frames_add, &got);
+	pcap_streams_frames(streams, &(struct pkt){.flow = &flow, .event = &is_gone}, false, frames_add, &got);
 	assert_int_equal(got.count, sizeof(want) / sizeof(*want));
 	for (size_t i = 3; i < got.count - 1; i++) {
 		assert_int_equal(get_be32(got.head[i] + 24), seq);

@@ -5,6 +5,7 @@
  */
 #include <string.h>
 
+#include "base/stream_event.h"
 #include "iwarp/state.h"
 #include "transport/request.h"
 
@@ -153,6 +154,7 @@ static void send_terminate(struct transport *tp, struct qp *qp)
 /* A Terminate is short: it may exceed the room that is left, as nothing comes behind it. */
 bool iwarp_end(struct transport *tp, struct qp *qp)
 {
+	static const struct stream_event fin = {.kind = STREAM_FIN};
 	enum { BYTES = 256 };
 	struct iwarp *iw = qp->iwarp;
 
@@ -165,7 +167,7 @@ bool iwarp_end(struct transport *tp, struct qp *qp)
 		send_terminate(tp, qp);
 	if (!tx_left(&tp->tx))
 		return true;
-	tx_commit_stream(&tp->tx, &qp->flow, PKT_FIN, 0);
+	tx_commit_event(&tp->tx, &qp->flow, &fin);
 	iw->fin_sent = true;
 	return false;
 }

@@ -8,6 +8,7 @@
 
 #include <errno.h>
 
+#include "base/stream_event.h"
 #include "iwarp/state.h"
 
 static int start(struct transport *tp, struct qp *qp, const struct stream_start *s, uint64_t now_ns)
@@ -122,14 +123,14 @@ static void input(struct transport *tp, struct qp *qp, const struct pkt *pkt, ui
 {
 	if (!qp->iwarp)
 		return;
-	switch (pkt->kind) {
-	case PKT_BYTES: take_bytes(tp, qp, pkt, now_ns); break;
-	case PKT_ROOM:
-		qp->iwarp->room += pkt->len;
+	switch (pkt_stream_kind(pkt)) {
+	case STREAM_BYTES: take_bytes(tp, qp, pkt, now_ns); break;
+	case STREAM_ROOM:
+		qp->iwarp->room += pkt->event->room;
 		qp_activate(tp, qp);
 		break;
-	case PKT_FIN:
-	case PKT_RESET: peer_ended(tp, qp, pkt->kind == PKT_RESET, now_ns); break;
+	case STREAM_FIN: peer_ended(tp, qp, false, now_ns); break;
+	case STREAM_RESET: peer_ended(tp, qp, true, now_ns); break;
 	default: break;
 	}
 }

@@ -33,7 +33,7 @@ void iwarp_commit(struct transport *tp, struct qp *qp, uint32_t ulpdu_len)
 	struct iwarp *iw = qp->iwarp;
 	uint32_t len = fpdu_seal(&iw->out, tp->tx.arena + tp->tx.used, ulpdu_len);
 
-	tx_commit_stream(&tp->tx, &qp->flow, PKT_BYTES, len);
+	tx_commit_bytes(&tp->tx, &qp->flow, len);
 	iw->room = iw->room > len ? iw->room - len : 0;
 	tp->counters.tx_packets++;
 }

@@ -303,7 +303,7 @@ struct qp_ops {
 struct stream_ops {
 	/* INIT to RTS: what begins on the stream is FPDUs. 0 or -ENOMEM. */
 	int (*start)(struct transport *, struct qp *, const struct stream_start *, uint64_t now_ns);
-	/* A packet of the stream, but PKT_OPEN. */
+	/* A packet of the stream, but STREAM_OPEN. */
 	void (*input)(struct transport *, struct qp *, const struct pkt *, uint64_t now_ns);
 	/* See nic_stream_place(). */
 	size_t (*place)(struct transport *, struct qp *, uint8_t **to);

@@ -102,19 +102,26 @@ void tx_commit(struct tx *tx, const struct flow *flow, uint32_t dqpn, uint32_t b
 		leave_out(tx->far, pkt);
 }
 
-void tx_commit_stream(struct tx *tx, const struct flow *flow, enum pkt_kind kind, uint32_t len)
+void tx_commit_bytes(struct tx *tx, const struct flow *flow, uint32_t len)
 {
 	struct pkt *last = tx->count ? &tx->burst[tx->count - 1] : NULL;
 
-	assert(tx->count < tx->most);
 	assert(tx->used + len <= TX_ARENA_BYTES);
-	if (kind == PKT_BYTES && last && last->flow == flow && last->kind == PKT_BYTES)
+	if (last && last->flow == flow && !last->event)
 		last->len += len;
 	else
-		tx->burst[tx->count++] =
-			(struct pkt){.data = tx->arena + tx->used, .flow = flow, .len = len, .kind = (uint16_t)kind};
+		tx_commit_event(tx, flow, NULL)->len = len;
 	tx->used += len;
 	tx->bytes += len;
+}
+
+struct pkt *tx_commit_event(struct tx *tx, const struct flow *flow, const struct stream_event *event)
+{
+	struct pkt *pkt = &tx->burst[tx->count++];
+
+	assert(tx->count <= tx->most);
+	*pkt = (struct pkt){.data = tx->arena + tx->used, .flow = flow, .event = event};
+	return pkt;
 }
 
 size_t tx_finish(struct tx *tx)

@@ -142,11 +142,11 @@ static inline size_t tx_left(const struct tx *tx)
 	return tx->count == tx->most ? 0 : TX_ARENA_BYTES - tx->used;
 }
 
-/*
- * Takes `len` bytes of a stream that were written at tx_left(), or, with another kind, says what happens to the stream
- * behind them. Bytes of one flow (the same pointer) that follow each other become one packet.
- */
-void tx_commit_stream(struct tx *, const struct flow *flow, enum pkt_kind, uint32_t len);
+/* Takes `len` bytes of a stream that were written at tx_left(). Those of one flow (the same pointer) that follow each
+ * other become one packet. */
+void tx_commit_bytes(struct tx *, const struct flow *, uint32_t len);
+/* Says what happens to the stream behind them. The event is borrowed until the next turn. */
+struct pkt *tx_commit_event(struct tx *, const struct flow *, const struct stream_event *);
 
 /* The next packet carries this telemetry, which is borrowed until the next turn; NULL: none. */
 static inline void tx_telemetry(struct tx *tx, const struct int_stack *int_stack)

@@ -4,6 +4,7 @@
  * nobody wrote (RFC 5040 7, RFC 5041 7, RFC 5044 8).
  */
 
+#include "base/stream_event.h"
 #include "iwarp/fpdu.h"
 #include "iwarp/pipe.h"
 #include "iwarp/rdmap.h"
@@ -30,7 +31,7 @@ static void run_and_listen(enum pipe_side side)
 		/* This end's output is taken here, so that it can be seen whole. */
 		n = nic_output(e->nic, burst, 16, p.now_ns);
 		for (size_t i = 0; i < n; i++) {
-			if (burst[i].kind == PKT_FIN) {
+			if (pkt_stream_kind(&burst[i]) == STREAM_FIN) {
 				e->fin = true;
 				continue;
 			}

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/stream_event.h"
 #include "mem/sge.h"
 
 static void must(bool claim, const char *what)
@@ -146,11 +147,11 @@ static bool output(struct pipe *p, struct pipe_end *e)
 	for (size_t i = 0; i < n; i++) {
 		must(!e->fin, "something behind a FIN");
 		must(burst[i].flow->flow_label == (uint32_t)(e - p->end) + 1, "another stream");
-		if (burst[i].kind == PKT_FIN) {
+		if (pkt_stream_kind(&burst[i]) == STREAM_FIN) {
 			e->fin = true;
 			continue;
 		}
-		must(burst[i].kind == PKT_BYTES && burst[i].len, "bytes");
+		must(!burst[i].event && burst[i].len, "bytes");
 		/* A Terminate may exceed the room by itself. */
 		must(burst[i].len <= e->granted + 128, "more than there is room for");
 		e->granted = e->granted > burst[i].len ? e->granted - burst[i].len : 0;
@@ -160,20 +161,19 @@ static bool output(struct pipe *p, struct pipe_end *e)
 	return n > 0;
 }
 
-static void give_behind(struct pipe *p, struct pipe_end *to, enum pkt_kind kind, uint8_t *data, size_t len,
-			size_t placed)
+/* A packet of the stream to an end. */
+static void give(struct pipe *p, struct pipe_end *to, struct pkt pkt)
 {
 	struct flow flow = {.flow_label = (uint32_t)(to - p->end) + 1};
-	struct pkt pkt = {
-		.data = data, .len = (uint32_t)len, .far_bytes = (uint16_t)placed, .kind = kind, .flow = &flow};
 
+	pkt.flow = &flow;
 	if (to->qp)
 		nic_stream_input(to->nic, to->qp, &pkt, p->now_ns);
 }
 
-static void give(struct pipe *p, struct pipe_end *to, enum pkt_kind kind, uint8_t *data, size_t len)
+static void say(struct pipe *p, struct pipe_end *to, struct stream_event event)
 {
-	give_behind(p, to, kind, data, len, 0);
+	give(p, to, (struct pkt){.event = &event});
 }
 
 /* Puts the first of `len` bytes where they belong, if that is known: their number. */
@@ -194,7 +194,7 @@ static size_t put(struct pipe *p, struct pipe_end *to, const uint8_t *from, size
 
 void pipe_reset(struct pipe *p, enum pipe_side to)
 {
-	give(p, &p->end[to], PKT_RESET, NULL, 0);
+	say(p, &p->end[to], (struct stream_event){.kind = STREAM_RESET});
 }
 
 /* A piece from `from` to the other end, in memory of its own, so that a read beyond it is seen. */
@@ -209,7 +209,7 @@ static bool deliver(struct pipe *p, struct pipe_end *from, struct pipe_end *to)
 		if (!from->fin || from->fin_taken)
 			return false;
 		from->fin_taken = true;
-		give(p, to, PKT_FIN, NULL, 0);
+		say(p, to, (struct stream_event){.kind = STREAM_FIN});
 		return true;
 	}
 	placed = put(p, to, from->wire + from->wire_at, n);
@@ -217,7 +217,7 @@ static bool deliver(struct pipe *p, struct pipe_end *from, struct pipe_end *to)
 	memcpy(piece, from->wire + from->wire_at + placed, n - placed);
 	from->wire_at += n;
 	from->wire_len -= n;
-	give_behind(p, to, PKT_BYTES, piece, n - placed, placed);
+	give(p, to, (struct pkt){.data = piece, .len = (uint32_t)(n - placed), .far_bytes = (uint16_t)placed});
 	free(piece);
 	from->owed += (uint32_t)n;
 	if (!from->wire_len || prng_below(&p->rng, 4) == 0) {
@@ -225,7 +225,7 @@ static bool deliver(struct pipe *p, struct pipe_end *from, struct pipe_end *to)
 
 		from->owed = 0;
 		from->granted += room;
-		give(p, from, PKT_ROOM, NULL, room);
+		say(p, from, (struct stream_event){.kind = STREAM_ROOM, .room = room});
 	}
 	return true;
 }

@@ -53,7 +53,6 @@ static void come(uint32_t from, uint32_t to, uint32_t placed)
 	struct pkt pkt = {.data = segment + from + placed,
 			  .len = to - from - placed,
 			  .far_bytes = (uint16_t)placed,
-			  .kind = PKT_BYTES,
 			  .flow = &flow};
 
 	nic_stream_input(p.end[PIPE_B].nic, p.end[PIPE_B].qp, &pkt, p.now_ns);

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 
+#include "base/stream_event.h"
 #include "cm/cm.h"
 #include "iwarp/fpdu.h"
 #include "iwarp/mpa.h"
@@ -41,29 +42,33 @@ static inline void drain(void)
 	if (cm_deadline(cm) <= now_ns)
 		cm_expire(cm, now_ns);
 	while (cm_stream_output(cm, &p) || (n = nic_output(nic, burst, 1, now_ns), p = burst[0], n)) {
-		switch (p.kind) {
-		case PKT_BYTES:
+		switch (pkt_stream_kind(&p)) {
+		case STREAM_BYTES:
 			memcpy(sent + sent_len, p.data, p.len);
 			sent_len += p.len;
 			break;
-		case PKT_OPEN: opened = p.flow->flow_label; break;
-		case PKT_FIN: fins++; break;
+		case STREAM_OPEN: opened = p.flow->flow_label; break;
+		case STREAM_FIN: fins++; break;
 		default: resets++;
 		}
 	}
 }
 
-static inline void say(uint32_t stream, enum pkt_kind kind, const uint8_t *data, size_t len)
+/* `len` bytes, or an event with that room or error. */
+static inline void say(uint32_t stream, enum stream_event_kind kind, const uint8_t *data, size_t len)
 {
+	struct stream_event event = {.kind = kind, .segment_bytes = 1448, .room = (uint32_t)len, .error = (int)len};
 	struct flow flow = {.flow_label = stream, .sport = PORT, .dport = 40000};
 	/* In memory of its own. */
 	uint8_t *copy = malloc(len + 1);
-	struct pkt p = {.data = copy, .len = (uint32_t)len, .kind = kind, .flow = &flow};
+	struct pkt p = {.data = copy, .flow = &flow};
 
 	if (len && data)
 		memcpy(copy, data, len);
-	if (kind == PKT_OPEN)
-		p.segment_bytes = 1448;
+	if (kind == STREAM_BYTES)
+		p.len = (uint32_t)len;
+	else
+		p.event = &event;
 	memcpy(flow.src, here, 16);
 	memcpy(flow.dst, there, 16);
 	cm_stream_input(cm, &p, now_ns);
@@ -182,10 +187,10 @@ static inline struct cm_id *requested(struct mpa_frame f, struct cm_event *e)
 	uint8_t p[MPA_FRAME_MAX];
 	size_t n = request(p, f);
 
-	say(ACCEPTED, PKT_OPEN, NULL, ROOM);
-	say(ACCEPTED, PKT_BYTES, p, n / 2);
+	say(ACCEPTED, STREAM_OPEN, NULL, ROOM);
+	say(ACCEPTED, STREAM_BYTES, p, n / 2);
 	assert_false(next_event(e));
-	say(ACCEPTED, PKT_BYTES, p + n / 2, n - n / 2);
+	say(ACCEPTED, STREAM_BYTES, p + n / 2, n - n / 2);
 	assert_true(next_event(e));
 	assert_int_equal(e->type, CM_CONNECT_REQUEST);
 	return cm_id_find(cm, e->number);

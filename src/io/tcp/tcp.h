@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * TCP connections as a back end: numbered streams (enum pkt_kind of base/pkt.h). Who opens a stream chooses its number,
+ * TCP connections as a back end: numbered streams (base/stream_event.h). Who opens a stream chooses its number,
  * below TCP_ACCEPTED; those that are accepted get theirs here, above it. A stream's flow has the addresses and ports of
  * its two ends in GID form, seen from here.
  *
  * It takes what it granted room for: what a socket does not take at once it keeps, and grants that room again when it
- * has left. A stream is gone when a PKT_RESET was given or taken, or PKT_FIN both ways. A PKT_RESET behind a PKT_FIN
- * takes nothing back: the kernel goes on with what it has.
+ * has left. A stream is gone when a STREAM_RESET was given or taken, or STREAM_FIN both ways. A STREAM_RESET behind a
+ * STREAM_FIN takes nothing back: the kernel goes on with what it has.
  *
  * Unlike other back ends it allocates: for each stream, and for what a socket did not take.
  */
@@ -37,7 +37,7 @@ int tcp_bind(struct io *, uint32_t number, const struct flow *at, bool alone);
 /* Listens at each port that was taken by that number. 0 or a negative errno, and then none is taken any more; -ENOENT:
  * none was. */
 int tcp_listen(struct io *, uint32_t number, int backlog);
-/* As a PKT_RESET for every listener with that number. Streams that were accepted stay. Harmless if there is no such
+/* As a STREAM_RESET for every listener with that number. Streams that were accepted stay. Harmless if there is no such
  * listener. */
 void tcp_unlisten(struct io *, uint32_t number);
 /*

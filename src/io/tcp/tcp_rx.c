@@ -56,12 +56,12 @@ struct harvest {
 	uint64_t now_ns;
 };
 
-static struct pkt *tell(struct harvest *h, struct stream *s, enum pkt_kind kind, uint32_t len)
+static void tell(struct harvest *h, struct stream *s, struct stream_event event)
 {
-	struct pkt *p = &h->pkts[h->count++];
+	struct stream_event *e = &h->t->events[h->count];
 
-	*p = (struct pkt){.flow = &s->flow, .kind = kind, .len = len};
-	return p;
+	*e = event;
+	h->pkts[h->count++] = (struct pkt){.flow = &s->flow, .event = e};
 }
 
 static bool is_full(const struct harvest *h)
@@ -76,10 +76,10 @@ static void tell_due(struct harvest *h)
 
 		list_remove(&s->due);
 		if (s->failed) {
-			tell(h, s, PKT_RESET, (uint32_t)s->failed);
+			tell(h, s, (struct stream_event){.kind = STREAM_RESET, .error = s->failed});
 			tcp_stream_bury(h->t, s);
 		} else if (s->owed) {
-			tell(h, s, PKT_ROOM, s->owed);
+			tell(h, s, (struct stream_event){.kind = STREAM_ROOM, .room = s->owed});
 			s->owed = 0;
 		}
 	}
@@ -88,7 +88,8 @@ static void tell_due(struct harvest *h)
 static void tell_open(struct harvest *h, struct stream *s)
 {
 	flow_read(s);
-	tell(h, s, PKT_OPEN, TCP_ROOM_BYTES)->segment_bytes = segment_bytes(s->fd);
+	tell(h, s,
+	     (struct stream_event){.kind = STREAM_OPEN, .room = TCP_ROOM_BYTES, .segment_bytes = segment_bytes(s->fd)});
 }
 
 /* There is no descriptor, or no memory, for a client, who waits in the kernel: epoll would say so without an end. */
@@ -191,10 +192,10 @@ static void read_some(struct harvest *h, struct stream *s)
 		return;
 	n = read_placed(t, s, t->read + h->used, room, &placed);
 	if (n > 0) {
-		struct pkt *p = tell(h, s, PKT_BYTES, (uint32_t)((size_t)n - placed));
-
-		p->data = t->read + h->used;
-		p->far_bytes = (uint16_t)placed;
+		h->pkts[h->count++] = (struct pkt){.data = t->read + h->used,
+						   .flow = &s->flow,
+						   .len = (uint32_t)((size_t)n - placed),
+						   .far_bytes = (uint16_t)placed};
 		h->used += (size_t)n - placed;
 		t->counters->rx_bytes += (uint64_t)n;
 		t->counters->rx_packets++;
@@ -203,7 +204,7 @@ static void read_some(struct harvest *h, struct stream *s)
 	} else if (n == 0) {
 		s->fin_in = true;
 		tcp_ask(t, s);
-		tell(h, s, PKT_FIN, 0);
+		tell(h, s, (struct stream_event){.kind = STREAM_FIN});
 		if (tcp_is_over(s))
 			tcp_stream_bury(t, s);
 	} else if (errno != EAGAIN && errno != EINTR) {
@@ -236,7 +237,7 @@ static void look(struct harvest *h, struct stream *s, uint32_t events)
 size_t tcp_recv(struct io *io, struct pkt *pkts, size_t max, uint64_t now_ns)
 {
 	struct tcp *t = (struct tcp *)io;
-	struct harvest h = {.t = t, .pkts = pkts, .max = max, .now_ns = now_ns};
+	struct harvest h = {.t = t, .pkts = pkts, .max = max < TCP_BURST ? max : TCP_BURST, .now_ns = now_ns};
 	struct epoll_event ev[EVENTS];
 	int n;
 

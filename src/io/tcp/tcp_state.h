@@ -18,7 +18,10 @@
 #include <stdbool.h>
 
 #include "base/list.h"
+#include "base/stream_event.h"
 #include "io/tcp/tcp.h"
+
+enum { TCP_BURST = 64 }; /* packets that a receive yields, at most */
 
 struct stream {
 	struct stream *next; /* in its bucket */
@@ -47,8 +50,9 @@ struct tcp {
 	struct stream **buckets;
 	size_t mask, count;
 	struct list due;
-	struct list dead; /* said to be gone; freed at the next receive, as flows were lent */
-	uint8_t *spare;   /* for the next stream that must keep something; NULL: none */
+	struct list dead;                      /* said to be gone; freed at the next receive, as flows were lent */
+	uint8_t *spare;                        /* for the next stream that must keep something; NULL: none */
+	struct stream_event events[TCP_BURST]; /* of the packets that were lent */
 	uint8_t read[TCP_READ_BYTES];
 };
 

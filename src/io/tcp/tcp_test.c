@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/stream_event.h"
 #include "io/tcp/tcp.h"
 #include "support/test.h"
 
@@ -67,22 +68,22 @@ static void append(uint8_t **to, size_t *to_len, size_t *room, const uint8_t *by
 
 static void take(struct end *e, const struct pkt *p)
 {
-	switch (p->kind) {
-	case PKT_OPEN:
+	switch (pkt_stream_kind(p)) {
+	case STREAM_OPEN:
 		e->open = true;
 		e->stream = p->flow->flow_label;
-		e->room = p->len;
-		assert_true(p->segment_bytes >= 500);
+		e->room = p->event->room;
+		assert_true(p->event->segment_bytes >= 500);
 		break;
-	case PKT_ROOM: e->room += p->len; break;
-	case PKT_BYTES:
+	case STREAM_ROOM: e->room += p->event->room; break;
+	case STREAM_BYTES:
 		assert_true(p->far_bytes <= e->place_end - e->place_at);
 		e->place_at += p->far_bytes;
 		e->placed += p->far_bytes;
 		append(&e->got, &e->got_len, &e->got_room, p->data, p->len);
 		break;
-	case PKT_FIN: e->fin = true; break;
-	default: e->reset = p->len + 1;
+	case STREAM_FIN: e->fin = true; break;
+	default: e->reset = (unsigned)p->event->error + 1;
 	}
 }
 
@@ -110,15 +111,19 @@ static void receive(struct end *e, int ms)
 		assert_true(condition);                                       \
 	} while (0)
 
-static void send_kind(struct end *e, enum pkt_kind kind, const void *data, size_t len)
+static void send_kind(struct end *e, enum stream_event_kind kind, const void *data, size_t len)
 {
 	struct flow f = loopback();
-	struct pkt p = {.data = (uint8_t *)(uintptr_t)data, .len = (uint32_t)len, .kind = kind, .flow = &f};
+	struct stream_event event = {.kind = kind};
+	struct pkt p = {.data = (uint8_t *)(uintptr_t)data,
+			.len = (uint32_t)len,
+			.event = kind == STREAM_BYTES ? NULL : &event,
+			.flow = &f};
 
 	f.flow_label = e->stream;
 	f.dport = port;
 	assert_int_equal(io_send(e->io, &p, 1, 0), 1);
-	if (kind == PKT_BYTES)
+	if (kind == STREAM_BYTES)
 		e->room -= (uint32_t)len;
 }
 
@@ -151,7 +156,7 @@ static void connect_them(void)
 	assert_int_equal(tcp_bind(b.io, LISTENER, &at, false), 0);
 	assert_int_equal(tcp_listen(b.io, LISTENER, 10), 0);
 	a.stream = STREAM;
-	send_kind(&a, PKT_OPEN, NULL, 0);
+	send_kind(&a, STREAM_OPEN, NULL, 0);
 	UNTIL(a.open && b.open);
 	assert_int_equal(a.stream, STREAM);
 	assert_true(b.stream & TCP_ACCEPTED);
@@ -172,7 +177,7 @@ CASE(bytes_arrive_in_order_and_room_comes_back)
 		size_t n = sent - at < a.room ? sent - at : a.room;
 
 		if (n)
-			send_kind(&a, PKT_BYTES, data + at, n);
+			send_kind(&a, STREAM_BYTES, data + at, n);
 		at += n;
 		receive(&a, 0);
 		receive(&b, 0);
@@ -192,12 +197,12 @@ CASE(a_peer_that_does_not_read_holds_up_its_stream_alone)
 	connect_them();
 	for (int i = 0; i < 1000 && a.room >= sizeof(data); i++) {
 		memset(data, i, sizeof(data));
-		send_kind(&a, PKT_BYTES, data, sizeof(data));
+		send_kind(&a, STREAM_BYTES, data, sizeof(data));
 		sent += sizeof(data);
 		receive(&a, 0);
 	}
 	assert_true(a.room < sizeof(data)); /* a socket's buffer is smaller than that */
-	send_kind(&a, PKT_FIN, NULL, 0);
+	send_kind(&a, STREAM_FIN, NULL, 0);
 	assert_true(tcp_leaving(a.io).bytes >= TCP_ROOM_BYTES - a.room);
 	UNTIL(b.fin && !tcp_leaving(a.io).bytes);
 	assert_int_equal(tcp_leaving(a.io).half_closed, 1);
@@ -209,12 +214,12 @@ CASE(a_peer_that_does_not_read_holds_up_its_stream_alone)
 CASE(a_fin_each_way_ends_the_stream)
 {
 	connect_them();
-	send_kind(&a, PKT_BYTES, "last words", 10);
-	send_kind(&a, PKT_FIN, NULL, 0);
+	send_kind(&a, STREAM_BYTES, "last words", 10);
+	send_kind(&a, STREAM_FIN, NULL, 0);
 	UNTIL(b.fin);
 	assert_int_equal(b.got_len, 10);
-	send_kind(&b, PKT_BYTES, "and mine", 8); /* half-closed: the other direction goes on */
-	send_kind(&b, PKT_FIN, NULL, 0);
+	send_kind(&b, STREAM_BYTES, "and mine", 8); /* half-closed: the other direction goes on */
+	send_kind(&b, STREAM_FIN, NULL, 0);
 	UNTIL(a.fin);
 	assert_int_equal(a.got_len, 8);
 	UNTIL(tcp_streams(a.io) == 0 && tcp_streams(b.io) == 1); /* the listener */
@@ -224,22 +229,22 @@ CASE(a_fin_each_way_ends_the_stream)
 CASE(a_reset_is_told_to_the_peer)
 {
 	connect_them();
-	send_kind(&a, PKT_RESET, NULL, 0);
+	send_kind(&a, STREAM_RESET, NULL, 0);
 	UNTIL(b.reset);
 	assert_int_equal(b.reset - 1, ECONNRESET);
 	assert_int_equal(tcp_streams(a.io), 0);
 	assert_int_equal(tcp_streams(b.io), 1);
-	send_kind(&a, PKT_BYTES, "x", 1); /* to a stream that is gone */
+	send_kind(&a, STREAM_BYTES, "x", 1); /* to a stream that is gone */
 }
 
 /* The end of a process, as its peer sees it that was about to answer. */
 CASE(what_came_before_a_reset_is_read)
 {
 	connect_them();
-	send_kind(&b, PKT_BYTES, "last words", 10);
-	send_kind(&b, PKT_RESET, NULL, 0);
-	send_kind(&a, PKT_BYTES, "too late", 8);
-	send_kind(&a, PKT_BYTES, "again", 5);
+	send_kind(&b, STREAM_BYTES, "last words", 10);
+	send_kind(&b, STREAM_RESET, NULL, 0);
+	send_kind(&a, STREAM_BYTES, "too late", 8);
+	send_kind(&a, STREAM_BYTES, "again", 5);
 	UNTIL(a.reset);
 	assert_int_equal(a.got_len, 10);
 	assert_false(a.fin);
@@ -254,12 +259,12 @@ CASE(a_reset_behind_a_fin_takes_nothing_back)
 
 	connect_them();
 	for (; a.room >= sizeof(data); sent += sizeof(data)) {
-		send_kind(&a, PKT_BYTES, data, sizeof(data));
+		send_kind(&a, STREAM_BYTES, data, sizeof(data));
 		receive(&a, 0);
 	}
 	UNTIL(a.room == TCP_ROOM_BYTES); /* the socket has all the rest */
-	send_kind(&a, PKT_FIN, NULL, 0);
-	send_kind(&a, PKT_RESET, NULL, 0);
+	send_kind(&a, STREAM_FIN, NULL, 0);
+	send_kind(&a, STREAM_RESET, NULL, 0);
 	UNTIL(b.fin || b.reset);
 	assert_int_equal(b.got_len, sent);
 	assert_true(b.fin);
@@ -268,7 +273,7 @@ CASE(a_reset_behind_a_fin_takes_nothing_back)
 CASE(nobody_listens)
 {
 	a.stream = STREAM;
-	send_kind(&a, PKT_OPEN, NULL, 0);
+	send_kind(&a, STREAM_OPEN, NULL, 0);
 	UNTIL(a.reset);
 	assert_int_equal(a.reset - 1, ECONNREFUSED);
 	assert_int_equal(tcp_streams(a.io), 0);
@@ -320,12 +325,12 @@ CASE(a_port_that_is_bound_is_kept)
 	assert_int_equal(plain_bind(port), EADDRINUSE);
 	assert_int_equal(tcp_bind(a.io, LISTENER, &at, true), -EADDRINUSE);
 	a.stream = STREAM;
-	send_kind(&a, PKT_OPEN, NULL, 0);
+	send_kind(&a, STREAM_OPEN, NULL, 0);
 	UNTIL(a.reset);
 	assert_int_equal(a.reset - 1, ECONNREFUSED);
 	a.reset = 0;
 	assert_int_equal(tcp_listen(b.io, LISTENER, 1), 0);
-	send_kind(&a, PKT_OPEN, NULL, 0);
+	send_kind(&a, STREAM_OPEN, NULL, 0);
 	UNTIL(a.open && b.open);
 }
 
@@ -363,7 +368,7 @@ CASE(a_client_waits_for_a_descriptor)
 	assert_int_equal(poll(&p, 1, 0), 0);
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
 	assert_int_equal(io_recv(b.io, pkts, PKTS, io_deadline_ns(b.io)), 1);
-	assert_int_equal(pkts[0].kind, PKT_OPEN);
+	assert_int_equal(pkt_stream_kind(&pkts[0]), STREAM_OPEN);
 	assert_true(io_deadline_ns(b.io) == UINT64_MAX);
 	close(client);
 }
@@ -374,13 +379,13 @@ CASE(many_streams_come_and_go)
 	for (uint32_t i = 0; i < 300; i++) {
 		a.open = b.open = a.fin = b.fin = false;
 		a.stream = 100 + i;
-		send_kind(&a, PKT_OPEN, NULL, 0);
+		send_kind(&a, STREAM_OPEN, NULL, 0);
 		UNTIL(a.open && b.open);
 		if (i % 3 == 0)
 			continue;
-		send_kind(&a, PKT_FIN, NULL, 0);
+		send_kind(&a, STREAM_FIN, NULL, 0);
 		UNTIL(b.fin);
-		send_kind(&b, PKT_FIN, NULL, 0);
+		send_kind(&b, STREAM_FIN, NULL, 0);
 		UNTIL(a.fin);
 	}
 	receive(&a, 0);
@@ -408,20 +413,20 @@ CASE(bytes_are_read_into_their_place)
 		data[i] = (uint8_t)(i * 2654435761u >> 11 | 1);
 	connect_them();
 	tcp_set_placer(b.io, (struct tcp_placer){.place = place, .ctx = &b});
-	send_kind(&a, PKT_BYTES, "head", 4);
+	send_kind(&a, STREAM_BYTES, "head", 4);
 	UNTIL(b.got_len == 4);
 	b.place = region;
 	b.place_end = PLACE;
-	send_kind(&a, PKT_BYTES, data, 20000);
+	send_kind(&a, STREAM_BYTES, data, 20000);
 	UNTIL(b.placed == 20000);
-	send_kind(&a, PKT_BYTES, data + 20000, LEN - 20000);
+	send_kind(&a, STREAM_BYTES, data + 20000, LEN - 20000);
 	UNTIL(b.got_len + b.placed == 4 + LEN);
 	assert_int_equal(b.placed, PLACE);
 	assert_memory_equal(region, data, PLACE);
 	assert_int_equal(region[PLACE], 0);
 	assert_memory_equal(b.got + 4, data + PLACE, LEN - PLACE);
 	assert_int_equal(b.counters.rx_bytes, 4 + LEN);
-	send_kind(&a, PKT_FIN, NULL, 0);
+	send_kind(&a, STREAM_FIN, NULL, 0);
 	UNTIL(b.fin);
 }
 
@@ -442,7 +447,7 @@ CASE(bytes_whose_place_is_gone_come_in_packets)
 		b.place_end = len;
 		assert_true(b.place != MAP_FAILED);
 		assert_int_equal(munmap(b.place + there * page, len - there * page), 0);
-		send_kind(&a, PKT_BYTES, data, len);
+		send_kind(&a, STREAM_BYTES, data, len);
 		/* As the nic does, which cannot place the rest once some came otherwise. */
 		for (int i = 0; b.got_len + b.placed < len && i < PATIENCE_MS; i++) {
 			receive(&b, 1);

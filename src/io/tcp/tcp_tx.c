@@ -122,19 +122,20 @@ size_t tcp_send(struct io *io, const struct pkt *pkts, size_t n, uint64_t now_ns
 
 	for (size_t i = 0; i < n; i++) {
 		const struct pkt *p = &pkts[i];
-		struct stream *s = p->kind == PKT_OPEN ? NULL : tcp_find(t, p->flow->flow_label);
+		enum stream_event_kind kind = pkt_stream_kind(p);
+		struct stream *s = kind == STREAM_OPEN ? NULL : tcp_find(t, p->flow->flow_label);
 
-		if (p->kind == PKT_OPEN)
+		if (kind == STREAM_OPEN)
 			tcp_stream_open(t, p->flow);
 		else if (!s)
 			continue;
 		else if (s->listener)
 			tcp_unlisten(io, s->number);
-		else if (p->kind == PKT_BYTES)
+		else if (kind == STREAM_BYTES)
 			stream_send(t, s, p->data, p->len);
-		else if (p->kind == PKT_FIN)
+		else if (kind == STREAM_FIN)
 			stream_finish(t, s);
-		else if (p->kind == PKT_RESET)
+		else if (kind == STREAM_RESET)
 			stream_reset(t, s);
 	}
 	return n;
