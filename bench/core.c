@@ -279,8 +279,7 @@ static void receive(int side)
 
 	/* The last call has no system call: the one before took all there was. */
 	while ((n = io_recv(ends[side].io, pkts, BURST, duo->now_ns)))
-		for (size_t i = 0; i < n; i++)
-			nic_input(ends[side].host->nic, &pkts[i], duo->now_ns);
+		nic_input(ends[side].host->nic, pkts, n, duo->now_ns);
 }
 
 /* Delivers one end's packets to the other at once. Returns the bytes. */
@@ -297,9 +296,9 @@ static uint64_t carry(int side)
 	for (size_t i = 0; i < n; i++) {
 		e->trains += !burst[i].ip_id;
 		bytes += burst[i].len;
-		if (!set.udp)
-			nic_input(ends[!side].host->nic, &burst[i], duo->now_ns);
 	}
+	if (!set.udp && n)
+		nic_input(ends[!side].host->nic, burst, n, duo->now_ns);
 	if (set.udp && n) {
 		if (io_send(e->io, burst, n, duo->now_ns) < n)
 			die("a socket's buffer is full");

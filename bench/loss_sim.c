@@ -179,7 +179,7 @@ static void receive(struct channel *c, struct end *e, struct link *in)
 		struct packet *p = take(f);
 		struct pkt pkt = {.data = p->data, .flow = &p->flow, .len = p->len, .train = 1};
 
-		nic_input(e->nic, &pkt, c->duo->now_ns);
+		nic_input(e->nic, &pkt, 1, c->duo->now_ns);
 		p->next = c->unused;
 		c->unused = p;
 	}

@@ -187,8 +187,8 @@ static uint64_t carry(struct world *w, int from)
 	for (size_t i = 0; i < n; i++) {
 		bytes += burst[i].len;
 		burst[i].train = 1;
-		nic_input(nic_of(w, !from), &burst[i], w->duo->now_ns);
 	}
+	nic_input(nic_of(w, !from), burst, n, w->duo->now_ns);
 	return bytes;
 }
 

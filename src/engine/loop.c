@@ -81,24 +81,63 @@ static bool is_multicast(const struct pkt *p)
 }
 
 /*
- * The kernel picks the socket by a datagram's first packet and, while members come and go, by
+ * Whose a packet is. The kernel picks the socket by a datagram's first packet and, while members come and go, by
  * indices that are a moment old. A packet that is not ours goes to its owner, never into our nic.
  */
-static void take_in(struct loop *l, const struct pkt *p, uint64_t now_ns)
-{
-	unsigned slot = l->group && !l->streams ? group_slot_of(p) : l->slot;
+enum owner { OURS, ANYONES, ANOTHERS, OF_STREAMS };
 
-	/* All processes that joined a group have got it. */
-	if (slot == GROUP_SLOTS && is_multicast(p))
-		slot = l->slot;
-	if (l->streams)
-		cm_stream_input(l->cm, p, now_ns);
-	else if (slot == GROUP_ANY_SLOT)
-		requests_take(l, p, 0, now_ns);
-	else if (slot != l->slot)
-		group_forward(l->group, slot, p, 0);
-	else
-		nic_input(l->nic, p, now_ns);
+static enum owner owner_of(const struct loop *l, const struct pkt *p)
+{
+	unsigned slot = l->group ? group_slot_of(p) : l->slot;
+
+	if (slot == l->slot)
+		return OURS;
+	if (slot != GROUP_ANY_SLOT)
+		return ANOTHERS;
+	/* All processes that joined a multicast group have got its packets. */
+	return is_multicast(p) ? OURS : ANYONES;
+}
+
+static void take_ours(struct loop *l, const struct pkt *pkts, size_t n, uint64_t now_ns)
+{
+	nic_input(l->nic, pkts, n, now_ns);
+}
+
+static void take_anyones(struct loop *l, const struct pkt *pkts, size_t n, uint64_t now_ns)
+{
+	for (size_t i = 0; i < n; i++)
+		requests_take(l, &pkts[i], 0, now_ns);
+}
+
+static void take_anothers(struct loop *l, const struct pkt *pkts, size_t n, uint64_t now_ns)
+{
+	for (size_t i = 0; i < n; i++)
+		group_forward(l->group, group_slot_of(&pkts[i]), &pkts[i], 0);
+}
+
+static void take_streams(struct loop *l, const struct pkt *pkts, size_t n, uint64_t now_ns)
+{
+	for (size_t i = 0; i < n; i++)
+		cm_stream_input(l->cm, &pkts[i], now_ns);
+}
+
+static void (*const take[])(struct loop *, const struct pkt *, size_t n, uint64_t now_ns) = {
+	[OURS] = take_ours, [ANYONES] = take_anyones, [ANOTHERS] = take_anothers, [OF_STREAMS] = take_streams};
+
+/* What one owner gets in a row is taken at once. */
+static void take_in(struct loop *l, const struct pkt *pkts, size_t n, uint64_t now_ns)
+{
+	size_t first = 0;
+
+	while (first < n) {
+		enum owner owner = l->streams ? OF_STREAMS : owner_of(l, &pkts[first]);
+		size_t end = first + 1;
+
+		while (end < n && (owner == OF_STREAMS || owner_of(l, &pkts[end]) == owner))
+			end++;
+		take[owner](l, pkts + first, end - first, now_ns);
+		first = end;
+	}
 }
 
 static bool input(struct loop *l, uint64_t now_ns)
@@ -108,8 +147,7 @@ static bool input(struct loop *l, uint64_t now_ns)
 
 	do {
 		n = io_recv(l->io, pkts, INPUT_BATCH, now_ns);
-		for (size_t i = 0; i < n; i++)
-			take_in(l, &pkts[i], now_ns);
+		take_in(l, pkts, n, now_ns);
 		total += n;
 		/* A batch that is not full was mostly all there was, so no further call is made. */
 	} while (n == INPUT_BATCH && total < INPUT_PACKETS_MAX);
@@ -325,7 +363,7 @@ void loop_serve_group(struct loop *l, uint64_t now_ns)
 			if (group_slot_of(&pkts[i]) == GROUP_ANY_SLOT)
 				requests_take(l, &pkts[i], group_hops(l->group, i), now_ns);
 			else if (group_slot_of(&pkts[i]) == l->slot)
-				nic_input(l->nic, &pkts[i], now_ns);
+				nic_input(l->nic, &pkts[i], 1, now_ns);
 		}
 		total += n;
 	} while (n && total < INPUT_PACKETS_MAX);

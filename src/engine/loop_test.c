@@ -229,8 +229,7 @@ static void write_and_pause(size_t count)
 		struct pkt pkts[LENT];
 		size_t n = wire_recv(&wire.io, pkts, last - wire.head < LENT ? last - wire.head : LENT, now_ns);
 
-		for (size_t i = 0; i < n; i++)
-			nic_input(loop.nic, &pkts[i], now_ns);
+		nic_input(loop.nic, pkts, n, now_ns);
 	}
 	now_ns += 200000; /* held acknowledgements too */
 	while (wire.tail - wire.head < count) {

@@ -104,7 +104,7 @@ void requests_take(struct loop *l, const struct pkt *p, unsigned hops, uint64_t 
 	else if (to == CM_NOWHERE && l->requests)
 		keep(l, p, hops, now_ns);
 	else
-		nic_input(l->nic, p, now_ns);
+		nic_input(l->nic, p, 1, now_ns);
 }
 
 /* True: it is kept no longer. When its time is over the cm gets it, and refuses it. */
@@ -118,7 +118,7 @@ static bool let_go(struct loop *l, struct kept *k, uint64_t now_ns)
 	if (to >= 0)
 		group_forward(l->group, (unsigned)to, &p, k->hops);
 	else
-		nic_input(l->nic, &p, now_ns);
+		nic_input(l->nic, &p, 1, now_ns);
 	return true;
 }
 

@@ -77,7 +77,7 @@ TEST_WITH(a_mad_arrives_as_it_was_sent, setup, teardown)
 		assert_memory_equal(burst[i].data, expect, sizeof(expect));
 		assert_int_equal(burst[i].flow->sport, 49152);
 		assert_int_equal(burst[i].flow->dport, 4791);
-		assert_int_equal(nic_input(b, &burst[i], 0), 0);
+		assert_int_equal(nic_input(b, &burst[i], 1, 0), 1);
 	}
 	assert_true(nic_mad_take(b, &came, mad));
 	assert_memory_equal(mad, linux_req, MAD_LEN);
@@ -102,7 +102,7 @@ static bool is_taken(size_t at, uint8_t value, uint32_t cut)
 	p.data = bytes;
 	p.len -= cut;
 	icrc_seal(NULL, &p, 0);
-	nic_input(b, &p, 0);
+	nic_input(b, &p, 1, 0);
 	return nic_mad_take(b, &came, mad);
 }
 
@@ -133,13 +133,12 @@ TEST_WITH(a_flood_is_bounded, setup, teardown)
 
 		if (!n)
 			break;
-		for (size_t i = 0; i < n; i++)
-			nic_input(b, &burst[i], 0);
+		nic_input(b, burst, n, 0);
 	}
 	assert_true(nic_mad_send(a, &flow, linux_req));
 	struct pkt p;
 
 	assert_int_equal(nic_output(a, &p, 1, 0), 1);
-	nic_input(b, &p, 0);
+	nic_input(b, &p, 1, 0);
 	assert_int_equal(nic_counters(b)->rx_dropped, 1);
 }

@@ -93,8 +93,11 @@ void nic_destroy(struct nic *);
 
 /* ---- the four calls ---------------------------------------------------------------------- */
 
-/* Takes one packet in; borrows pkt and its bytes. 0, or -EBADMSG when it was malformed and counted. */
-int nic_input(struct nic *, const struct pkt *, uint64_t now_ns);
+/*
+ * Takes packets in, in order; borrows them and their bytes. Returns how many were whole: the others were malformed, or
+ * changed on their way, and are counted.
+ */
+size_t nic_input(struct nic *, const struct pkt *, size_t n, uint64_t now_ns);
 /*
  * The next packets to send, at most `max`, in trains (see struct pkt); 0: none now. Lends the
  * packets' memory until the next call into the nic. Unless max is less than ten, data leave NIC_TX_ANSWERS of them to

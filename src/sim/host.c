@@ -727,7 +727,7 @@ static void input(struct host *h, struct packet *p, uint64_t now_ps)
 
 	host_address(p->src, flow.src);
 	memcpy(flow.dst, h->gid, sizeof(flow.dst));
-	nic_input(h->nic, &pkt, now_ps / PS_A_NS);
+	nic_input(h->nic, &pkt, 1, now_ps / PS_A_NS);
 	packet_put(h->packets, p);
 	poll_completions(h);
 	if (rq_posted(&h->srq->rq) < h->credits_ahead)

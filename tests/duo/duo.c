@@ -3,6 +3,7 @@
  * The loop: let both nics send, collect what they completed, step the clock to the next arrival or
  * deadline, deliver or expire. The clock never goes back and moves only there.
  */
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -426,7 +427,7 @@ static bool deliver(struct duo *d)
 
 	pkt.waited_ns = to ? to->waits_ns : 0;
 	if (to)
-		nic_input(to->nic, &pkt, d->now_ns);
+		nic_input(to->nic, &pkt, 1, d->now_ns);
 	free(f.data);
 	return true;
 }
@@ -471,7 +472,7 @@ static size_t deliver_row(struct duo *d, size_t max)
 	struct pkt pkts[ROW_MAX];
 	struct duo_host *to = NULL;
 	bool placing = true;
-	size_t n = 0;
+	size_t n = 0, left = 0;
 
 	for (; n < max && n < ROW_MAX && duo_land(d, d->now_ns, &f[n]); n++) {
 		struct duo_host *host = duo_addressee(d, &f[n].flow);
@@ -491,10 +492,13 @@ static size_t deliver_row(struct duo *d, size_t max)
 
 		if (to && pkts[i].far_bytes)
 			f[i].flow.neighbour = (uint8_t)(1 + d->host[!to->side].slot);
-		if (to && !lost)
-			nic_input(to->nic, &pkts[i], d->now_ns);
-		free(f[i].data);
+		if (!lost)
+			pkts[left++] = pkts[i];
 	}
+	if (to)
+		nic_input(to->nic, pkts, left, d->now_ns);
+	for (size_t i = 0; i < n; i++)
+		free(f[i].data);
 	return n;
 }
 
@@ -799,10 +803,10 @@ int duo_inject(struct duo *d, enum duo_side to, const struct flow *flow, const u
 
 	if (len)
 		memcpy(copy, data, len);
-	int result = nic_input(d->host[to].nic, &pkt, d->now_ns);
+	size_t whole = nic_input(d->host[to].nic, &pkt, 1, d->now_ns);
 
 	free(copy);
-	return result;
+	return whole ? 0 : -EBADMSG;
 }
 
 uint32_t duo_build(struct duo *d, enum duo_side to, uint8_t gid, struct bth *bth, const void *ext, uint32_t ext_len,

@@ -361,7 +361,7 @@ uint32_t duo_build(struct duo *, enum duo_side to, uint8_t gid, struct bth *bth,
 /* Makes one and hands it over at once. */
 int duo_forge(struct duo *, enum duo_side to, uint8_t gid, struct bth *bth, const void *ext, uint32_t ext_len,
 	      const void *payload, uint32_t payload_len);
-/* As it is; the flow is what the receiver sees. */
+/* As it is; the flow is what the receiver sees. 0, or -EBADMSG if the packet was not whole. */
 int duo_inject(struct duo *, enum duo_side to, const struct flow *, const uint8_t *data, uint32_t len);
 /* icrc_seal() for such a packet, with the secret that the peer of a veRoCE QP knows. */
 void duo_seal(const struct duo *, enum duo_side to, struct pkt *);

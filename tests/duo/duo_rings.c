@@ -265,10 +265,9 @@ static void take(struct near *e)
 
 	e->asleep = false;
 	n = io_recv(e->io, pkts, max, d->now_ns);
-	for (size_t i = 0; i < n; i++) {
+	for (size_t i = 0; i < n; i++)
 		duo_trace(d, pkts[i].data, BTH_LEN);
-		nic_input(e->host->nic, &pkts[i], d->now_ns);
-	}
+	nic_input(e->host->nic, pkts, n, d->now_ns);
 	e->look_ns = d->now_ns + 1 + prng_below(&d->rings->prng, LOOK_NS_MAX);
 	if (n || e->first < e->count || prng_below(&d->rings->prng, SLEEPS_OF))
 		return;

@@ -257,7 +257,7 @@ static uint32_t read_left_out(struct ends *e, uint32_t len)
 
 		flow.neighbour = (uint8_t)(1 + duo->host[DUO_A].slot);
 		burst[i].flow = &flow;
-		nic_input(duo->host[DUO_B].nic, &burst[i], duo->now_ns);
+		nic_input(duo->host[DUO_B].nic, &burst[i], 1, duo->now_ns);
 	}
 	n = nic_output(duo->host[DUO_B].nic, burst, COUNT(burst), duo->now_ns);
 	for (size_t i = 0; i < n; i++)
