@@ -155,6 +155,15 @@ gone:
 	return false;
 }
 
+bool mem_store(uint64_t *word, uint64_t value)
+{
+	check(word, word, sizeof(*word));
+	__asm__ goto(RUN("movq %[value], (%[word])\n") : : [word] "r"(word), [value] "r"(value) : "memory" : gone);
+	return true;
+gone:
+	return false;
+}
+
 #else /* __aarch64__ */
 
 #define MOVE_1(t, f)  MOVE("ldrb w9, [%[f]]\nstrb w9, [%[t]]\n", t, f, "x9")
@@ -230,6 +239,16 @@ bool mem_cmp_swap(uint64_t *word, uint64_t compare, uint64_t swap, uint64_t *fou
 		     : [word] "r"(word), [compare] "r"(compare), [swap] "r"(swap), [found] "r"(found)
 		     : "memory", "cc", "x9", "x10", "x11"
 		     : gone);
+	return true;
+gone:
+	return false;
+}
+
+/* A release: what was stored before is seen before. */
+bool mem_store(uint64_t *word, uint64_t value)
+{
+	check(word, word, sizeof(*word));
+	__asm__ goto(RUN("stlr %[value], [%[word]]\n") : : [word] "r"(word), [value] "r"(value) : "memory" : gone);
 	return true;
 gone:
 	return false;
@@ -410,6 +429,12 @@ bool mem_cmp_swap(uint64_t *word, uint64_t compare, uint64_t swap, uint64_t *fou
 {
 	*found = compare;
 	__atomic_compare_exchange_n(word, found, swap, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+	return true;
+}
+
+bool mem_store(uint64_t *word, uint64_t value)
+{
+	__atomic_store_n(word, value, __ATOMIC_RELEASE);
 	return true;
 }
 

@@ -30,6 +30,9 @@ bool mem_place(void *to, const void *from, size_t len) __attribute__((warn_unuse
 bool mem_fetch_add(uint64_t *word, uint64_t add, uint64_t *found) __attribute__((warn_unused_result));
 bool mem_cmp_swap(uint64_t *word, uint64_t compare, uint64_t swap, uint64_t *found) __attribute__((warn_unused_result));
 
+/* Writes an aligned word by one store: no thread sees a part of it. */
+bool mem_store(uint64_t *word, uint64_t value) __attribute__((warn_unused_result));
+
 /*
  * Where execution continues after a fault at pc; 0: the instruction is none of copy.c's. Any
  * thread, any time.

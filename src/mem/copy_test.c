@@ -151,6 +151,7 @@ TEST(memory_that_is_only_readable_is_told)
 	assert_false(mem_fetch_add(word, 1, &found));
 	assert_false(mem_cmp_swap(word, *word, 1, &found));
 	assert_false(mem_cmp_swap(word, *word + 1, 1, &found));
+	assert_false(mem_store(word, 1));
 	assert_int_equal(found, 7);
 	assert_int_equal(mprotect(island, PAGE, PROT_READ | PROT_WRITE), 0);
 }
@@ -162,6 +163,7 @@ TEST(atomics_on_memory_that_is_not_there_are_told)
 	recover();
 	assert_false(mem_fetch_add(gone, 1, &found));
 	assert_false(mem_cmp_swap(gone, 0, 1, &found));
+	assert_false(mem_store(gone, 1));
 	assert_int_equal(found, 7);
 }
 
@@ -189,6 +191,8 @@ TEST(atomics_tell_what_was_there)
 	assert_true(mem_cmp_swap(&word, 41, 7, &found));
 	assert_int_equal(found, 41);
 	assert_int_equal(word, 7);
+	assert_true(mem_store(&word, UINT64_C(0x1122334455667788)));
+	assert_int_equal(word, UINT64_C(0x1122334455667788));
 }
 
 TEST_PROGRAM(setup, teardown)

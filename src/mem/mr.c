@@ -84,6 +84,11 @@ uint8_t *mr_check(const struct mr_table *t, uint32_t key, const struct pd *pd, u
 	return mr && mr->pd == pd ? check(mr, va, len, access) : NULL;
 }
 
+static inline bool opens_for(const struct mr *mr, const struct mr_user *user)
+{
+	return mr->pd == user->pd || mr->opener == user || mr->opener == user->pd;
+}
+
 uint8_t *mr_check_remote(const struct mr_table *t, uint32_t key, const struct mr_user *user, uint64_t va, uint64_t len,
 			 uint32_t access)
 {
@@ -92,9 +97,16 @@ uint8_t *mr_check_remote(const struct mr_table *t, uint32_t key, const struct mr
 	if (!mr)
 		return NULL;
 	/* No call in here: of a region nothing has to be kept across one. */
-	if (mr->pd != user->pd && mr->opener != user && mr->opener != user->pd)
+	if (!opens_for(mr, user))
 		return NULL;
 	return check(mr, va, len, access);
+}
+
+bool mr_check_remote_all(const struct mr_table *t, uint32_t key, const struct mr_user *user, uint32_t access)
+{
+	const struct mr *mr = mr_find(t, key);
+
+	return mr && opens_for(mr, user) && !(access & ~mr->access);
 }
 
 /* Whether another key with the same upper bits is there, of a window or of anything. */

@@ -26,7 +26,12 @@ enum mr_access {
 	MR_REMOTE_ATOMIC = 1 << 3,
 	MR_MW_BIND = 1 << 4,
 	MR_ZERO_BASED = 1 << 5,
-	MR_ACCESS_KNOWN = (1 << 6) - 1
+	MR_FLUSH_GLOBAL = 1 << 8,
+	/* A queue pair may have it, and no region: nothing here knows of memory that it outlives a loss of power. */
+	MR_FLUSH_PERSISTENT = 1 << 9,
+	MR_ACCESS_KNOWN = ((1 << 6) - 1) | MR_FLUSH_GLOBAL,
+	/* What peers may be allowed to do. */
+	MR_REMOTE_ACCESS = MR_REMOTE_WRITE | MR_REMOTE_READ | MR_REMOTE_ATOMIC | MR_FLUSH_GLOBAL
 };
 
 struct pd {
@@ -122,6 +127,9 @@ uint8_t *mr_check(const struct mr_table *, uint32_t key, const struct pd *, uint
 uint8_t *mr_check_remote(const struct mr_table *, uint32_t key, const struct mr_user *, uint64_t va, uint64_t len,
 			 uint32_t access);
 
+/* Likewise of the whole region or window, whose range need not be known. */
+bool mr_check_remote_all(const struct mr_table *, uint32_t key, const struct mr_user *, uint32_t access);
+
 /* Counts one and returns false. */
 bool mr_fault(const struct mr_table *);
 
@@ -191,6 +199,12 @@ static inline bool mr_atomic(const struct mr_table *t, uint64_t *word, bool cmp_
 {
 	return (cmp_swap ? mem_cmp_swap(word, compare, swap_add, found) : mem_fetch_add(word, swap_add, found)) ||
 	       mr_fault(t);
+}
+
+/* ATOMIC WRITE on host memory (IBTA A19): no thread sees a part of it. False: the memory is gone. */
+static inline bool mr_store(const struct mr_table *t, uint64_t *word, uint64_t value)
+{
+	return t->no_payload || mem_store(word, value) || mr_fault(t);
 }
 
 /* What has that key, of whatever kind, or NULL. */

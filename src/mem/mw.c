@@ -188,7 +188,7 @@ void mw_invalidate(struct mr_table *t, uint32_t key, const struct mr_user *user)
 		return;
 	}
 	mr_take_back(t, mr);
-	mr->access &= ~(uint32_t)(MR_REMOTE_READ | MR_REMOTE_WRITE | MR_REMOTE_ATOMIC);
+	mr->access &= ~(uint32_t)MR_REMOTE_ACCESS;
 }
 
 void mw_forget_user(const struct mr_table *t, struct mr_user *user)

@@ -20,7 +20,7 @@ enum mw_type { MW_TYPE_1 = 1, MW_TYPE_2 = 2 };
 /* The part of an R_Key that is the program's to choose, for windows of type 2 (IBTA 10.6.7.2.1). */
 enum { MW_TAG_MASK = 0xff };
 
-enum { MW_ACCESS_KNOWN = MR_REMOTE_WRITE | MR_REMOTE_READ | MR_REMOTE_ATOMIC | MR_ZERO_BASED };
+enum { MW_ACCESS_KNOWN = MR_REMOTE_ACCESS | MR_ZERO_BASED };
 
 struct mw {
 	struct mr opened; /* under the R_Key; no access and no bytes: it is not bound */
