@@ -41,6 +41,8 @@ enum wc_opcode {
 	WC_FETCH_ADD = 4,
 	WC_BIND_MW = 5,
 	WC_LOCAL_INV = 6,
+	WC_FLUSH = 8,
+	WC_ATOMIC_WRITE = 9,
 	WC_RECV = 128,
 	WC_RECV_RDMA_WITH_IMM = 129
 };

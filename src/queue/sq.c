@@ -25,8 +25,11 @@ static size_t ring_bytes(const struct sq *sq)
 int sq_init(struct sq *sq, const struct alloc *alloc, uint32_t max_wr, uint32_t max_sge, uint32_t max_inline)
 {
 	uint64_t tail = (uint64_t)max_sge * sizeof(struct wqe_sge);
-	uint64_t stride = sizeof(struct send_wqe) + (tail > max_inline ? tail : max_inline);
+	uint64_t stride = sizeof(struct send_wqe);
 
+	if (tail < max_inline)
+		tail = max_inline;
+	stride += tail > ATOMIC_WRITE_BYTES ? tail : ATOMIC_WRITE_BYTES;
 	stride = (stride + SLOT_ALIGN - 1) / SLOT_ALIGN * SLOT_ALIGN;
 	if (max_wr > (uint32_t)1 << 31 || stride > UINT16_MAX)
 		return -ENOMEM;

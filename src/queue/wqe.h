@@ -21,7 +21,9 @@ enum wr_opcode {
 	WR_LOCAL_INV = 7,
 	WR_BIND_MW = 8,
 	WR_SEND_INV = 9,
-	WR_OPCODE_COUNT = 10
+	WR_FLUSH = 14,
+	WR_ATOMIC_WRITE = 15,
+	WR_OPCODE_COUNT = 16
 };
 
 /* The numbers of enum ibv_send_flags. */
@@ -39,6 +41,8 @@ struct wqe_sge {
 	uint32_t lkey;
 };
 
+enum { ATOMIC_WRITE_BYTES = 8 };
+
 struct send_wqe {
 	/* written at post */
 	uint64_t wr_id;
@@ -52,10 +56,16 @@ struct send_wqe {
 	uint64_t remote_va;
 	union {
 		struct {
-			struct {
-				uint64_t compare_add;
-				uint64_t swap;
-			} atomic;
+			union {
+				struct {
+					uint64_t compare_add;
+					uint64_t swap;
+				} atomic;
+				struct {
+					uint32_t bytes;                 /* `length` is 0: none of them travels */
+					uint8_t placement, selectivity; /* as in the FETH */
+				} flush;
+			};
 			uint32_t srqn; /* XRC: the peer's SRQ, in any request */
 		};
 		struct {
@@ -78,9 +88,9 @@ struct send_wqe {
 	uint32_t packets; /* 0: not yet started */
 	uint32_t msn;     /* veRoCE */
 	uint32_t number;  /* veRoCE: RQMSN of a SEND, response MSN of a READ or atomic */
-	uint8_t done;     /* READ or atomic: all of its result is in memory; BIND_MW, LOCAL_INV: it is done */
+	uint8_t done; /* READ, atomic and others with a response: all of it is in memory; BIND_MW, LOCAL_INV: it is done */
 
-	/* num_sge elements, or `length` inline bytes */
+	/* num_sge elements, or `length` inline bytes; there is room for ATOMIC_WRITE_BYTES in any queue */
 	struct wqe_sge sge[];
 };
 

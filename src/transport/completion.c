@@ -14,7 +14,7 @@ static const uint8_t wc_opcode_of[WR_OPCODE_COUNT] = {
 	[WR_WRITE] = WC_WRITE,         [WR_WRITE_IMM] = WC_WRITE,     [WR_SEND] = WC_SEND,
 	[WR_SEND_IMM] = WC_SEND,       [WR_READ] = WC_READ,           [WR_CMP_SWAP] = WC_CMP_SWAP,
 	[WR_FETCH_ADD] = WC_FETCH_ADD, [WR_LOCAL_INV] = WC_LOCAL_INV, [WR_SEND_INV] = WC_SEND,
-	[WR_BIND_MW] = WC_BIND_MW,
+	[WR_BIND_MW] = WC_BIND_MW,     [WR_FLUSH] = WC_FLUSH,         [WR_ATOMIC_WRITE] = WC_ATOMIC_WRITE,
 };
 
 void qp_activate(struct transport *tp, struct qp *qp)

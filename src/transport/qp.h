@@ -129,7 +129,7 @@ void transport_init(struct transport *, const struct transport_config *config, c
 void transport_fini(struct transport *);
 
 /*
- * One READ or atomic request at the responder, kept after it was answered so that a duplicate gets
+ * One READ, atomic, FLUSH or ATOMIC WRITE at the responder, kept after it was answered so that a duplicate gets
  * the same answer (IBTA 9.7.4.5.x: as many as max_dest_rd_atomic).
  */
 struct rd_resource {
@@ -143,7 +143,7 @@ struct rd_resource {
 	uint32_t psn_end;   /* last response of the answer being given */
 	uint32_t psn_start; /* first response of the answer being given */
 	uint32_t msn;
-	bool atomic;
+	uint16_t kind; /* the request's: F_READ, F_ATOMIC or F_MPE. The last has the answer of a READ of no bytes */
 	bool again;    /* the answer being given is not the first */
 	uint32_t srqn; /* XRC: whose memory it is */
 };

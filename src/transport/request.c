@@ -14,13 +14,15 @@ const uint8_t request_opcode[WR_OPCODE_COUNT][REQUEST_PLACES] = {
 	[WR_READ] = {OP_RC_READ_REQUEST, OP_RC_READ_REQUEST, OP_RC_READ_REQUEST, OP_RC_READ_REQUEST},
 	[WR_CMP_SWAP] = {OP_RC_CMP_SWAP, OP_RC_CMP_SWAP, OP_RC_CMP_SWAP, OP_RC_CMP_SWAP},
 	[WR_FETCH_ADD] = {OP_RC_FETCH_ADD, OP_RC_FETCH_ADD, OP_RC_FETCH_ADD, OP_RC_FETCH_ADD},
+	[WR_FLUSH] = {OP_RC_FLUSH, OP_RC_FLUSH, OP_RC_FLUSH, OP_RC_FLUSH},
+	[WR_ATOMIC_WRITE] = {OP_RC_ATOMIC_WRITE, OP_RC_ATOMIC_WRITE, OP_RC_ATOMIC_WRITE, OP_RC_ATOMIC_WRITE},
 };
 
 static const uint64_t message_bytes_max = 1u << 31; /* IBTA 9.7.6 */
 
 static bool sges_open(const struct transport *tp, const struct qp *qp, const struct send_wqe *w)
 {
-	uint32_t access = request_has_response(w) ? MR_LOCAL_WRITE : 0;
+	uint32_t access = request_is_read(w) || request_is_atomic(w) ? MR_LOCAL_WRITE : 0;
 
 	return w->flags & WR_INLINE || sge_check(&tp->mrs, qp->user.pd, send_wqe_sges(w), access);
 }
@@ -29,13 +31,16 @@ enum wc_status request_judge(const struct transport *tp, const struct qp *qp, co
 {
 	if (!request_opcode[w->opcode][REQUEST_ONLY] && w->opcode != WR_SEND)
 		return WC_LOC_QP_OP_ERR;
+	/* IBTA A19 has the two for RC (and RD) alone. */
+	if (qp->type != QPT_RC && (w->opcode == WR_FLUSH || w->opcode == WR_ATOMIC_WRITE))
+		return WC_LOC_QP_OP_ERR;
 	if (qp->type == QPT_UC && (request_has_response(w) || w->opcode == WR_SEND_INV))
 		return WC_LOC_QP_OP_ERR;
 	if (request_has_response(w) && !qp->max_rd_atomic)
 		return WC_LOC_QP_OP_ERR;
 	if (w->length > message_bytes_max)
 		return WC_LOC_LEN_ERR;
-	if (request_has_response(w) && !request_is_read(w) && w->length != 8)
+	if ((request_is_atomic(w) || w->opcode == WR_ATOMIC_WRITE) && w->length != ATOMIC_WRITE_BYTES)
 		return WC_LOC_LEN_ERR;
 	return sges_open(tp, qp, w) ? WC_SUCCESS : WC_LOC_PROT_ERR;
 }

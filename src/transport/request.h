@@ -20,9 +20,31 @@ static inline bool request_is_read(const struct send_wqe *w)
 	return w->opcode == WR_READ;
 }
 
+/* Its response has the value that was there. */
+static inline bool request_is_atomic(const struct send_wqe *w)
+{
+	return w->opcode == WR_CMP_SWAP || w->opcode == WR_FETCH_ADD;
+}
+
+/* It counts against max_rd_atomic, and is done when its response has come. */
 static inline bool request_has_response(const struct send_wqe *w)
 {
-	return w->opcode == WR_READ || w->opcode == WR_CMP_SWAP || w->opcode == WR_FETCH_ADD;
+	const uint32_t have =
+		1u << WR_READ | 1u << WR_CMP_SWAP | 1u << WR_FETCH_ADD | 1u << WR_FLUSH | 1u << WR_ATOMIC_WRITE;
+
+	return have >> w->opcode & 1;
+}
+
+/* Of `bytes` of the message, those that a request packet carries. */
+static inline uint32_t request_payload(const struct send_wqe *w, uint32_t bytes)
+{
+	return request_has_response(w) && w->opcode != WR_ATOMIC_WRITE ? 0 : bytes;
+}
+
+/* Bytes of a response that go to the WQE's memory. */
+static inline uint32_t request_result_bytes(const struct send_wqe *w)
+{
+	return w->opcode == WR_ATOMIC_WRITE ? 0 : w->length;
 }
 
 /* No packet is sent for it: it is done when its turn comes, and complete when all before it are. */

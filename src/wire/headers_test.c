@@ -12,6 +12,7 @@
 #include "wire/bth.h"
 #include "wire/capseth.h"
 #include "wire/deth.h"
+#include "wire/feth.h"
 #include "wire/ieth.h"
 #include "wire/immdt.h"
 #include "wire/msneth.h"
@@ -41,6 +42,7 @@ CODEC(atomiceth)
 CODEC(bth)
 CODEC(capseth)
 CODEC(deth)
+CODEC(feth)
 CODEC(ieth)
 CODEC(immdt)
 CODEC(msneth)
@@ -108,6 +110,11 @@ static const struct row rows[] = {
 	    .own_nonce = 0x0badcafe, .t_hint = 0x8140, .ack_timer_us = 0x9014),
 	ROW_RESERVED(deth, DETH, GOLDEN(0x80, 0x01, 0x00, 0x00, 0x00, 0xab, 0xcd, 0xef), GOLDEN([4] = 0xff),
 		     .qkey = 0x80010000, .sqpn = 0xabcdef),
+	/* By what Linux's rxe sends: a FLUSH of a region to persistence has PLT 2 in the low four bits, SEL 1 above. */
+	ROW_RESERVED(feth, FETH, GOLDEN(0x00, 0x00, 0x00, 0x12), GOLDEN(0xff, 0xff, 0xff, 0xc0),
+		     .placement = FETH_PERSISTENT, .selectivity = FETH_REGION),
+	ROW_RESERVED(feth, FETH, GOLDEN(0x00, 0x00, 0x00, 0x01), GOLDEN(0xff, 0xff, 0xff, 0xc0),
+		     .placement = FETH_GLOBAL, .selectivity = FETH_RANGE),
 	ROW(ieth, IETH, GOLDEN(0xf1, 0x02, 0x03, 0x04), .rkey = 0xf1020304),
 	ROW(immdt, IMMDT, GOLDEN(0xf1, 0x02, 0x03, 0x04), .imm = 0xf1020304),
 	ROW_RESERVED(msneth, MSNETH, GOLDEN(0x00, 0xab, 0xcd, 0xef), GOLDEN(0xff), .msn = 0xabcdef),

@@ -34,6 +34,9 @@ const struct opcode_info opcode_table[256] = {
 						      F_REQUEST | F_ATOMIC | F_ONLY),
 	ROW(RC_FETCH_ADD,            H_BTH | H_ATOMICETH,
 						      F_REQUEST | F_ATOMIC | F_ONLY),
+	ROW(RC_FLUSH,                H_BTH | H_FETH | H_RETH,
+						      F_REQUEST | F_MPE | F_ONLY),
+	ROW(RC_ATOMIC_WRITE,         H_BTH | H_RETH,  F_REQUEST | F_MPE | F_ONLY | F_PAYLOAD),
 	ROW(RC_SEND_LAST_INV,        H_BTH | H_IETH,  F_REQUEST | F_SEND | F_LAST | F_PAYLOAD),
 	ROW(RC_SEND_ONLY_INV,        H_BTH | H_IETH,  F_REQUEST | F_SEND | F_ONLY | F_PAYLOAD),
 

@@ -37,9 +37,11 @@ enum opcode {
 	OP_RC_FETCH_ADD = 0x14,
 	OP_RC_SEND_LAST_INV = 0x16,
 	OP_RC_SEND_ONLY_INV = 0x17,
-	OP_RC_SACK = 0x18,     /* veRoCE 3, like all marked so below */
-	OP_RC_ACK_RSP = 0x19,  /* veRoCE: an acknowledgement of responses */
-	OP_RC_SACK_RSP = 0x1e, /* veRoCE */
+	OP_RC_SACK = 0x18,         /* veRoCE 3, like all marked so below */
+	OP_RC_ACK_RSP = 0x19,      /* veRoCE: an acknowledgement of responses */
+	OP_RC_FLUSH = 0x1c,        /* IBTA A19 */
+	OP_RC_ATOMIC_WRITE = 0x1d, /* IBTA A19 */
+	OP_RC_SACK_RSP = 0x1e,     /* veRoCE */
 
 	OP_UC_SEND_FIRST = 0x20,
 	OP_UC_SEND_MIDDLE = 0x21,
@@ -109,17 +111,18 @@ enum {
 	H_XRCETH = 1 << 1,
 	H_DETH = 1 << 2,
 	H_MSNETH = 1 << 3, /* veRoCE */
-	H_RETH = 1 << 4,
-	H_ATOMICETH = 1 << 5,
-	H_AETH = 1 << 6,
-	H_RQETH = 1 << 7,   /* veRoCE */
-	H_POETH = 1 << 8,   /* veRoCE */
-	H_SACKETH = 1 << 9, /* veRoCE; counts as one, but there may be several */
-	H_ATOMICACKETH = 1 << 10,
-	H_IMMDT = 1 << 11,
-	H_IETH = 1 << 12,
-	H_RTTETH = 1 << 13, /* veRoCE */
-	H_CAPSETH = 1 << 14 /* veRoCE */
+	H_FETH = 1 << 4,
+	H_RETH = 1 << 5,
+	H_ATOMICETH = 1 << 6,
+	H_AETH = 1 << 7,
+	H_RQETH = 1 << 8,    /* veRoCE */
+	H_POETH = 1 << 9,    /* veRoCE */
+	H_SACKETH = 1 << 10, /* veRoCE; counts as one, but there may be several */
+	H_ATOMICACKETH = 1 << 11,
+	H_IMMDT = 1 << 12,
+	H_IETH = 1 << 13,
+	H_RTTETH = 1 << 14, /* veRoCE */
+	H_CAPSETH = 1 << 15 /* veRoCE */
 };
 
 /* The packet's role, for opcode_info.flags. */
@@ -139,9 +142,11 @@ enum {
 	F_IMM = 1 << 12,     /* derived: H_IMMDT present */
 	F_INV = 1 << 13,     /* derived: H_IETH present */
 	F_FULL = 1 << 14,    /* derived: FIRST or MIDDLE, the payload is exactly the path MTU */
+	F_MPE = 1 << 15,     /* Memory Placement Extensions (IBTA A19): FLUSH, ATOMIC WRITE */
 
 	F_START = F_FIRST | F_ONLY, /* masks: `flags & F_START` asks whether a message starts here */
-	F_END = F_LAST | F_ONLY
+	F_END = F_LAST | F_ONLY,
+	F_ANSWERED = F_READ | F_ATOMIC | F_MPE /* of a request: it has a response, beside being acknowledged */
 };
 
 struct opcode_info {

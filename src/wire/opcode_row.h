@@ -11,6 +11,7 @@
 #include "wire/bth.h"
 #include "wire/capseth.h"
 #include "wire/deth.h"
+#include "wire/feth.h"
 #include "wire/ieth.h"
 #include "wire/immdt.h"
 #include "wire/msneth.h"
@@ -23,13 +24,13 @@
 #include "wire/xrceth.h"
 
 /* Total length of the headers in the set h. */
-#define HEADERS_LEN(h)                                                                                           \
-	(((h)&H_BTH ? BTH_LEN : 0) + ((h)&H_XRCETH ? XRCETH_LEN : 0) + ((h)&H_DETH ? DETH_LEN : 0) +             \
-	 ((h)&H_MSNETH ? MSNETH_LEN : 0) + ((h)&H_RETH ? RETH_LEN : 0) + ((h)&H_ATOMICETH ? ATOMICETH_LEN : 0) + \
-	 ((h)&H_AETH ? AETH_LEN : 0) + ((h)&H_RQETH ? RQETH_LEN : 0) + ((h)&H_POETH ? POETH_LEN : 0) +           \
-	 ((h)&H_SACKETH ? SACKETH_LEN : 0) + ((h)&H_ATOMICACKETH ? ATOMICACKETH_LEN : 0) +                       \
-	 ((h)&H_IMMDT ? IMMDT_LEN : 0) + ((h)&H_IETH ? IETH_LEN : 0) + ((h)&H_RTTETH ? RTTETH_LEN : 0) +         \
-	 ((h)&H_CAPSETH ? CAPSETH_LEN : 0))
+#define HEADERS_LEN(h)                                                                                               \
+	(((h)&H_BTH ? BTH_LEN : 0) + ((h)&H_XRCETH ? XRCETH_LEN : 0) + ((h)&H_DETH ? DETH_LEN : 0) +                 \
+	 ((h)&H_MSNETH ? MSNETH_LEN : 0) + ((h)&H_FETH ? FETH_LEN : 0) + ((h)&H_RETH ? RETH_LEN : 0) +               \
+	 ((h)&H_ATOMICETH ? ATOMICETH_LEN : 0) + ((h)&H_AETH ? AETH_LEN : 0) + ((h)&H_RQETH ? RQETH_LEN : 0) +       \
+	 ((h)&H_POETH ? POETH_LEN : 0) + ((h)&H_SACKETH ? SACKETH_LEN : 0) +                                         \
+	 ((h)&H_ATOMICACKETH ? ATOMICACKETH_LEN : 0) + ((h)&H_IMMDT ? IMMDT_LEN : 0) + ((h)&H_IETH ? IETH_LEN : 0) + \
+	 ((h)&H_RTTETH ? RTTETH_LEN : 0) + ((h)&H_CAPSETH ? CAPSETH_LEN : 0))
 
 #define DERIVED_FLAGS(h, f) \
 	(((h)&H_IMMDT ? F_IMM : 0) | ((h)&H_IETH ? F_INV : 0) | ((f) & (F_FIRST | F_MIDDLE) ? F_FULL : 0))

@@ -7,8 +7,9 @@
 TEST(opcode_known_set_is_rc_uc_ud_xrc_and_cnp)
 {
 	for (unsigned op = 0; op < 256; op++) {
-		int known = op <= 0x14 || op == 0x16 || op == 0x17 || (op >= 0x20 && op <= 0x2b) || op == 0x64 ||
-			    op == 0x65 || op == 0x81 || (op >= 0xa0 && op <= 0xb4) || op == 0xb6 || op == 0xb7;
+		int known = op <= 0x14 || op == 0x16 || op == 0x17 || op == 0x1c || op == 0x1d ||
+			    (op >= 0x20 && op <= 0x2b) || op == 0x64 || op == 0x65 || op == 0x81 ||
+			    (op >= 0xa0 && op <= 0xb4) || op == 0xb6 || op == 0xb7;
 
 		assert_int_equal(opcode_info((uint8_t)op) != NULL, known);
 		if (!known)
@@ -44,6 +45,8 @@ TEST(opcode_header_lengths_are_the_specs)
 		{OP_RC_ATOMIC_ACK, 24},
 		{OP_RC_CMP_SWAP, 40},
 		{OP_RC_FETCH_ADD, 40},
+		{OP_RC_FLUSH, 32},
+		{OP_RC_ATOMIC_WRITE, 28},
 		{OP_RC_SEND_LAST_INV, 16},
 		{OP_RC_SEND_ONLY_INV, 16},
 		{OP_UC_SEND_FIRST, 12},
@@ -99,7 +102,7 @@ TEST(opcode_flags_agree_with_the_name)
 TEST(opcode_rows_are_consistent)
 {
 	static const uint16_t roles[] = {F_FIRST, F_MIDDLE, F_LAST, F_ONLY};
-	static const uint16_t kinds[] = {F_SEND, F_WRITE, F_READ, F_ATOMIC, F_ACK};
+	static const uint16_t kinds[] = {F_SEND, F_WRITE, F_READ, F_ATOMIC, F_ACK, F_MPE};
 
 	for (unsigned op = 0; op < 256; op++) {
 		const struct opcode_info *i = opcode_info((uint8_t)op);
@@ -109,7 +112,7 @@ TEST(opcode_rows_are_consistent)
 			continue;
 		for (size_t k = 0; k < 4; k++)
 			n_roles += (i->flags & roles[k]) != 0;
-		for (size_t k = 0; k < 5; k++)
+		for (size_t k = 0; k < 6; k++)
 			n_kinds += (i->flags & kinds[k]) != 0;
 		assert_int_equal(n_roles, 1);
 		assert_int_equal(n_kinds, 1);
@@ -179,6 +182,9 @@ TEST(opcode_header_offsets_follow_wire_order)
 		{OP_RC_ATOMIC_ACK, H_AETH, 12},
 		{OP_RC_ATOMIC_ACK, H_ATOMICACKETH, 16},
 		{OP_RC_CMP_SWAP, H_ATOMICETH, 12},
+		{OP_RC_FLUSH, H_FETH, 12},
+		{OP_RC_FLUSH, H_RETH, 16},
+		{OP_RC_ATOMIC_WRITE, H_RETH, 12},
 		{OP_RC_SEND_LAST_INV, H_IETH, 12},
 		{OP_UD_SEND_ONLY_IMM, H_DETH, 12},
 		{OP_UD_SEND_ONLY_IMM, H_IMMDT, 20},

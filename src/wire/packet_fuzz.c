@@ -12,6 +12,7 @@
 #include "wire/atomicacketh.h"
 #include "wire/atomiceth.h"
 #include "wire/deth.h"
+#include "wire/feth.h"
 #include "wire/grh.h"
 #include "wire/icrc.h"
 #include "wire/ieth.h"
@@ -66,6 +67,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (info->headers & H_XRCETH)
 		headers[opcode_header_offset(info, H_XRCETH)] = 0;
 
+	if (info->headers & H_FETH) {
+		memset(headers + opcode_header_offset(info, H_FETH), 0, 3);
+		headers[opcode_header_offset(info, H_FETH) + 3] &= 0x3f;
+	}
+
 	memset(out, 0xa5, sizeof(out));
 	bth_encode(out, &bth);
 #define BACK_AND_FORTH(type, bit, bytes)                       \
@@ -80,6 +86,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	}
 	BACK_AND_FORTH(xrceth, H_XRCETH, XRCETH_LEN)
 	BACK_AND_FORTH(deth, H_DETH, DETH_LEN)
+	BACK_AND_FORTH(feth, H_FETH, FETH_LEN)
 	BACK_AND_FORTH(reth, H_RETH, RETH_LEN)
 	BACK_AND_FORTH(atomiceth, H_ATOMICETH, ATOMICETH_LEN)
 	BACK_AND_FORTH(aeth, H_AETH, AETH_LEN)

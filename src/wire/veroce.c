@@ -63,6 +63,10 @@ const struct opcode_info veroce_opcode_table[256] = {
 						F_REQUEST | F_ATOMIC | F_ONLY),
 	ROW(RC_FETCH_ADD,            H_START | H_ATOMICETH,
 						F_REQUEST | F_ATOMIC | F_ONLY),
+	ROW(RC_FLUSH,                H_START | H_FETH | H_RETH,
+						F_REQUEST | F_MPE | F_ONLY),
+	ROW(RC_ATOMIC_WRITE,         H_START | H_RETH,
+						F_REQUEST | F_MPE | F_ONLY | F_PAYLOAD),
 	ROW(RC_SEND_LAST_INV,        H_NEXT | H_RQETH | H_IETH,
 						F_REQUEST | F_SEND | F_LAST | F_PAYLOAD),
 	ROW(RC_SEND_ONLY_INV,        H_START | H_RQETH | H_IETH,
@@ -119,6 +123,10 @@ static inline const uint8_t *decode_numbers(struct veroce_packet *p, const uint8
 		at += MSNETH_LEN;
 	}
 	if (h & H_RETH) {
+		if (__builtin_expect(h & H_FETH, 0)) {
+			feth_decode(&p->feth, at);
+			at += FETH_LEN;
+		}
 		reth_decode(&p->reth, at);
 		at += RETH_LEN;
 	}
@@ -280,6 +288,10 @@ uint32_t veroce_encode_headers(uint8_t *out, const struct veroce_packet *p)
 		at += MSNETH_LEN;
 	}
 	if (h & H_RETH) {
+		if (__builtin_expect(h & H_FETH, 0)) {
+			feth_encode(at, &p->feth);
+			at += FETH_LEN;
+		}
 		reth_encode(at, &p->reth);
 		at += RETH_LEN;
 	}

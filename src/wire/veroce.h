@@ -16,6 +16,7 @@
 #include "wire/atomiceth.h"
 #include "wire/bth.h"
 #include "wire/capseth.h"
+#include "wire/feth.h"
 #include "wire/opcode.h"
 #include "wire/poeth.h"
 #include "wire/reth.h"
@@ -45,6 +46,7 @@ struct veroce_packet {
 	const uint8_t *payload;         /* in the packet; always set */
 	const uint8_t *sacks;           /* sack_count SACKETHs back to back; always set, else NULL */
 	struct aeth aeth;
+	struct feth feth;
 	struct reth reth;
 	struct tseth ts;   /* if bth.ts, where the packet has a PSN of its own */
 	struct tseeth tse; /* if bth.ts, where it acknowledges (F_ACK) */

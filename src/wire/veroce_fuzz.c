@@ -38,6 +38,11 @@ static void clear_reserved(uint8_t *headers, const struct veroce_packet *p, uint
 		if (p->info->headers & h)
 			headers[opcode_header_offset(p->info, h) + stamps + reserved[i].byte] = 0;
 	}
+	if (p->info->headers & H_FETH) {
+		uint8_t *feth = headers + opcode_header_offset(p->info, H_FETH) + stamps;
+
+		put_be32(feth, get_be32(feth) & 0x3f);
+	}
 }
 
 static void fuzz_sacks(const struct veroce_packet *p)

@@ -37,6 +37,8 @@ static const struct row {
 	{OP_RC_ATOMIC_ACK, "mao", 28, false},
 	{OP_RC_CMP_SWAP, "mx", 44, false},
 	{OP_RC_FETCH_ADD, "mx", 44, false},
+	{OP_RC_FLUSH, "mfr", 36, false},
+	{OP_RC_ATOMIC_WRITE, "mr", 32, true},
 	{OP_RC_SEND_LAST_INV, "mqpi", 28, true},
 	{OP_RC_SEND_ONLY_INV, "mqi", 24, true},
 	{OP_RC_SACK, "aps", 40, false},
@@ -65,6 +67,7 @@ static const struct {
 	{'a', 4, {0x1f, 0x8e, 0x0f, 0x10}},                                             /* AETH */
 	{'o', 8, {0xc1, 2, 3, 4, 5, 6, 7, 8}},                                          /* AtomicAckETH */
 	{'T', 8, {0x91, 1, 2, 3, 0x92, 4, 5, 6}},                                       /* TSETH */
+	{'f', 4, {0, 0, 0, 0x12}},                                                      /* FETH */
 	{'r', 16, {0xa1, [7] = 1, 0xa2, [11] = 2, 0xa3, [15] = 3}},                     /* RETH */
 	{'x', 28, {0xb1, [8] = 0xb2, [12] = 0xb3, [20] = 0xb4, [27] = 1}},              /* AtomicETH */
 	{'t', 20, {0xd1, [4] = 0xd2, [8] = 0xd3, [12] = 0xd4, [16] = 0xd5}},            /* RTTETH */
@@ -81,6 +84,7 @@ static const struct veroce_packet fields = {
 	.aeth = {.syndrome = 0x1f, .msn = 0x8e0f10},
 	.orig = 0xc102030405060708,
 	.ts = {.tx1 = 0x91010203, .path_id = 0x92, .path_seq = 0x040506},
+	.feth = {.placement = FETH_PERSISTENT, .selectivity = FETH_REGION},
 	.reth = {.va = 0xa100000000000001, .rkey = 0xa2000002, .len = 0xa3000003},
 	.atomic = {.va = 0xb1ull << 56, .rkey = 0xb2000000, .swap_add = 0xb3ull << 56, .compare = 0xb400000000000001},
 	.rtt = {.context = 0xd1000000, .tx1 = 0xd2000000, .rx1 = 0xd3000000, .tx2 = 0xd4000000, .rx2 = 0xd5000000},

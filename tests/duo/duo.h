@@ -283,7 +283,9 @@ struct duo_wr {
 	const struct flow *flow; /* UD */
 	uint32_t dqpn;
 	uint32_t qkey;
-	struct wqe_bind bind;    /* BIND_MW */
+	struct wqe_bind bind; /* BIND_MW */
+	uint32_t flush_bytes; /* FLUSH, with the next two */
+	uint8_t placement, selectivity;
 	const void *inline_data; /* with WR_INLINE: `inline_len` bytes */
 	uint32_t inline_len;
 };
@@ -298,6 +300,11 @@ struct duo_wr duo_fetch_add_wr(uint64_t wr_id, const struct duo_buf *, uint64_t 
 			       uint64_t remote_off, uint64_t add);
 struct duo_wr duo_cmp_swap_wr(uint64_t wr_id, const struct duo_buf *, uint64_t off, const struct duo_buf *remote,
 			      uint64_t remote_off, uint64_t compare, uint64_t swap);
+
+/* 8 bytes from anywhere, inline. */
+struct duo_wr duo_atomic_write_wr(uint64_t wr_id, const void *value, const struct duo_buf *remote, uint64_t remote_off);
+/* To all, of a range. */
+struct duo_wr duo_flush_wr(uint64_t wr_id, const struct duo_buf *remote, uint64_t remote_off, uint32_t len);
 
 /* False: the queue is full. duo_post_chain() posts all or nothing, with one doorbell. */
 bool duo_post(struct duo_qp *, const struct duo_wr *);

@@ -229,7 +229,7 @@ struct duo_options duo_options(void)
 		.gid = DUO_GID_IPV4,
 		.mtu = 1024,
 		.psn = {0x123456, 0x654321},
-		.access = MR_REMOTE_WRITE | MR_REMOTE_READ | MR_REMOTE_ATOMIC,
+		.access = MR_REMOTE_ACCESS | MR_FLUSH_PERSISTENT,
 		.max_rd_atomic = 16,
 		.max_dest_rd_atomic = 16,
 		.timeout = 14,
@@ -413,6 +413,32 @@ struct duo_wr duo_cmp_swap_wr(uint64_t wr_id, const struct duo_buf *b, uint64_t 
 	return w;
 }
 
+struct duo_wr duo_atomic_write_wr(uint64_t wr_id, const void *value, const struct duo_buf *remote, uint64_t remote_off)
+{
+	return (struct duo_wr){
+		.opcode = WR_ATOMIC_WRITE,
+		.flags = WR_SIGNALED | WR_INLINE,
+		.wr_id = wr_id,
+		.inline_data = value,
+		.inline_len = ATOMIC_WRITE_BYTES,
+		.remote_va = remote->iova + remote_off,
+		.rkey = duo_key(remote),
+	};
+}
+
+struct duo_wr duo_flush_wr(uint64_t wr_id, const struct duo_buf *remote, uint64_t remote_off, uint32_t len)
+{
+	return (struct duo_wr){
+		.opcode = WR_FLUSH,
+		.flags = WR_SIGNALED,
+		.wr_id = wr_id,
+		.remote_va = remote->iova + remote_off,
+		.rkey = duo_key(remote),
+		.flush_bytes = len,
+		.placement = FETH_GLOBAL,
+	};
+}
+
 /* As verbs does it at post time. */
 static void fill_slot(struct duo_qp *q, struct send_wqe *s, const struct duo_wr *w)
 {
@@ -430,6 +456,11 @@ static void fill_slot(struct duo_qp *q, struct send_wqe *s, const struct duo_wr 
 	}
 	if (w->opcode == WR_BIND_MW)
 		s->bind = w->bind;
+	if (w->opcode == WR_FLUSH) {
+		s->flush.bytes = w->flush_bytes;
+		s->flush.placement = w->placement;
+		s->flush.selectivity = w->selectivity;
+	}
 	if (w->flow) {
 		s->ud.flow = *w->flow;
 		s->ud.dqpn = w->dqpn;

@@ -9,7 +9,7 @@
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
-enum { ALL_ACCESS = MR_LOCAL_WRITE | MR_REMOTE_WRITE | MR_REMOTE_READ | MR_REMOTE_ATOMIC };
+enum { ALL_ACCESS = MR_LOCAL_WRITE | MR_REMOTE_ACCESS };
 
 /* A failed check of the harness fails the one test, not the program. */
 static inline void sim_fail(void)

@@ -145,11 +145,11 @@ static void lane_init(struct swarm *s, struct lane *l, struct duo_qp *from, stru
 	l->op_count = 20 + (uint32_t)below(s, OPS_MAX - 20);
 	l->source = duo_buf(f, SOURCE_BYTES, chance(s, 50) ? MR_LOCAL_WRITE : 0);
 	l->results = duo_buf(f, (uint64_t)RESULT_SLOTS * MESSAGE_MAX, MR_LOCAL_WRITE);
-	l->target = duo_buf(t, TARGET_BYTES + 8 * WORDS,
-			    MR_LOCAL_WRITE | MR_REMOTE_WRITE | MR_REMOTE_READ | MR_REMOTE_ATOMIC);
+	l->target = duo_buf(t, TARGET_BYTES + 2 * 8 * WORDS, MR_LOCAL_WRITE | MR_REMOTE_ACCESS);
 	l->inbox = duo_buf(t, (uint64_t)RECV_SLOTS * MESSAGE_MAX, MR_LOCAL_WRITE);
 	duo_fill(l->source, prng_next(&s->prng));
 	duo_fill(l->target, prng_next(&s->prng));
+	memset(l->target->p + TARGET_BYTES + 8 * WORDS, 0, 8 * WORDS);
 	l->model = malloc(l->target->len);
 	memcpy(l->model, l->target->p, l->target->len);
 }
@@ -350,13 +350,51 @@ static void plan_atomic(struct swarm *s, struct lane *l, struct duo_wr *w, struc
 			word = w->swap;
 	}
 	memcpy(l->model + off, &word, 8);
+	op->write_off = off;
+	op->write_len = 8;
+	s->useful_packets += 2;
+}
+
+/* Halves that belong together, and grow from one to the next. */
+static uint64_t word_of(const struct lane *l)
+{
+	return (uint64_t)(l->posted + 1) << 32 | (uint32_t) ~(l->posted + 1);
+}
+
+static void plan_atomic_write(struct swarm *s, struct lane *l, struct duo_wr *w, struct op *op)
+{
+	static uint64_t word;
+	uint64_t off = TARGET_BYTES + 8 * (WORDS + below(s, WORDS));
+
+	word = word_of(l);
+	w->remote_va = l->target->iova + off;
+	w->flags |= WR_INLINE;
+	w->inline_data = &word;
+	w->inline_len = 8;
+	memcpy(l->model + off, &word, 8);
+	op->write_off = off;
+	op->write_len = 8;
+	s->useful_packets += 2;
+}
+
+/* When it is complete, all that was posted before is in memory, whatever of it the range has. */
+static void plan_flush(struct swarm *s, struct lane *l, struct duo_wr *w, struct op *op)
+{
+	uint32_t len = choose_len(s, MESSAGE_MAX);
+
+	w->remote_va = l->target->iova + below(s, TARGET_BYTES - len + 1);
+	w->flush_bytes = len;
+	w->placement = FETH_GLOBAL;
+	w->selectivity = chance(s, 30) ? FETH_REGION : FETH_RANGE;
+	op->result = malloc(l->target->len);
+	memcpy(op->result, l->model, l->target->len);
 	s->useful_packets += 2;
 }
 
 bool swarm_post(struct swarm *s, struct lane *l)
 {
-	static const enum wr_opcode opcodes[] = {WR_SEND, WR_SEND_IMM, WR_WRITE,     WR_WRITE,   WR_WRITE_IMM,
-						 WR_READ, WR_READ,     WR_FETCH_ADD, WR_CMP_SWAP};
+	static const enum wr_opcode opcodes[] = {WR_SEND, WR_SEND_IMM,  WR_WRITE,    WR_WRITE, WR_WRITE_IMM,   WR_READ,
+						 WR_READ, WR_FETCH_ADD, WR_CMP_SWAP, WR_FLUSH, WR_ATOMIC_WRITE};
 	struct duo_wr w = {.wr_id = l->posted, .rkey = duo_key(l->target)};
 	struct op *op = &l->ops[l->posted];
 
@@ -379,6 +417,8 @@ bool swarm_post(struct swarm *s, struct lane *l)
 	case WR_READ: plan_read(s, l, &w, op); break;
 	case WR_FETCH_ADD:
 	case WR_CMP_SWAP: plan_atomic(s, l, &w, op); break;
+	case WR_FLUSH: plan_flush(s, l, &w, op); break;
+	case WR_ATOMIC_WRITE: plan_atomic_write(s, l, &w, op); break;
 	default: plan_write(s, l, &w, op);
 	}
 	DUO_CHECK(s->d, duo_post(l->from, &w));
@@ -402,11 +442,25 @@ static bool post_recv(struct swarm *s, struct lane *l)
 
 /* ---- checking ---------------------------------------------------------------------------------- */
 
+/* What was before the FLUSH is in memory, but for what was posted behind it. */
+static void check_flush(struct swarm *s, const struct lane *l, uint32_t seq)
+{
+	uint8_t *want = l->ops[seq].result;
+
+	for (uint32_t i = seq + 1; i < l->posted; i++)
+		memcpy(want + l->ops[i].write_off, l->target->p + l->ops[i].write_off, l->ops[i].write_len);
+	DUO_CHECK(s->d, !memcmp(want, l->target->p, l->target->len));
+}
+
 static void check_result(struct swarm *s, const struct lane *l, uint32_t seq)
 {
 	const struct op *op = &l->ops[seq];
 
-	if (op->result && !s->dying)
+	if (!op->result || s->dying)
+		return;
+	if (op->opcode == WR_FLUSH)
+		check_flush(s, l, seq);
+	else
 		DUO_CHECK(s->d, !memcmp(l->results->p + slot_of(seq), op->result, op->result_len));
 }
 
@@ -526,9 +580,23 @@ static void act(struct swarm *s)
 	}
 }
 
+/* What ATOMIC WRITEs have changed is never seen in parts, and never goes back. */
+static void check_words(struct swarm *s, struct lane *l)
+{
+	for (uint32_t i = 0; i < WORDS && !s->dying; i++) {
+		uint64_t word;
+
+		memcpy(&word, l->target->p + TARGET_BYTES + 8 * (WORDS + i), 8);
+		DUO_CHECK(s->d, !word || (uint32_t)(word >> 32) == (uint32_t)~word);
+		DUO_CHECK(s->d, word >= l->words[i]);
+		l->words[i] = word;
+	}
+}
+
 static void check_all(struct swarm *s)
 {
 	for (uint32_t i = 0; i < s->lane_count; i++) {
+		check_words(s, &s->lanes[i]);
 		check_sent(s, &s->lanes[i]);
 		check_received(s, &s->lanes[i]);
 	}

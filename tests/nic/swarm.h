@@ -10,7 +10,7 @@ enum {
 	MESSAGE_MAX = 16 * 1024,
 	SOURCE_BYTES = 64 * 1024,
 	TARGET_BYTES = 32 * 1024,
-	WORDS = 4, /* behind the target's bytes, for atomics */
+	WORDS = 4, /* behind the target's bytes, for atomics, and behind them for ATOMIC WRITEs alone */
 	RESULT_SLOTS = 64,
 	RECV_SLOTS = 16
 };
@@ -18,9 +18,9 @@ enum {
 struct op {
 	enum wr_opcode opcode;
 	bool signaled;
-	uint8_t *result; /* the expected result of a READ or atomic */
+	uint8_t *result; /* the expected result of a READ or atomic; of a FLUSH the target as it was to be then */
 	uint32_t result_len;
-	uint64_t write_off; /* WRITE: where in the target */
+	uint64_t write_off; /* what changes the target: where */
 	uint32_t write_len;
 };
 
@@ -35,7 +35,8 @@ struct message {
 struct lane {
 	struct duo_qp *from, *to;
 	struct duo_buf *source, *results, *target, *inbox;
-	uint8_t *model; /* TARGET_BYTES, then WORDS */
+	uint8_t *model;        /* TARGET_BYTES, then twice WORDS */
+	uint64_t words[WORDS]; /* that ATOMIC WRITEs had changed at the last look */
 	struct op ops[OPS_MAX];
 	uint32_t op_count; /* to be posted */
 	uint32_t posted;

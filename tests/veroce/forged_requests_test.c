@@ -167,6 +167,19 @@ TEST(mistakes_in_their_turn_are_answered)
 		{OP_RC_FETCH_ADD, 0, 1, 0, 0, 4, 0, 0x61}, /* not aligned */
 		{OP_RC_FETCH_ADD, 0, 1, 0, 0, -8, 0, 0x62},
 		{OP_RC_CMP_SWAP, 0, 1, 0, 0, BUF_BYTES, 0, 0x62},
+		{OP_RC_FLUSH, 0, 1, 0, 0, -1, 0, 0x62},
+		{OP_RC_FLUSH, 0, 1, 0, 0, BUF_BYTES - 63, 0, 0x62},
+		{OP_RC_FLUSH, 0, 1, 0, 0, 0, 1, 0x62},
+		{OP_RC_FLUSH, 0, 2, 0, 0, 0, 0, 0x61},
+		{OP_RC_ATOMIC_WRITE, 8, 1, 0, 0, 4, 0, 0x61}, /* not aligned */
+		{OP_RC_ATOMIC_WRITE, 8, 1, 0, 0, -8, 0, 0x62},
+		{OP_RC_ATOMIC_WRITE, 8, 1, 0, 0, BUF_BYTES, 0, 0x62},
+		{OP_RC_ATOMIC_WRITE, 8, 1, 0, 0, 0, 1, 0x62},
+		{OP_RC_ATOMIC_WRITE, 8, 0, 0, 0, 0, 0, 0x61},
+		{OP_RC_ATOMIC_WRITE, 0, 1, 0, 0, 0, 0, 0x61}, /* not a word */
+		{OP_RC_ATOMIC_WRITE, 4, 1, 0, 0, 0, 0, 0x61},
+		{OP_RC_ATOMIC_WRITE, 16, 1, 0, 0, 0, 0, 0x61},
+		{OP_RC_ATOMIC_WRITE, MTU + 4, 1, 0, 0, 0, 0, 0x61},
 	};
 
 	for (size_t i = 0; i < COUNT(rows); i++) {
@@ -182,7 +195,8 @@ TEST(mistakes_in_their_turn_are_answered)
 		p.po = row->po;
 		p.reth.va += (uint64_t)row->va_off;
 		p.reth.rkey ^= row->rkey_xor;
-		p.reth.len = 64;
+		p.reth.len = row->opcode == OP_RC_ATOMIC_WRITE ? 8 : 64;
+		p.feth = (struct feth){.placement = FETH_GLOBAL};
 		p.atomic = (struct atomiceth){.va = p.reth.va, .rkey = p.reth.rkey, .swap_add = 1, .compare = 0};
 		veroce_forge(s.duo, DUO_B, &p, payload);
 		veroce_forge(s.duo, DUO_B, &p, payload);

@@ -205,7 +205,7 @@ static bool place_response(struct transport *tp, struct qp *qp, const struct rx 
 	struct send_wqe *w = sq_at(&qp->sq, qp->sq.una);
 	uint32_t k = (qp->gbn->req.una - w->psn_first) & PSN_MASK;
 	uint32_t done = k * qp->mtu;
-	uint32_t expected = k + 1 == w->packets ? w->length - done : qp->mtu;
+	uint32_t expected = k + 1 == w->packets ? request_result_bytes(w) - done : qp->mtu;
 	const uint8_t *payload = rx->payload;
 	uint32_t payload_len = rx->payload_len;
 	uint64_t orig;
@@ -213,14 +213,14 @@ static bool place_response(struct transport *tp, struct qp *qp, const struct rx 
 	if (rx->info->flags & F_ATOMIC) {
 		struct atomicacketh h;
 
-		if (w->opcode != WR_CMP_SWAP && w->opcode != WR_FETCH_ADD)
+		if (!request_is_atomic(w))
 			return false;
 		atomicacketh_decode(&h, rx_header(rx, H_ATOMICACKETH));
 		orig = h.orig;
 		payload = (const uint8_t *)&orig;
 		payload_len = sizeof(orig);
 		expected = sizeof(orig);
-	} else if (w->opcode != WR_READ) {
+	} else if (!request_has_response(w) || request_is_atomic(w)) {
 		return false;
 	}
 	if (payload_len != expected) {

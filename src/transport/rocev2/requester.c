@@ -18,6 +18,7 @@
 #include "transport/rocev2/read_pairs.h"
 #include "transport/xrc.h"
 #include "wire/atomiceth.h"
+#include "wire/feth.h"
 #include "wire/icrc.h"
 #include "wire/ieth.h"
 #include "wire/immdt.h"
@@ -109,8 +110,6 @@ static void start_wqe(struct qp *qp, struct send_wqe *w)
 	struct requester *req = &qp->gbn->req;
 
 	w->packets = request_packets(w->length, qp->mtu);
-	if (request_has_response(w) && !request_is_read(w))
-		w->packets = 1;
 	w->psn_first = req->psn_new;
 	w->psn_last = psn_add(w->psn_first, w->packets - 1);
 	req->psn_new = psn_add(w->psn_last, 1);
@@ -169,6 +168,14 @@ static struct bth request_bth(const struct qp *qp, const struct send_wqe *w, enu
 	};
 }
 
+/* The headers of a FLUSH, behind the BTH. Returns the length of all. */
+static __attribute__((noinline)) uint32_t encode_flush(uint8_t *p, const struct send_wqe *w)
+{
+	feth_encode(p + BTH_LEN, &(struct feth){.placement = w->flush.placement, .selectivity = w->flush.selectivity});
+	reth_encode(p + BTH_LEN + FETH_LEN, &(struct reth){.va = w->remote_va, .rkey = w->rkey, .len = w->flush.bytes});
+	return BTH_LEN + FETH_LEN + RETH_LEN;
+}
+
 /*
  * Writes the headers from the BTH to the payload, of a packet for `bytes` of the message from done_bytes on. Returns
  * their length. A First tells the length of the whole message (IBTA 9.3.3.1).
@@ -183,6 +190,8 @@ static uint32_t encode_headers(uint8_t *p, const struct bth *bth, const struct s
 	bth_encode(p, bth);
 	if (headers == H_BTH)
 		return at;
+	if (headers & H_FETH)
+		return encode_flush(p, w);
 	if (headers & H_XRCETH) {
 		xrceth_encode(p + at, &(struct xrceth){.srqn = w->srqn});
 		at += XRCETH_LEN;
@@ -239,7 +248,7 @@ static bool send_packet(struct transport *tp, struct qp *qp, struct send_wqe *w,
 	bool first = k == 0, last = k + span == w->packets;
 	enum request_place place = is_onlys(tp, qp, w) ? REQUEST_ONLY : request_place(first, last);
 	uint32_t bytes = last ? w->length - done : span * qp->mtu;
-	uint32_t payload = request_has_response(w) ? 0 : bytes;
+	uint32_t payload = request_payload(w, bytes);
 	uint32_t pad = -payload & 3;
 	struct bth bth = request_bth(qp, w, place, ackreq || last, pad);
 	uint32_t at = encode_headers(p, &bth, w, bytes, done);

@@ -11,10 +11,12 @@
 
 #include "transport/rocev2/congestion.h"
 #include "transport/message.h"
+#include "transport/mpe.h"
 #include "transport/xrc.h"
 #include "wire/aeth.h"
 #include "wire/atomicacketh.h"
 #include "wire/atomiceth.h"
+#include "wire/feth.h"
 #include "wire/icrc.h"
 #include "wire/psn.h"
 #include "wire/reth.h"
@@ -73,7 +75,7 @@ static void executed(struct transport *tp, struct qp *qp, const struct rx *rx, u
 
 	rsp->epsn = psn_add(rsp->epsn, packets);
 	rsp->nak_sent = false;
-	if (flags & (F_END | F_READ | F_ATOMIC))
+	if (flags & (F_END | F_ANSWERED))
 		rsp->msn = (rsp->msn + 1) & PSN_MASK;
 	if (rsp->unacked < UINT16_MAX)
 		rsp->unacked++;
@@ -154,6 +156,7 @@ static enum rx_verdict read_input(struct transport *tp, struct qp *qp, const str
 		.len = reth.len,
 		.psn_first = rx->bth->psn,
 		.psn_last = psn_add(rx->bth->psn, packets - 1),
+		.kind = F_READ,
 		.srqn = qp->type == QPT_XRC_RECV ? qp->srq->number : 0,
 	};
 	answer_from(r, r->psn_first, r->psn_last, false);
@@ -190,8 +193,50 @@ static enum rx_verdict atomic_input(struct transport *tp, struct qp *qp, const s
 		.orig = found,
 		.psn_first = rx->bth->psn,
 		.psn_last = rx->bth->psn,
-		.atomic = true,
+		.kind = F_ATOMIC,
 	};
+	answer_from(r, r->psn_first, r->psn_last, false);
+	executed(tp, qp, rx, 1);
+	r->msn = qp->gbn->rsp.msn;
+	return RX_EXECUTE;
+}
+
+static struct mpe_request mpe_decode(const struct transport *tp, const struct rx *rx)
+{
+	struct mpe_request m = {.flush = rx->info->headers & H_FETH, .payload_len = rx->payload_len};
+	struct reth reth;
+
+	reth_decode(&reth, rx_header(rx, H_RETH));
+	m.va = reth.va;
+	m.rkey = reth.rkey;
+	m.len = reth.len;
+	if (m.flush)
+		feth_decode(&m.feth, rx_header(rx, H_FETH));
+	else
+		m.value = mpe_value(tp, rx->payload, rx->payload_len);
+	return m;
+}
+
+static enum rx_verdict mpe_input(struct transport *tp, struct qp *qp, const struct rx *rx)
+{
+	const struct mpe_request m = mpe_decode(tp, rx);
+	struct rd_resource *r;
+	enum rx_verdict v;
+
+	if (qp->gbn->rsp.message)
+		return RX_INVALID;
+	v = mpe_judge(tp, qp, &m);
+	if (v != RX_EXECUTE)
+		return v;
+	r = take_resource(qp);
+	if (!r)
+		return RX_INVALID;
+	v = mpe_execute(tp, qp, &m);
+	if (v != RX_EXECUTE) {
+		qp->gbn->rsp.res_head--; /* it gets no answer */
+		return v;
+	}
+	*r = (struct rd_resource){.psn_first = rx->bth->psn, .psn_last = rx->bth->psn, .kind = F_MPE};
 	answer_from(r, r->psn_first, r->psn_last, false);
 	executed(tp, qp, rx, 1);
 	r->msn = qp->gbn->rsp.msn;
@@ -219,12 +264,13 @@ static bool is_same_read(const struct qp *qp, const struct rd_resource *r, const
 {
 	uint64_t skipped = (uint64_t)((psn - r->psn_first) & PSN_MASK) * qp->mtu;
 
-	return !r->atomic && reth->rkey == r->rkey && reth->va == r->va + skipped && skipped + reth->len <= r->len;
+	return r->kind == F_READ && reth->rkey == r->rkey && reth->va == r->va + skipped &&
+	       skipped + reth->len <= r->len;
 }
 
 /*
  * A duplicate request (IBTA 9.7.4.5.1). A SEND or WRITE is acknowledged again, a READ is read again, an
- * atomic gets its first result again. One that the ring no longer holds is dropped silently.
+ * atomic gets its first result again, a FLUSH or ATOMIC WRITE its empty answer. One that the ring no longer holds is dropped silently.
  */
 static void duplicate_input(struct transport *tp, struct qp *qp, const struct rx *rx)
 {
@@ -234,7 +280,7 @@ static void duplicate_input(struct transport *tp, struct qp *qp, const struct rx
 	uint8_t index;
 
 	tp->counters.rx_duplicates++;
-	if (!(flags & (F_READ | F_ATOMIC))) {
+	if (!(flags & F_ANSWERED)) {
 		schedule_ack(tp, qp, rx->now_ns);
 		return;
 	}
@@ -248,7 +294,7 @@ static void duplicate_input(struct transport *tp, struct qp *qp, const struct rx
 		if (!is_same_read(qp, r, &reth, psn))
 			return;
 		end = psn_add(psn, read_packets(qp, reth.len) - 1);
-	} else if (!r->atomic) {
+	} else if (!(flags & r->kind)) {
 		return;
 	}
 	if (!answered(r) && !r->again && r->psn_next == r->psn_first)
@@ -268,6 +314,8 @@ static enum rx_verdict request_input(struct transport *tp, struct qp *qp, const 
 		return read_input(tp, qp, rx);
 	if (rx->info->flags & F_ATOMIC)
 		return atomic_input(tp, qp, rx);
+	if (rx->info->flags & F_MPE)
+		return mpe_input(tp, qp, rx);
 	return message_input(tp, qp, rx);
 }
 
@@ -437,7 +485,7 @@ static bool send_responses(struct transport *tp, struct qp *qp, uint64_t now_ns)
 		}
 		if (!budget--)
 			return true;
-		if (!(r->atomic ? send_atomic_result(tp, qp, r) : send_read_response(tp, qp, r, now_ns)))
+		if (!(r->kind == F_ATOMIC ? send_atomic_result(tp, qp, r) : send_read_response(tp, qp, r, now_ns)))
 			return true;
 		rsp->unacked = 0;
 	}

@@ -37,16 +37,17 @@ static bool is_asked(const struct veroce *vr, const struct send_wqe *w)
 static bool fits(const struct qp *qp, const struct send_wqe *w, const struct veroce_packet *p)
 {
 	uint64_t off = (uint64_t)p->po * qp->veroce->mtu;
-	bool last = off + qp->veroce->mtu >= w->length;
+	uint32_t bytes = request_result_bytes(w);
+	bool last = off + qp->veroce->mtu >= bytes;
 
 	if (p->aeth.msn != w->msn)
 		return false;
 	if (p->info->flags & F_ATOMIC)
-		return !request_is_read(w);
-	if (!request_is_read(w) || (p->po && off >= w->length) || veroce_starts_message(p) != !p->po ||
+		return request_is_atomic(w);
+	if (request_is_atomic(w) || (p->po && off >= bytes) || veroce_starts_message(p) != !p->po ||
 	    !(p->info->flags & F_END) == last)
 		return false;
-	return p->payload_len == (last ? w->length - off : qp->veroce->mtu);
+	return p->payload_len == (last ? bytes - off : qp->veroce->mtu);
 }
 
 static bool place(struct transport *tp, struct qp *qp, struct send_wqe *w, const struct veroce_packet *p)

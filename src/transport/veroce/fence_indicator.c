@@ -16,6 +16,11 @@ static bool is_atomic(const struct send_wqe *w)
 	return w->opcode == WR_CMP_SWAP || w->opcode == WR_FETCH_ADD;
 }
 
+static bool is_atomic_write(const struct send_wqe *w)
+{
+	return w->opcode == WR_ATOMIC_WRITE;
+}
+
 static bool is_write(const struct send_wqe *w)
 {
 	return w->opcode == WR_WRITE || w->opcode == WR_WRITE_IMM;
@@ -61,6 +66,6 @@ bool fence_indicated(const struct send_wqe *older, const struct send_wqe *newer)
 	if (brings && meet_locally(older, newer))
 		return true;
 	if (is_write(newer))
-		return (brings || is_write(older)) && meet_remotely(older, newer);
-	return is_atomic(newer) && is_read(older) && meet_remotely(older, newer);
+		return (brings || is_write(older) || is_atomic_write(older)) && meet_remotely(older, newer);
+	return (is_atomic(newer) || is_atomic_write(newer)) && is_read(older) && meet_remotely(older, newer);
 }

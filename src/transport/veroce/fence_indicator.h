@@ -14,7 +14,9 @@
  *                      same local bytes         those of the newer
  *     WRITE            WRITE                    packets of the older may be placed after those of the newer
  *     READ, atomic     WRITE to what it reads   the WRITE is placed when it arrives, the READ takes its turn
- *     READ             atomic on what it reads  its responses may leave, or leave again, after the atomic ran
+ *     ATOMIC WRITE     WRITE to what it writes  likewise
+ *     READ             atomic, ATOMIC WRITE on  its responses may leave, or leave again, after that ran
+ *                      what it reads
  *
  * These do not:
  *
@@ -22,6 +24,8 @@
  *                      the older sends from     copies of that are not placed (R3)
  *     WRITE            READ, atomic of it       executed when the older is placed (R8)
  *     atomic           READ, atomic             executed in order, and the older keeps its result (R9)
+ *     ATOMIC WRITE     READ, atomic, another    executed in order
+ *     any              FLUSH                    it names no bytes, and waits for all before it (R23)
  *     any              SEND                     the peer chooses its place, which is unknown here
  *     SEND             any                      likewise
  *

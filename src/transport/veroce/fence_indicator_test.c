@@ -24,15 +24,17 @@ static struct send_wqe *wqe(struct slot *s, enum wr_opcode opcode, uint64_t loca
 	return w;
 }
 
-static const enum wr_opcode opcodes[] = {WR_SEND,      WR_SEND_IMM, WR_SEND_INV, WR_WRITE,
-					 WR_WRITE_IMM, WR_READ,     WR_CMP_SWAP, WR_FETCH_ADD};
+static const enum wr_opcode opcodes[] = {WR_SEND, WR_SEND_IMM, WR_SEND_INV,  WR_WRITE,       WR_WRITE_IMM,
+					 WR_READ, WR_CMP_SWAP, WR_FETCH_ADD, WR_ATOMIC_WRITE};
 
 /* A row each older one, a column each newer one, in that order: x waits. */
 static const char *const local[COUNT(opcodes)] = {
-	"........", "........", "........", "........", "........", "xxxxxxxx", "xxxxxxxx", "xxxxxxxx",
+	".........", ".........", ".........", ".........", ".........",
+	"xxxxxxxxx", "xxxxxxxxx", "xxxxxxxxx", ".........",
 };
 static const char *const remote[COUNT(opcodes)] = {
-	"........", "........", "........", "...xx...", "...xx...", "...xx.xx", "...xx...", "...xx...",
+	".........", ".........", ".........", "...xx....", "...xx....",
+	"...xx.xxx", "...xx....", "...xx....", "...xx....",
 };
 
 TEST(a_pair_counts_where_weak_order_could_be_seen)

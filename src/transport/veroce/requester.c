@@ -173,7 +173,7 @@ static void fill_headers(struct veroce_packet *p, const struct qp *qp, const str
 	p->rqmsn = w->number;
 	p->po = po;
 	p->imm_or_key = w->imm_or_key;
-	if (request_has_response(w) && !request_is_read(w)) {
+	if (request_is_atomic(w)) {
 		p->atomic = (struct atomiceth){
 			.va = w->remote_va,
 			.rkey = w->rkey,
@@ -186,13 +186,18 @@ static void fill_headers(struct veroce_packet *p, const struct qp *qp, const str
 			.rkey = w->rkey,
 			.len = request_is_read(w) ? w->length : payload,
 		};
+		if (w->opcode == WR_FLUSH) {
+			p->feth.placement = w->flush.placement;
+			p->feth.selectivity = w->flush.selectivity;
+			p->reth.len = w->flush.bytes;
+		}
 	}
 }
 
 static uint32_t payload_of(const struct qp *qp, const struct send_wqe *w, uint32_t po)
 {
 	if (request_has_response(w))
-		return 0;
+		return request_payload(w, w->length);
 	return po + 1 == w->packets ? w->length - po * qp->veroce->mtu : qp->veroce->mtu;
 }
 

@@ -3,7 +3,7 @@
  * The responder: packets of space Q in any order (veRoCE 7, out-of-order R1 to R12). A packet is judged
  * and placed by itself, when it arrives or, where memory is written in some order, when its turn
  * comes (early_lands()). Effects that depend on order wait until all packets before have arrived: receive
- * completions, immediate data, invalidation, READs, atomics and every error.
+ * completions, immediate data, invalidation, READs, atomics, FLUSHes, ATOMIC WRITEs and every error.
  *
  * Invariants: a PSN is placed once, as it is checked before memory is written; the receive WQE of RQMSN n is
  * the n-th that was taken; `bound` holds those of messages that are not complete.
@@ -14,6 +14,7 @@
 
 #include "mem/mw.h"
 #include "transport/message.h"
+#include "transport/mpe.h"
 #include "transport/veroce/acks.h"
 #include "transport/veroce/caps.h"
 #include "transport/veroce/early.h"
@@ -271,7 +272,7 @@ static enum rx_verdict finish(struct transport *tp, struct qp *qp, const struct 
 	struct veroce *vr = qp->veroce;
 	const struct opcode_info *info = &veroce_opcode_table[m->opcode];
 
-	if (info->flags & (F_READ | F_ATOMIC))
+	if (info->flags & F_ANSWERED)
 		return responder_reads_execute(tp, qp, m, now_ns);
 	if (ends_silently(info->flags))
 		return RX_EXECUTE;
@@ -359,7 +360,7 @@ static bool pass_end(struct transport *tp, struct qp *qp, const struct rx_meta *
 	return false;
 }
 
-static struct rx_meta meta_of(const struct veroce_packet *p)
+static struct rx_meta meta_of(const struct transport *tp, const struct veroce_packet *p)
 {
 	struct rx_meta m = {
 		.opcode = p->bth.opcode,
@@ -374,10 +375,14 @@ static struct rx_meta meta_of(const struct veroce_packet *p)
 		m.rkey = p->atomic.rkey;
 		m.swap_add = p->atomic.swap_add;
 		m.compare = p->atomic.compare;
-	} else if (p->info->flags & F_READ) {
+	} else if (p->info->flags & F_ANSWERED) {
 		m.va = p->reth.va;
 		m.rkey = p->reth.rkey;
 		m.len = p->reth.len;
+		if (p->info->headers & H_FETH)
+			m.feth = p->feth;
+		else if (p->info->flags & F_MPE)
+			m.swap_add = mpe_value(tp, p->payload, p->payload_len);
 	} else {
 		m.rqmsn = p->rqmsn;
 		m.imm_or_key = p->imm_or_key;
@@ -427,7 +432,7 @@ static bool take(struct transport *tp, struct qp *qp, const struct veroce_packet
 		step_over_end(tp, in);
 		return true;
 	}
-	m = meta_of(p);
+	m = meta_of(tp, p);
 	if (pass_end(tp, qp, &m, kept, now_ns))
 		return true;
 	/* It is placed, but not finished: the record prevents that it is placed again (7.2). */
@@ -510,8 +515,8 @@ static bool early(struct transport *tp, struct qp *qp, const struct veroce_packe
 	}
 	if (!(flags & F_END))
 		return rx_record(&in->rx, &tp->pool, p->bth.psn, NULL);
-	m = meta_of(p);
-	if (flags & (F_READ | F_ATOMIC) && responder_reads_judge(tp, qp, &m) != RX_EXECUTE)
+	m = meta_of(tp, p);
+	if (flags & F_ANSWERED && responder_reads_judge(tp, qp, &m) != RX_EXECUTE)
 		return false;
 	return rx_record(&in->rx, &tp->pool, p->bth.psn, &m);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * READs and atomics at the responder (veRoCE 7.4, 7.5): executed when their turn comes, answered in
+ * READs, atomics, FLUSHes and ATOMIC WRITEs at the responder (veRoCE 7.4, 7.5, 7.8): executed when their turn comes,
+ * answered in
  * space R, which has acknowledgements and a retransmission of its own.
  *
  * Response MSN r answers the r-th READ or atomic; its slot is r modulo the ring. A slot is live from the
@@ -15,6 +16,7 @@
 
 #include "transport/veroce/responder_reads.h"
 
+#include "transport/mpe.h"
 #include "transport/request.h"
 #include "transport/veroce/ackreq.h"
 #include "transport/veroce/acks.h"
@@ -31,7 +33,7 @@ static struct rd_resource *slot(const struct qp *qp, uint32_t r)
 
 static uint32_t slot_packets(const struct qp *qp, const struct rd_resource *res)
 {
-	return res->atomic ? 1 : request_packets(res->len, qp->veroce->mtu);
+	return res->kind == F_ATOMIC ? 1 : request_packets(res->len, qp->veroce->mtu);
 }
 
 void responder_reads_release(struct qp *qp, uint32_t r)
@@ -89,7 +91,7 @@ static enum rx_verdict execute_atomic(struct transport *tp, struct qp *qp, const
 		return v;
 	if (!mr_atomic(&tp->mrs, word, m->opcode == OP_RC_CMP_SWAP, m->swap_add, m->compare, &res->orig))
 		return RX_ACCESS;
-	res->atomic = true;
+	res->kind = F_ATOMIC;
 	return RX_EXECUTE;
 }
 
@@ -102,13 +104,52 @@ static enum rx_verdict judge_read(const struct transport *tp, const struct qp *q
 	return RX_EXECUTE;
 }
 
+static bool is_mpe(const struct rx_meta *m)
+{
+	return m->opcode == OP_RC_FLUSH || m->opcode == OP_RC_ATOMIC_WRITE;
+}
+
+static struct mpe_request mpe_of(const struct rx_meta *m)
+{
+	struct mpe_request r = {
+		.flush = m->opcode == OP_RC_FLUSH,
+		.rkey = m->rkey,
+		.len = m->len,
+		.va = m->va,
+		.payload_len = m->payload_len,
+		.value = m->swap_add,
+	};
+
+	if (r.flush)
+		r.feth = m->feth;
+	return r;
+}
+
+/* Its answer is that of a READ of no bytes. */
+static enum rx_verdict execute_mpe(const struct transport *tp, const struct qp *qp, const struct rx_meta *m,
+				   struct rd_resource *res)
+{
+	const struct mpe_request r = mpe_of(m);
+
+	res->len = 0;
+	res->kind = F_MPE;
+	return mpe_execute(tp, qp, &r);
+}
+
 enum rx_verdict responder_reads_judge(const struct transport *tp, const struct qp *qp, const struct rx_meta *m)
 {
 	uint64_t *word;
 
 	if (!qp->max_dest_rd_atomic)
 		return RX_INVALID;
-	return m->opcode == OP_RC_READ_REQUEST ? judge_read(tp, qp, m) : judge_atomic(tp, qp, m, &word);
+	if (m->opcode == OP_RC_READ_REQUEST)
+		return judge_read(tp, qp, m);
+	if (is_mpe(m)) {
+		const struct mpe_request request = mpe_of(m);
+
+		return mpe_judge(tp, qp, &request);
+	}
+	return judge_atomic(tp, qp, m, &word);
 }
 
 /* Makes slots for as many READs and atomics as may be outstanding. */
@@ -138,8 +179,12 @@ enum rx_verdict responder_reads_execute(struct transport *tp, struct qp *qp, con
 {
 	struct veroce *vr = qp->veroce;
 	uint32_t r = psn_add(vr->executed, 1);
-	struct rd_resource res = {
-		.va = m->va, .rkey = m->rkey, .len = m->len, .msn = m->msn, .psn_start = vr->w->q_in.rx.epsn};
+	struct rd_resource res = {.va = m->va,
+				  .rkey = m->rkey,
+				  .len = m->len,
+				  .msn = m->msn,
+				  .kind = F_READ,
+				  .psn_start = vr->w->q_in.rx.epsn};
 	enum rx_verdict v;
 
 	if (!qp->max_dest_rd_atomic || !make_room(tp, qp, r, now_ns))
@@ -148,6 +193,8 @@ enum rx_verdict responder_reads_execute(struct transport *tp, struct qp *qp, con
 		return RX_LOCAL_FAULT;
 	if (m->opcode == OP_RC_READ_REQUEST)
 		v = judge_read(tp, qp, m);
+	else if (is_mpe(m))
+		v = execute_mpe(tp, qp, m, &res);
 	else
 		v = execute_atomic(tp, qp, m, &res);
 	if (v != RX_EXECUTE)
@@ -170,14 +217,14 @@ static uint8_t response_opcode(const struct qp *qp, const struct rd_resource *re
 		[REQUEST_ONLY] = OP_RC_READ_RESPONSE_ONLY,
 	};
 
-	return res->atomic ? OP_RC_ATOMIC_ACK : read[veroce_place(qp, po == 0, po + 1 == packets)];
+	return res->kind == F_ATOMIC ? OP_RC_ATOMIC_ACK : read[veroce_place(qp, po == 0, po + 1 == packets)];
 }
 
 static uint32_t payload_of(const struct qp *qp, const struct rd_resource *res, uint32_t po)
 {
 	uint32_t left = res->len - po * qp->veroce->mtu;
 
-	if (res->atomic)
+	if (res->kind == F_ATOMIC)
 		return 0;
 	return left < qp->veroce->mtu ? left : qp->veroce->mtu;
 }

@@ -20,6 +20,7 @@
 #include "base/bitring.h"
 #include "base/pool.h"
 #include "transport/config.h"
+#include "wire/feth.h"
 #include "wire/psn.h"
 
 enum {
@@ -49,8 +50,11 @@ struct rx_meta {
 			uint32_t rkey;
 			uint32_t len;
 			uint64_t va;
-			uint64_t swap_add;
-			uint64_t compare;
+			uint64_t swap_add; /* of an ATOMIC WRITE: what is written */
+			union {
+				uint64_t compare;
+				struct feth feth;
+			};
 		};
 	};
 };
