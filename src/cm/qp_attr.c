@@ -19,7 +19,7 @@ static void to_init(const struct cm_id *id, struct qp_attr *a, uint32_t *mask)
 		return;
 	a->access = MR_REMOTE_WRITE;
 	if (id->conn->responder_resources)
-		a->access |= MR_REMOTE_READ | MR_REMOTE_ATOMIC | MR_FLUSH_GLOBAL;
+		a->access |= MR_REMOTE_READ | MR_REMOTE_ATOMIC | MR_FLUSH_GLOBAL | MR_FLUSH_PERSISTENT;
 }
 
 static void to_rtr(const struct cm_id *id, struct qp_attr *a, uint32_t *mask)

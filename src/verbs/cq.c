@@ -18,8 +18,8 @@ static_assert(sizeof(struct ibv_wc) == 48, "ABI");
 static_assert((int)IBV_WC_GENERAL_ERR == WC_GENERAL_ERR && (int)IBV_WC_RNR_RETRY_EXC_ERR == WC_RNR_RETRY_EXC_ERR &&
 		      (int)IBV_WC_RECV_RDMA_WITH_IMM == WC_RECV_RDMA_WITH_IMM &&
 		      (int)IBV_WC_FETCH_ADD == WC_FETCH_ADD && (int)IBV_WC_LOCAL_INV == WC_LOCAL_INV &&
-		      (int)IBV_WC_GRH == WC_GRH && (int)IBV_WC_WITH_IMM == WC_WITH_IMM &&
-		      (int)IBV_WC_WITH_INV == WC_WITH_INV,
+		      (int)IBV_WC_ATOMIC_WRITE == WC_ATOMIC_WRITE && (int)IBV_WC_GRH == WC_GRH &&
+		      (int)IBV_WC_WITH_IMM == WC_WITH_IMM && (int)IBV_WC_WITH_INV == WC_WITH_INV,
 	      "the numbers are one");
 
 static void cq_reap(struct object *o)

@@ -19,11 +19,22 @@ static_assert((int)IBV_ACCESS_LOCAL_WRITE == MR_LOCAL_WRITE && (int)IBV_ACCESS_R
 /* Bits that only describe the mapping, and the range of bits that may be ignored by definition. */
 #define ACCESS_IGNORED (IBV_ACCESS_OPTIONAL_RANGE | IBV_ACCESS_HUGETLB)
 
-static int access_clean(unsigned int *access)
+/* Whether a device has FLUSH (IBTA A19). */
+static bool has_flush(const struct ibv_context *context)
+{
+	return context->device->transport_type != IBV_TRANSPORT_IWARP;
+}
+
+static int access_clean(const struct ibv_context *context, unsigned int *access)
 {
 	*access &= ~(unsigned int)ACCESS_IGNORED;
 	if (*access & IBV_ACCESS_ON_DEMAND)
 		return EXPLAIN(EOPNOTSUPP, "memory region: on-demand paging is not supported");
+	if (*access & MR_FLUSH_PERSISTENT)
+		return EXPLAIN(EOPNOTSUPP, "memory region: no memory is known to outlive a loss of power, so none is "
+					   "flushed to persistence");
+	if (*access & MR_FLUSH_GLOBAL && !has_flush(context))
+		return EXPLAIN(EOPNOTSUPP, "memory region: iWARP has no FLUSH");
 	if (*access & ~(unsigned int)MR_ACCESS_KNOWN)
 		return EXPLAIN(EINVAL, "memory region: access flags 0x%x are not supported",
 			       *access & ~(unsigned int)MR_ACCESS_KNOWN);
@@ -69,10 +80,8 @@ static struct ibv_mr *mr_reg(struct ibv_pd *pd, void *addr, size_t length, uint6
 {
 	struct abi_context *ctx;
 	struct abi_mr *mr;
-	int err = access_clean(&access);
+	int err = pd ? access_clean(pd->context, &access) : EINVAL;
 
-	if (!pd)
-		err = EINVAL;
 	if (!err)
 		err = range_check(addr, length, iova, access);
 	if (err)
@@ -151,7 +160,7 @@ static int rereg_check(struct abi_mr *mr, int flags, struct ibv_pd *pd, void *ad
 		return EINVAL;
 	if (!(flags & IBV_REREG_MR_CHANGE_ACCESS) && *access)
 		return EINVAL;
-	err = access_clean(access);
+	err = access_clean(mr->pub.context, access);
 	if (err)
 		return err;
 	effective = flags & IBV_REREG_MR_CHANGE_ACCESS ? *access : mr->core->access;

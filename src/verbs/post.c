@@ -23,20 +23,22 @@ static_assert(sizeof(struct ibv_sge) == sizeof(struct wqe_sge) &&
 	      "SGEs are copied as they are");
 static_assert((int)IBV_WR_RDMA_WRITE == WR_WRITE && (int)IBV_WR_RDMA_READ == WR_READ &&
 		      (int)IBV_WR_SEND_WITH_INV == WR_SEND_INV && (int)IBV_WR_ATOMIC_FETCH_AND_ADD == WR_FETCH_ADD &&
-		      (int)IBV_SEND_INLINE == WR_INLINE && (int)IBV_SEND_FENCE == WR_FENCE &&
-		      (int)IBV_SEND_SOLICITED == WR_SOLICITED,
+		      (int)IBV_WR_ATOMIC_WRITE == WR_ATOMIC_WRITE && (int)IBV_SEND_INLINE == WR_INLINE &&
+		      (int)IBV_SEND_FENCE == WR_FENCE && (int)IBV_SEND_SOLICITED == WR_SOLICITED,
 	      "the numbers are one");
 
 #define OPS_UD    ((1u << WR_SEND) | (1u << WR_SEND_IMM))
 #define OPS_LOCAL ((1u << WR_BIND_MW) | (1u << WR_LOCAL_INV))
 #define OPS_UC    (OPS_UD | (1u << WR_WRITE) | (1u << WR_WRITE_IMM) | OPS_LOCAL)
-#define OPS_RC    (OPS_UC | (1u << WR_READ) | (1u << WR_CMP_SWAP) | (1u << WR_FETCH_ADD) | (1u << WR_SEND_INV))
+#define OPS_XRC   (OPS_UC | (1u << WR_READ) | (1u << WR_CMP_SWAP) | (1u << WR_FETCH_ADD) | (1u << WR_SEND_INV))
+/* A FLUSH has its range and kind in no ibv_send_wr: the builder (post_ex.c) alone makes one. */
+#define OPS_RC (OPS_XRC | (1u << WR_ATOMIC_WRITE))
 
 #define OPS_FETCH ((1u << WR_READ) | (1u << WR_CMP_SWAP) | (1u << WR_FETCH_ADD))
 
 /* What may be posted to a send queue, by QP type (IBTA table 'Work Request Modifiers'). */
 static const uint32_t ops_by_type[] = {
-	[QPT_RC] = OPS_RC, [QPT_UC] = OPS_UC, [QPT_UD] = OPS_UD, [QPT_XRC_SEND] = OPS_RC, [QPT_XRC_RECV] = 0};
+	[QPT_RC] = OPS_RC, [QPT_UC] = OPS_UC, [QPT_UD] = OPS_UD, [QPT_XRC_SEND] = OPS_XRC, [QPT_XRC_RECV] = 0};
 
 /* Of iWARP: RFC 5040 has no immediates and no atomics, RFC 7306 both but for SENDs with immediate data. */
 #define OPS_IWARP   ((1u << WR_SEND) | (1u << WR_WRITE) | (1u << WR_READ) | (1u << WR_SEND_INV) | OPS_LOCAL)

@@ -17,14 +17,22 @@ static_assert(offsetof(struct ibv_qp_ex, wr_flags) == 176, "ABI");
 static_assert(offsetof(struct ibv_qp_ex, wr_atomic_cmp_swp) == 184, "ABI");
 static_assert(offsetof(struct ibv_qp_ex, wr_start) == 320, "ABI");
 static_assert(offsetof(struct ibv_qp_ex, wr_abort) == 336, "ABI");
+static_assert(offsetof(struct ibv_qp_ex, wr_atomic_write) == 344, "ABI");
+
+/* rdma-core 45 and later. The header of an older one ends before wr_flush. */
+enum { QP_EX_WITH_FLUSH = 1 << 11, QP_EX_WR_FLUSH = 352 };
+typedef void wr_flush_fn(struct ibv_qp_ex *, uint32_t rkey, uint64_t remote_va, size_t len, uint8_t placement,
+			 uint8_t selectivity);
+static_assert(QP_EX_WR_FLUSH + sizeof(wr_flush_fn *) <= QP_EX_BYTES, "it has room");
 
 #define OPS_UD (IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM)
 #define OPS_UC                                                                                              \
 	(OPS_UD | IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM | IBV_QP_EX_WITH_BIND_MW | \
 	 IBV_QP_EX_WITH_LOCAL_INV)
-#define OPS_RC                                                                                                         \
+#define OPS_XRC                                                                                                        \
 	(OPS_UC | IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP | IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD | \
 	 IBV_QP_EX_WITH_SEND_WITH_INV)
+#define OPS_RC (OPS_XRC | IBV_QP_EX_WITH_ATOMIC_WRITE | QP_EX_WITH_FLUSH)
 
 static struct abi_qp *ex_of(struct ibv_qp_ex *ex)
 {
@@ -180,6 +188,37 @@ static void wr_atomic_fetch_add(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t re
 	}
 }
 
+static void wr_atomic_write(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_va, const void *value)
+{
+	struct abi_qp *qp = ex_of(ex);
+	struct send_wqe *w = begin_rdma(ex, WR_ATOMIC_WRITE, rkey, remote_va);
+
+	if (w && !mem_copy(send_wqe_inline(w), value, ATOMIC_WRITE_BYTES))
+		stick(&qp->builder, EFAULT);
+	qp->builder.wqe = NULL; /* its data is set */
+	if (!w)
+		return;
+	w->flags |= WR_INLINE;
+	w->length = ATOMIC_WRITE_BYTES;
+}
+
+static void wr_flush(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_va, size_t len, uint8_t placement,
+		     uint8_t selectivity)
+{
+	struct abi_qp *qp = ex_of(ex);
+	struct send_wqe *w = begin_rdma(ex, WR_FLUSH, rkey, remote_va);
+
+	/* What the header has room for. What the peer makes of it is the peer's. */
+	if (w && (len > UINT32_MAX || placement > 0xf || selectivity > 3))
+		stick(&qp->builder, EINVAL);
+	qp->builder.wqe = NULL;
+	if (!w)
+		return;
+	w->flush.bytes = (uint32_t)len;
+	w->flush.placement = placement;
+	w->flush.selectivity = selectivity;
+}
+
 static void wr_local_inv(struct ibv_qp_ex *ex, uint32_t rkey)
 {
 	struct send_wqe *w = begin(ex, WR_LOCAL_INV);
@@ -289,12 +328,13 @@ static void wr_set_inline_data(struct ibv_qp_ex *ex, void *addr, size_t length)
 bool post_ex_init(struct abi_qp *qp, uint64_t flags)
 {
 	static const uint64_t supported[] = {
-		[QPT_RC] = OPS_RC, [QPT_UC] = OPS_UC, [QPT_UD] = OPS_UD, [QPT_XRC_SEND] = OPS_RC};
+		[QPT_RC] = OPS_RC, [QPT_UC] = OPS_UC, [QPT_UD] = OPS_UD, [QPT_XRC_SEND] = OPS_XRC};
 	/* iWARP has fewer of RC's (post_ops()). */
 	uint64_t lacks = (qp->ops & 1u << WR_SEND_IMM ? 0 : IBV_QP_EX_WITH_SEND_WITH_IMM) |
 			 (qp->ops & 1u << WR_WRITE_IMM ? 0 : IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM) |
 			 (qp->ops & 1u << WR_CMP_SWAP ? 0 : IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP) |
-			 (qp->ops & 1u << WR_FETCH_ADD ? 0 : IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD);
+			 (qp->ops & 1u << WR_FETCH_ADD ? 0 : IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD) |
+			 (qp->ops & 1u << WR_ATOMIC_WRITE ? 0 : IBV_QP_EX_WITH_ATOMIC_WRITE | QP_EX_WITH_FLUSH);
 	struct ibv_qp_ex *ex = &qp->ex;
 
 	if (flags & (~supported[qp->pub.qp_type] | lacks))
@@ -315,6 +355,10 @@ bool post_ex_init(struct abi_qp *qp, uint64_t flags)
 		ex->wr_atomic_cmp_swp = wr_atomic_cmp_swp;
 	if (flags & IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD)
 		ex->wr_atomic_fetch_add = wr_atomic_fetch_add;
+	if (flags & IBV_QP_EX_WITH_ATOMIC_WRITE)
+		ex->wr_atomic_write = wr_atomic_write;
+	if (flags & QP_EX_WITH_FLUSH)
+		memcpy(qp->room + QP_EX_WR_FLUSH, &(wr_flush_fn *){wr_flush}, sizeof(wr_flush_fn *));
 	if (flags & IBV_QP_EX_WITH_LOCAL_INV)
 		ex->wr_local_inv = wr_local_inv;
 	if (flags & IBV_QP_EX_WITH_BIND_MW)

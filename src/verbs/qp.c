@@ -376,7 +376,7 @@ static void attr_from_verbs(struct qp_attr *to, const struct ibv_qp_attr *from)
 		.rq_psn = from->rq_psn,
 		.sq_psn = from->sq_psn,
 		.dest_qpn = from->dest_qp_num,
-		.access = from->qp_access_flags & MR_ACCESS_KNOWN,
+		.access = from->qp_access_flags & (MR_ACCESS_KNOWN | MR_FLUSH_PERSISTENT),
 		.pkey_index = from->pkey_index,
 		.sq_draining = from->sq_draining,
 		.en_sqd_async_notify = from->en_sqd_async_notify,

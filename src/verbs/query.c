@@ -24,6 +24,10 @@ enum { VL_COUNT_1 = 1 };
 /* The part of struct ibv_port_attr that programs of before 2019 know. */
 enum { PORT_ATTR_COMPAT_BYTES = 48 };
 
+/* Of rdma-core's IB_UVERBS_DEVICE_*; the headers of release 44 lack them. Of persistence there is nothing to report. */
+#define DEVICE_FLUSH_GLOBAL (UINT64_C(1) << 38)
+#define DEVICE_ATOMIC_WRITE (UINT64_C(1) << 40)
+
 /* The engine answers a peer within 4.096 us * 2^15 = 134 ms, even on a busy host. */
 enum { LOCAL_ACK_DELAY = 15 };
 
@@ -106,6 +110,8 @@ int query_device_ex(struct ibv_context *context, const struct ibv_query_device_e
 		return fail(EINVAL);
 	device_attr_fill(context, &all.orig_attr);
 	all.device_cap_flags_ex = all.orig_attr.device_cap_flags;
+	if (context->device->transport_type != IBV_TRANSPORT_IWARP)
+		all.device_cap_flags_ex |= DEVICE_FLUSH_GLOBAL | DEVICE_ATOMIC_WRITE;
 	memset(attr, 0, size);
 	memcpy(attr, &all, size < sizeof(all) ? size : sizeof(all));
 	return 0;

@@ -111,6 +111,8 @@ const char *wr_opcode_str(enum ibv_wr_opcode opcode)
 		[IBV_WR_BIND_MW] = "IBV_WR_BIND_MW",
 		[IBV_WR_SEND_WITH_INV] = "IBV_WR_SEND_WITH_INV",
 		[IBV_WR_TSO] = "IBV_WR_TSO",
+		[WR_FLUSH] = "IBV_WR_FLUSH",
+		[IBV_WR_ATOMIC_WRITE] = "IBV_WR_ATOMIC_WRITE",
 	};
 
 	return NAME_OF(names, opcode, "unknown");

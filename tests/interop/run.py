@@ -82,6 +82,8 @@ CM = [
     ("mckey -m 239.1.2.3 -b A -C 5", "mckey -m 239.1.2.3 -b B -s -C 5", "return status 0"),
     # Memory windows: the server binds them.
     ("windows A 9100", "windows -c A 9100", "all as it must be"),
+    # ATOMIC WRITE. FLUSH is not understood: of its ICRC Linux has an opinion of its own (docs/rocev2.md).
+    ("placement A 9100", "placement -c A 9100 words", "all as it must be"),
 ]
 # siw, over iWARP. perftest asks its first device what kind it is, so in the guest it is named: D.
 SIW = [
@@ -246,7 +248,7 @@ def command_at(where, line, at, own):
     """The words of a command that runs there: A is the server's address, B the client's, D the guest's device of iWARP."""
     words = []
     for word in line.split():
-        if word == "windows":
+        if word in ("windows", "placement"):
             word = os.path.join(OWN, word) if where == "host" else to_guest(word)
         words += [at] if word == "A" else [own] if word == "B" else (["-d", "siw0"] if where == "guest" else []) if word == "D" else [word]
     return words

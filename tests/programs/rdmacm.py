@@ -76,6 +76,14 @@ def windows(place):
         check("all as it must be" in out, out)
 
 
+def placement(place):
+    """Data are in memory before the flag that is set behind them, over either protocol. tests/interop has Linux's rxe at either end."""
+    program, at = os.path.join(BUILD, "tests/programs/placement"), place.addresses[0]
+    for protocol in ("veroce", "rocev2"):
+        for out in talk(place, [program, at, "9100"], [program, "-c", at, "9100"], {"VERBENA_PROTOCOL": protocol}):
+            check("all as it must be" in out and "no FLUSH" not in out, out)
+
+
 def wakes(place):
     """A program is woken for each event, however it waits. tests/interop runs it on Linux's device."""
     status, out = place.run(1, [os.path.join(BUILD, "tests/programs/wakes"), place.addresses[1]])
@@ -137,4 +145,4 @@ def member_killed(place):
 
 if __name__ == "__main__":
     main({"rping": rping, "ucmatose": ucmatose, "udaddy": udaddy, "client_server": client_server, "lossy": lossy,
-          "third": third, "member_killed": member_killed, "windows": windows, "wakes": wakes, "calls": calls})
+          "third": third, "member_killed": member_killed, "windows": windows, "placement": placement, "wakes": wakes, "calls": calls})

@@ -78,7 +78,7 @@ static uint64_t all_ops(enum ibv_qp_type type)
 		       IBV_QP_EX_WITH_LOCAL_INV;
 	if (type == IBV_QPT_RC)
 		ops |= IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |
-		       IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD;
+		       IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD | IBV_QP_EX_WITH_ATOMIC_WRITE | QP_EX_WITH_FLUSH;
 	return ops;
 }
 
@@ -156,9 +156,11 @@ int step_init(struct pair *p, int side)
 		.qp_state = IBV_QPS_INIT,
 		.port_num = PORT,
 		.qkey = QKEY,
-		.qp_access_flags = side == B && p->wish.qp_access ? p->wish.qp_access
-								  : IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
-									    IBV_ACCESS_REMOTE_ATOMIC,
+		.qp_access_flags = side == B && p->wish.qp_access
+					   ? p->wish.qp_access
+					   : IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
+						     IBV_ACCESS_REMOTE_ATOMIC | ACCESS_FLUSH_GLOBAL |
+						     ACCESS_FLUSH_PERSISTENT,
 	};
 
 	return ibv_modify_qp(p->side[side].qp, &attr,

@@ -20,10 +20,24 @@
 
 enum { A, B, SIDES, PORT = 1, QKEY = 0x11111111, GRH_BYTES = 40, BUF_BYTES = 1 << 20 };
 
+/* Of rdma-core 45 and later. */
+enum { ACCESS_FLUSH_GLOBAL = 1 << 8, ACCESS_FLUSH_PERSISTENT = 1 << 9, QP_EX_WITH_FLUSH = 1 << 11, WC_FLUSH = 8 };
+enum { FLUSH_GLOBAL = 1 << 0, FLUSH_PERSISTENT = 1 << 1, FLUSH_RANGE = 0, FLUSH_MR = 1 };
+
 enum {
-	ACCESS_ALL =
-		IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC
+	ACCESS_ALL = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
+		     IBV_ACCESS_REMOTE_ATOMIC | ACCESS_FLUSH_GLOBAL
 };
+
+/* ibv_wr_flush(): its pointer lies behind those that older headers have. */
+static inline void wr_flush(struct ibv_qp_ex *qp, uint32_t rkey, uint64_t remote_addr, size_t len, uint8_t type,
+			    uint8_t level)
+{
+	void (*call)(struct ibv_qp_ex *, uint32_t, uint64_t, size_t, uint8_t, uint8_t);
+
+	memcpy(&call, (uint8_t *)qp + 352, sizeof(call));
+	call(qp, rkey, remote_addr, len, type, level);
+}
 
 /* How a pair differs from the default: RC, 64 WRs, 4 SGEs, 256 inline bytes, MTU 1024. */
 struct wishes {

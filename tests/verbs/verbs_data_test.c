@@ -493,6 +493,9 @@ TEST(the_responder_denies_access)
 		 IBV_WC_REM_INV_REQ_ERR},
 		{"a read from a QP that takes none", IBV_WR_RDMA_READ, IBV_ACCESS_REMOTE_WRITE, ACCESS_ALL, 0, 8, false,
 		 IBV_WC_REM_INV_REQ_ERR},
+		{"a word that is not aligned", IBV_WR_ATOMIC_WRITE, 0, ACCESS_ALL, 4, 8, false, IBV_WC_REM_INV_REQ_ERR},
+		{"a word into a read-only region", IBV_WR_ATOMIC_WRITE, 0,
+		 IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ, 0, 8, false, IBV_WC_REM_ACCESS_ERR},
 		{"an atomic to a QP that takes none", IBV_WR_ATOMIC_CMP_AND_SWP, IBV_ACCESS_REMOTE_WRITE, ACCESS_ALL, 0,
 		 8, false, IBV_WC_REM_INV_REQ_ERR},
 	};

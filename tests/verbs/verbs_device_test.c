@@ -87,6 +87,9 @@ TEST(the_device_tells_its_limits)
 	assert_true(a.max_mw > 0);
 	assert_int_equal(ibv_query_device_ex(ctx, NULL, &ex), 0);
 	assert_memory_equal(&ex.orig_attr, &a, sizeof(a));
+	/* IB_UVERBS_DEVICE_FLUSH_GLOBAL, FLUSH_PERSISTENT and ATOMIC_WRITE */
+	assert_int_equal(ex.device_cap_flags_ex >> 32, 1 << 6 | 1 << 8);
+	assert_int_equal((uint32_t)ex.device_cap_flags_ex, a.device_cap_flags);
 	assert_int_equal(ex.odp_caps.general_caps, 0);
 	assert_int_equal(ex.hca_core_clock, 1000000);
 	assert_int_equal(ibv_query_device_ex(ctx, &input, &ex), EINVAL);

@@ -298,6 +298,88 @@ TEST(the_builder_does_every_operation)
 	pair_destroy(&p);
 }
 
+/* IBTA A19. The word that is written is taken when it is posted. */
+TEST(the_builder_flushes_and_writes_words)
+{
+	struct ibv_qp_ex *qp;
+	struct pair p;
+	uint64_t remote, value = UINT64_C(0x1122334455667788);
+	uint32_t rkey;
+
+	pair_make(&p, (struct wishes){.extended = true});
+	qp = p.side[A].qp_ex;
+	remote = (uintptr_t)p.side[B].buf + 4096;
+	rkey = p.side[B].mr->rkey;
+	pattern_fill(p.side[A].buf, 5000, 1);
+	qp->wr_flags = IBV_SEND_SIGNALED;
+
+	/* A WRITE, a FLUSH of it, and a word that says so. */
+	ibv_wr_start(qp);
+	qp->wr_flags = 0;
+	ibv_wr_rdma_write(qp, rkey, remote);
+	ibv_wr_set_sge(qp, p.side[A].mr->lkey, (uintptr_t)p.side[A].buf, 5000);
+	wr_flush(qp, rkey, remote, 5000, FLUSH_GLOBAL, FLUSH_RANGE);
+	qp->wr_flags = IBV_SEND_SIGNALED;
+	qp->wr_id = 1;
+	ibv_wr_atomic_write(qp, rkey, remote - 8, &value);
+	value = 0;
+	assert_int_equal(built(&p, 1).opcode, IBV_WC_ATOMIC_WRITE);
+	pattern_check(p.side[B].buf + 4096, 5000, 1);
+	assert_true(*(uint64_t *)(p.side[B].buf + 4088) == UINT64_C(0x1122334455667788));
+
+	ibv_wr_start(qp);
+	qp->wr_id = 2;
+	wr_flush(qp, rkey, 0, 12345678, FLUSH_GLOBAL, FLUSH_MR);
+	assert_int_equal(built(&p, 2).opcode, WC_FLUSH);
+
+	/* Neither has data to be set, and a length has 32 bits. */
+	ibv_wr_start(qp);
+	wr_flush(qp, rkey, remote, 8, FLUSH_GLOBAL, FLUSH_RANGE);
+	ibv_wr_set_inline_data(qp, p.side[A].buf, 8);
+	assert_int_equal(ibv_wr_complete(qp), EINVAL);
+	ibv_wr_start(qp);
+	ibv_wr_atomic_write(qp, rkey, remote, &value);
+	ibv_wr_set_sge(qp, p.side[A].mr->lkey, (uintptr_t)p.side[A].buf, 8);
+	assert_int_equal(ibv_wr_complete(qp), EINVAL);
+	ibv_wr_start(qp);
+	wr_flush(qp, rkey, remote, UINT64_C(1) << 32, FLUSH_GLOBAL, FLUSH_RANGE);
+	assert_int_equal(ibv_wr_complete(qp), EINVAL);
+	wc_none(p.side[A].cq, 5);
+
+	/* The queue pair may, and no region does. */
+	ibv_wr_start(qp);
+	qp->wr_id = 3;
+	wr_flush(qp, rkey, remote, 8, FLUSH_PERSISTENT, FLUSH_RANGE);
+	assert_int_equal(ibv_wr_complete(qp), 0);
+	assert_int_equal(wc_await(p.side[A].cq).status, IBV_WC_REM_ACCESS_ERR);
+	pair_destroy(&p);
+}
+
+/* A QP that is not RC has neither. */
+TEST(other_types_build_no_flush)
+{
+	static const enum ibv_qp_type types[] = {IBV_QPT_UC, IBV_QPT_UD};
+	static const uint64_t ops[] = {QP_EX_WITH_FLUSH, IBV_QP_EX_WITH_ATOMIC_WRITE};
+	struct pair p;
+
+	pair_make(&p, (struct wishes){.unconnected = true});
+	for (int i = 0; i < 4; i++) {
+		struct ibv_qp_init_attr_ex attr = {
+			.send_cq = p.side[A].cq,
+			.recv_cq = p.side[A].cq,
+			.qp_type = types[i & 1],
+			.cap = {.max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1},
+			.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
+			.pd = p.pd,
+			.send_ops_flags = IBV_QP_EX_WITH_SEND | ops[i / 2]};
+
+		errno = 0;
+		assert_null(ibv_create_qp_ex(p.ctx, &attr));
+		assert_int_equal(errno, EOPNOTSUPP);
+	}
+	pair_destroy(&p);
+}
+
 TEST(the_builder_addresses_datagrams)
 {
 	struct ibv_qp_ex *qp;

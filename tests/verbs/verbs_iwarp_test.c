@@ -46,12 +46,14 @@ TEST(windows_are_offered_and_groups_are_not)
 	assert_int_equal(ibv_attach_mcast(rc_qp(pd), &group, 0), EINVAL);
 }
 
-/* RFC 5040 has no immediate data, and no atomics: a queue pair that is to build them cannot be had. */
+/* RFC 5040 has no immediate data, no atomics and no FLUSH: a queue pair that is to build them cannot be had. */
 TEST(no_builder_of_what_is_not_there)
 {
-	static const uint64_t lacks[] = {IBV_QP_EX_WITH_SEND_WITH_IMM, IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM,
-					 IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP, IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD};
+	static const uint64_t lacks[] = {IBV_QP_EX_WITH_SEND_WITH_IMM,      IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM,
+					 IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP, IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD,
+					 IBV_QP_EX_WITH_ATOMIC_WRITE,       QP_EX_WITH_FLUSH};
 	struct ibv_pd *pd = ibv_alloc_pd(ctx);
+	struct ibv_device_attr_ex ex;
 	struct ibv_cq *cq = ibv_create_cq(ctx, 4, NULL, NULL, 0);
 	struct ibv_qp_init_attr_ex attr = {
 		.send_cq = cq,
@@ -67,6 +69,11 @@ TEST(no_builder_of_what_is_not_there)
 		assert_null(ibv_create_qp_ex(ctx, &attr));
 		assert_int_equal(errno, EOPNOTSUPP);
 	}
+	errno = 0;
+	assert_null(ibv_reg_mr(pd, &attr, sizeof(attr), ACCESS_FLUSH_GLOBAL));
+	assert_int_equal(errno, EOPNOTSUPP);
+	assert_int_equal(ibv_query_device_ex(ctx, NULL, &ex), 0);
+	assert_int_equal(ex.device_cap_flags_ex >> 32, 0);
 	attr.send_ops_flags = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_BIND_MW | IBV_QP_EX_WITH_LOCAL_INV;
 	assert_non_null(ibv_create_qp_ex(ctx, &attr));
 }

@@ -76,6 +76,9 @@ TEST(registration_judges_access_bits)
 		{"every optional bit", IBV_ACCESS_OPTIONAL_RANGE | IBV_ACCESS_LOCAL_WRITE, 0},
 		{"huge pages, a hint", IBV_ACCESS_HUGETLB, 0},
 		{"on demand", IBV_ACCESS_ON_DEMAND, EOPNOTSUPP},
+		{"flush", ACCESS_FLUSH_GLOBAL, 0},
+		{"flush to persistence", ACCESS_FLUSH_PERSISTENT, EOPNOTSUPP},
+		{"both", ACCESS_FLUSH_GLOBAL | ACCESS_FLUSH_PERSISTENT, EOPNOTSUPP},
 		{"an unknown bit", 1 << 15, EINVAL},
 	};
 	struct ibv_pd *pd = ibv_alloc_pd(ctx);
