@@ -56,6 +56,8 @@ local OPCODES = {
 	[0x17] = { "SEND Only Inv", "Q", "MSNETH RQETH IETH", "any" },
 	[0x18] = { "SACK", "q", "AETH POETH SACKETH", "none" },
 	[0x19] = { "ACK_Rsp", "r", "AETH POETH", "none" },
+	[0x1c] = { "FLUSH", "Q", "MSNETH FETH RETH", "none" },
+	[0x1d] = { "ATOMIC WRITE", "Q", "MSNETH RETH", "any" },
 	[0x1e] = { "SACK_Rsp", "r", "AETH POETH SACKETH", "none" },
 	[0x81] = { "CNP", "-", "CNP", "none" },
 	[0x82] = { "RTT Request", "-", "RTTReqETH", "none" },
@@ -112,7 +114,10 @@ add_field("immdt", "uint32", "immdt", "Immediate data", base.HEX)
 add_field("ieth_rkey", "uint32", "ieth.rkey", "R_Key to invalidate", base.HEX)
 add_field("syndrome", "uint8", "aeth.syndrome", "Syndrome", base.HEX)
 add_field("aeth_msn", "uint24", "aeth.msn", "MSN", base.DEC)
--- RETH and the atomic headers
+-- FETH, RETH and the atomic headers
+add_field("feth_resv", "uint32", "feth.resv", "Reserved", base.HEX, nil, 0xffffffc0)
+add_field("feth_sel", "uint32", "feth.sel", "Selectivity level", base.DEC, { [0] = "range", [1] = "memory region" }, 0x30)
+add_field("feth_plt", "uint32", "feth.plt", "Placement type", base.HEX, nil, 0x0f)
 add_field("va", "uint64", "reth.va", "Virtual address", base.HEX)
 add_field("rkey", "uint32", "reth.rkey", "R_Key", base.HEX)
 add_field("len", "uint32", "reth.len", "DMA length", base.DEC)
@@ -435,6 +440,29 @@ function H.RETH(p)
 		p.dma_item = tree:add(f.len, range:range(12, 4))
 		p.dma_len = range:range(12, 4):uint()
 		say(p, "VA=0x%s len=%d", range:range(0, 8):uint64():tohex(), p.dma_len)
+	end
+end
+
+function H.FETH(p)
+	local range, tree = take(p, 4, "FLUSH Header (FETH)")
+	if not range then
+		return
+	end
+	local bits = range:uint()
+	local sel, plt = floor(bits / 16) % 4, bits % 16
+	local resv_item = tree:add(f.feth_resv, range)
+	local sel_item = tree:add(f.feth_sel, range)
+	local plt_item = tree:add(f.feth_plt, range)
+	say(p, "flush%s%s of %s", plt % 2 == 1 and " to all" or "", floor(plt / 2) % 2 == 1 and " to persistence" or "",
+		sel == 1 and "a region" or "a range")
+	if bits >= 64 then
+		complain(p, e.reserved, "Reserved bits are set", resv_item)
+	end
+	if sel > 1 then
+		complain(p, e.value, "The selectivity level is not 0 or 1", sel_item)
+	end
+	if plt == 0 or plt > 3 then
+		complain(p, e.value, "The placement type is not 1 to 3", plt_item)
 	end
 end
 

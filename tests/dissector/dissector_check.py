@@ -148,6 +148,7 @@ LAYOUTS = {
     "RQETH": [("rqmsn.resv", 8), ("rqmsn", 24)],
     "AETH": [("aeth.syndrome", 8), ("aeth.msn", 24)],
     "RETH": [("reth.va", 64), ("reth.rkey", 32), ("reth.len", 32)],
+    "FETH": [("feth.resv", 26), ("feth.sel", 2), ("feth.plt", 4)],
     "AtomicETH": [("atomiceth.va", 64), ("atomiceth.rkey", 32), ("atomiceth.swap", 64),
                   ("atomiceth.compare", 64)],
     "AtomicAckETH": [("atomicacketh.orig", 64)],
@@ -171,7 +172,7 @@ CAPS_FLAGS = {"multi_sack": 1, "ts": 2, "pmtu8192": 4, "trim": 8, "rxshare": 16,
 BYTES = {"sack.bitmap", "cnp.resv", "payload", "pad", "extra"}
 STRINGS = {"space", "sack.received", "sack.missing"}
 ZERO = {"bth.tver", "bth.resv6", "bth.resv5", "msn.resv", "po.resv", "rqmsn.resv", "cnp.resv", "caps.state",
-        "rtt.rx2"}
+        "rtt.rx2", "feth.resv"}
 
 # veRoCE 3: opcode: name, stack, bytes without payload, space. Payload: "full" in all packets of a message
 # but the last, "some" in the last of several, "any" in an only one.
@@ -201,6 +202,8 @@ TABLE = """
 17 | SEND Only Inv | MSNETH RQETH IETH | 24 | Q | any
 18 | SACK | AETH POETH SACKETH | 40 | q | none
 19 | ACK_Rsp | AETH POETH | 20 | r | none
+1C | FLUSH | MSNETH FETH RETH | 36 | Q | none
+1D | ATOMIC WRITE | MSNETH RETH | 32 | Q | any
 1E | SACK_Rsp | AETH POETH SACKETH | 40 | r | none
 81 | CNP | zeros | 28 | - | none
 82 | RTT Request | RTTReqETH | 32 | - | none
@@ -224,8 +227,8 @@ class Op:
 
 
 OPS = {op.code: op for op in map(Op, TABLE.strip().splitlines())}
-SEND_ONLY, WRITE_ONLY, ACK, SACK, CNP, CAPS, CAPS_ANSWER = (
-    OPS[x] for x in (0x04, 0x0a, 0x11, 0x18, 0x81, 0xf0, 0xf1))
+SEND_ONLY, WRITE_ONLY, ACK, SACK, FLUSH, CNP, CAPS, CAPS_ANSWER = (
+    OPS[x] for x in (0x04, 0x0a, 0x11, 0x18, 0x1c, 0x81, 0xf0, 0xf1))
 
 
 def bits(name, values):
@@ -302,6 +305,8 @@ class Body:
             # The first block starts at aPSN+1, which is missing; the others lie anywhere behind.
             values = {"sack.valid_len": length, "sack.start_psn": (psn + 1 + 300 * block) % (1 << 24),
                       "sack.bitmap": rng.randrange(1 << length) & ~1 | 1 << length - 1}
+        elif name == "FETH":
+            values = {"feth.sel": rng.randint(0, 1), "feth.plt": rng.randint(1, 3)}
         elif name == "RTTReqETH":
             values = {"rtt.rx1": 0, "rtt.tx2": 0}
         elif name == "CAPSETH":
@@ -584,6 +589,10 @@ class Bench:
             ("CAPS profile", Frame(Body(CAPS, rng, caps__profile=4), complaints=["value"])),
             ("CAPS PMTU 0", Frame(Body(CAPS, rng, caps__pmtu=0), complaints=["value"])),
             ("CAPS PMTU 7", Frame(Body(CAPS, rng, caps__pmtu=7), complaints=["value"])),
+            ("FETH bits that are reserved", Frame(Body(FLUSH, rng, feth__resv=1), complaints=["reserved"])),
+            ("FETH level 2", Frame(Body(FLUSH, rng, feth__sel=2), complaints=["value"])),
+            ("FETH without a type", Frame(Body(FLUSH, rng, feth__plt=0), complaints=["value"])),
+            ("FETH type 4", Frame(Body(FLUSH, rng, feth__plt=5), complaints=["value"])),
             ("CAPS flag 64", Frame(Body(CAPS, rng, caps__flags=0x40), complaints=["reserved"])),
             ("CAPS flag 512", Frame(Body(CAPS, rng, caps__flags=0x200), complaints=["reserved"])),
             ("CAPS flag 0x8000", Frame(Body(CAPS, rng, caps__flags=0x8001), complaints=["reserved"])),

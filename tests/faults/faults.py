@@ -23,8 +23,12 @@ FAULTS = [
 
     # ---- mem
     Fault("mr_end_overflows", "check", "len > mr->length - off", "off + len > mr->length", "unit/mr_test"),
-    Fault("mr_of_any_pd", "mr_check_remote", "mr->pd != user->pd && ", "false && ",
+    Fault("mr_of_any_pd", "opens_for", "mr->pd == user->pd || ", "true || ",
           "sim/rocev2_rc_remote_errors_test"),
+    Fault("region_of_any_pd_is_flushed", "mr_check_remote_all", "opens_for(mr, user)", "true", "sim/rocev2_mpe_test"),
+    Fault("region_is_flushed_without_the_right", "mr_check_remote_all", "!(access & ~mr->access)", "true", "sim/rocev2_mpe_test"),
+    Fault("invalidated_region_is_flushed", "mw_invalidate", "MR_REMOTE_ACCESS", "(MR_REMOTE_ACCESS & ~MR_FLUSH_GLOBAL)",
+          "sim/rocev2_mpe_test"),
     Fault("mr_hole_stops_a_search", "mr_take_out", "from_home < ((i - hole) & t->mask)",
           "from_home <= ((i - hole) & t->mask)", "unit/mr_test"),
 
@@ -52,6 +56,16 @@ FAULTS = [
     Fault("silent_peer_ends_its_responder", "gives_up", "doubtful && !veroce_is_q(qp, s)", "false", "sim/veroce_silent_peer_test"),
     Fault("peer_that_is_back_gets_nothing", "input_any", "if (qp->veroce->w->unheard)", "if (false)", "sim/veroce_silent_peer_test"),
     Fault("base_peers_are_answered_anywhere", "answer_path", "stamped ?", "true ?", "sim/veroce_trains_test"),
+
+    Fault("flush_without_the_right", "judge_flush", "access & ~qp->access", "false", "sim/rocev2_mpe_test"),
+    Fault("flush_of_any_range", "judge_flush", "m->va, m->len, access)", "m->va, 0, access)", "sim/rocev2_mpe_test"),
+    Fault("reserved_level_is_a_range", "is_known", " && h->selectivity <= FETH_REGION", "", "sim/rocev2_mpe_test"),
+    Fault("reserved_type_is_flushed", "is_known", "!(h->placement & ~(FETH_GLOBAL | FETH_PERSISTENT))", "true", "sim/rocev2_mpe_test"),
+    Fault("word_is_written_without_the_right", "judge_write", "!(qp->access & MR_REMOTE_WRITE) || m->va", "m->va", "sim/rocev2_mpe_test"),
+    Fault("word_is_not_aligned", "judge_write", "m->va & (ATOMIC_WRITE_BYTES - 1) || ", "", "sim/rocev2_mpe_test"),
+    Fault("word_of_any_length", "judge_write", "m->payload_len != ATOMIC_WRITE_BYTES", "false", "sim/veroce_forged_requests_test"),
+    Fault("write_overtakes_a_word", "fence_indicated", " || is_atomic_write(older)", "", "unit/fence_indicator_test"),
+    Fault("flush_is_early", "early", "!(flags & F_END)", "!(flags & F_END) || p->bth.opcode == OP_RC_FLUSH", "sim/veroce_mpe_test"),
 
     # ---- transport, RoCEv2
     Fault("progress_restores_nothing", "progress", "req->retries = qp->retry_cnt;", "", "sim/rocev2_rc_retry_test"),

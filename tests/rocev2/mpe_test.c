@@ -290,6 +290,31 @@ TEST(what_is_wrong_is_refused)
 	}
 }
 
+TEST(a_region_of_another_pd_is_not_flushed)
+{
+	for (uint8_t level = FETH_RANGE; level <= FETH_REGION; level++) {
+		struct sim s = sim_default();
+		struct duo_host *h = s.b->host;
+		struct duo_wr f = duo_flush_wr(1, s.bbuf, 0, 8);
+		uint8_t memory[64];
+		struct pd *pd;
+		struct mr *mr;
+
+		assert_int_equal(nic_pd_alloc(h->nic, &pd), 0);
+		assert_int_equal(nic_mr_reg(h->nic, pd, (struct mr_range){memory, sizeof(memory), 0}, ALL_ACCESS, &mr),
+				 0);
+		f.rkey = mr->key;
+		f.remote_va = 0;
+		f.selectivity = level;
+		assert_true(duo_post(s.a, &f));
+		duo_idle(s.duo);
+		duo_expect(s.duo, &s.a->sent, 1, WC_REM_ACCESS_ERR);
+		nic_mr_dereg(h->nic, mr);
+		assert_int_equal(nic_pd_free(h->nic, pd), 0);
+		sim_end(&s);
+	}
+}
+
 /* After an invalidation a region gives peers no right any more. */
 TEST(an_invalidated_region_is_not_flushed)
 {
