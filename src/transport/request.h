@@ -35,10 +35,10 @@ static inline bool request_has_response(const struct send_wqe *w)
 	return have >> w->opcode & 1;
 }
 
-/* Of `bytes` of the message, those that a request packet carries. */
-static inline uint32_t request_payload(const struct send_wqe *w, uint32_t bytes)
+/* Bytes that the packet of a request with a response carries. */
+static inline uint32_t request_payload(const struct send_wqe *w)
 {
-	return request_has_response(w) && w->opcode != WR_ATOMIC_WRITE ? 0 : bytes;
+	return w->opcode == WR_ATOMIC_WRITE ? ATOMIC_WRITE_BYTES : 0;
 }
 
 /* Bytes of a response that go to the WQE's memory. */

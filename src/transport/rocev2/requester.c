@@ -248,7 +248,8 @@ static bool send_packet(struct transport *tp, struct qp *qp, struct send_wqe *w,
 	bool first = k == 0, last = k + span == w->packets;
 	enum request_place place = is_onlys(tp, qp, w) ? REQUEST_ONLY : request_place(first, last);
 	uint32_t bytes = last ? w->length - done : span * qp->mtu;
-	uint32_t payload = request_payload(w, bytes);
+	bool responds = request_has_response(w);
+	uint32_t payload = responds ? request_payload(w) : bytes;
 	uint32_t pad = -payload & 3;
 	struct bth bth = request_bth(qp, w, place, ackreq || last, pad);
 	uint32_t at = encode_headers(p, &bth, w, bytes, done);
@@ -270,14 +271,14 @@ static bool send_packet(struct transport *tp, struct qp *qp, struct send_wqe *w,
 	if (again) {
 		tp->counters.retransmits++;
 	} else {
-		if (request_has_response(w))
+		if (responds)
 			req->rd_end[req->rd_head++ % req->rd_entries] = psn_add(req->psn, span - 1);
-		if (request_is_read(w))
+		if (responds && request_is_read(w))
 			read_pairs_sent(qp, w, req->psn, now_ns);
 		req->high = psn_add(req->psn, span);
 	}
 	req->psn = psn_add(req->psn, span);
-	if (ackreq || last || request_has_response(w))
+	if (ackreq || last || responds)
 		req->asked = (req->psn - 1) & PSN_MASK;
 	if (last) {
 		req->wqe++;

@@ -310,13 +310,13 @@ static enum rx_verdict request_input(struct transport *tp, struct qp *qp, const 
 {
 	if (rx->info->headers & H_XRCETH && !xrc_take_on(tp, qp, rx))
 		return RX_NO_SRQ;
+	if (!(rx->info->flags & F_ANSWERED))
+		return message_input(tp, qp, rx);
 	if (rx->info->flags & F_READ)
 		return read_input(tp, qp, rx);
 	if (rx->info->flags & F_ATOMIC)
 		return atomic_input(tp, qp, rx);
-	if (rx->info->flags & F_MPE)
-		return mpe_input(tp, qp, rx);
-	return message_input(tp, qp, rx);
+	return mpe_input(tp, qp, rx);
 }
 
 void responder_input(struct transport *tp, struct qp *qp, const struct rx *rx)

@@ -197,7 +197,7 @@ static void fill_headers(struct veroce_packet *p, const struct qp *qp, const str
 static uint32_t payload_of(const struct qp *qp, const struct send_wqe *w, uint32_t po)
 {
 	if (request_has_response(w))
-		return request_payload(w, w->length);
+		return request_payload(w);
 	return po + 1 == w->packets ? w->length - po * qp->veroce->mtu : qp->veroce->mtu;
 }
 
