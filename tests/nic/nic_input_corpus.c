@@ -60,32 +60,24 @@ struct flow_row {
 };
 
 static const struct flow_row rows[] = {
-	{"rc_send_only", QPT_RC, WR_SEND, 10, false},
-	{"rc_send_long", QPT_RC, WR_SEND, 800, false},
-	{"rc_send_imm", QPT_RC, WR_SEND_IMM, 300, false},
-	{"rc_send_inv", QPT_RC, WR_SEND_INV, 300, false},
-	{"rc_write_only", QPT_RC, WR_WRITE, 10, false},
-	{"rc_write_long", QPT_RC, WR_WRITE, 800, false},
-	{"rc_write_imm", QPT_RC, WR_WRITE_IMM, 300, false},
-	{"rc_read", QPT_RC, WR_READ, 800, false},
-	{"rc_fetch_add", QPT_RC, WR_FETCH_ADD, 8, false},
-	{"rc_cmp_swap", QPT_RC, WR_CMP_SWAP, 8, false},
-	{"rc_ack", QPT_RC, WR_WRITE, 399, true},
-	{"rc_read_response", QPT_RC, WR_READ, 406, true},
-	{"rc_atomic_ack", QPT_RC, WR_FETCH_ADD, 8, true},
-	{"uc_send_long", QPT_UC, WR_SEND, 800, false},
-	{"uc_send_imm", QPT_UC, WR_SEND_IMM, 10, false},
-	{"uc_write_long", QPT_UC, WR_WRITE, 800, false},
-	{"uc_write_imm", QPT_UC, WR_WRITE_IMM, 300, false},
-	{"ud_send", QPT_UD, WR_SEND, 100, false},
-	{"ud_send_imm", QPT_UD, WR_SEND_IMM, 0, false},
+	{"rc_send_only", QPT_RC, WR_SEND, 10, false},       {"rc_send_long", QPT_RC, WR_SEND, 800, false},
+	{"rc_send_imm", QPT_RC, WR_SEND_IMM, 300, false},   {"rc_send_inv", QPT_RC, WR_SEND_INV, 300, false},
+	{"rc_write_only", QPT_RC, WR_WRITE, 10, false},     {"rc_write_long", QPT_RC, WR_WRITE, 800, false},
+	{"rc_write_imm", QPT_RC, WR_WRITE_IMM, 300, false}, {"rc_read", QPT_RC, WR_READ, 800, false},
+	{"rc_fetch_add", QPT_RC, WR_FETCH_ADD, 8, false},   {"rc_cmp_swap", QPT_RC, WR_CMP_SWAP, 8, false},
+	{"rc_flush", QPT_RC, WR_FLUSH, 0, false},           {"rc_atomic_write", QPT_RC, WR_ATOMIC_WRITE, 8, false},
+	{"rc_flush_answer", QPT_RC, WR_FLUSH, 0, true},     {"rc_ack", QPT_RC, WR_WRITE, 399, true},
+	{"rc_read_response", QPT_RC, WR_READ, 406, true},   {"rc_atomic_ack", QPT_RC, WR_FETCH_ADD, 8, true},
+	{"uc_send_long", QPT_UC, WR_SEND, 800, false},      {"uc_send_imm", QPT_UC, WR_SEND_IMM, 10, false},
+	{"uc_write_long", QPT_UC, WR_WRITE, 800, false},    {"uc_write_imm", QPT_UC, WR_WRITE_IMM, 300, false},
+	{"ud_send", QPT_UD, WR_SEND, 100, false},           {"ud_send_imm", QPT_UD, WR_SEND_IMM, 0, false},
 };
 
 /* The action that posts the same at A: post_one() of the fuzz target makes these lengths of them. */
 static void post_same(struct file *f, enum wr_opcode op)
 {
 	static const uint8_t argument[WR_OPCODE_COUNT] = {
-		[WR_SEND] = 56, [WR_WRITE] = 57, [WR_READ] = 58, [WR_FETCH_ADD] = 59};
+		[WR_SEND] = 56, [WR_WRITE] = 57, [WR_READ] = 58, [WR_FETCH_ADD] = 59, [WR_FLUSH] = 0xe0};
 
 	put(f, 0xf0);
 	put(f, argument[op]);
@@ -135,8 +127,7 @@ static void make(const struct flow_row *row, struct file *f)
 	o.mtu = MTU;
 	struct duo_pair p = duo_connect(d, &o);
 	struct duo_buf *a = duo_buf(p.a->host, REGION, MR_LOCAL_WRITE);
-	struct duo_buf *b =
-		duo_buf(p.b->host, REGION, MR_LOCAL_WRITE | MR_REMOTE_WRITE | MR_REMOTE_READ | MR_REMOTE_ATOMIC);
+	struct duo_buf *b = duo_buf(p.b->host, REGION, MR_LOCAL_WRITE | MR_REMOTE_ACCESS);
 	struct duo_wr w = duo_write_wr(1, a, 0, row->len, b, 64);
 	struct ah_attr av = duo_av(p.a->host, p.b->host, DUO_GID_IPV4);
 
@@ -149,6 +140,8 @@ static void make(const struct flow_row *row, struct file *f)
 		post_same(f, row->op);
 	d->tap = record;
 	d->tap_ctx = f;
+	if (row->op == WR_FLUSH)
+		w = duo_flush_wr(1, b, 64, 100);
 	w.opcode = row->op;
 	w.imm_or_key = b->mr->key;
 	DUO_CHECK(d, !nic_resolve(p.a->host->nic, &av, &flow, &ip_mtu));

@@ -100,7 +100,7 @@ static void connect_all(struct world *w, uint8_t mode)
 	for (int s = 0; s < DUO_SIDES; s++) {
 		struct duo_host *h = &w->d->host[s];
 
-		w->region[s] = duo_buf(h, REGION, MR_LOCAL_WRITE | MR_REMOTE_WRITE | MR_REMOTE_READ | MR_REMOTE_ATOMIC);
+		w->region[s] = duo_buf(h, REGION, MR_LOCAL_WRITE | MR_REMOTE_ACCESS);
 		w->secret[s] = duo_buf(h, SECRET, 0);
 		duo_fill(w->secret[s], 7);
 		for (int k = 0; k < KINDS; k++) {
@@ -220,6 +220,8 @@ static void packet(struct world *w, struct input *in, uint8_t control)
 
 /* ---- actions --------------------------------------------------------------------------------------- */
 
+enum { POSTS_FLUSH = 0xe0 };
+
 static void post_one(struct world *w, int side, int kind, uint8_t argument)
 {
 	static const enum wr_opcode ops[] = {WR_SEND,     WR_WRITE,     WR_READ,     WR_FETCH_ADD,
@@ -235,6 +237,9 @@ static void post_one(struct world *w, int side, int kind, uint8_t argument)
 	wr.imm_or_key = w->region[!side]->mr->key;
 	if (wr.opcode == WR_FETCH_ADD || wr.opcode == WR_CMP_SWAP)
 		wr.sge[0].len = 8;
+	if (argument >= POSTS_FLUSH && kind == 0)
+		wr = argument & 1 ? duo_atomic_write_wr(wr.wr_id, "a word..", w->region[!side], argument & 0x18)
+				  : duo_flush_wr(wr.wr_id, w->region[!side], 0, argument);
 	if (kind == 2) {
 		DUO_CHECK(w->d, !nic_resolve(q->host->nic, &av, &flow, &ip_mtu));
 		wr.flow = &flow;

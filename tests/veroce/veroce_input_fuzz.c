@@ -277,7 +277,7 @@ static void start(struct world *w)
 	for (int s = 0; s < DUO_SIDES; s++) {
 		struct duo_host *h = &w->d->host[s];
 
-		w->region[s] = duo_buf(h, REGION, MR_LOCAL_WRITE | MR_REMOTE_WRITE | MR_REMOTE_READ | MR_REMOTE_ATOMIC);
+		w->region[s] = duo_buf(h, REGION, MR_LOCAL_WRITE | MR_REMOTE_ACCESS);
 		w->secret[s] = duo_buf(h, SECRET, 0);
 		w->source[s] = duo_buf(h, SINK, 0);
 		w->sink[s] = duo_buf(h, SINK, MR_LOCAL_WRITE);
@@ -517,14 +517,21 @@ static void forge_message(struct world *w, struct input *in, struct target *t)
 static void forge_request(struct world *w, struct input *in, struct target *t)
 {
 	static const uint8_t opcodes[] = {OP_RC_READ_REQUEST, OP_RC_READ_REQUEST, OP_RC_FETCH_ADD, OP_RC_CMP_SWAP};
-	struct veroce_packet p = {.bth = {.opcode = opcodes[take(in) & 3]}};
+	static const uint8_t mpe[] = {OP_RC_FLUSH, OP_RC_ATOMIC_WRITE};
+	uint8_t which = take(in);
+	struct veroce_packet p = {.bth = {.opcode = which & 4 ? mpe[which & 1] : opcodes[which & 3]}};
 
 	p.bth.psn = psn_add(t->x.q_epsn, offset(in));
 	p.msn = psn_add(t->x.q_amsn + 1, offset(in));
+	p.feth = (struct feth){.placement = which >> 3 & 3, .selectivity = which >> 5 & 3};
 	forge_address(w, in, t, &p.reth.va, &p.reth.rkey);
 	p.reth.len = take(in) * 16u;
 	if (p.reth.len == 255 * 16)
 		p.reth.len = UINT32_MAX;
+	if (p.bth.opcode == OP_RC_ATOMIC_WRITE) {
+		p.reth.len /= 16;
+		p.payload_len = p.reth.len;
+	}
 	p.atomic = (struct atomiceth){.va = p.reth.va & ~UINT64_C(7), .rkey = p.reth.rkey, .swap_add = 1, .compare = 0};
 	forge(w, in, t, &p, false);
 }
@@ -607,6 +614,10 @@ static void post(struct world *w, struct input *in, const struct target *t)
 	wr.imm_or_key = w->region[!t->side]->mr->key;
 	if (response && op != WR_READ)
 		wr.sge[0].len = 8;
+	if (which >> 4 & 1 && op == WR_READ)
+		wr = duo_flush_wr(*n, w->region[!t->side], 0, len);
+	else if (which >> 4 & 1 && op == WR_FETCH_ADD)
+		wr = duo_atomic_write_wr(*n, inline_data, w->region[!t->side], (which >> 5) * 64u);
 	if (which >> 3 & 1)
 		wr.flags |= WR_FENCE;
 	if (which >> 4 & 1 && !response && len <= sizeof(inline_data)) {
