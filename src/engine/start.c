@@ -1,20 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The process's engines, one a device: how they start, what a fork does to them, and how they end.
+ * The process's engines, one a device: how they start, what a fork does to them, and when they end (end.c).
  *
  * Fork: the child gets copies of the parent's descriptors but not its thread. Verbs objects do not
  * survive a fork, so the child's copies of the engines are closed (calls into them do nothing) and
  * forgotten, and the child's engine_get() starts its own.
- *
- * Exit: the last ACKs are sent and files flushed, within a tenth of a second; the kernel does the
- * rest. Bytes of TCP streams leave before, however long that takes while they move. The thread is not
- * joined, because it may be in any state.
  */
 #include "engine/state.h"
 
 #include <assert.h>
 #include <errno.h>
-#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
@@ -69,15 +64,8 @@ enum {
 	SPARE_FDS = 12,     /* descriptors that paths leave to the program */
 	HALF_OPEN_MAX = 1024,
 	HALF_OPEN_PART = 4, /* of the descriptors that there may be */
-	EXIT_TRIES = 1000,
-	EXIT_TRY_US = 100,
-	EXIT_POLL_MS = 5,
-	KEPT_TRIES = 2500, /* vain ones */
-	KEPT_TRY_US = 200
+	EXIT_TRIES = 1000
 };
-
-#define EXIT_PATIENCE_NS UINT64_C(5000000000)
-#define EXIT_FIN_NS      UINT64_C(1000000000)
 
 static pthread_mutex_t the_mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct engine *engines[ENGINE_DEVICES_MAX]; /* by device; NULL: not started */
@@ -695,77 +683,6 @@ struct engine *engine_get(unsigned device, const struct engine_sink *sink, char 
 	pthread_mutex_unlock(&the_mutex);
 	cancel_restore(state);
 	return e;
-}
-
-static bool has_moved(const struct tcp_leaving *a, const struct tcp_leaving *b)
-{
-	return a->bytes != b->bytes || a->half_closed != b->half_closed;
-}
-
-/*
- * Work requests are complete whose bytes are in a socket or wait for it. If the process ended now, the kernel would
- * answer the peer's next bytes with a reset, and they would be lost. So they leave first, unless nothing moves for
- * EXIT_PATIENCE_NS; and peers, which by then have all bytes, are given EXIT_FIN_NS to end their direction.
- */
-static void let_bytes_leave(struct engine *e)
-{
-	struct pollfd p = {.events = POLLIN};
-	struct tcp_leaving before = tcp_leaving(e->tcp), now = before;
-	uint64_t moved_ns = engine_now_ns();
-
-	while (now.bytes || now.half_closed) {
-		if (engine_now_ns() - moved_ns >= (now.bytes ? EXIT_PATIENCE_NS : EXIT_FIN_NS) ||
-		    !io_fds(e->loop.io, &p.fd, 1))
-			return;
-		poll(&p, 1, EXIT_POLL_MS);
-		engine_turn(e, LOOP_ALL, engine_now_ns());
-		now = tcp_leaving(e->tcp);
-		if (has_moved(&before, &now))
-			moved_ns = engine_now_ns();
-		before = now;
-	}
-}
-
-/*
- * UC and UD have completed what waits for room in a ring, and over a network it would arrive. A process that takes
- * nothing is not waited for.
- */
-static void engine_send_kept(struct engine *e)
-{
-	size_t before = SIZE_MAX, waiting;
-
-	for (int vain = 0; vain < KEPT_TRIES && neighbours_keep_waiting(&e->loop, &waiting, engine_now_ns()); vain++) {
-		if (waiting < before)
-			vain = 0;
-		before = waiting;
-		usleep(KEPT_TRY_US);
-	}
-}
-
-/* Within `tries`, which are used up. */
-static void engine_end(struct engine *e, int *tries)
-{
-	for (; *tries; (*tries)--) {
-		if (lock_try(&e->lock)) {
-			nic_hold_acks(e->loop.nic, false);
-			nic_take_last_turns(e->loop.nic);
-			if (!e->closed)
-				cm_hang_up(e->loop.cm, engine_now_ns());
-			engine_turn(e, LOOP_ALL, engine_now_ns());
-			if (!e->closed && e->group)
-				group_leave_nothing(e->group);
-			if (!e->closed && has_streams(e))
-				let_bytes_leave(e);
-			if (!e->closed && e->loop.shm)
-				engine_send_kept(e);
-			if (!e->closed)
-				loop_rest(&e->loop);
-			e->closed = true;
-			engine_leave(e);
-			return;
-		}
-		usleep(EXIT_TRY_US);
-	}
 }
 
 __attribute__((destructor)) static void engine_at_exit(void)

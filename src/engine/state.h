@@ -165,3 +165,6 @@ int thread_start(struct engine *);
 /* Any thread. */
 void thread_wake(struct engine *);
 void thread_end_nap(struct engine *);
+
+/* The process exits: ends the engine, within `tries`, which are used up. end.c. */
+void engine_end(struct engine *, int *tries);
