@@ -16,11 +16,11 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/byteorder.h"
 #include "base/prng.h"
+#include "io/clock.h"
 #include "wire/bth.h"
 #include "wire/cm_msg.h"
 #include "wire/cm_req.h"
@@ -42,10 +42,7 @@ static uint16_t service_port;
 
 static double now_s(void)
 {
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
+	return (double)clock_now_ns() / 1e9;
 }
 
 static void forge(uint8_t *mad, struct prng *r)

@@ -19,10 +19,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/prng.h"
+#include "io/clock.h"
 
 enum { PACKETS = 16384, PACKET_BYTES = 1600 };
 
@@ -46,14 +46,6 @@ static struct {
 	struct prng rng;
 	struct way way[2];
 } g;
-
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
-}
 
 static void die(const char *what)
 {
@@ -154,10 +146,10 @@ int main(int argc, char **argv)
 	printf("ready\n");
 	fflush(stdout);
 	for (;;) {
-		uint64_t now = now_ns();
+		uint64_t now = clock_now_ns();
 
 		poll(fds, 2, wait_ms(now));
-		now = now_ns();
+		now = clock_now_ns();
 		for (int i = 0; i < 2; i++) {
 			for (int k = 0; k < 64 && fds[i].revents; k++)
 				take(&g.way[i], now);

@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "io/clock.h"
 #include "sim/simulation.h"
 #include "tool.h"
 
@@ -39,14 +40,6 @@ void sim_signals_catch(void)
 bool sim_interrupted(void)
 {
 	return interrupted;
-}
-
-static uint64_t clock_ns(clockid_t id)
-{
-	struct timespec t;
-
-	clock_gettime(id, &t);
-	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
 }
 
 /* The progress, 0 .. 1, towards the end that will come first. */
@@ -153,7 +146,7 @@ static int end_log(FILE *log)
 
 enum sim_outcome sim_run(const struct sim_input *in, struct results *r, const char *report, bool progress)
 {
-	uint64_t began_ns = clock_ns(CLOCK_MONOTONIC), cpu_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+	uint64_t began_ns = clock_now_ns(), cpu_ns = clock_read_ns(CLOCK_PROCESS_CPUTIME_ID);
 	uint64_t drawn_ns = 0, now_ns = began_ns, events = SLICE_EVENTS_FIRST;
 	enum simulation_state state = SIMULATION_RUNS;
 	struct simulation_progress p;
@@ -184,7 +177,7 @@ enum sim_outcome sim_run(const struct sim_input *in, struct results *r, const ch
 		uint64_t before_ns = now_ns, took_ns;
 
 		state = simulation_run(sim, events);
-		now_ns = clock_ns(CLOCK_MONOTONIC);
+		now_ns = clock_now_ns();
 		took_ns = now_ns - before_ns;
 		if (took_ns < SLICE_NS / 2 && events < SLICE_EVENTS_MAX)
 			events *= 2;
@@ -210,8 +203,8 @@ enum sim_outcome sim_run(const struct sim_input *in, struct results *r, const ch
 	else if (state == SIMULATION_FAILED)
 		partial(r, "the simulation failed");
 	getrusage(RUSAGE_SELF, &usage);
-	r->simulator.wall_ns = clock_ns(CLOCK_MONOTONIC) - began_ns;
-	r->simulator.cpu_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID) - cpu_ns;
+	r->simulator.wall_ns = clock_now_ns() - began_ns;
+	r->simulator.cpu_ns = clock_read_ns(CLOCK_PROCESS_CPUTIME_ID) - cpu_ns;
 	r->simulator.memory_bytes_peak = (uint64_t)usage.ru_maxrss * 1024;
 	return state == SIMULATION_RUNS     ? SIM_INTERRUPTED
 	       : state == SIMULATION_FAILED ? SIM_FAILED

@@ -13,13 +13,13 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "engine/config.h"
 #include "engine/engine.h"
 #include "engine/stats.h"
 #include "group/group.h"
+#include "io/clock.h"
 #include "verbs/hostid.h"
 
 enum { WAIT_MS = 300, GROUPS_MAX = 64 };
@@ -81,10 +81,7 @@ static uint64_t field_value(const struct stats_page *p, const char *name)
 
 static double age_s(const struct stats_page *p)
 {
-	struct timespec now;
-
-	clock_gettime(CLOCK_REALTIME, &now);
-	return (double)now.tv_sec + (double)now.tv_nsec / 1e9 - (double)p->started_ns / 1e9;
+	return (double)clock_wall_ns() / 1e9 - (double)p->started_ns / 1e9;
 }
 
 static void print_header(void)
@@ -477,6 +474,6 @@ int cmd_stat(int argc, char **argv)
 			  c.transport.protocol == PROTOCOL_ROCEV1 ? config_rocev1_port(&c) : c.transport.rocev2.port);
 		if (!watch_s || rc || ferror(stdout))
 			return rc;
-		nanosleep(&(struct timespec){(time_t)watch_s, (long)((watch_s - (double)(time_t)watch_s) * 1e9)}, NULL);
+		clock_sleep_ns((uint64_t)(watch_s * 1e9));
 	}
 }

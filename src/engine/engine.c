@@ -8,20 +8,17 @@
 #include <errno.h>
 #include <sched.h>
 #include <sys/epoll.h>
-#include <time.h>
 
 #include "engine/poller.h"
 #include "engine/registrar.h"
+#include "io/clock.h"
 #include "io/fd_away.h"
 #include "io/tcp/tcp.h"
 #include "io/uncancelled.h"
 
 uint64_t engine_now_ns(void)
 {
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
+	return clock_now_ns();
 }
 
 struct nic *engine_nic(struct engine *e)

@@ -90,6 +90,11 @@ static size_t pcap_head(void *ctx, uint8_t *out, const struct pkt *p)
 	return raw_head(e->raw, out, p);
 }
 
+static uint64_t clock_of(const void *engine)
+{
+	return engine_now_ns();
+}
+
 static bool has_streams(const struct engine *e)
 {
 	return e->config.transport.protocol == PROTOCOL_IWARP;
@@ -130,7 +135,7 @@ static int wrappers_start(struct engine *e, struct io *io, char *why, size_t why
 	if (e->config.impair[0]) {
 		rc = impair_parse(e->config.impair, &impair, why, why_bytes);
 		if (!rc) {
-			impair.clock = engine_now_ns;
+			impair.clock.now_ns = clock_of;
 			rc = impair_open(&io, io, &impair, &e->loop.page->io);
 			if (rc)
 				snprintf(why, why_bytes, "out of memory");
@@ -438,7 +443,7 @@ static int udp_start(struct engine *e, char *why, size_t why_bytes)
 		.paths = 1, /* most programs never need another: engine_add_paths */
 		.spare_fds = SPARE_FDS,
 		.timed_port = e->config.transport.veroce.port,
-		.clock = engine_now_ns,
+		.clock.now_ns = clock_of,
 		.counters = &e->loop.page->io,
 		.interfaces = &e->loop.page->interfaces,
 	};

@@ -11,9 +11,9 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "io/clock.h"
 #include "io/fd_away.h"
 #include "space/space.h"
 
@@ -61,7 +61,6 @@ static void name_process(struct stats_page *p)
 struct stats_page *stats_create(int *fd)
 {
 	struct stats_page *p;
-	struct timespec ts;
 	int saved;
 
 	*fd = make_file();
@@ -76,8 +75,7 @@ struct stats_page *stats_create(int *fd)
 	}
 	if (*fd >= 0)
 		seal(*fd);
-	clock_gettime(CLOCK_REALTIME, &ts);
-	p->started_ns = (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
+	p->started_ns = clock_wall_ns();
 	p->pid = getpid();
 	name_process(p);
 	p->bytes = sizeof(*p);
@@ -141,15 +139,13 @@ static bool is_known(const struct nic_qp_report *r)
 
 int stats_read_qps(const struct stats_page *p, struct nic_qp_report *rows)
 {
-	struct timespec pause = {.tv_nsec = READ_PAUSE_NS};
-
 	for (unsigned i = 0; i < READ_TRIES; i++) {
 		uint32_t turn = atomic_load_explicit((_Atomic uint32_t *)&p->qps_turn, memory_order_acquire);
 		uint32_t count = *(const volatile uint32_t *)&p->qp_count;
 		uint32_t known = 0;
 
 		if (turn & 1 || count > STATS_QPS_MAX) {
-			nanosleep(&pause, NULL);
+			clock_sleep_ns(READ_PAUSE_NS);
 			continue;
 		}
 		memcpy(rows, p->qps, count * sizeof(*rows));

@@ -332,7 +332,7 @@ static int explain_overlap(struct join *j, const struct group_lane *lane, const 
 		snprintf(j->why, j->why_bytes,
 			 "UDP port %u is in use at %s by other programs of this user with VERBENA_ADDRESS", lane->port,
 			 text_of(h->gid, text));
-	if (group_now_ms() < j->closing_until_ms)
+	if (clock_now_ms() < j->closing_until_ms)
 		return -EAGAIN;
 	return advise(j, "let those have an address of their own (VERBENA_ADDRESS) too");
 }

@@ -67,7 +67,7 @@ static void expect_reached(const char *at, size_t member)
 
 	for (unsigned i = 0; i < 2; i++, nonce++) {
 		struct sockaddr_in a = {.sin_family = AF_INET, .sin_port = htons(i ? second_port : port)};
-		uint64_t until = now_ms() + WAIT_MS;
+		uint64_t until = clock_now_ms() + WAIT_MS;
 		uint8_t d[DATAGRAM] = {0};
 		bool got = false;
 
@@ -75,7 +75,7 @@ static void expect_reached(const char *at, size_t member)
 		put_be24(d + 5, members[member].slot << GROUP_SLOT_SHIFT);
 		put_be32(d + 12, nonce);
 		assert_int_equal(sendto(fd, d, sizeof(d), 0, (struct sockaddr *)&a, sizeof(a)), sizeof(d));
-		while (!got && now_ms() < until) {
+		while (!got && clock_now_ms() < until) {
 			if (!next_report(&r, 100) || r.kind != GOT)
 				continue;
 			assert_int_equal(r.nonce, nonce);

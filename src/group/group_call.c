@@ -91,11 +91,11 @@ static bool hear(struct join *j, struct member *m, heard_fn *heard)
  */
 static void listen_to(struct join *j, heard_fn *heard)
 {
-	uint64_t heard_ms = group_now_ms();
+	uint64_t heard_ms = clock_now_ms();
 	bool done[GROUP_SLOTS] = {false};
 	bool late = false;
 
-	while (group_now_ms() < heard_ms + SILENCE_MS_MAX) {
+	while (clock_now_ms() < heard_ms + SILENCE_MS_MAX) {
 		struct pollfd p[GROUP_SLOTS];
 		unsigned of[GROUP_SLOTS];
 		nfds_t n = 0;
@@ -110,7 +110,7 @@ static void listen_to(struct join *j, heard_fn *heard)
 			return;
 		late = poll(p, n, ANSWER_MS) == 0;
 		if (!late)
-			heard_ms = group_now_ms();
+			heard_ms = clock_now_ms();
 		for (nfds_t i = 0; i < n && !late; i++)
 			if (p[i].revents)
 				done[of[i]] = hear(j, &j->members[of[i]], heard);
@@ -170,7 +170,7 @@ static int fetch_from(struct join *j, struct member *m, uint64_t until)
 
 	while (err == 0) {
 		struct pollfd p = {.fd = m->link, .events = POLLIN};
-		uint64_t now = group_now_ms();
+		uint64_t now = clock_now_ms();
 		uint8_t buf[GROUP_MSG_HEADER_LEN];
 		int fds[GROUP_MSG_FDS_MAX];
 		size_t n = 0;
@@ -219,13 +219,13 @@ static void put_in_place(struct join *j)
 
 int join_fetch(struct join *j)
 {
-	uint64_t until = group_now_ms() + FETCH_MS_MAX;
+	uint64_t until = clock_now_ms() + FETCH_MS_MAX;
 	bool asked[GROUP_SLOTS] = {false};
 	struct member *m;
 
 	while ((m = richest(j, asked))) {
 		/* One that is slow leaves time for another. */
-		uint64_t now = group_now_ms();
+		uint64_t now = clock_now_ms();
 		int err = fetch_from(j, m, now < until ? now + (until - now) / 2 : until);
 
 		asked[m - j->members] = true;

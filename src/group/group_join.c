@@ -17,7 +17,6 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "group/group_address.h"
@@ -30,21 +29,6 @@ enum {
 	RETRY_MS = 10,
 	CLOSING_MS = 300 /* time for the kernel to close the sockets of the dead */
 };
-
-uint64_t group_now_ms(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
-}
-
-void group_sleep_ms(unsigned ms)
-{
-	struct timespec ts = {.tv_nsec = (long)ms * 1000000};
-
-	nanosleep(&ts, NULL);
-}
 
 int join_explain(struct join *j, int err, const char *doing)
 {
@@ -190,7 +174,7 @@ static int attempt_locked(struct join *j)
 	if (lock < 0)
 		return lock;
 	if (!j->cfg->join_ms_max)
-		j->deadline_ms = group_now_ms() + JOIN_MS_DEFAULT;
+		j->deadline_ms = clock_now_ms() + JOIN_MS_DEFAULT;
 	do {
 		group_reset(j->g);
 		memset(j->members, 0, sizeof(j->members));
@@ -198,8 +182,8 @@ static int attempt_locked(struct join *j)
 			j->members[s].link = -1;
 		err = attempt(j);
 		if (err == -EAGAIN)
-			group_sleep_ms(RETRY_MS);
-	} while (err == -EAGAIN && !join_lock_is_passed(j) && group_now_ms() < j->deadline_ms);
+			clock_sleep_ns(RETRY_MS * UINT64_C(1000000));
+	} while (err == -EAGAIN && !join_lock_is_passed(j) && clock_now_ms() < j->deadline_ms);
 	close(lock);
 	return err;
 }
@@ -225,7 +209,7 @@ int group_open(struct group **group, const struct group_config *cfg, char *why, 
 {
 	struct join *j = space_get(sizeof(*j));
 	struct group *g = group_new();
-	uint64_t now = group_now_ms();
+	uint64_t now = clock_now_ms();
 	int err;
 
 	assert(cfg->port_count >= 1 && cfg->port_count <= GROUP_PORTS_MAX);
@@ -252,7 +236,7 @@ int group_open(struct group **group, const struct group_config *cfg, char *why, 
 	} else {
 		do {
 			err = attempt_locked(j);
-		} while (err == -EAGAIN && group_now_ms() < j->deadline_ms);
+		} while (err == -EAGAIN && clock_now_ms() < j->deadline_ms);
 	}
 	if (err == -EAGAIN)
 		err = -ETIMEDOUT;

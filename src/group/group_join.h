@@ -14,6 +14,7 @@
 #include "group/group.h"
 #include "group/group_link.h"
 #include "group/group_state.h"
+#include "io/clock.h"
 
 enum member_state {
 	NOBODY,
@@ -46,9 +47,6 @@ struct join {
 	char *why;
 	size_t why_bytes;
 };
-
-uint64_t group_now_ms(void);
-void group_sleep_ms(unsigned ms);
 
 /* Puts a sentence into why, and returns err, or -EMFILE for any lack of descriptors. */
 int join_explain(struct join *, int err, const char *doing);

@@ -53,7 +53,7 @@ static void look(struct join *j, struct seen *s, unsigned level)
 		return;
 	}
 	if (!s->busy)
-		s->since_ms = group_now_ms();
+		s->since_ms = clock_now_ms();
 	s->busy = true;
 	s->link = fd < 0 ? -1 : fd;
 	s->err = fd < 0 ? fd : 0;
@@ -61,7 +61,7 @@ static void look(struct join *j, struct seen *s, unsigned level)
 
 static bool is_overdue(const struct seen *s)
 {
-	return group_now_ms() >= s->since_ms + (s->err == -EPERM ? STRANGER_MS : PATIENCE_MS) ||
+	return clock_now_ms() >= s->since_ms + (s->err == -EPERM ? STRANGER_MS : PATIENCE_MS) ||
 	       (s->link >= 0 && link_is_stopped(s->peer.pid));
 }
 
@@ -69,7 +69,7 @@ static bool is_overdue(const struct seen *s)
 static void wait(struct join *j, struct seen *seen, unsigned level)
 {
 	struct pollfd p[LINK_LOCKS];
-	uint64_t now = group_now_ms(), until = now + LOOK_MS;
+	uint64_t now = clock_now_ms(), until = now + LOOK_MS;
 
 	for (unsigned i = 0; i < LINK_LOCKS; i++)
 		p[i] = (struct pollfd){.fd = seen[i].link};
@@ -108,7 +108,7 @@ static int try_locks(struct join *j, struct seen *seen, unsigned *level)
 
 static void tell(const struct join *j, struct seen *s)
 {
-	if (s->told || s->link < 0 || group_now_ms() < s->since_ms + TELL_MS)
+	if (s->told || s->link < 0 || clock_now_ms() < s->since_ms + TELL_MS)
 		return;
 	s->told = true;
 	fprintf(stderr, "verbena: waiting for process %ld, which joins the group on UDP port %u\n", (long)s->peer.pid,
@@ -139,7 +139,7 @@ int join_lock(struct join *j)
 	for (unsigned i = 0; i < LINK_LOCKS; i++)
 		seen[i] = (struct seen){.link = -1};
 	while ((fd = try_locks(j, seen, &level)) == -EAGAIN) {
-		if (group_now_ms() >= (seen[level].err == -EPERM ? j->deadline_ms : j->lock_until_ms))
+		if (clock_now_ms() >= (seen[level].err == -EPERM ? j->deadline_ms : j->lock_until_ms))
 			break;
 		/* The patience with all of them runs at the same time. */
 		for (unsigned i = level; i < LINK_LOCKS; i++)

@@ -56,8 +56,8 @@ static void traffic_stop(void)
 
 	traffic->over = true;
 	waitpid(sender, NULL, 0);
-	until = now_ms() + STUCK_MS;
-	while (numbered_count < traffic->sent && now_ms() < until)
+	until = clock_now_ms() + STUCK_MS;
+	while (numbered_count < traffic->sent && clock_now_ms() < until)
 		if (next_report(&r, 100))
 			report_keep(&r);
 	assert_int_equal(numbered_count, traffic->sent);

@@ -240,9 +240,9 @@ static int read_probe(int fd, const uint8_t *probe)
 
 static bool proof_arrives(int fd, const uint8_t *proof, unsigned slot)
 {
-	uint64_t until = group_now_ms() + PROOF_MS;
+	uint64_t until = clock_now_ms() + PROOF_MS;
 
-	for (uint64_t now; (now = group_now_ms()) < until;) {
+	for (uint64_t now; (now = clock_now_ms()) < until;) {
 		struct pollfd p = {.fd = fd, .events = POLLIN};
 
 		/* Other packets here were sent to this slot's last owner. */
@@ -441,8 +441,8 @@ static void survey(struct join *j, struct survey *v, struct found *found)
 
 	memset(found, 0xff, sizeof(*found));
 	survey_begin(j, v);
-	quiet_from = group_now_ms() + PROOF_MS;
-	for (uint64_t now; (now = group_now_ms()) < quiet_from;) {
+	quiet_from = clock_now_ms() + PROOF_MS;
+	for (uint64_t now; (now = clock_now_ms()) < quiet_from;) {
 		if (poll(v->fds, v->count, (int)(quiet_from - now)) <= 0)
 			continue;
 		for (nfds_t i = 0; i < v->count; i++) {
@@ -553,7 +553,7 @@ int join_place(struct join *j)
 	err = take_likely(j);
 	for (unsigned s = 0; s < GROUP_SLOTS; s++)
 		all_told &= j->members[s].state != SILENT && j->members[s].state != RESERVED;
-	if (err != -EAGAIN || (all_told && group_now_ms() < j->closing_until_ms))
+	if (err != -EAGAIN || (all_told && clock_now_ms() < j->closing_until_ms))
 		return err;
 	return take_found(j);
 }

@@ -6,24 +6,16 @@
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "group/group.h"
 #include "group/group_link.h"
 #include "group/group_msg.h"
-
-static uint64_t now_ms(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
-}
+#include "io/clock.h"
 
 static void await_answer(int link, uint64_t until, struct group_member *m)
 {
-	uint64_t now = now_ms();
+	uint64_t now = clock_now_ms();
 	struct pollfd p = {.fd = link, .events = POLLIN};
 	uint8_t buf[GROUP_MSG_HEADER_LEN];
 	int fds[1];
@@ -61,7 +53,7 @@ static int ask(const struct group_id *id, int slot, struct group_member *m)
 
 ssize_t group_query(const struct group_id *id, int slot, unsigned wait_ms, struct group_member *members, size_t max)
 {
-	uint64_t until = now_ms() + wait_ms;
+	uint64_t until = clock_now_ms() + wait_ms;
 	int links[GROUP_SLOTS];
 	int first = slot == GROUP_ALL_SLOTS ? 0 : slot;
 	int last = slot == GROUP_ALL_SLOTS ? GROUP_SLOTS - 1 : slot;

@@ -32,9 +32,9 @@ static pid_t fork_member(bool rings, void (*act)(struct group *))
 
 static bool wait_for_ring(struct group *g, struct group_ring *r)
 {
-	uint64_t until = now_ms() + WAIT_MS;
+	uint64_t until = clock_now_ms() + WAIT_MS;
 
-	while (now_ms() < until) {
+	while (clock_now_ms() < until) {
 		struct pollfd p = {.fd = group_fd(g), .events = POLLIN};
 
 		poll(&p, 1, 100);
@@ -105,10 +105,10 @@ static void expect_end(pid_t pid)
 
 static void serve_until_it_ends(struct group *g, pid_t pid)
 {
-	uint64_t until = now_ms() + WAIT_MS;
+	uint64_t until = clock_now_ms() + WAIT_MS;
 	int status;
 
-	while (now_ms() < until) {
+	while (clock_now_ms() < until) {
 		struct group_ring r;
 
 		group_service(g);

@@ -147,11 +147,11 @@ GROUP_TEST_EACH(members_come_stop_go_on_and_die_at_random)
 /* False: it has made no system call for so long that it must have joined and wait for packets. */
 static bool stops(pid_t pid)
 {
-	uint64_t until = now_ms() + IDLE_MS;
+	uint64_t until = clock_now_ms() + IDLE_MS;
 	pid_t got;
 	int status;
 
-	while ((got = waitpid(pid, &status, WNOHANG)) == 0 && now_ms() < until)
+	while ((got = waitpid(pid, &status, WNOHANG)) == 0 && clock_now_ms() < until)
 		usleep(20);
 	if (got && !WIFSTOPPED(status))
 		fail_msg("status %#x", (unsigned)status);

@@ -82,7 +82,7 @@ static void take_from(struct join *j, pid_t pid, uint64_t until_ms)
 	snprintf(path, sizeof(path), "/proc/%ld/fd", (long)pid);
 	dir = pidfd < 0 ? NULL : opendir(path);
 	/* In the order of their numbers, which is mostly that of bind. */
-	for (struct dirent *e; dir && group_now_ms() < until_ms && (e = readdir(dir));) {
+	for (struct dirent *e; dir && clock_now_ms() < until_ms && (e = readdir(dir));) {
 		int fd = copy_socket(pidfd, dirfd(dir), e->d_name);
 
 		if (fd >= 0)

@@ -129,13 +129,13 @@ GROUP_TEST(packets_are_forwarded_to_their_slot)
 	/* After kill and adoption the connection is made anew. */
 	member_kill(1);
 	pid_t pid = member_fork(&cfg);
-	uint64_t until = now_ms() + WAIT_MS;
+	uint64_t until = clock_now_ms() + WAIT_MS;
 
 	do {
 		group_service(g);
 		if (next_report(&r, 1) && r.pid == pid)
 			break;
-	} while (now_ms() < until);
+	} while (clock_now_ms() < until);
 	assert_int_equal(r.kind, JOINED);
 	assert_int_equal(r.slot, 1);
 	members[member_count++] = (struct member){.pid = pid, .slot = 1};
@@ -162,7 +162,7 @@ GROUP_TEST(forwarded_packets_come_out_with_their_flow)
 	struct pkt p = {.data = data, .flow = &f, .len = sizeof(data), .train = 1};
 	struct pkt got[64];
 	size_t n = 0;
-	uint64_t until = now_ms() + WAIT_MS;
+	uint64_t until = clock_now_ms() + WAIT_MS;
 
 	assert_int_equal(group_open(&g, &cfg, why, sizeof(why)), 0);
 
@@ -181,7 +181,7 @@ GROUP_TEST(forwarded_packets_come_out_with_their_flow)
 		}
 		_exit(0);
 	}
-	for (uint32_t next = 0; next < 40 && now_ms() < until;) {
+	for (uint32_t next = 0; next < 40 && clock_now_ms() < until;) {
 		struct pollfd fd = {.fd = group_fd(g), .events = POLLIN};
 
 		poll(&fd, 1, 100);

@@ -519,7 +519,7 @@ static size_t impair_recv(struct io *io, struct pkt *pkts, size_t max, uint64_t 
 		size_t n = io_recv(im->lower, im->in, b.max - b.n, now_ns);
 
 		/* No packet has come later than this. */
-		came_ns = n && im->cfg.clock ? im->cfg.clock() : now_ns;
+		came_ns = n && im->cfg.clock.now_ns ? im->cfg.clock.now_ns(im->cfg.clock.ctx) : now_ns;
 		for (size_t i = 0; i < n; i++)
 			take_in(im, &b, &im->in[i], came_ns > now_ns ? came_ns : now_ns);
 		if (!n || b.n)

@@ -28,6 +28,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "io/clock.h"
 #include "io/io.h"
 
 struct impair_config {
@@ -37,9 +38,9 @@ struct impair_config {
 	uint32_t burst;    /* 0 and 1: each by itself */
 	uint32_t limit;
 	uint64_t seed;
-	/* The time, or NULL: that of the call. A process that loses its processor behind the clock's reading finds
+	/* The time, or none: that of the call. A process that loses its processor behind the clock's reading finds
 	 * packets that came later, and would let them go too early. */
-	uint64_t (*clock)(void);
+	struct io_clock clock;
 };
 
 /*

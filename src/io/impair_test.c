@@ -441,7 +441,7 @@ TEST(delay_is_exact_and_keeps_order)
 	io_close(r.io);
 }
 
-static uint64_t seven_ms_later(void)
+static uint64_t seven_ms_later(const void *ctx)
 {
 	return 1007 * (uint64_t)MS;
 }
@@ -457,7 +457,7 @@ TEST(delay_begins_when_a_packet_is_taken)
 	memset(&r, 0, sizeof(r));
 	r.fake = fake_new(100);
 	assert_int_equal(impair_parse("delay=5ms", &cfg, why, sizeof(why)), 0);
-	cfg.clock = seven_ms_later;
+	cfg.clock.now_ns = seven_ms_later;
 	assert_int_equal(impair_open(&r.io, &r.fake->io, &cfg, &r.counters), 0);
 	r.fake->pending = 3;
 	assert_int_equal(io_recv(r.io, p, BURST, 1000 * (uint64_t)MS), 0);

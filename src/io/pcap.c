@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/ipudp.h"
+#include "io/clock.h"
 #include "io/pcap_stream.h"
 #include "space/space.h"
 
@@ -216,10 +217,12 @@ static void write_frame(void *ctx, const uint8_t *head, size_t head_len, const u
 static void write_burst(struct capture *c, const struct pkt *pkts, size_t n, bool received, uint64_t now_ns)
 {
 	struct timespec ts;
+	uint64_t wall_ns;
 
 	if (!n || !c->dumper)
 		return;
-	clock_gettime(CLOCK_REALTIME, &ts);
+	wall_ns = c->cfg.wall_ns ? c->cfg.wall_ns(c->cfg.ctx) : clock_wall_ns();
+	ts = (struct timespec){(time_t)(wall_ns / 1000000000), (long)(wall_ns % 1000000000)};
 	errno = 0;
 	for (size_t i = 0; i < n; i++) {
 		uint16_t id = pkts[i].ip_id;

@@ -35,6 +35,7 @@ struct pcap_config {
 	bool streams; /* packets are those of TCP streams; ip_id and head are not used */
 	/* Called once, with a sentence that says why capture stopped. May be NULL. */
 	void (*report)(void *ctx, const char *sentence);
+	uint64_t (*wall_ns)(void *ctx); /* the time stamps, since 1970; NULL: the host's */
 	void *ctx;
 };
 

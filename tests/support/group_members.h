@@ -24,6 +24,7 @@
 #include "group/group.h"
 #include "group/group_link.h"
 #include "group/group_state.h"
+#include "io/clock.h"
 #include "io/udp/udp.h"
 #include "support/test.h"
 
@@ -59,14 +60,6 @@ struct member {
 
 static struct member members[MEMBERS_MAX];
 static size_t member_count;
-
-static inline uint64_t now_ms(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
-}
 
 /* ---- a member ---- */
 
@@ -187,7 +180,7 @@ static inline void report_keep(const struct report *r)
 static inline struct report report_of(pid_t pid, int wait_ms)
 {
 	struct report r;
-	uint64_t until = now_ms() + (uint64_t)wait_ms;
+	uint64_t until = clock_now_ms() + (uint64_t)wait_ms;
 
 	for (size_t i = 0; i < kept_count; i++) {
 		if (kept[i].pid != pid)
@@ -196,8 +189,8 @@ static inline struct report report_of(pid_t pid, int wait_ms)
 		kept[i] = kept[--kept_count];
 		return r;
 	}
-	while (now_ms() < until) {
-		if (!next_report(&r, (int)(until - now_ms())))
+	while (clock_now_ms() < until) {
+		if (!next_report(&r, (int)(until - clock_now_ms())))
 			continue;
 		if (r.pid == pid && (r.kind == JOINED || r.kind == FAILED))
 			return r;
@@ -343,7 +336,7 @@ static inline void expect_all_reached(void)
 	unsigned families = have_ipv6() ? 2 : 1;
 	unsigned lanes = 2 * families;
 	size_t expected = running_members() * lanes;
-	uint64_t until = now_ms() + WAIT_MS;
+	uint64_t until = clock_now_ms() + WAIT_MS;
 	struct report r;
 	size_t got = 0;
 
@@ -351,7 +344,7 @@ static inline void expect_all_reached(void)
 		for (unsigned lane = 0; lane < lanes; lane++, nonce++)
 			if (!members[i].stopped)
 				send_datagram(lane & 1 ? second_port : port, lane > 1, members[i].slot, nonce);
-	while (got < expected && now_ms() < until) {
+	while (got < expected && clock_now_ms() < until) {
 		if (!next_report(&r, 100))
 			continue;
 		report_keep(&r);
@@ -394,7 +387,7 @@ static inline int stray_socket(void)
 __attribute__((constructor)) static void group_begin(void)
 {
 	const char *env = getenv("VERBENA_TEST_SEED");
-	uint64_t seed = env ? strtoull(env, NULL, 0) : now_ms();
+	uint64_t seed = env ? strtoull(env, NULL, 0) : clock_now_ms();
 
 	printf("seed %llu\n", (unsigned long long)seed);
 	fflush(stdout);

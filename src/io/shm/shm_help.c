@@ -13,6 +13,7 @@
 #include <sys/uio.h>
 #include <time.h>
 
+#include "io/clock.h"
 #include "io/shm/shm_state.h"
 
 enum {
@@ -182,14 +183,6 @@ static bool read_chunks(struct ring_in *r, const struct iovec *here, const struc
 	return shm_read(r, (struct shm_pieces){to, 1 + run.count}, (struct shm_pieces){from, 1 + run.count}, bytes);
 }
 
-static uint64_t clock_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
-}
-
 /* A process that was killed while it copied settles nothing any more. */
 static bool is_dead(const struct shm *s, unsigned slot)
 {
@@ -214,7 +207,7 @@ static bool wait_for_claimed(const struct shm *s, unsigned slot, const struct sh
 	for (unsigned looks = 1; some_claimed(job, chunks); looks++) {
 		if (looks % LOOKS_PER_YIELD)
 			continue;
-		now_ns = clock_ns();
+		now_ns = clock_now_ns();
 		if (!begin_ns) {
 			begin_ns = now_ns;
 			ask_ns = now_ns + ASK_NS;

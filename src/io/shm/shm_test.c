@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "support/shm_ends.h"
+#include "io/clock.h"
 #include "io/shm/shm_ring.h"
 #include "io/shm/shm_spill.h"
 #include "support/test.h"
@@ -705,14 +706,6 @@ TEST(what_is_no_ring_is_refused)
 	end_free(b);
 }
 
-static uint64_t clock_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
-}
-
 /* A process sends numbered packets and is killed in the middle: what arrives is a beginning of them. */
 TEST(a_killed_process_leaves_no_gap)
 {
@@ -729,9 +722,9 @@ TEST(a_killed_process_leaves_no_gap)
 		while (is_full(a, B))
 			sched_yield();
 	}
-	while (!quiet_ns || clock_ns() - quiet_ns < 20000000) {
+	while (!quiet_ns || clock_now_ns() - quiet_ns < 20000000) {
 		struct pkt pkts[BURST];
-		size_t n = io_recv(b->io, pkts, BURST, clock_ns());
+		size_t n = io_recv(b->io, pkts, BURST, clock_now_ns());
 
 		for (size_t i = 0; i < n; i++)
 			assert_int_equal(get_be32(pkts[i].data + 12), next++);
@@ -742,9 +735,9 @@ TEST(a_killed_process_leaves_no_gap)
 			pid = 0;
 		}
 		if (n || pid)
-			quiet_ns = pid ? 0 : clock_ns();
+			quiet_ns = pid ? 0 : clock_now_ns();
 		else if (!quiet_ns)
-			quiet_ns = clock_ns();
+			quiet_ns = clock_now_ns();
 	}
 	assert_true(next > MANY);
 	end_free(a);

@@ -26,6 +26,7 @@
 #include <stdint.h>
 
 #include "io/by_interface.h"
+#include "io/clock.h"
 #include "io/io.h"
 
 enum udp_family { UDP_V4, UDP_V6, UDP_FAMILIES };
@@ -46,10 +47,10 @@ struct udp_config {
 	unsigned spare_fds;  /* descriptors to leave to others when making further paths */
 	uint16_t timed_port; /* for packets to this port pkt.waited_ns is set; 0: for none */
 	/*
-	 * The time that calls are made for, as it is now; NULL: that of the call. A process may lose its processor
+	 * The time that calls are made for, as it is now, or none: that of the call. A process may lose its processor
 	 * between its look at the clock and the call, and packets that arrive meanwhile have not waited for that time.
 	 */
-	uint64_t (*clock)(void);
+	struct io_clock clock;
 	bool no_trains;                   /* as on a kernel without UDP_SEGMENT; for tests */
 	struct io_counters *counters;     /* *borrowed*, zeroed by the caller */
 	struct io_interfaces *interfaces; /* likewise; NULL: nobody reads it */

@@ -214,14 +214,6 @@ static bool open_message(struct udp_rx *u, size_t i)
 	return !(h->msg_flags & MSG_TRUNC) && facts.has_destination && len > 0;
 }
 
-static int64_t realtime_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_REALTIME, &t);
-	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
-
 /* As recvmmsg(); a single message comes 0.1 us sooner by itself. */
 static int recv_some(int fd, struct mmsghdr *messages, unsigned count)
 {
@@ -234,6 +226,12 @@ static int recv_some(int fd, struct mmsghdr *messages, unsigned count)
 		return -1;
 	messages->msg_len = (unsigned)n;
 	return 1;
+}
+
+/* For how long the caller has had no processor since now_ns, if that is known. */
+static int64_t behind_ns(const struct udp_rx *u, uint64_t now_ns)
+{
+	return u->clock.now_ns ? (int64_t)(u->clock.now_ns(u->clock.ctx) - now_ns) : 0;
 }
 
 /* Takes a batch from one socket; false if there was nothing. */
@@ -277,7 +275,7 @@ static bool fill(struct udp_rx *u, struct udp_rx_socket *rx, uint64_t now_ns)
 	u->batch_socket = rx;
 	/* The caller may have lost its processor since now_ns. */
 	if (rx->timed)
-		u->asked_at_ns = realtime_ns() - (u->clock ? (int64_t)(u->clock() - now_ns) : 0);
+		u->asked_at_ns = (int64_t)clock_wall_ns() - behind_ns(u, now_ns);
 	u->batch = (size_t)n;
 	u->cur = 0;
 	u->offset = 0;

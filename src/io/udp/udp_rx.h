@@ -32,12 +32,12 @@ struct udp_rx {
 	uint32_t segment;       /* the number of the next one there ... */
 	uint32_t segments;      /* ... and how many are left */
 	struct udp_rx_socket *batch_socket;
-	uint64_t (*clock)(void); /* udp_config's */
-	int64_t asked_at_ns; /* of a batch of a timed socket: now_ns in CLOCK_REALTIME, which the kernel's stamps have
+	struct io_clock clock; /* udp_config's */
+	int64_t asked_at_ns;   /* of a batch of a timed socket: now_ns in CLOCK_REALTIME, which the kernel's stamps have
 			      */
-	uint32_t waited_ns;  /* of message `cur`, once offset is not 0 */
-	size_t ask;          /* messages to ask the kernel for, next time */
-	size_t first;        /* socket that is polled first */
+	uint32_t waited_ns;    /* of message `cur`, once offset is not 0 */
+	size_t ask;            /* messages to ask the kernel for, next time */
+	size_t first;          /* socket that is polled first */
 	unsigned streak;
 	unsigned idle;     /* calls that found the first socket empty since others were polled */
 	unsigned patience; /* such calls before the others are polled */

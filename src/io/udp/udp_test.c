@@ -389,7 +389,7 @@ TEST(what_waits_at_a_timed_port_says_how_long)
 
 #define MUCH_NS UINT64_C(1000000000000)
 
-static uint64_t much_later(void)
+static uint64_t much_later(const void *ctx)
 {
 	return MUCH_NS;
 }
@@ -403,7 +403,7 @@ TEST(what_came_after_the_time_of_a_call_did_not_wait)
 				.rx_fds = {r->fds[0], r->fds[1]},
 				.rx_count = r->v6 ? 2 : 1,
 				.timed_port = r->ports[UDP_V4],
-				.clock = much_later};
+				.clock.now_ns = much_later};
 	struct flow f = flow_to(r, UDP_V4, "127.0.0.1", "127.0.0.1");
 	struct pkt got[8];
 	char why[256];
