@@ -6,17 +6,14 @@
  */
 #include "engine/state.h"
 
-#include <poll.h>
-#include <unistd.h>
-
 #include "engine/neighbours.h"
 #include "io/tcp/tcp.h"
 
 enum {
-	EXIT_TRY_US = 100,
-	EXIT_POLL_MS = 5,
-	KEPT_TRIES = 2500, /* vain ones */
-	KEPT_TRY_US = 200
+	EXIT_TRY_NS = 100000,
+	EXIT_LOOK_NS = 500000, /* at streams whose bytes leave */
+	KEPT_TRIES = 2500,     /* vain ones */
+	KEPT_TRY_NS = 200000
 };
 
 #define EXIT_PATIENCE_NS UINT64_C(5000000000)
@@ -34,19 +31,17 @@ static bool has_moved(const struct tcp_leaving *a, const struct tcp_leaving *b)
  */
 static void let_bytes_leave(struct engine *e)
 {
-	struct pollfd p = {.events = POLLIN};
 	struct tcp_leaving before = tcp_leaving(e->tcp), now = before;
-	uint64_t moved_ns = engine_now_ns();
+	uint64_t moved_ns = env_now_ns(e->env);
 
 	while (now.bytes || now.half_closed) {
-		if (engine_now_ns() - moved_ns >= (now.bytes ? EXIT_PATIENCE_NS : EXIT_FIN_NS) ||
-		    !io_fds(e->loop.io, &p.fd, 1))
+		if (env_now_ns(e->env) - moved_ns >= (now.bytes ? EXIT_PATIENCE_NS : EXIT_FIN_NS))
 			return;
-		poll(&p, 1, EXIT_POLL_MS);
-		engine_turn(e, LOOP_ALL, engine_now_ns());
+		e->env->pause(e->env, EXIT_LOOK_NS);
+		engine_turn(e, LOOP_ALL, env_now_ns(e->env));
 		now = tcp_leaving(e->tcp);
 		if (has_moved(&before, &now))
-			moved_ns = engine_now_ns();
+			moved_ns = env_now_ns(e->env);
 		before = now;
 	}
 }
@@ -59,11 +54,12 @@ static void engine_send_kept(struct engine *e)
 {
 	size_t before = SIZE_MAX, waiting;
 
-	for (int vain = 0; vain < KEPT_TRIES && neighbours_keep_waiting(&e->loop, &waiting, engine_now_ns()); vain++) {
+	for (int vain = 0; vain < KEPT_TRIES && neighbours_keep_waiting(&e->loop, &waiting, env_now_ns(e->env));
+	     vain++) {
 		if (waiting < before)
 			vain = 0;
 		before = waiting;
-		usleep(KEPT_TRY_US);
+		e->env->pause(e->env, KEPT_TRY_NS);
 	}
 }
 
@@ -74,8 +70,8 @@ void engine_end(struct engine *e, int *tries)
 			nic_hold_acks(e->loop.nic, false);
 			nic_take_last_turns(e->loop.nic);
 			if (!e->closed)
-				cm_hang_up(e->loop.cm, engine_now_ns());
-			engine_turn(e, LOOP_ALL, engine_now_ns());
+				cm_hang_up(e->loop.cm, env_now_ns(e->env));
+			engine_turn(e, LOOP_ALL, env_now_ns(e->env));
 			if (!e->closed && e->group)
 				group_leave_nothing(e->group);
 			if (!e->closed && e->tcp)
@@ -88,6 +84,6 @@ void engine_end(struct engine *e, int *tries)
 			engine_leave(e);
 			return;
 		}
-		usleep(EXIT_TRY_US);
+		e->env->pause(e->env, EXIT_TRY_NS);
 	}
 }

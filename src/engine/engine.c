@@ -6,19 +6,20 @@
 #include "engine/state.h"
 
 #include <errno.h>
-#include <sched.h>
-#include <sys/epoll.h>
 
-#include "engine/poller.h"
 #include "engine/registrar.h"
-#include "io/clock.h"
 #include "io/fd_away.h"
 #include "io/tcp/tcp.h"
 #include "io/uncancelled.h"
 
-uint64_t engine_now_ns(void)
+uint64_t engine_now_ns(const struct engine *e)
 {
-	return clock_now_ns();
+	return env_now_ns(e->env);
+}
+
+uint64_t engine_wall_at_0_ns(const struct engine *e)
+{
+	return e->wall_at_0_ns;
 }
 
 struct nic *engine_nic(struct engine *e)
@@ -44,7 +45,7 @@ struct cm *engine_cm(struct engine *e)
 void engine_set_cm_sink(struct engine *e, const struct engine_cm_sink *sink)
 {
 	e->loop.cm_sink = sink;
-	registrar_join(&e->loop, engine_now_ns());
+	registrar_join(&e->loop, env_now_ns(e->env));
 }
 
 int engine_fd_away(int fd)
@@ -76,10 +77,7 @@ long engine_pid_of(const struct engine *e, int slot)
 
 int engine_watch(struct engine *e, int fd)
 {
-	/* No events are requested: EPOLLHUP is always reported. */
-	struct epoll_event ev = {.data.fd = fd};
-
-	return epoll_ctl(e->epoll_fd, EPOLL_CTL_ADD, fd, &ev) < 0 ? -errno : 0;
+	return e->env->watch(e->env, fd, false);
 }
 
 void engine_note_paths(struct engine *e)
@@ -191,12 +189,12 @@ void engine_leave(struct engine *e)
 			loop_show_qps(&e->loop);
 			if (deadline < e->sleep_until_ns) {
 				e->sleep_until_ns = deadline;
-				thread_wake(e);
+				e->env->wake(e->env);
 			}
 		}
 		if (lock_release(&e->lock))
 			return;
-		engine_turn(e, LOOP_OUTPUT, engine_now_ns());
+		engine_turn(e, LOOP_OUTPUT, env_now_ns(e->env));
 	}
 }
 
@@ -226,14 +224,14 @@ void engine_lock(struct engine *e)
 {
 	engine_lock_quietly(e);
 	nic_hold_acks(e->loop.nic, false);
-	engine_turn(e, LOOP_OUTPUT, engine_now_ns());
+	engine_turn(e, LOOP_OUTPUT, env_now_ns(e->env));
 }
 
 void engine_unlock(struct engine *e)
 {
 	int state = e->cancel_state;
 
-	engine_turn(e, LOOP_OUTPUT, engine_now_ns());
+	engine_turn(e, LOOP_OUTPUT, env_now_ns(e->env));
 	/* The thread may be awake and without a processor: what a verb did is shown when the verb returns. */
 	if (!e->closed)
 		loop_show_qps(&e->loop);
@@ -254,7 +252,7 @@ static bool bounce(struct engine *e)
 		atomic_store_explicit(&e->bounced, true, memory_order_relaxed);
 	if (++bounces % BOUNCES_A_YIELD)
 		return false;
-	sched_yield();
+	e->env->yield(e->env);
 	return lock_pass(&e->lock);
 }
 
@@ -280,16 +278,16 @@ void engine_poll(struct engine *e)
 
 	if (!lock_try(&e->lock) && !bounce(e))
 		return;
-	now_ns = engine_now_ns();
+	now_ns = env_now_ns(e->env);
 	/* A turn that sends much takes longer than the thread waits for the next poll. */
 	atomic_store_explicit(&e->polled_ns, now_ns + TURN_NS_MAX, memory_order_relaxed);
 	atomic_store_explicit(&e->post_turns_ns, 0, memory_order_relaxed);
-	atomic_store_explicit(&e->poller, poller_self(), memory_order_relaxed);
+	atomic_store_explicit(&e->poller, env_self(), memory_order_relaxed);
 	nic_hold_acks(e->loop.nic, true);
 	engine_turn(e, is_watched(e) ? LOOP_POLLED : LOOP_ALL, now_ns);
 	/* Even one packet of a TCP stream may be long. */
 	if (e->loop.moved > (e->loop.streams ? 0 : BRIEF_TURN_PACKETS))
-		now_ns = engine_now_ns();
+		now_ns = env_now_ns(e->env);
 	if (atomic_load_explicit(&e->serve_wanted, memory_order_relaxed))
 		engine_serve_group(e, now_ns);
 	atomic_store_explicit(&e->polled_ns, now_ns, memory_order_relaxed);
@@ -320,7 +318,7 @@ static bool may_defer(struct engine *e, const struct qp *qp, uint64_t *now_ns)
 		return false;
 	/* The clock is read only where it decides: it takes as long as the rest of this. */
 	if (!qp_in_flight(qp)) {
-		*now_ns = engine_now_ns();
+		*now_ns = env_now_ns(e->env);
 		if (*now_ns - atomic_load_explicit(&e->kicked_ns, memory_order_relaxed) > KICK_STREAM_NS)
 			return false;
 	}
@@ -337,7 +335,7 @@ static void post_turn(struct engine *e, uint64_t now_ns)
 
 	atomic_store_explicit(&e->post_turns_ns, turns_ns + TURN_NS_MAX, memory_order_relaxed);
 	engine_turn(e, is_watched(e) ? LOOP_POSTED : LOOP_OUTPUT, now_ns);
-	end_ns = engine_now_ns();
+	end_ns = env_now_ns(e->env);
 	atomic_store_explicit(&e->post_turns_ns, turns_ns + (end_ns - now_ns), memory_order_relaxed);
 	atomic_store_explicit(&e->kicked_ns, end_ns, memory_order_relaxed);
 	engine_leave(e);
@@ -357,7 +355,7 @@ void engine_kick(struct engine *e, struct qp *qp)
 		if (defers || !lock_take_or_pend(&e->lock))
 			return;
 	}
-	post_turn(e, now_ns ? now_ns : engine_now_ns());
+	post_turn(e, now_ns ? now_ns : env_now_ns(e->env));
 }
 
 void engine_hand_over(struct engine *e)
@@ -367,7 +365,7 @@ void engine_hand_over(struct engine *e)
 	/* New packets, and ACKs that waited, need not wait for the thread to run. */
 	if (lock_try(&e->lock)) {
 		nic_hold_acks(e->loop.nic, false);
-		engine_turn(e, LOOP_ALL, engine_now_ns());
+		engine_turn(e, LOOP_ALL, env_now_ns(e->env));
 		engine_leave(e);
 	}
 	atomic_store_explicit(&e->bounced, false, memory_order_relaxed);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The engine runs one nic on this host: sockets, the real clock, a thread, and the right of a
+ * The engine runs one nic on this host: sockets, the host's clock, a thread, and the right of a
  * polling application thread to do the engine's work itself.
  *
  * A process has one engine for each of its devices, started by the first engine_get() and kept until exit. Each has
@@ -88,8 +88,13 @@ int engine_join(struct engine *, const uint8_t gid[16], uint32_t ifindex);
 /* Lock held. Leaves the groups that no queue pair is attached to and no id has joined. */
 void engine_leave_unused(struct engine *);
 
-/* Now, on the clock that the nic is driven by (CLOCK_MONOTONIC), nanoseconds. */
-uint64_t engine_now_ns(void);
+/* Now, on the clock that the nic is driven by, which is never set back (on a host CLOCK_MONOTONIC), nanoseconds. */
+uint64_t engine_now_ns(const struct engine *);
+/*
+ * The wall clock's time when that clock's was 0, in nanoseconds since 1970. It is one number for good, so that two
+ * readings of a time agree; a wall clock that is set later is not followed.
+ */
+uint64_t engine_wall_at_0_ns(const struct engine *);
 
 /*
  * Numbers of descriptors: those of ours are high, because programs count on low ones (io/fd_away.h). *Takes* a

@@ -79,19 +79,19 @@ static void connect_end(struct end *e, const struct end *peer)
 	assert_int_equal(nic_gid(nic, loopback_gid, &gid), 0);
 	memcpy(attr.av.dgid, gid.raw, sizeof(gid.raw));
 	assert_int_equal(nic_qp_modify(nic, e->qp, &attr, QPA_STATE | QPA_PKEY_INDEX | QPA_PORT | QPA_ACCESS_FLAGS,
-				       engine_now_ns()),
+				       engine_now_ns(engine)),
 			 0);
 	attr.state = QPS_RTR;
 	assert_int_equal(nic_qp_modify(nic, e->qp, &attr,
 				       QPA_STATE | QPA_AV | QPA_PATH_MTU | QPA_DEST_QPN | QPA_RQ_PSN |
 					       QPA_MAX_DEST_RD_ATOMIC | QPA_MIN_RNR_TIMER,
-				       engine_now_ns()),
+				       engine_now_ns(engine)),
 			 0);
 	attr.state = QPS_RTS;
 	assert_int_equal(
 		nic_qp_modify(nic, e->qp, &attr,
 			      QPA_STATE | QPA_TIMEOUT | QPA_RETRY_CNT | QPA_RNR_RETRY | QPA_SQ_PSN | QPA_MAX_RD_ATOMIC,
-			      engine_now_ns()),
+			      engine_now_ns(engine)),
 		0);
 }
 
@@ -187,9 +187,9 @@ static bool wait_depth(struct end *e, uint32_t depth)
 
 static void poll_for_us(uint64_t us)
 {
-	uint64_t end_ns = engine_now_ns() + us * 1000;
+	uint64_t end_ns = engine_now_ns(engine) + us * 1000;
 
-	while (engine_now_ns() < end_ns)
+	while (engine_now_ns(engine) < end_ns)
 		engine_poll(engine);
 }
 
@@ -267,12 +267,12 @@ static uint64_t taken_over_us(struct pair *p)
 		uint64_t start_ns;
 
 		poll_for_us(1000);
-		start_ns = engine_now_ns();
+		start_ns = engine_now_ns(engine);
 		post_recv(&p->b);
 		post_send(&p->a, WR_SEND);
-		while (!cq_depth(p->b.cq) && engine_now_ns() - start_ns < 1000000000)
+		while (!cq_depth(p->b.cq) && engine_now_ns(engine) - start_ns < 1000000000)
 			sleep_us(10);
-		sum_us += (engine_now_ns() - start_ns) / 1000;
+		sum_us += (engine_now_ns(engine) - start_ns) / 1000;
 		wait_depth(&p->a, 1);
 		reap(&p->a);
 		reap(&p->b);
@@ -447,9 +447,9 @@ TEST(all_kinds_of_threads_at_once_lose_nothing)
 	}
 	/* The control path beside them. */
 	for (i = 0; i < PAIRS; i++) {
-		uint64_t end_ns = engine_now_ns() + 60000000000;
+		uint64_t end_ns = engine_now_ns(engine) + 60000000000;
 
-		while (atomic_load(&s[i].done) < MANY && engine_now_ns() < end_ns) {
+		while (atomic_load(&s[i].done) < MANY && engine_now_ns(engine) < end_ns) {
 			engine_lock(engine);
 			assert_int_equal(nic_mr_reg(nic, pd, (struct mr_range){memory, BYTES, 0}, 0, &other), 0);
 			nic_mr_dereg(nic, other);
@@ -528,7 +528,7 @@ TEST(polls_that_find_the_lock_held_give_the_processor_away)
  */
 TEST(who_polls_serves_the_group_instead_of_the_thread)
 {
-	uint64_t long_ns = engine_now_ns() + 60000000000;
+	uint64_t long_ns = engine_now_ns(engine) + 60000000000;
 	bool served = false;
 
 	poll_for_us(1000);
@@ -536,7 +536,7 @@ TEST(who_polls_serves_the_group_instead_of_the_thread)
 	 * processor. */
 	atomic_store(&engine->polled_ns, long_ns);
 	atomic_store(&engine->moved_ns, long_ns);
-	thread_wake(engine);
+	engine->env->wake(engine->env);
 	for (int i = 0; i < WAIT_MS && atomic_load(&engine->state) != THREAD_NAP; i++)
 		sleep_us(1000);
 	engine_lock(engine);
@@ -545,7 +545,7 @@ TEST(who_polls_serves_the_group_instead_of_the_thread)
 		sleep_us(1000);
 	}
 	assert_true(atomic_load(&engine->serve_wanted));
-	atomic_store(&engine->moved_ns, engine_now_ns());
+	atomic_store(&engine->moved_ns, engine_now_ns(engine));
 	engine_unlock(engine);
 	/* The thread may have the lock for a moment, or want something again. */
 	for (int i = 0; i < 20 && !served; i++) {
@@ -569,11 +569,11 @@ TEST(the_turn_of_a_post_is_no_time_without_polls)
 
 		poll_for_us(1000);
 		assert_int_equal(atomic_load(&engine->post_turns_ns), 0);
-		start_ns = engine_now_ns();
+		start_ns = engine_now_ns(engine);
 		sleep_us(10); /* longer than KICK_STREAM_NS: the only message does not wait for a poll */
 		assert_true(post_send(&p.a, WR_WRITE));
 		took_ns = atomic_load(&engine->post_turns_ns);
-		assert_in_range(took_ns, 0, engine_now_ns() - start_ns);
+		assert_in_range(took_ns, 0, engine_now_ns(engine) - start_ns);
 		/* Or this thread had no processor for so long that the other one had the lock. */
 		seen = took_ns > 0;
 		assert_true(wait_depth(&p.a, 1));
@@ -584,14 +584,14 @@ TEST(the_turn_of_a_post_is_no_time_without_polls)
 	/* The last poll was long ago, but posts took that long: the thread naps, as there were packets. */
 	engine_lock(engine);
 	atomic_store(&engine->post_turns_ns, 60000000000);
-	atomic_store(&engine->polled_ns, engine_now_ns() - 1000000000);
-	atomic_store(&engine->moved_ns, engine_now_ns() + 60000000000);
-	thread_wake(engine);
+	atomic_store(&engine->polled_ns, engine_now_ns(engine) - 1000000000);
+	atomic_store(&engine->moved_ns, engine_now_ns(engine) + 60000000000);
+	engine->env->wake(engine->env);
 	engine_unlock(engine);
 	for (int i = 0; i < WAIT_MS && atomic_load(&engine->state) != THREAD_NAP; i++)
 		sleep_us(100);
 	assert_int_equal(atomic_load(&engine->state), THREAD_NAP);
-	atomic_store(&engine->moved_ns, engine_now_ns());
+	atomic_store(&engine->moved_ns, engine_now_ns(engine));
 	poll_for_us(1000);
 
 	/* Who handed over polls no more, whatever it posts. */

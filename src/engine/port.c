@@ -310,7 +310,7 @@ static void take_over(struct engine *e, const struct gid_table *t, const struct 
 		sink->port_event(e, n->transitions[i]);
 	if (listed)
 		sink->port_event(e, EVENT_GID_CHANGE);
-	engine_turn(e, LOOP_OUTPUT, engine_now_ns()); /* rdma_cm's events */
+	engine_turn(e, LOOP_OUTPUT, env_now_ns(e->env)); /* rdma_cm's events */
 }
 
 void port_look(struct engine *e)

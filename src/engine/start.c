@@ -18,7 +18,6 @@
 
 #include "cm/registry.h"
 #include "engine/neighbours.h"
-#include "engine/poller.h"
 #include "engine/port.h"
 #include "io/impair.h"
 #include "io/pcap.h"
@@ -64,12 +63,14 @@ enum {
 	SPARE_FDS = 12,     /* descriptors that paths leave to the program */
 	HALF_OPEN_MAX = 1024,
 	HALF_OPEN_PART = 4, /* of the descriptors that there may be */
-	EXIT_TRIES = 1000
+	EXIT_TRIES = 1000,
+	WALL_READINGS = 8
 };
 
 static pthread_mutex_t the_mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct engine *engines[ENGINE_DEVICES_MAX]; /* by device; NULL: not started */
 static int inherited_fd;                           /* 0: none */
+static engine_env_fn *env_given;                   /* NULL: the host's */
 
 static bool pcap_ip_id(void *ctx, const struct pkt *p, uint16_t *id)
 {
@@ -83,6 +84,13 @@ static void pcap_report(void *ctx, const char *sentence)
 	fprintf(stderr, "verbena: %s\n", sentence);
 }
 
+static uint64_t pcap_wall_ns(void *ctx)
+{
+	const struct engine *e = ctx;
+
+	return e->env->wall_ns(e->env);
+}
+
 static size_t pcap_head(void *ctx, uint8_t *out, const struct pkt *p)
 {
 	const struct engine *e = ctx;
@@ -90,9 +98,14 @@ static size_t pcap_head(void *ctx, uint8_t *out, const struct pkt *p)
 	return raw_head(e->raw, out, p);
 }
 
-static uint64_t clock_of(const void *engine)
+static uint64_t now_of(const void *engine)
 {
-	return engine_now_ns();
+	return engine_now_ns(engine);
+}
+
+static struct io_clock clock_of(const struct engine *e)
+{
+	return (struct io_clock){.now_ns = now_of, .ctx = e};
 }
 
 static bool has_streams(const struct engine *e)
@@ -127,6 +140,7 @@ static int wrappers_start(struct engine *e, struct io *io, char *why, size_t why
 		.head = e->raw ? pcap_head : NULL,
 		.streams = has_streams(e),
 		.report = pcap_report,
+		.wall_ns = pcap_wall_ns,
 		.ctx = e,
 	};
 	struct impair_config impair;
@@ -135,7 +149,7 @@ static int wrappers_start(struct engine *e, struct io *io, char *why, size_t why
 	if (e->config.impair[0]) {
 		rc = impair_parse(e->config.impair, &impair, why, why_bytes);
 		if (!rc) {
-			impair.clock.now_ns = clock_of;
+			impair.clock = clock_of(e);
 			rc = impair_open(&io, io, &impair, &e->loop.page->io);
 			if (rc)
 				snprintf(why, why_bytes, "out of memory");
@@ -353,11 +367,9 @@ static void engine_free(struct engine *e)
 		group_close(e->group);
 	if (e->loop.page)
 		stats_destroy(e->loop.page, e->stat_fd);
-	if (e->epoll_fd >= 0)
-		close(e->epoll_fd);
-	if (e->wake_fd >= 0)
-		close(e->wake_fd);
 	port_close(e);
+	if (e->env)
+		e->env->close(e->env);
 	space_put(e, sizeof(*e));
 }
 
@@ -443,7 +455,7 @@ static int udp_start(struct engine *e, char *why, size_t why_bytes)
 		.paths = 1, /* most programs never need another: engine_add_paths */
 		.spare_fds = SPARE_FDS,
 		.timed_port = e->config.transport.veroce.port,
-		.clock.now_ns = clock_of,
+		.clock = clock_of(e),
 		.counters = &e->loop.page->io,
 		.interfaces = &e->loop.page->interfaces,
 	};
@@ -532,6 +544,42 @@ static int back_end_start(struct engine *e, char *why, size_t why_bytes)
 	return engine_is_rocev1(e) ? raw_start(e, why, why_bytes) : udp_start(e, why, why_bytes);
 }
 
+void engine_set_env(engine_env_fn *given)
+{
+	env_given = given;
+}
+
+/* The two clocks cannot be read at once, so this takes the quickest of several readings. */
+static uint64_t wall_at_0_ns(const struct engine_env *env)
+{
+	uint64_t least_ns = UINT64_MAX, at_0_ns = 0;
+
+	for (int i = 0; i < WALL_READINGS; i++) {
+		uint64_t before_ns = env_now_ns(env), wall_ns = env->wall_ns(env),
+			 took_ns = env_now_ns(env) - before_ns;
+
+		if (took_ns >= least_ns)
+			continue;
+		least_ns = took_ns;
+		at_0_ns = wall_ns - (before_ns + took_ns / 2);
+	}
+	return at_0_ns;
+}
+
+static int env_start(struct engine *e, char *why, size_t why_bytes)
+{
+	struct engine_env *env = env_given ? env_given(e->device) : NULL;
+	int rc = env ? 0 : env_host_open(&e->host);
+
+	if (rc) {
+		snprintf(why, why_bytes, "cannot make descriptors to wait for: %s", strerror(-rc));
+		return rc;
+	}
+	e->env = env ? env : &e->host.env;
+	e->wall_at_0_ns = wall_at_0_ns(e->env);
+	return 0;
+}
+
 static struct engine *engine_start(unsigned device, const struct engine_sink *sink, char *why, size_t why_bytes)
 {
 	struct engine *e = space_get(sizeof(*e));
@@ -543,7 +591,7 @@ static struct engine *engine_start(unsigned device, const struct engine_sink *si
 		return NULL;
 	}
 	lock_init(&e->lock);
-	e->stat_fd = e->epoll_fd = e->wake_fd = e->port_fd = -1;
+	e->stat_fd = e->port_fd = -1;
 	e->loop.sink = sink;
 	e->device = device;
 
@@ -552,10 +600,13 @@ static struct engine *engine_start(unsigned device, const struct engine_sink *si
 		goto fail;
 	if (e->config.iwarp >> device & 1)
 		e->config.transport.protocol = PROTOCOL_IWARP;
+	rc = env_start(e, why, why_bytes);
+	if (rc)
+		goto fail;
 	rc = port_open(e, why, why_bytes);
 	if (rc)
 		goto fail;
-	e->loop.page = stats_create(&e->stat_fd);
+	e->loop.page = stats_create(&e->stat_fd, e->env->wall_ns(e->env));
 	if (!e->loop.page) {
 		rc = -errno;
 		snprintf(why, why_bytes, "cannot make the counters page: %s", strerror(errno));
@@ -629,8 +680,7 @@ static void engine_lose(struct engine *e)
 	/* What it buffered for a file is written already; no closed engine looks at it again. */
 	io_close(e->loop.io);
 	e->loop.io = e->loop.shm = NULL;
-	close(e->epoll_fd);
-	close(e->wake_fd);
+	e->env->close(e->env);
 	port_close(e);
 	if (e->stat_fd >= 0)
 		close(e->stat_fd);
@@ -639,7 +689,7 @@ static void engine_lose(struct engine *e)
 static void fork_child(void)
 {
 	space_fork_end();
-	poller_forget_self();
+	env_forget_self();
 	for (unsigned d = 0; d < ENGINE_DEVICES_MAX; d++) {
 		if (engines[d])
 			engine_lose(engines[d]);

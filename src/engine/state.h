@@ -10,10 +10,10 @@
  *     RUN      it looks by itself, now and soon again
  *     NAP      a program polls: the thread sleeps for 50 us or more at a time, up to a millisecond, and looks
  *              whether it still does
- *     AWAIT    the thread that polled waits for a processor (poller.h), and packets come through memory alone. This
+ *     AWAIT    the thread that polled waits for a processor, and packets come through memory alone. This
  *              thread would take the processor away. It sleeps until that one has waited AWAIT_GROWTH times as long, several times,
  *              until that one polls or has waited for AWAIT_NS_MAX
- *     BLOCKED  it sleeps in epoll on every socket, until `sleep_until_ns` at most
+ *     BLOCKED  it sleeps in wait() on every socket, until `sleep_until_ns` at most
  *
  *          nobody polled for 50 us or more, or engine_hand_over()
  *     NAP, AWAIT -----------------------------------------> RUN
@@ -22,15 +22,15 @@
  *                                                            |
  *     BLOCKED <----------------------------------------------+  nothing moved for spin_us
  *      |
- *      +---> RUN     a packet, a request of the group, the deadline, or the wake-up descriptor
+ *      +---> RUN     a packet, a request of the group, the deadline, or a wake-up
  *
  * The invariant: whenever the lock is free and work is outstanding, the thread will do it.
  *
- *   packet in a socket   RUN, NAP and AWAIT look again by themselves; BLOCKED is in epoll on that socket,
+ *   packet in a socket   RUN, NAP and AWAIT look again by themselves; BLOCKED is in wait() on that socket,
  *                        level-triggered, so a packet that came before counts too.
  *   a deadline           as above; BLOCKED is entered under the lock with sleep_until_ns no later
  *                        than the deadline of that moment, and a later holder of the lock that leaves
- *                        an earlier deadline behind writes the wake-up descriptor.
+ *                        an earlier deadline behind wakes the thread.
  *   the rest of a turn   which a poll that found packets left out: it is a deadline in the past until the next poll
  *                        or the thread has done it.
  *   a doorbell           engine_kick() rings it, unless it gets the lock at once, then reads the state (both
@@ -39,9 +39,9 @@
  *                        does after it finds the doorbell, unless a poll's turn found it before.
  *                        Otherwise it takes the lock or leaves a mark for the holder (lock.h).
  *
- * A thread in NAP sleeps on a futex, not in epoll, so packets that a poller will fetch wake nobody.
+ * A thread in NAP sleeps in nap(), not in wait(), so packets that a poller will fetch wake nobody.
  * Each nap disturbs the poller for some microseconds, so naps grow while a program goes on polling.
- * A poller never makes a system call for the thread's sake but one: the write above. To make even
+ * A poller never makes a system call for the thread's sake but one: the wake-up above. To make even
  * that rare, BLOCKED lasts at most HEARTBEAT_NS as long as there was traffic in the last
  * HEARTBEAT_FOR_NS; a new deadline is mostly later than that. An idle process sleeps for good.
  *
@@ -57,6 +57,7 @@
 #include "base/pkt.h"
 #include "engine/config.h"
 #include "engine/engine.h"
+#include "engine/env.h"
 #include "engine/gids.h"
 #include "engine/lock.h"
 #include "engine/loop.h"
@@ -96,6 +97,8 @@ enum {
 
 struct engine {
 	/* Read by every call, written by few. */
+	struct engine_env *env;
+	struct env_host host; /* env, unless engine_set_env() gave another one */
 	struct config config;
 	unsigned device;
 	struct gid_table gids;
@@ -112,10 +115,9 @@ struct engine {
 	bool may_cancel;     /* the back end makes calls that are cancellation points: streams, raw frames, a capture */
 	size_t rcvbuf_bytes; /* as the kernel counts */
 	int stat_fd;
-	int port_fd;     /* of port.h; -1: none */
-	bool port_stale; /* the table is; the thread alone */
-	int wake_fd;
-	int epoll_fd;
+	int port_fd;           /* of port.h; -1: none */
+	bool port_stale;       /* the table is; the thread alone */
+	uint64_t wall_at_0_ns; /* the wall clock's time when that of the environment was 0 */
 	pthread_t thread;
 
 	/* Any thread. */
@@ -160,10 +162,9 @@ void engine_serve_group(struct engine *, uint64_t now_ns);
  */
 void engine_leave(struct engine *);
 
-/* Makes epoll_fd and wake_fd, which stay the caller's, and the thread. 0 or a negative errno. */
+/* Watches the descriptors of the loop, the port and the group, and makes the thread. 0 or a negative errno. */
 int thread_start(struct engine *);
 /* Any thread. */
-void thread_wake(struct engine *);
 void thread_end_nap(struct engine *);
 
 /* The process exits: ends the engine, within `tries`, which are used up. end.c. */

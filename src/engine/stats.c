@@ -58,7 +58,7 @@ static void name_process(struct stats_page *p)
 	fclose(comm);
 }
 
-struct stats_page *stats_create(int *fd)
+struct stats_page *stats_create(int *fd, uint64_t started_ns)
 {
 	struct stats_page *p;
 	int saved;
@@ -75,7 +75,7 @@ struct stats_page *stats_create(int *fd)
 	}
 	if (*fd >= 0)
 		seal(*fd);
-	p->started_ns = clock_wall_ns();
+	p->started_ns = started_ns;
 	p->pid = getpid();
 	name_process(p);
 	p->bytes = sizeof(*p);

@@ -14,7 +14,7 @@
 TEST(a_page_is_read_as_it_was_written)
 {
 	int fd;
-	struct stats_page *p = stats_create(&fd);
+	struct stats_page *p = stats_create(&fd, 1);
 	const struct stats_page *seen;
 
 	assert_non_null(p);
@@ -38,7 +38,7 @@ TEST(a_page_without_a_file_is_the_process_s_own)
 	none = before;
 	none.rlim_cur = 0;
 	assert_int_equal(setrlimit(RLIMIT_FSIZE, &none), 0);
-	p = stats_create(&fd);
+	p = stats_create(&fd, 1);
 	assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
 	assert_non_null(p);
 	assert_int_equal(fd, -1);
@@ -50,7 +50,7 @@ TEST(a_page_without_a_file_is_the_process_s_own)
 TEST(who_is_lent_a_page_cannot_write_it)
 {
 	int fd, again;
-	struct stats_page *p = stats_create(&fd);
+	struct stats_page *p = stats_create(&fd, 1);
 	char path[64];
 
 	assert_non_null(p);
@@ -73,7 +73,7 @@ TEST(who_is_lent_a_page_cannot_write_it)
 TEST(a_page_that_can_shrink_is_refused)
 {
 	int good, bad = memfd_create("bad", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	struct stats_page *p = stats_create(&good);
+	struct stats_page *p = stats_create(&good, 1);
 
 	assert_non_null(p);
 	assert_int_equal(write(bad, p, sizeof(*p)), sizeof(*p));
@@ -91,7 +91,7 @@ TEST(a_page_that_can_shrink_is_refused)
 TEST(rows_of_queue_pairs_are_whole_or_not_read)
 {
 	int fd;
-	struct stats_page *p = stats_create(&fd);
+	struct stats_page *p = stats_create(&fd, 1);
 	struct nic_qp_report rows[STATS_QPS_MAX];
 
 	assert_non_null(p);
@@ -133,7 +133,7 @@ static uint64_t value_of(const struct stats_page *p, const char *name)
 TEST(refusals_have_number_and_name_of_their_reason)
 {
 	int fd;
-	struct stats_page *p = stats_create(&fd);
+	struct stats_page *p = stats_create(&fd, 1);
 
 	assert_non_null(p);
 	p->cm.rejects_sent.no_listener = 1;

@@ -4,24 +4,16 @@
 
 #include <errno.h>
 #include <limits.h>
-#include <linux/futex.h>
-#include <poll.h>
-#include <sched.h>
 #include <signal.h>
 #include <string.h>
-#include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "engine/poller.h"
 #include "engine/port.h"
 #include "engine/processors.h"
-#include "io/fd_away.h"
 #include "io/shm/shm.h"
-#include "io/uncancelled.h"
 #include "space/space.h"
 
 enum {
@@ -32,7 +24,7 @@ enum {
 	LENT_TIMES = 6,            /* the thread spins for this many times as long while a peer reads what was sent, */
 	CROWDED_TIMES = 10,        /* and not at all for this many times as long, */
 	CROWDED_NS_MAX = 20000000, /* up to this */
-	EVENTS_MAX = IO_FDS_MAX + 3
+	EVENTS_MAX = IO_FDS_MAX + 2
 };
 
 /* The thread's own state. */
@@ -54,26 +46,13 @@ struct self {
 	int hung_up_count;
 };
 
-void thread_wake(struct engine *e)
-{
-	static const uint64_t one = 1;
-	int saved = errno;
-
-	if (uncancelled_write(e->wake_fd, &one, sizeof(one)) < 0) {
-		/* EAGAIN: the thread is about to wake anyway. */
-	}
-	errno = saved;
-}
-
 void thread_end_nap(struct engine *e)
 {
 	uint32_t state = atomic_load(&e->state);
-	int saved = errno;
 
 	if ((state == THREAD_NAP || state == THREAD_AWAIT) &&
 	    atomic_compare_exchange_strong(&e->state, &state, THREAD_RUN))
-		syscall(SYS_futex, &e->state, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, NULL, 0);
-	errno = saved;
+		e->env->end_nap(e->env, &e->state);
 }
 
 /* How long a nap may be, for as long as the program has polled. */
@@ -119,14 +98,13 @@ static bool polled_lately(const struct self *s, uint64_t now_ns, uint64_t *until
 static void sleep_until_polled(struct self *s, enum thread_state state, uint64_t now_ns, uint64_t ns)
 {
 	struct engine *e = s->e;
-	struct timespec ts = {.tv_nsec = (long)ns};
 
 	s->slept_ns = now_ns;
-	s->poller_ran_ns = poller_ran_ns(atomic_load_explicit(&e->poller, memory_order_relaxed));
+	s->poller_ran_ns = e->env->ran_ns(e->env, atomic_load_explicit(&e->poller, memory_order_relaxed));
 	atomic_store(&e->state, state);
 	/* A hand-over between our read of polled_ns and the store is seen here. */
 	if (atomic_load(&e->polled_ns))
-		syscall(SYS_futex, &e->state, FUTEX_WAIT_PRIVATE, state, &ts, NULL, 0);
+		e->env->nap(e->env, &e->state, state, now_ns + ns);
 	atomic_store(&e->state, THREAD_RUN);
 }
 
@@ -143,6 +121,19 @@ static bool may_wait(struct engine *e, uint64_t now_ns)
 	return may;
 }
 
+/*
+ * Whether the thread that polled waits for a processor: it ran for less than three quarters of the last `for_ns`
+ * nanoseconds, and is neither asleep nor stopped. False where that cannot be known.
+ */
+static bool poller_waits(const struct self *s, uint64_t for_ns)
+{
+	struct engine_env *env = s->e->env;
+	pid_t poller = atomic_load_explicit(&s->e->poller, memory_order_relaxed);
+	uint64_t ran_ns = env->ran_ns(env, poller);
+
+	return ran_ns && s->poller_ran_ns && ran_ns - s->poller_ran_ns < for_ns / 4 * 3 && env->is_ready(env, poller);
+}
+
 /* Nobody has polled for NAP_NS. True: who did waits for a processor, and this thread has slept meanwhile. */
 static bool await_poller(struct self *s, uint64_t now_ns)
 {
@@ -152,8 +143,7 @@ static bool await_poller(struct self *s, uint64_t now_ns)
 	/* Once this thread works instead, it goes on until somebody polls again. */
 	if (!polled_ns || polled_ns == s->instead_of_ns)
 		return false;
-	s->excused = waited_ns < AWAIT_NS_MAX && poller_waits(atomic_load_explicit(&e->poller, memory_order_relaxed),
-							      s->poller_ran_ns, now_ns - s->slept_ns);
+	s->excused = waited_ns < AWAIT_NS_MAX && poller_waits(s, now_ns - s->slept_ns);
 	if (!s->excused || !may_wait(e, now_ns)) {
 		s->instead_of_ns = polled_ns;
 		return false;
@@ -163,31 +153,13 @@ static bool await_poller(struct self *s, uint64_t now_ns)
 	return true;
 }
 
-/* epoll with a timeout in nanoseconds, on kernels before 5.11 too. */
-static int wait_events(int epoll_fd, struct epoll_event *ev, uint64_t timeout_ns)
-{
-	static bool no_pwait2;
-	struct timespec ts = {(time_t)(timeout_ns / 1000000000), (long)(timeout_ns % 1000000000)};
-	const struct timespec *t = timeout_ns == UINT64_MAX ? NULL : &ts;
-	struct pollfd p = {.fd = epoll_fd, .events = POLLIN};
-
-	if (!no_pwait2) {
-		int n = epoll_pwait2(epoll_fd, ev, EVENTS_MAX, t, NULL);
-
-		if (n >= 0 || errno != ENOSYS)
-			return n;
-		no_pwait2 = true;
-	}
-	return ppoll(&p, 1, t, NULL) > 0 ? epoll_wait(epoll_fd, ev, EVENTS_MAX, 0) : 0;
-}
-
 /* Lock held, released here. Sleeps until something happens, or not at all if something is due. */
 static void block(struct self *s, uint64_t now_ns)
 {
 	struct engine *e = s->e;
-	struct epoll_event ev[EVENTS_MAX];
-	uint64_t until_ns, junk;
-	int n;
+	struct env_event ev[EVENTS_MAX];
+	uint64_t until_ns;
+	size_t n;
 
 	if (!e->closed)
 		loop_rest(&e->loop);
@@ -202,17 +174,15 @@ static void block(struct self *s, uint64_t now_ns)
 	atomic_store(&e->state, THREAD_BLOCKED);
 	engine_leave(e);
 
-	n = wait_events(e->epoll_fd, ev, until_ns == UINT64_MAX ? UINT64_MAX : until_ns - now_ns);
+	n = e->env->wait(e->env, until_ns, ev, EVENTS_MAX);
 	atomic_store(&e->state, THREAD_RUN);
 	s->hung_up_count = 0; /* who was not told of yet is told again */
-	for (int i = 0; i < n; i++) {
-		if (ev[i].data.fd == e->wake_fd && read(e->wake_fd, &junk, sizeof(junk)) < 0)
-			continue;
-		if (e->group && ev[i].data.fd == group_fd(e->group))
+	for (size_t i = 0; i < n; i++) {
+		if (e->group && ev[i].fd == group_fd(e->group))
 			s->group_asks = true;
-		s->world_asks |= ev[i].data.fd == port_fd(e);
-		if (ev[i].events & EPOLLHUP)
-			s->hung_up[s->hung_up_count++] = ev[i].data.fd;
+		s->world_asks |= ev[i].fd == port_fd(e);
+		if (ev[i].hung_up)
+			s->hung_up[s->hung_up_count++] = ev[i].fd;
 	}
 }
 
@@ -232,8 +202,8 @@ static void yield(struct self *s, uint64_t before_ns)
 {
 	uint64_t now_ns, took_ns;
 
-	sched_yield();
-	now_ns = engine_now_ns();
+	s->e->env->yield(s->e->env);
+	now_ns = env_now_ns(s->e->env);
 	took_ns = now_ns - before_ns;
 	if (took_ns > CROWDED_NS_MAX / CROWDED_TIMES)
 		took_ns = CROWDED_NS_MAX / CROWDED_TIMES;
@@ -309,13 +279,15 @@ static void *thread_main(void *arg)
 {
 	struct self s = {.e = arg};
 	struct engine *e = arg;
+	struct env_event first[1];
 
 	prctl(PR_SET_NAME, "verbena");
 	processors_take();
 	let_faults_through();
 	prctl(PR_SET_TIMERSLACK, 1);
+	e->env->wait(e->env, env_now_ns(e->env), first, 1);
 	for (;;) {
-		uint64_t now_ns = engine_now_ns(), until_ns;
+		uint64_t now_ns = env_now_ns(e->env), until_ns;
 		bool moved;
 
 		watch_world(&s, now_ns);
@@ -397,22 +369,15 @@ int thread_start(struct engine *e)
 {
 	int fds[EVENTS_MAX];
 	size_t n = io_fds(e->loop.io, fds, IO_FDS_MAX);
-	struct epoll_event ev = {.events = EPOLLIN};
 	sigset_t all, old;
-	int rc;
+	int rc = 0;
 
-	e->epoll_fd = fd_away(epoll_create1(EPOLL_CLOEXEC));
-	e->wake_fd = fd_away(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-	if (e->epoll_fd < 0 || e->wake_fd < 0)
-		return -errno;
-	fds[n++] = e->wake_fd;
 	fds[n++] = port_fd(e);
 	fds[n++] = e->group ? group_fd(e->group) : -1;
-	for (size_t i = 0; i < n; i++) {
-		ev.data.fd = fds[i];
-		if (ev.data.fd >= 0 && epoll_ctl(e->epoll_fd, EPOLL_CTL_ADD, ev.data.fd, &ev) < 0)
-			return -errno;
-	}
+	for (size_t i = 0; i < n && !rc; i++)
+		rc = fds[i] < 0 ? 0 : e->env->watch(e->env, fds[i], true);
+	if (rc)
+		return rc;
 
 	/* The program's own threads take its signals. */
 	sigfillset(&all);

@@ -4,7 +4,7 @@
  * one (shm, impair, pcap), which are back ends themselves.
  *
  * A struct io belongs to one thread at a time. No call blocks, allocates or logs. The clock is the
- * caller's: now_ns is CLOCK_MONOTONIC at the call, used by wrappers that delay packets; a back end
+ * caller's: now_ns is its time at the call, used by wrappers that delay packets; a back end
  * that needs no time ignores it.
  */
 #pragma once

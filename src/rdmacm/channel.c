@@ -302,7 +302,7 @@ static void bytes_take(struct event_channel *ch, int fd, int held)
 static void destroy(struct event_channel *ch)
 {
 	channel_remove(ch);
-	cm_channel_destroy(ch->cm, engine_now_ns());
+	cm_channel_destroy(ch->cm, engine_now_ns(ch->engine));
 	engine_leave_unused(ch->engine);
 	close(ch->fd);
 	space_put(ch, sizeof(*ch));
@@ -339,7 +339,7 @@ static int channel_start(struct event_channel *ch)
 		goto unlock;
 	err = engine_watch(ch->engine, ch->fd);
 	if (err) {
-		cm_channel_destroy(ch->cm, engine_now_ns());
+		cm_channel_destroy(ch->cm, engine_now_ns(ch->engine));
 		goto unlock;
 	}
 	atomic_store(&newest_engine, ch->engine);
@@ -419,7 +419,7 @@ static ssize_t command(struct engine *engine, const struct order *o)
 	if (ch && ch->engine != engine)
 		rc = -EACCES; /* as in cdev_write(): of the parent of this process */
 	if (ch && ch->engine == engine) {
-		rc = ucma_command(&host, engine_cm(engine), ch->cm, o->buf, o->len, engine_now_ns());
+		rc = ucma_command(&host, engine_cm(engine), ch->cm, o->buf, o->len, engine_now_ns(engine));
 		bytes_take(ch, o->fd, o->held);
 		if (caller.left)
 			bytes_take(caller.left, caller.left_fd, -1);

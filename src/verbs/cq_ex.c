@@ -143,37 +143,9 @@ static uint64_t read_completion_ts(struct ibv_cq_ex *ex)
 	return ex_of(ex)->current.timestamp_ns;
 }
 
-/*
- * The wall clock's time when the engine's clock was 0. One number for the whole process, so that
- * two readings of a completion agree, and differences are those of the engine's clock, which is
- * never set back. A wall clock that is set later is not followed.
- */
-static uint64_t wallclock_at_0_ns;
-static pthread_once_t wallclock_once = PTHREAD_ONCE_INIT;
-
-/* The two clocks cannot be read at once, so this takes the quickest of several readings. */
-static void wallclock_compare(void)
-{
-	enum { READINGS = 8 };
-	uint64_t least_ns = UINT64_MAX;
-
-	for (int i = 0; i < READINGS; i++) {
-		uint64_t before_ns = engine_now_ns(), took_ns;
-		struct timespec wall;
-
-		clock_gettime(CLOCK_REALTIME, &wall);
-		took_ns = engine_now_ns() - before_ns;
-		if (took_ns >= least_ns)
-			continue;
-		least_ns = took_ns;
-		wallclock_at_0_ns =
-			(uint64_t)wall.tv_sec * 1000000000 + (uint64_t)wall.tv_nsec - (before_ns + took_ns / 2);
-	}
-}
-
 static uint64_t read_completion_wallclock_ns(struct ibv_cq_ex *ex)
 {
-	return wallclock_at_0_ns + ex_of(ex)->current.timestamp_ns;
+	return engine_wall_at_0_ns(ex_of(ex)->engine) + ex_of(ex)->current.timestamp_ns;
 }
 
 static void readers_fill(struct ibv_cq_ex *ex, uint64_t flags)
@@ -200,10 +172,8 @@ static void readers_fill(struct ibv_cq_ex *ex, uint64_t flags)
 		ex->read_dlid_path_bits = read_dlid_path_bits;
 	if (flags & IBV_WC_EX_WITH_COMPLETION_TIMESTAMP)
 		ex->read_completion_ts = read_completion_ts;
-	if (flags & IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK) {
-		pthread_once(&wallclock_once, wallclock_compare);
+	if (flags & IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK)
 		ex->read_completion_wallclock_ns = read_completion_wallclock_ns;
-	}
 }
 
 /*

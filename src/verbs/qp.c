@@ -447,7 +447,7 @@ int ibv_modify_qp(struct ibv_qp *pub, struct ibv_qp_attr *attr, int given)
 		return fail(EIO);
 	if (nic_qp_needs_paths(context_of(pub->context)->nic, qp->core, &core, (uint32_t)mask))
 		engine_add_paths(qp->engine);
-	err = -nic_qp_modify(context_of(pub->context)->nic, qp->core, &core, (uint32_t)mask, engine_now_ns());
+	err = -nic_qp_modify(context_of(pub->context)->nic, qp->core, &core, (uint32_t)mask, engine_now_ns(qp->engine));
 	if (!err && mask & IBV_QP_STATE)
 		pub->state = attr->qp_state;
 	if (ends)

@@ -124,7 +124,7 @@ int query_rt_values(struct ibv_context *context, struct ibv_values_ex *values)
 
 	values->comp_mask = asked & IBV_VALUES_MASK_RAW_CLOCK;
 	if (values->comp_mask) {
-		now_ns = engine_now_ns();
+		now_ns = engine_now_ns(context_of(context)->engine);
 		values->raw_clock.tv_sec = (time_t)(now_ns / 1000000000);
 		values->raw_clock.tv_nsec = (long)(now_ns % 1000000000);
 	}
