@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The engine as programs' threads call it: polls, posts and the control path. state.h has the
+ * The engine as programs' threads call it: polls, posts and the control path. waiting.h has the
  * protocol between them and the engine thread.
  */
 #include "engine/state.h"
@@ -168,8 +168,7 @@ bool engine_turn(struct engine *e, enum loop_work work, uint64_t now_ns)
 {
 	if (e->closed)
 		return false;
-	atomic_store_explicit(&e->deferred_kicks, 0, memory_order_relaxed);
-	atomic_store_explicit(&e->deferred_qp, NULL, memory_order_relaxed);
+	polls_turn(&e->polls);
 	/* A poster reads the clock before it has the lock; another turn may have come between. */
 	if (now_ns < e->turned_ns)
 		now_ns = e->turned_ns;
@@ -239,18 +238,12 @@ void engine_unlock(struct engine *e)
 	cancel_restore(state);
 }
 
-/*
- * A poll that finds the lock held leaves the work to the holder and comes back at once. Where there are more
- * threads than processors the holder may not be running, and a thread that polls keeps the processor from it.
- * So one of many such polls gives the processor away. True: it has the lock.
- */
+/* A poll that finds the lock held. True: it has the lock now. */
 static bool bounce(struct engine *e)
 {
 	static _Thread_local uint32_t bounces;
 
-	if (!atomic_load_explicit(&e->bounced, memory_order_relaxed))
-		atomic_store_explicit(&e->bounced, true, memory_order_relaxed);
-	if (++bounces % BOUNCES_A_YIELD)
+	if (!polls_bounce(&e->polls, &bounces))
 		return false;
 	e->env->yield(e->env);
 	return lock_pass(&e->lock);
@@ -279,10 +272,7 @@ void engine_poll(struct engine *e)
 	if (!lock_try(&e->lock) && !bounce(e))
 		return;
 	now_ns = env_now_ns(e->env);
-	/* A turn that sends much takes longer than the thread waits for the next poll. */
-	atomic_store_explicit(&e->polled_ns, now_ns + TURN_NS_MAX, memory_order_relaxed);
-	atomic_store_explicit(&e->post_turns_ns, 0, memory_order_relaxed);
-	atomic_store_explicit(&e->poller, env_self(), memory_order_relaxed);
+	polls_begin(&e->polls, env_self(), now_ns);
 	nic_hold_acks(e->loop.nic, true);
 	engine_turn(e, is_watched(e) ? LOOP_POLLED : LOOP_ALL, now_ns);
 	/* Even one packet of a TCP stream may be long. */
@@ -290,54 +280,35 @@ void engine_poll(struct engine *e)
 		now_ns = env_now_ns(e->env);
 	if (atomic_load_explicit(&e->serve_wanted, memory_order_relaxed))
 		engine_serve_group(e, now_ns);
-	atomic_store_explicit(&e->polled_ns, now_ns, memory_order_relaxed);
+	polls_end(&e->polls, now_ns);
 	engine_leave(e);
-}
-
-/* Whether more than NEAR_KICKS_MAX posts in a row, without a turn between, were this QP's. */
-static bool runs_on(struct engine *e, const struct qp *qp)
-{
-	bool same = atomic_load_explicit(&e->deferred_qp, memory_order_relaxed) == qp;
-	uint32_t run = same ? atomic_load_explicit(&e->deferred_run, memory_order_relaxed) + 1 : 1;
-
-	atomic_store_explicit(&e->deferred_qp, qp, memory_order_relaxed);
-	atomic_store_explicit(&e->deferred_run, run, memory_order_relaxed);
-	return run > NEAR_KICKS_MAX;
 }
 
 /*
  * Whether to leave the sending to the next poll, so that more WRs share a train: if the QP waits for
- * an answer anyway, or if the program posts one WR after the other. Only the latter distinguishes a
- * stream of UD messages from a single one. If that took a look at the clock, *now_ns is what it showed.
+ * an answer anyway, or if the program posts one WR after the other. If that took a look at the clock,
+ * *now_ns is what it showed.
  */
 static bool may_defer(struct engine *e, const struct qp *qp, uint64_t *now_ns)
 {
-	uint32_t deferred;
-
 	if (atomic_load(&e->state) != THREAD_NAP)
 		return false;
 	/* The clock is read only where it decides: it takes as long as the rest of this. */
 	if (!qp_in_flight(qp)) {
 		*now_ns = env_now_ns(e->env);
-		if (*now_ns - atomic_load_explicit(&e->kicked_ns, memory_order_relaxed) > KICK_STREAM_NS)
+		if (!polls_are_posts_many(&e->polls, *now_ns))
 			return false;
 	}
-	deferred = atomic_load_explicit(&e->deferred_kicks, memory_order_relaxed);
-	atomic_store_explicit(&e->deferred_kicks, deferred + 1, memory_order_relaxed);
-	return deferred < DEFERRED_KICKS_MAX && !(runs_on(e, qp) && qp_goes_near(qp));
+	return polls_may_defer(&e->polls) && !(polls_run_on(&e->polls, qp) && qp_goes_near(qp));
 }
 
-/* Lock held, released here. A thread that posts cannot poll meanwhile, so this turn does not count as time without
- * polls. */
+/* Lock held, released here. */
 static void post_turn(struct engine *e, uint64_t now_ns)
 {
-	uint64_t turns_ns = atomic_load_explicit(&e->post_turns_ns, memory_order_relaxed), end_ns;
+	uint64_t turns_ns = polls_post_begin(&e->polls);
 
-	atomic_store_explicit(&e->post_turns_ns, turns_ns + TURN_NS_MAX, memory_order_relaxed);
 	engine_turn(e, is_watched(e) ? LOOP_POSTED : LOOP_OUTPUT, now_ns);
-	end_ns = env_now_ns(e->env);
-	atomic_store_explicit(&e->post_turns_ns, turns_ns + (end_ns - now_ns), memory_order_relaxed);
-	atomic_store_explicit(&e->kicked_ns, end_ns, memory_order_relaxed);
+	polls_post_end(&e->polls, turns_ns, now_ns, env_now_ns(e->env));
 	engine_leave(e);
 }
 
@@ -368,8 +339,7 @@ void engine_hand_over(struct engine *e)
 		engine_turn(e, LOOP_ALL, env_now_ns(e->env));
 		engine_leave(e);
 	}
-	atomic_store_explicit(&e->bounced, false, memory_order_relaxed);
-	atomic_store(&e->polled_ns, 0);
+	polls_hand_over(&e->polls);
 	thread_end_nap(e);
 	cancel_restore(state);
 }

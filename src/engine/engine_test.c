@@ -534,7 +534,7 @@ TEST(who_polls_serves_the_group_instead_of_the_thread)
 	poll_for_us(1000);
 	/* A poll with packets, so that the thread naps; it may be asleep, or take over just now, as this one had no
 	 * processor. */
-	atomic_store(&engine->polled_ns, long_ns);
+	atomic_store(&engine->polls.polled_ns, long_ns);
 	atomic_store(&engine->moved_ns, long_ns);
 	engine->env->wake(engine->env);
 	for (int i = 0; i < WAIT_MS && atomic_load(&engine->state) != THREAD_NAP; i++)
@@ -549,8 +549,8 @@ TEST(who_polls_serves_the_group_instead_of_the_thread)
 	engine_unlock(engine);
 	/* The thread may have the lock for a moment, or want something again. */
 	for (int i = 0; i < 20 && !served; i++) {
-		atomic_store(&engine->polled_ns, long_ns);
-		while (atomic_load(&engine->polled_ns) == long_ns)
+		atomic_store(&engine->polls.polled_ns, long_ns);
+		while (atomic_load(&engine->polls.polled_ns) == long_ns)
 			engine_poll(engine);
 		served = !atomic_load(&engine->serve_wanted);
 	}
@@ -568,11 +568,11 @@ TEST(the_turn_of_a_post_is_no_time_without_polls)
 		uint64_t start_ns, took_ns;
 
 		poll_for_us(1000);
-		assert_int_equal(atomic_load(&engine->post_turns_ns), 0);
+		assert_int_equal(atomic_load(&engine->polls.post_turns_ns), 0);
 		start_ns = engine_now_ns(engine);
 		sleep_us(10); /* longer than KICK_STREAM_NS: the only message does not wait for a poll */
 		assert_true(post_send(&p.a, WR_WRITE));
-		took_ns = atomic_load(&engine->post_turns_ns);
+		took_ns = atomic_load(&engine->polls.post_turns_ns);
 		assert_in_range(took_ns, 0, engine_now_ns(engine) - start_ns);
 		/* Or this thread had no processor for so long that the other one had the lock. */
 		seen = took_ns > 0;
@@ -583,8 +583,8 @@ TEST(the_turn_of_a_post_is_no_time_without_polls)
 
 	/* The last poll was long ago, but posts took that long: the thread naps, as there were packets. */
 	engine_lock(engine);
-	atomic_store(&engine->post_turns_ns, 60000000000);
-	atomic_store(&engine->polled_ns, engine_now_ns(engine) - 1000000000);
+	atomic_store(&engine->polls.post_turns_ns, 60000000000);
+	atomic_store(&engine->polls.polled_ns, engine_now_ns(engine) - 1000000000);
 	atomic_store(&engine->moved_ns, engine_now_ns(engine) + 60000000000);
 	engine->env->wake(engine->env);
 	engine_unlock(engine);
@@ -598,7 +598,7 @@ TEST(the_turn_of_a_post_is_no_time_without_polls)
 	engine_hand_over(engine);
 	sleep_us(10);
 	assert_true(post_send(&p.a, WR_WRITE));
-	assert_int_equal(atomic_load(&engine->polled_ns), 0);
+	assert_int_equal(atomic_load(&engine->polls.polled_ns), 0);
 	assert_true(wait_depth(&p.a, 1));
 	reap(&p.a);
 	pair_close(&p);

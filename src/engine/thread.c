@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The engine thread: takes over when nobody polls, sleeps when there is nothing to do. See state.h. */
+/* The engine's thread: does what the rules of waiting.h say, and reports what it saw. */
 #include "engine/state.h"
 
 #include <errno.h>
@@ -19,29 +19,15 @@
 enum {
 	STACK_BYTES =
 		1 << 20, /* of which hardly any is touched; what is local to threads of a sanitizer takes most of it */
-	/* two longer yields in a row gave the processor to threads that need it, and then */
-	YIELD_LONG_NS = 20000,
-	LENT_TIMES = 6,            /* the thread spins for this many times as long while a peer reads what was sent, */
-	CROWDED_TIMES = 10,        /* and not at all for this many times as long, */
-	CROWDED_NS_MAX = 20000000, /* up to this */
 	EVENTS_MAX = IO_FDS_MAX + 2
 };
 
 /* The thread's own state. */
 struct self {
 	struct engine *e;
-	uint64_t serve_due_ns;
-	uint64_t crowded_until_ns;
-	bool yielded_long;         /* the last time */
-	uint64_t polling_since_ns; /* waits for a processor included; 0: nobody polls */
-	uint64_t slept_ns;         /* when it last began to sleep for a poller's sake, */
-	uint64_t poller_ran_ns;    /* and for how long that thread had run by then */
-	uint64_t instead_of_ns;    /* the last poll of one whose work it does, or did last */
-	bool excused;              /* that one waited for a processor then */
-	bool looked_again;         /* the lock was held, and nobody polled */
-	bool group_asks;
-	bool world_asks;         /* the port's descriptor is readable */
-	uint64_t look_due_ns;    /* when to look whether it is, without that */
+	struct waiting waiting;
+	struct waiting_seen seen;
+	uint64_t poller_ran_ns;  /* for how long the thread that polls had run when this one last began a nap */
 	int hung_up[EVENTS_MAX]; /* descriptors that are watched */
 	int hung_up_count;
 };
@@ -55,203 +41,206 @@ void thread_end_nap(struct engine *e)
 		e->env->end_nap(e->env, &e->state);
 }
 
-/* How long a nap may be, for as long as the program has polled. */
-static uint64_t nap_ns(const struct self *s, uint64_t now_ns)
-{
-	uint64_t share_ns = s->polling_since_ns ? (now_ns - s->polling_since_ns) / NAP_SHARE : 0;
+/* ---- sights ---- */
 
-	return share_ns < NAP_NS ? NAP_NS : share_ns < NAP_NS_MAX ? share_ns : NAP_NS_MAX;
+static uint64_t moved_ns(const struct engine *e)
+{
+	return atomic_load_explicit(&e->moved_ns, memory_order_relaxed);
 }
 
-/* When a program last polled, as if the turns of its posts since then had taken no time; 0: it handed over. */
-static uint64_t last_poll_ns(const struct engine *e)
+static enum waiting_sight look(struct self *s)
 {
-	uint64_t polled_ns = atomic_load(&e->polled_ns);
-
-	return polled_ns ? polled_ns + atomic_load_explicit(&e->post_turns_ns, memory_order_relaxed) : 0;
-}
-
-/*
- * Whether a program polled within NAP_NS, or within a part of a nap if that is more, and until when to nap then. Who
- * has polled for long and not for 50 us was interrupted, perhaps by the thread of another process that looked whether
- * its program polls: this one at work would be the next such interruption.
- */
-static bool polled_lately(const struct self *s, uint64_t now_ns, uint64_t *until_ns)
-{
-	struct engine *e = s->e;
-	uint64_t polled_ns = last_poll_ns(e), nap = nap_ns(s, now_ns);
-	uint64_t gap_ns = nap / GAP_SHARE > NAP_NS ? nap / GAP_SHARE : NAP_NS;
-
-	if (atomic_load_explicit(&e->bounced, memory_order_relaxed)) {
-		atomic_store_explicit(&e->bounced, false, memory_order_relaxed);
-		polled_ns = now_ns;
-	}
-	if (polled_ns > now_ns)
-		polled_ns = now_ns;
-	*until_ns = polled_ns + gap_ns;
-	if (nap > NAP_NS && now_ns - polled_ns < NAP_NS)
-		*until_ns = now_ns + nap;
-	return polled_ns && now_ns < polled_ns + gap_ns;
-}
-
-/* In NAP or AWAIT. */
-static void sleep_until_polled(struct self *s, enum thread_state state, uint64_t now_ns, uint64_t ns)
-{
+	struct waiting_seen *seen = &s->seen;
 	struct engine *e = s->e;
 
-	s->slept_ns = now_ns;
-	s->poller_ran_ns = e->env->ran_ns(e->env, atomic_load_explicit(&e->poller, memory_order_relaxed));
-	atomic_store(&e->state, state);
-	/* A hand-over between our read of polled_ns and the store is seen here. */
-	if (atomic_load(&e->polled_ns))
-		e->env->nap(e->env, &e->state, state, now_ns + ns);
-	atomic_store(&e->state, THREAD_RUN);
+	seen->now_ns = env_now_ns(e->env);
+	if (waiting_port_is_due(&s->waiting, seen->now_ns))
+		port_look(e);
+	seen->polled_ns = atomic_load(&e->polls.polled_ns);
+	seen->post_turns_ns = atomic_load_explicit(&e->polls.post_turns_ns, memory_order_relaxed);
+	seen->bounced = atomic_load_explicit(&e->polls.bounced, memory_order_relaxed);
+	if (seen->bounced)
+		atomic_store_explicit(&e->polls.bounced, false, memory_order_relaxed);
+	seen->serve_wanted = atomic_load_explicit(&e->serve_wanted, memory_order_relaxed);
+	seen->moved_ns = moved_ns(e);
+	return SEEN_TRACES;
+}
+
+static pid_t poller(const struct engine *e)
+{
+	return atomic_load_explicit(&e->polls.poller, memory_order_relaxed);
+}
+
+static enum waiting_sight measure(struct self *s)
+{
+	uint64_t ran_ns = s->e->env->ran_ns(s->e->env, poller(s->e));
+
+	s->seen.ran_ns = ran_ns && s->poller_ran_ns ? ran_ns - s->poller_ran_ns : UINT64_MAX;
+	return SEEN_RAN;
 }
 
 /* Whether packets may wait: only those in memory do, while sockets lose what unconnected and UC peers send meanwhile.
  */
-static bool may_wait(struct engine *e, uint64_t now_ns)
+static bool may_wait(struct self *s)
 {
+	struct engine *e = s->e;
 	bool may;
 
 	if (!e->loop.shm || !lock_try(&e->lock))
 		return false;
-	may = !e->closed && shm_has_all(e->loop.shm, now_ns);
+	may = !e->closed && shm_has_all(e->loop.shm, s->seen.now_ns);
 	engine_leave(e);
 	return may;
 }
 
-/*
- * Whether the thread that polled waits for a processor: it ran for less than three quarters of the last `for_ns`
- * nanoseconds, and is neither asleep nor stopped. False where that cannot be known.
- */
-static bool poller_waits(const struct self *s, uint64_t for_ns)
+static enum waiting_sight question(struct self *s)
 {
-	struct engine_env *env = s->e->env;
-	pid_t poller = atomic_load_explicit(&s->e->poller, memory_order_relaxed);
-	uint64_t ran_ns = env->ran_ns(env, poller);
-
-	return ran_ns && s->poller_ran_ns && ran_ns - s->poller_ran_ns < for_ns / 4 * 3 && env->is_ready(env, poller);
+	s->seen.wants = s->e->env->is_ready(s->e->env, poller(s->e));
+	s->seen.may_wait = s->seen.wants && may_wait(s);
+	return SEEN_WANTS;
 }
 
-/* Nobody has polled for NAP_NS. True: who did waits for a processor, and this thread has slept meanwhile. */
-static bool await_poller(struct self *s, uint64_t now_ns)
+/* ---- work ---- */
+
+static enum waiting_sight serve(struct self *s, const struct waiting_step *step)
 {
 	struct engine *e = s->e;
-	uint64_t polled_ns = atomic_load(&e->polled_ns), waited_ns = now_ns - polled_ns, next_ns;
 
-	/* Once this thread works instead, it goes on until somebody polls again. */
-	if (!polled_ns || polled_ns == s->instead_of_ns)
-		return false;
-	s->excused = waited_ns < AWAIT_NS_MAX && poller_waits(s, now_ns - s->slept_ns);
-	if (!s->excused || !may_wait(e, now_ns)) {
-		s->instead_of_ns = polled_ns;
-		return false;
+	s->seen.moved = false;
+	s->seen.locked = lock_try(&e->lock);
+	if (s->seen.locked) {
+		if (step->serve)
+			engine_serve_group(e, s->seen.now_ns);
+		if (step->output)
+			s->seen.moved = engine_turn(e, LOOP_OUTPUT, s->seen.now_ns);
+	} else if (step->serve) {
+		/*
+		 * The poller may have the lock whenever we try. A wait for it would sleep, be woken at the end
+		 * of each of the poller's turns, and come after the next one has begun.
+		 */
+		atomic_store_explicit(&e->serve_wanted, true, memory_order_relaxed);
 	}
-	next_ns = AWAIT_GROWTH * waited_ns < AWAIT_NS_MAX ? AWAIT_GROWTH * waited_ns : AWAIT_NS_MAX;
-	sleep_until_polled(s, THREAD_AWAIT, now_ns, next_ns - waited_ns);
-	return true;
+	return SEEN_SERVED;
 }
 
-/* Lock held, released here. Sleeps until something happens, or not at all if something is due. */
-static void block(struct self *s, uint64_t now_ns)
+static void tell_hung_up(struct self *s)
+{
+	while (s->hung_up_count > 0) {
+		int fd = s->hung_up[--s->hung_up_count];
+
+		if (s->e->loop.cm_sink)
+			s->e->loop.cm_sink->hung_up(fd);
+	}
+}
+
+/* Lock held. */
+static enum waiting_sight turn(struct self *s, const struct waiting_step *step)
 {
 	struct engine *e = s->e;
-	struct env_event ev[EVENTS_MAX];
-	uint64_t until_ns;
-	size_t n;
 
-	if (!e->closed)
-		loop_rest(&e->loop);
-	until_ns = loop_deadline_ns(&e->loop);
-	if (until_ns <= now_ns) {
-		engine_leave(e);
-		return;
+	s->seen.locked = true;
+	if (e->closed)
+		return SEEN_TURN;
+	nic_hold_acks(e->loop.nic, false);
+	tell_hung_up(s);
+	s->seen.moved = engine_turn(e, LOOP_ALL, s->seen.now_ns);
+	if (step->serve)
+		engine_serve_group(e, s->seen.now_ns);
+	s->seen.lends = nic_lends(e->loop.nic);
+	s->seen.moved_ns = moved_ns(e);
+	return SEEN_TURN;
+}
+
+static enum waiting_sight yield(struct self *s)
+{
+	s->e->env->yield(s->e->env);
+	s->seen.now_ns = env_now_ns(s->e->env);
+	return SEEN_YIELD;
+}
+
+/* ---- sleep ---- */
+
+static enum waiting_sight rest(struct self *s)
+{
+	if (!s->e->closed)
+		loop_rest(&s->e->loop);
+	s->seen.deadline_ns = loop_deadline_ns(&s->e->loop);
+	s->seen.stirred_ns = s->e->loop.stirred_ns;
+	return SEEN_DEADLINE;
+}
+
+static enum waiting_sight nap(struct self *s, enum thread_state state, uint64_t until_ns)
+{
+	struct engine *e = s->e;
+
+	s->poller_ran_ns = e->env->ran_ns(e->env, poller(e));
+	atomic_store(&e->state, state);
+	/* A hand-over between our look and the store is seen here. */
+	if (atomic_load(&e->polls.polled_ns))
+		e->env->nap(e->env, &e->state, state, until_ns);
+	atomic_store(&e->state, THREAD_RUN);
+	s->seen.group_asks = s->seen.port_asks = false;
+	return SEEN_WAKING;
+}
+
+static void note_events(struct self *s, const struct env_event *events, size_t n)
+{
+	struct engine *e = s->e;
+
+	s->hung_up_count = 0; /* whoever was not told of yet is reported again */
+	s->seen.group_asks = s->seen.port_asks = false;
+	for (size_t i = 0; i < n; i++) {
+		s->seen.group_asks |= e->group && events[i].fd == group_fd(e->group);
+		s->seen.port_asks |= events[i].fd == port_fd(e);
+		if (events[i].hung_up)
+			s->hung_up[s->hung_up_count++] = events[i].fd;
 	}
-	if (now_ns - e->loop.stirred_ns < HEARTBEAT_FOR_NS && until_ns > now_ns + HEARTBEAT_NS)
-		until_ns = now_ns + HEARTBEAT_NS;
+}
+
+/* Lock held, released here. */
+static enum waiting_sight block(struct self *s, uint64_t until_ns)
+{
+	struct env_event events[EVENTS_MAX];
+	struct engine *e = s->e;
+
 	e->sleep_until_ns = until_ns;
 	atomic_store(&e->state, THREAD_BLOCKED);
+	s->seen.locked = false;
 	engine_leave(e);
-
-	n = e->env->wait(e->env, until_ns, ev, EVENTS_MAX);
+	note_events(s, events, e->env->wait(e->env, until_ns, events, EVENTS_MAX));
 	atomic_store(&e->state, THREAD_RUN);
-	s->hung_up_count = 0; /* who was not told of yet is told again */
-	for (size_t i = 0; i < n; i++) {
-		if (e->group && ev[i].fd == group_fd(e->group))
-			s->group_asks = true;
-		s->world_asks |= ev[i].fd == port_fd(e);
-		if (ev[i].hung_up)
-			s->hung_up[s->hung_up_count++] = ev[i].fd;
-	}
+	return SEEN_WAKING;
 }
 
-/*
- * How long after traffic the thread spins. A peer of this host that reads a MiB of ours asks for more 0.1 ms later: a
- * thread that slept by then would cost it a system call.
- */
-static uint64_t spin_ns(const struct engine *e)
+/* ---- the thread ---- */
+
+static bool keeps_lock(enum waiting_act act)
 {
-	uint64_t ns = (uint64_t)e->config.spin_us * 1000;
-
-	return nic_lends(e->loop.nic) ? LENT_TIMES * ns : ns;
+	return act == WAITING_REST || act == WAITING_BLOCK;
 }
 
-/* Gives others the processor, and notices when they keep it: spinning then only delays this thread. */
-static void yield(struct self *s, uint64_t before_ns)
-{
-	uint64_t now_ns, took_ns;
-
-	s->e->env->yield(s->e->env);
-	now_ns = env_now_ns(s->e->env);
-	took_ns = now_ns - before_ns;
-	if (took_ns > CROWDED_NS_MAX / CROWDED_TIMES)
-		took_ns = CROWDED_NS_MAX / CROWDED_TIMES;
-	/* A single one was to a thread that soon slept again, as a peer's that naps. */
-	if (took_ns > YIELD_LONG_NS && s->yielded_long)
-		s->crowded_until_ns = now_ns + CROWDED_TIMES * took_ns;
-	s->yielded_long = took_ns > YIELD_LONG_NS;
-}
-
-static void serve_again_later(struct self *s, uint64_t now_ns)
-{
-	s->serve_due_ns = now_ns + SERVE_NS;
-	s->group_asks = false;
-}
-
-/* A poller does the work. False: there has been none for a while, and the lock is held. */
-static bool stand_back(struct self *s, uint64_t now_ns, uint64_t until_ns)
+static enum waiting_sight take_step(struct self *s, const struct waiting_step *step)
 {
 	struct engine *e = s->e;
-	uint64_t quiet_ns = now_ns - atomic_load_explicit(&e->moved_ns, memory_order_relaxed);
-	bool serve = now_ns >= s->serve_due_ns || s->group_asks;
 
-	s->looked_again = false;
-	if (s->instead_of_ns && (!s->excused || now_ns - s->instead_of_ns > AWAIT_NS_MAX))
-		s->polling_since_ns = 0;
-	s->instead_of_ns = 0;
-	if (!s->polling_since_ns)
-		s->polling_since_ns = now_ns;
-	/* moved_ns may be younger than now_ns: then the difference is huge, and negative. */
-	if ((int64_t)quiet_ns > POLLED_QUIET_NS || serve) {
-		if (serve)
-			serve_again_later(s, now_ns);
-		if (lock_try(&e->lock)) {
-			if (serve)
-				engine_serve_group(e, now_ns);
-			if ((int64_t)quiet_ns > POLLED_QUIET_NS && !engine_turn(e, LOOP_OUTPUT, now_ns))
-				return false;
-			engine_leave(e);
-		} else if (serve) {
-			/*
-			 * The poller may have the lock whenever we try. A wait for it would sleep, be woken at the end
-			 * of each of the poller's turns, and come after the next one has begun.
-			 */
-			atomic_store_explicit(&e->serve_wanted, true, memory_order_relaxed);
-		}
+	if (s->seen.locked && !keeps_lock(step->act)) {
+		s->seen.locked = false;
+		engine_leave(e);
 	}
-	sleep_until_polled(s, THREAD_NAP, now_ns, until_ns - now_ns);
-	return true;
+	switch (step->act) {
+	case WAITING_LOOK: return look(s);
+	case WAITING_SERVE: return serve(s, step);
+	case WAITING_MEASURE: return measure(s);
+	case WAITING_QUESTION: return question(s);
+	case WAITING_TRY: return lock_try(&e->lock) ? turn(s, step) : SEEN_HELD;
+	case WAITING_TURN: lock_wait(&e->lock); return turn(s, step);
+	case WAITING_YIELD: return yield(s);
+	case WAITING_REST: return rest(s);
+	case WAITING_NAP: return nap(s, THREAD_NAP, step->until_ns);
+	case WAITING_AWAIT: return nap(s, THREAD_AWAIT, step->until_ns);
+	case WAITING_BLOCK: return block(s, step->until_ns);
+	}
+	return SEEN_WAKING;
 }
 
 /*
@@ -265,80 +254,26 @@ static void let_faults_through(void)
 	syscall(SYS_rt_sigprocmask, SIG_UNBLOCK, &faults, NULL, sizeof(faults));
 }
 
-/* A thread that is not in epoll asks the kernel now and then, with one system call, whether the port has changed. */
-static void watch_world(struct self *s, uint64_t now_ns)
-{
-	if (!s->world_asks && now_ns < s->look_due_ns)
-		return;
-	s->world_asks = false;
-	s->look_due_ns = now_ns + SERVE_NS;
-	port_look(s->e);
-}
-
 static void *thread_main(void *arg)
 {
 	struct self s = {.e = arg};
 	struct engine *e = arg;
-	struct env_event first[1];
+	struct env_event none[1];
+	struct waiting_step step = {.act = WAITING_LOOK};
 
 	prctl(PR_SET_NAME, "verbena");
 	processors_take();
 	let_faults_through();
 	prctl(PR_SET_TIMERSLACK, 1);
-	e->env->wait(e->env, env_now_ns(e->env), first, 1);
+	e->env->wait(e->env, env_now_ns(e->env), none, 1);
+	s.waiting.spin_ns = (uint64_t)e->config.spin_us * 1000;
 	for (;;) {
-		uint64_t now_ns = env_now_ns(e->env), until_ns;
-		bool moved;
-
-		watch_world(&s, now_ns);
-		if (polled_lately(&s, now_ns, &until_ns)) {
-			if (!stand_back(&s, now_ns, until_ns))
-				block(&s, now_ns);
-			continue;
-		}
-		if (await_poller(&s, now_ns))
-			continue;
-		/*
-		 * Another thread may be in a turn that takes longer than a nap: check again before
-		 * waiting.
-		 */
-		if (!lock_try(&e->lock)) {
-			if (!s.looked_again) {
-				s.looked_again = true;
-				sleep_until_polled(&s, THREAD_NAP, now_ns, NAP_NS);
-				continue;
-			}
-			lock_wait(&e->lock);
-		}
-		s.looked_again = false;
-		if (!atomic_load_explicit(&e->polled_ns, memory_order_relaxed))
-			s.polling_since_ns = 0;
-		if (e->closed) {
+		s.seen.what = take_step(&s, &step);
+		if (s.seen.what == SEEN_TURN && e->closed) {
 			engine_leave(e);
 			return NULL;
 		}
-		nic_hold_acks(e->loop.nic, false);
-		while (s.hung_up_count > 0) {
-			int fd = s.hung_up[--s.hung_up_count];
-
-			if (e->loop.cm_sink)
-				e->loop.cm_sink->hung_up(fd);
-		}
-		moved = engine_turn(e, LOOP_ALL, now_ns);
-		if (s.group_asks || now_ns >= s.serve_due_ns ||
-		    atomic_load_explicit(&e->serve_wanted, memory_order_relaxed)) {
-			engine_serve_group(e, now_ns);
-			serve_again_later(&s, now_ns);
-		}
-		if (moved) {
-			engine_leave(e);
-		} else if (now_ns - atomic_load_explicit(&e->moved_ns, memory_order_relaxed) < spin_ns(e) &&
-			   now_ns >= s.crowded_until_ns) {
-			engine_leave(e);
-			yield(&s, now_ns);
-		} else {
-			block(&s, now_ns);
-		}
+		step = waiting_next(&s.waiting, &s.seen);
 	}
 }
 
