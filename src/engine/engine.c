@@ -72,7 +72,7 @@ uint64_t engine_refused_rocev2(const struct engine *e)
 
 long engine_pid_of(const struct engine *e, int slot)
 {
-	return slot < 0 ? 0 : (long)group_pid(e->group, (unsigned)slot);
+	return slot < 0 || !e->group ? 0 : (long)group_pid(e->group, (unsigned)slot);
 }
 
 int engine_watch(struct engine *e, int fd)

@@ -79,8 +79,8 @@ struct engine_env {
 	/* ---- the engine's start and end ---- */
 
 	/*
-	 * NULL: packets go through the host's own back end, as the settings say (host.c). Otherwise this is in place of
-	 * that; the counters are *lent* until the io is closed. 0, or a negative errno with a sentence in why.
+	 * NULL: packets go through the host's own back end, as the settings say, and addresses are the host's. Otherwise
+	 * this is in place of that; the counters are *lent* until the io is closed. 0, or a negative errno with a sentence in why.
 	 */
 	int (*open_port)(struct engine_env *, const struct config *, struct io_counters *, struct env_port *, char *why,
 			 size_t why_bytes);

@@ -537,11 +537,48 @@ static int tcp_start(struct engine *e, char *why, size_t why_bytes)
 	return rc ? rc : wrappers_start(e, e->tcp, why, why_bytes);
 }
 
-static int back_end_start(struct engine *e, char *why, size_t why_bytes)
+static int host_port_start(struct engine *e, char *why, size_t why_bytes)
 {
+	int rc = port_open(e, why, why_bytes);
+
+	if (rc)
+		return rc;
 	if (has_streams(e))
 		return tcp_start(e, why, why_bytes);
 	return engine_is_rocev1(e) ? raw_start(e, why, why_bytes) : udp_start(e, why, why_bytes);
+}
+
+static int take_port(struct engine *e, const struct env_port *p, char *why, size_t why_bytes)
+{
+	e->gids = p->gids;
+	e->loop.slot = e->loop.page->slot = p->slot;
+	e->paths = p->paths;
+	memcpy(e->sport_ipv4, p->sport_ipv4, sizeof(e->sport_ipv4));
+	memcpy(e->sport_ipv6, p->sport_ipv6, sizeof(e->sport_ipv6));
+	e->rcvbuf_bytes = p->rcvbuf_bytes;
+	return wrappers_start(e, p->io, why, why_bytes);
+}
+
+/* There is no group: what the environment delivers is for this process. */
+static int env_port_start(struct engine *e, char *why, size_t why_bytes)
+{
+	struct env_port *p;
+	int rc = -ENOMEM;
+
+	if (has_streams(e)) {
+		snprintf(why, why_bytes,
+			 "VERBENA_PROTOCOL=iwarp needs TCP connections of the host, and there are none here");
+		return -EOPNOTSUPP;
+	}
+	p = space_get(sizeof(*p));
+	if (!p)
+		snprintf(why, why_bytes, "out of memory");
+	else
+		rc = e->env->open_port(e->env, &e->config, &e->loop.page->io, p, why, why_bytes);
+	if (!rc)
+		rc = take_port(e, p, why, why_bytes);
+	space_put(p, sizeof(*p));
+	return rc;
 }
 
 void engine_set_env(engine_env_fn *given)
@@ -603,9 +640,6 @@ static struct engine *engine_start(unsigned device, const struct engine_sink *si
 	rc = env_start(e, why, why_bytes);
 	if (rc)
 		goto fail;
-	rc = port_open(e, why, why_bytes);
-	if (rc)
-		goto fail;
 	e->loop.page = stats_create(&e->stat_fd, e->env->wall_ns(e->env));
 	if (!e->loop.page) {
 		rc = -errno;
@@ -615,7 +649,7 @@ static struct engine *engine_start(unsigned device, const struct engine_sink *si
 
 	e->loop.page->device = device;
 	e->loop.page->iwarp = e->config.iwarp;
-	rc = back_end_start(e, why, why_bytes);
+	rc = e->env->open_port ? env_port_start(e, why, why_bytes) : host_port_start(e, why, why_bytes);
 	if (rc)
 		goto fail;
 	rc = nic_start(e, why, why_bytes);
