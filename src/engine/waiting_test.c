@@ -305,7 +305,8 @@ TEST(a_wait_for_a_processor_does_not_shorten_naps)
 	poll_for(1 * s);
 	expect(look_at(now + 250 * us), WAITING_MEASURE);
 	expect(answer(0, true, false), WAITING_TRY);
-	expect_until(look_while_polled(now + 1 * ms), WAITING_NAP, now + 1 * ms);
+	look_while_polled(now + 1 * ms);
+	expect_until(look_while_polled(now + 1 * us), WAITING_NAP, now + 1 * ms);
 	/* One that stopped for another reason begins anew, and so does one that waited for longer than 10 ms. */
 	expect(look_at(now + 250 * us), WAITING_MEASURE);
 	expect(answer(0, false, false), WAITING_TRY);

@@ -57,6 +57,8 @@ PLANTED = [
      "nic may not name QPT_RC"),
     ("memory", "verbs/post.c", "#include <stdlib.h>\nvoid *ibv_post(int x) { return calloc(1, x); }\n",
      "calloc() is for programs"),
+    ("time", "verbs/post.c", "#include <time.h>\nint ibv_post(int x) { struct timespec t; return clock_gettime(x, &t); }\n",
+     "clock_gettime() is the host's"),
     ("sizes", "wire/bth.c", "int bth_decode(int a, int b, int c, int (*d)(int, int), int e, int f)\n{\n\treturn a;\n}\n"
      "int wide(int a, int b, int c, int d, int e, int f,\n\t int g)\n{\n\treturn a;\n}\n", "wide() has 7 parameters"),
     ("sizes", "engine/engine.c", "static int engine_turn(int x)\n{\n" + 88 * "\tx++;\n" + "\treturn x;\n}\n",
@@ -91,7 +93,7 @@ def said(work, check):
 def main():
     with tempfile.TemporaryDirectory() as work:
         make(pathlib.Path(work), GOOD, True)
-        for check in ("includes", "engines", "memory", "links"):
+        for check in ("includes", "engines", "memory", "time", "links"):
             if said(pathlib.Path(work), check) != "nothing found\n":
                 sys.exit("%s finds fault with what is right: %s" % (check, said(pathlib.Path(work), check)))
     for check, name, text, words in PLANTED:

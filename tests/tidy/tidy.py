@@ -2,13 +2,14 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """What must hold of the tree itself: who may know whom, a core without I/O, clocks or threads, and functions of a size.
 
-Usage: tidy.py CHECK ROOT [BUILD], CHECK one of: includes links core engines memory headers spdx citations pages sizes layout
+Usage: tidy.py CHECK ROOT [BUILD], CHECK one of: includes links core engines memory time headers spdx citations pages sizes layout
        tidy.py format ROOT
 
 `includes` reads the #include lines; a header whose opening comment says "Private to src/x." is for that folder alone. `links` looks at what was compiled into BUILD: a function or variable of another
 module is an arrow by whatever header it came in.
 `engines` holds src/nic to call an engine through its row, struct qp_ops, and by nothing else.
 `memory` holds what runs in a program's process to the memory of src/space.
+`time` holds an engine, and what calls it, to the time and the waits of its environment.
 `citations` looks whether docs/veroce-wire.md has the sections and rules that comments name.
 `sizes` looks how long functions and files of src and tools are, and how many parameters functions on a packet's path have.
 `layout` compares the C files with what clang-format makes of them; `format` lays them out so.
@@ -210,6 +211,20 @@ def check_memory(root):
                 yield f"{path}:{n}: {m.group()}) is for programs: memory of the device comes from src/space"
 
 
+# An engine may run on a time that is not the host's. A tool looks at the counters of others, and a group is the host's own.
+TIME_CALLS = re.compile(r"\b(clock_(gettime|nanosleep|now_ns|now_ms|wall_ns|sleep_ns)|gettimeofday|time|u?sleep|nanosleep|"
+                        r"epoll_(wait|pwait2?)|ppoll|timerfd_\w+)\s*\(")
+TIME_USERS = {"engine/env_host.c", "engine/stats.c"}
+
+
+def check_time(root):
+    for _, path in product_files(root, ["engine", "verbs", "rdmacm"]):
+        for n, line in enumerate(strip_comments(path.read_text()).splitlines(), 1):
+            m = TIME_CALLS.search(line)
+            if m and path.relative_to(root / "src").as_posix() not in TIME_USERS:
+                yield f"{path}:{n}: {m.group()}) is the host's: time and waits come from the engine's environment"
+
+
 # What nobody but an engine may know of an engine. QP types are the verbs' contract, of which qp_state.c is the table.
 ENGINES = re.compile(
     r'(#\s*include\s+"transport/(rocev2|veroce|paths)/[^"]*"'
@@ -397,7 +412,7 @@ def format_tree(root):
 
 
 def main():
-    checks = {"includes": check_includes, "links": check_links, "core": check_core, "engines": check_engines, "memory": check_memory,
+    checks = {"includes": check_includes, "links": check_links, "core": check_core, "engines": check_engines, "memory": check_memory, "time": check_time,
               "headers": check_headers, "spdx": check_spdx, "citations": check_citations, "pages": check_pages,
               "sizes": check_sizes, "layout": check_layout, "format": format_tree}
     builds = {"links": (4,), "headers": (3, 4)}
