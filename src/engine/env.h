@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What an engine has from outside: the time, ways to wait for it, and what its packets go through. The host's is made by
- * env_host_open(); engine_set_env() gives the engines of a process another one, whose time need not be that of the world.
- * Nothing else in src/engine reads a clock of packets or lets time pass.
+ * What an engine has from outside: the time, ways to wait for it, and what its packets go through. The host's is made
+ * by env_host_open(); engine_set_env() gives the engines of a process another one, whose time need not be that of the
+ * world. Nothing else in src/engine reads a clock or lets time pass.
  *
  * An environment is of one engine, which *borrows* it until it calls close(). Everything in it is called with `env`
  * itself. No call is a cancellation point but where it says so.
@@ -60,10 +60,6 @@ struct engine_env {
 	 * closed, always, and again at each wait() until it is closed here. 0 or a negative errno.
 	 */
 	int (*watch)(struct engine_env *, int fd, bool reads);
-	/* How long a thread of this process has run, in nanoseconds; 0: there is none, or that is not known. */
-	uint64_t (*ran_ns)(struct engine_env *, pid_t tid);
-	/* Whether it runs or wants to: it is neither asleep nor stopped. False where that is not known. */
-	bool (*is_ready)(struct engine_env *, pid_t tid);
 
 	/* ---- the engine's thread alone. It begins with a wait() until now ---- */
 
@@ -75,12 +71,17 @@ struct engine_env {
 	 * is 0 if it returned for another reason. The rest comes with the next call.
 	 */
 	size_t (*wait)(struct engine_env *, uint64_t until_ns, struct env_event *, size_t max);
+	/* How long a thread of this process has run, in nanoseconds; 0: there is none, or that is not known. */
+	uint64_t (*ran_ns)(struct engine_env *, pid_t tid);
+	/* Whether it runs or wants to: it is neither asleep nor stopped. False where that is not known. */
+	bool (*is_ready)(struct engine_env *, pid_t tid);
 
 	/* ---- the engine's start and end ---- */
 
 	/*
-	 * NULL: packets go through the host's own back end, as the settings say, and addresses are the host's. Otherwise
-	 * this is in place of that; the counters are *lent* until the io is closed. 0, or a negative errno with a sentence in why.
+	 * NULL: packets go through the host's own back end, as the settings say, and addresses are the host's.
+	 * Otherwise this is in place of that; the counters are *lent* until the io is closed. 0, or a negative errno
+	 * with a sentence in why.
 	 */
 	int (*open_port)(struct engine_env *, const struct config *, struct io_counters *, struct env_port *, char *why,
 			 size_t why_bytes);

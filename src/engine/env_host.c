@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The environment of an engine that runs on this host: CLOCK_MONOTONIC, epoll with an eventfd, a futex, and what proc(5)
- * shows of threads. See env.h.
+ * The environment of an engine that runs on this host: CLOCK_MONOTONIC, epoll with an eventfd, a futex, and what
+ * proc(5) shows of threads. See env.h.
  */
 #include "engine/env.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * State that engine.c (the calls of programs' threads) and thread.c (the engine's own) share; waiting.h says who does the
- * work.
+ * State that engine.c (the calls of programs' threads) and thread.c (the engine's own) share; waiting.h says who does
+ * the work.
  *
  * Private to src/engine.
  */

@@ -46,8 +46,8 @@ struct stats_page {
 };
 
 /*
- * A fresh page in a memory file, mapped for writing; started_ns is since 1970. *fd is the caller's, opened close-on-exec, and a
- * process that gets it can only read. Where the host allows no memory file (memfd_create refused,
+ * A fresh page in a memory file, mapped for writing; started_ns is since 1970. *fd is the caller's, opened
+ * close-on-exec, and a process that gets it can only read. Where the host allows no memory file (memfd_create refused,
  * RLIMIT_FSIZE) *fd is -1: the page is the process's own, and tools cannot look into it. NULL with errno.
  */
 struct stats_page *stats_create(int *fd, uint64_t started_ns);

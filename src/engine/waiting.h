@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * When the engine's thread works, and when and for how long it sleeps: the rules of that, as a function of the time and of
- * what was seen. It has no clock, takes no lock and calls nothing outside; thread.c does what it says.
+ * When the engine's thread works, and when and for how long it sleeps: the rules of that, as a function of the time
+ * and of what was seen. It has no clock, takes no lock and calls nothing outside; thread.c does what it says.
  *
  * Who does the work
  * -----------------

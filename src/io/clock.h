@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The host's clocks, for what deals with the host itself: its sockets, its other processes, tools. What serves an engine
- * has its time from the engine's environment (engine/env.h): as an argument, or, if it needs it later, by a struct
- * io_clock.
+ * The host's clocks, for what deals with the host itself: its sockets, its other processes, tools. What serves an
+ * engine has its time from the engine's environment (engine/env.h): as an argument, or, if it needs it later, by a
+ * struct io_clock.
  */
 #pragma once
 

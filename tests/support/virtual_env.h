@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * An environment in virtual time, for tests of a running engine. Of two threads, the test's and the engine's, one runs at
- * a time: the engine's gets its turn in virtual_run(), and gives it back when it waits, naps or yields. The time passes
+ * An environment in virtual time, for tests of a running engine. Of two threads, the test's and the engine's, one runs
+ * at a time: the engine's gets its turn in virtual_run(), and gives it back when it waits, naps or yields. The time passes
  * in virtual_run() and by what reading the clock costs. Packets come back to the engine that sent them.
  */
 #pragma once
