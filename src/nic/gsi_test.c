@@ -120,6 +120,27 @@ TEST_WITH(what_is_no_mad_is_dropped, setup, teardown)
 	assert_int_equal(nic_counters(b)->rx_dropped, 0);
 }
 
+/* One that is not whole takes nothing else of its call with it. */
+TEST_WITH(the_whole_packets_of_a_call_are_taken, setup, teardown)
+{
+	struct flow flow = a_to_b(), came;
+	uint8_t mad[MAD_LEN], changed[512];
+	struct pkt burst[3];
+
+	for (int i = 0; i < 3; i++)
+		assert_true(nic_mad_send(a, &flow, i == 2 ? linux_rep : linux_req));
+	assert_int_equal(nic_output(a, burst, 3, 0), 3);
+	memcpy(changed, burst[1].data, burst[1].len);
+	changed[40] ^= 1;
+	burst[1].data = changed;
+	assert_int_equal(nic_input(b, burst, 3, 0), 2);
+	assert_true(nic_mad_take(b, &came, mad));
+	assert_memory_equal(mad, linux_req, MAD_LEN);
+	assert_true(nic_mad_take(b, &came, mad));
+	assert_memory_equal(mad, linux_rep, MAD_LEN);
+	assert_false(nic_mad_take(b, &came, mad));
+}
+
 TEST_WITH(a_flood_is_bounded, setup, teardown)
 {
 	struct flow flow = a_to_b();
