@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * How long messages take by src/sdr's codes over the tail, over a link in numbers (tests/support/tail_link.h): as the
+ * How long messages take by src/sdr's codes over the tail, over a link in numbers (tests/support/coded_link.h): as the
  * simulator's, some ten times as fast, so that the largest messages and the rarest cases can be counted.
  * `sdr_line_test` holds the two to each other. Prints a line of CSV; times are multiples of the ideal one.
  */
@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "sdr/model/completion.h"
-#include "support/tail_link.h"
+#include "support/coded_link.h"
 
 #include "options.h"
 
@@ -25,15 +25,15 @@ struct totals {
 	double sum, packets, parities, again, words, fills;
 };
 
-static int run(struct tail_link_wish *w, struct loss_estimate *e, uint32_t messages, uint64_t seed, struct totals *t)
+static int run(struct coded_link_wish *w, struct loss_estimate *e, uint32_t messages, uint64_t seed, struct totals *t)
 {
 	double ideal_ns = (double)w->packets * (double)w->packet_ns + (double)w->rtt_ns;
 
 	for (uint32_t i = 0; i < messages; i++) {
-		struct tail_link_result r;
+		struct coded_link_result r;
 
 		w->seed = seed + i;
-		r = tail_link_run(w, e);
+		r = coded_link_run(w, e);
 		if (r.end != SR_DONE) {
 			fprintf(stderr, "seed %llu: the message did not end\n", (unsigned long long)w->seed);
 			return 1;
@@ -50,7 +50,7 @@ static int run(struct tail_link_wish *w, struct loss_estimate *e, uint32_t messa
 	return 0;
 }
 
-static void print(const struct tail_link_wish *w, const struct totals *t, uint32_t n)
+static void print(const struct coded_link_wish *w, const struct totals *t, uint32_t n)
 {
 	const struct model_message m = {.chunks = w->packets,
 					.inject_s = (double)w->packet_ns / 1e9,
@@ -69,7 +69,7 @@ static void print(const struct tail_link_wish *w, const struct totals *t, uint32
 
 int main(int argc, char **argv)
 {
-	struct tail_link_wish w = {.rtt_ns = 25000000, .packet_ns = 84, .word_loss = -1};
+	struct coded_link_wish w = {.rtt_ns = 25000000, .packet_ns = 84, .word_loss = -1};
 	uint32_t messages = 1000, earlier = 0;
 	struct totals t = {0}, unused = {0};
 	struct loss_estimate e;

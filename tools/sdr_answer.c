@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-#include "sdr/coded/tail_plan.h"
+#include "sdr/coded/coded_plan.h"
 
 static const struct {
 	const char *name, *title;
@@ -89,22 +89,22 @@ static uint64_t ns(double s)
 void sdr_tail_code(const struct sdr_question *q, const struct model_message *packets, struct model_tail *c)
 {
 	double loss = q->assumed >= 0 ? q->assumed : packets->chunk_loss;
-	const struct tail_link link = {.rtt_ns = ns(packets->rtt_s),
-				       .packet_ns = ns(packets->inject_s),
-				       .loss = loss,
-				       .burst = 1,
-				       .feared = q->idle_fill ? tail_plan_feared(loss) : 0};
-	struct tail_plan p;
+	const struct coded_link link = {.rtt_ns = ns(packets->rtt_s),
+					.packet_ns = ns(packets->inject_s),
+					.loss = loss,
+					.burst = 1,
+					.feared = q->idle_fill ? coded_plan_feared(loss) : 0};
+	struct coded_plan p;
 
-	tail_plan_make(&p, (uint32_t)fmin(packets->chunks, UINT32_MAX), &link);
+	coded_plan_make(&p, (uint32_t)fmin(packets->chunks, UINT32_MAX), &link);
 	*c = (struct model_tail){.coded = p.packets - p.tail,
 				 .groups = p.groups,
 				 .data = p.size,
 				 .parity = p.parity,
-				 .is_wide = tail_plan_is_wide(&p)};
+				 .is_wide = coded_plan_is_wide(&p)};
 	/* The receiver has room for half as many parities as packets, and a few. */
 	if (q->idle_fill)
-		c->fill = floor(tail_plan_fill(&p, &link, p.packets / 2 + 16) / c->groups);
+		c->fill = floor(coded_plan_fill(&p, &link, p.packets / 2 + 16) / c->groups);
 }
 
 static void tail(const struct sdr_question *q, const struct model_message *packets, struct sdr_answer *a)

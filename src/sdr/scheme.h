@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * What sends, repeats and acknowledges one message, behind one contract: Selective Repeat (sr_sender.h), erasure coding
- * (ec_sender.h), codes over the tail (tail_sender.h). Each has two ends as pure state, which know numbers of pieces; a
+ * (ec_sender.h), codes over the tail (coded_sender.h). Each has two ends as pure state, which know numbers of pieces; a
  * coded message has a second one with its parities.
  *
  * The owner of a sending end asks for pieces when it can send, hands over what the receiver says, calls expire() when
@@ -18,8 +18,8 @@
 #include "sdr/message/slot.h"
 #include "sdr/repeat/sr_receiver.h"
 #include "sdr/repeat/sr_sender.h"
-#include "sdr/coded/tail_receiver.h"
-#include "sdr/coded/tail_sender.h"
+#include "sdr/coded/coded_receiver.h"
+#include "sdr/coded/coded_sender.h"
 
 /* A piece to send: of the message, or of the parity message. */
 struct scheme_piece {
@@ -45,7 +45,7 @@ struct scheme_tx {
 			enum control_type end_type;
 			uint16_t end_bytes;
 		} ec;
-		struct tail_sender tail;
+		struct coded_sender tail;
 	};
 };
 
@@ -63,7 +63,7 @@ struct scheme_rx {
 			const struct alloc *alloc;
 			bool planned, chunks;
 		} ec;
-		struct tail_receiver tail;
+		struct coded_receiver tail;
 	};
 };
 
@@ -120,15 +120,15 @@ struct scheme {
 	void (*rx_free)(struct scheme_rx *);
 };
 
-extern const struct scheme scheme_repeat, scheme_ec, scheme_tail;
+extern const struct scheme scheme_repeat, scheme_ec, scheme_coded;
 
 /* A sending end, as sr_sender_init() and others; `says_plans`: the receiver is told how the message is coded. */
 int scheme_tx_repeat(struct scheme_tx *, const struct sr_config *, uint32_t chunks, uint64_t now_ns,
 		     const struct alloc *);
 int scheme_tx_ec(struct scheme_tx *, const struct ec_config *, bool chunks, bool says_plans, uint64_t now_ns,
 		 const struct alloc *);
-int scheme_tx_tail(struct scheme_tx *, const struct tail_config *, uint32_t packets, const struct loss_estimate *,
-		   uint64_t now_ns, const struct alloc *);
+int scheme_tx_coded(struct scheme_tx *, const struct coded_config *, uint32_t packets, const struct loss_estimate *,
+		    uint64_t now_ns, const struct alloc *);
 /* The loss that a sending end has learned of; NULL: it learns nothing. */
 const struct loss_estimate *scheme_estimate(const struct scheme_tx *);
 
@@ -141,5 +141,5 @@ int scheme_rx_ec(struct scheme_rx *, const struct ec_config *, const struct slot
 /* One that waits for the sender's plan, which may have `room` bytes of parities. */
 void scheme_rx_ec_later(struct scheme_rx *, const struct shape *, const struct slot *data, const struct slot *parity,
 			uint64_t bytes, uint64_t room, uint64_t rtt_ns_min, const struct alloc *);
-int scheme_rx_tail(struct scheme_rx *, uint64_t rtt_ns, const struct slot *data, const struct slot *parity,
-		   uint64_t now_ns, const struct alloc *);
+int scheme_rx_coded(struct scheme_rx *, uint64_t rtt_ns, const struct slot *data, const struct slot *parity,
+		    uint64_t now_ns, const struct alloc *);

@@ -22,7 +22,7 @@ enum sdr_scheme {
 	SDR_SCHEME_XOR,    /* sdr/coded/ec_sender.h with XOR and Selective Repeat */
 	SDR_SCHEME_MDS,    /* the same with a maximum distance separable code */
 	SDR_SCHEME_DEMAND, /* the same with parities on demand and an end marker */
-	SDR_SCHEME_TAIL    /* sdr/coded/tail_sender.h; its chunk is a packet */
+	SDR_SCHEME_TAIL    /* sdr/coded/coded_sender.h; its chunk is a packet */
 };
 
 /* The caller's; the line has the members from `next` on while the message is under way. */
@@ -40,7 +40,7 @@ struct sdr_config {
 	uint64_t message_bytes;          /* the longest message */
 	uint32_t code_data, code_parity; /* chunks of a group: of XOR, MDS, DEMAND */
 	double assumed_loss;             /* of packets, as TAIL and DEMAND reckon; 0: estimated */
-	uint8_t fill_class; /* TAIL: of the queue pairs for idle fill (sdr/coded/tail_sender.h); 0: there is none */
+	uint8_t fill_class; /* TAIL: of the queue pairs for idle fill (sdr/coded/coded_sender.h); 0: there is none */
 	uint32_t rto_rtts;  /* from a chunk's sending to its repetition without an answer, in round trips */
 	/*
 	 * Called at the time of the event, network_now_ps(); may open lines, post, and close this one. `sent`: the

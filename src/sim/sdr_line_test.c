@@ -8,7 +8,7 @@
 
 #include "sdr/model/completion.h"
 #include "support/sim_run.h"
-#include "support/tail_link.h"
+#include "support/coded_link.h"
 #include "support/test.h"
 
 /* 8 MiB in 2048 packets of 4198 bytes: 0.17 ms of 25. */
@@ -131,14 +131,14 @@ TEST_MANY(codes_fall_back_as_the_model_says)
 TEST_MANY(packets_and_the_link_in_numbers_agree)
 {
 	const char *const sets[] = {"link.loss=0.01", "sdr.scheme=tail", "sdr.assumed_loss=0.002", NULL};
-	struct tail_link_wish w = {
+	struct coded_link_wish w = {
 		.packets = 2048, .rtt_ns = 25000246, .packet_ns = 84, .loss = 0.01, .word_loss = -1, .assumed = 0.002};
 	struct loss_estimate e;
 	double sum_s = 0;
 
 	loss_estimate_init(&e);
 	for (w.seed = 0; w.seed < 1000; w.seed++)
-		sum_s += (double)tail_link_run(&w, &e).done_ns / 1e9;
+		sum_s += (double)coded_link_run(&w, &e).done_ns / 1e9;
 	assert_true(sum_s / 1000 > 1.1 * 0.0252);
 	near(mean_s(sets, 4), sum_s / 1000, 0.06);
 }

@@ -133,9 +133,9 @@ static bool code_open(struct transfer *t, uint64_t now_ns)
 
 /* ---- codes over the tail ------------------------------------------------------------------------------ */
 
-static struct tail_config tail_config(const struct sdr_line *l, uint64_t bytes)
+static struct coded_config coded_config(const struct sdr_line *l, uint64_t bytes)
 {
-	return (struct tail_config){
+	return (struct coded_config){
 		.rtt_ns = l->rtt_ns,
 		.packet_ns = sdr_line_send_ns(l, l->shape.mtu),
 		.timeout_ns = timeout_ns(l, bytes),
@@ -147,18 +147,18 @@ static struct tail_config tail_config(const struct sdr_line *l, uint64_t bytes)
 static bool tail_open(struct transfer *t, uint64_t now_ns)
 {
 	const struct sdr_line *l = t->line;
-	const struct tail_config c = tail_config(l, t->part[0].bytes);
+	const struct coded_config c = coded_config(l, t->part[0].bytes);
 
-	return !scheme_tx_tail(&t->tx, &c, t->packets, l->estimate, now_ns, &sdr_line_alloc) &&
-	       !scheme_rx_tail(&t->rx, l->rtt_ns, receiver_slot(&l->receiver, t->part[0].number),
-			       receiver_slot(&l->receiver, t->part[1].number), now_ns, &sdr_line_alloc);
+	return !scheme_tx_coded(&t->tx, &c, t->packets, l->estimate, now_ns, &sdr_line_alloc) &&
+	       !scheme_rx_coded(&t->rx, l->rtt_ns, receiver_slot(&l->receiver, t->part[0].number),
+				receiver_slot(&l->receiver, t->part[1].number), now_ns, &sdr_line_alloc);
 }
 
 /* ---- any ---------------------------------------------------------------------------------------------- */
 
 uint64_t sdr_parity_bytes(const struct sdr_line *l, uint64_t bytes)
 {
-	struct tail_config c;
+	struct coded_config c;
 	struct ec_layout layout;
 	uint64_t parity;
 
@@ -166,8 +166,8 @@ uint64_t sdr_parity_bytes(const struct sdr_line *l, uint64_t bytes)
 	case SDR_SCHEME_SR:
 	case SDR_SCHEME_NACK: return 0;
 	case SDR_SCHEME_TAIL:
-		c = tail_config(l, bytes);
-		parity = (uint64_t)tail_parity_packets(&c, shape_packets(&l->shape, bytes)) * l->shape.mtu;
+		c = coded_config(l, bytes);
+		parity = (uint64_t)coded_parity_packets(&c, shape_packets(&l->shape, bytes)) * l->shape.mtu;
 		return parity < l->shape.message_bytes ? parity : l->shape.message_bytes;
 	default:
 		layout = layout_of(l, bytes);
@@ -254,8 +254,8 @@ int sdr_end_tell(struct transfer *t, enum sdr_end end, uint8_t *payload, enum co
 
 uint64_t sdr_have(const struct transfer *t)
 {
-	uint64_t packets = t->rx.scheme == &scheme_tail ? t->rx.tail.have
-							: (uint64_t)t->came * shape_chunk_packets(&t->line->shape);
+	uint64_t packets = t->rx.scheme == &scheme_coded ? t->rx.tail.have
+							 : (uint64_t)t->came * shape_chunk_packets(&t->line->shape);
 
 	return packets < t->packets && !t->rx.scheme->whole(&t->rx) ? packets : t->packets;
 }

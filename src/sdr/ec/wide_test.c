@@ -76,7 +76,7 @@ static unsigned unsolved(unsigned n_lost, unsigned n_rows, unsigned of, unsigned
 	return failed;
 }
 
-/* tail_plan.c reckons with less than one in 128. */
+/* coded_plan.c reckons with less than one in 128. */
 TEST(as_many_parities_as_losses_nearly_always_do)
 {
 	for (unsigned lost = 2; lost <= 8; lost++)

@@ -52,8 +52,8 @@ static const struct {
 	[CONTROL_EC_PLAN] = {EC_PLAN_LEN, NULL},
 	[CONTROL_PING] = {PING_LEN, NULL},
 	[CONTROL_PONG] = {PING_LEN, NULL},
-	[CONTROL_TAIL_PLAN] = {TAIL_PLAN_LEN, NULL},
-	[CONTROL_TAIL_STATE] = {TAIL_STATE_LEN, NULL},
+	[CONTROL_CODED_PLAN] = {CODED_PLAN_LEN, NULL},
+	[CONTROL_CODED_STATE] = {CODED_STATE_LEN, NULL},
 };
 
 void control_encode(uint8_t *p, const struct control *c)

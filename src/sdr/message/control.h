@@ -59,8 +59,8 @@ enum {
 	EC_END_LEN = 4,
 	EC_PLAN_LEN = 28,
 	PING_LEN = 8,
-	TAIL_PLAN_LEN = 16,
-	TAIL_STATE_LEN = 16,
+	CODED_PLAN_LEN = 16,
+	CODED_STATE_LEN = 16,
 };
 
 enum control_type {
@@ -78,8 +78,8 @@ enum control_type {
 	CONTROL_EC_PLAN,
 	CONTROL_PING,
 	CONTROL_PONG,
-	CONTROL_TAIL_PLAN, /* tail_words.h has these two */
-	CONTROL_TAIL_STATE,
+	CONTROL_CODED_PLAN, /* coded_words.h has these two */
+	CONTROL_CODED_STATE,
 	CONTROL_TYPE_END
 };
 

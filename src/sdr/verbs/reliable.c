@@ -376,11 +376,11 @@ bool reliable_take(struct verbena_sdr_qp *qp, const struct control *c, const uin
 	case CONTROL_EC_ACK:
 	case CONTROL_EC_NACK:
 	case CONTROL_EC_SHORT:
-	case CONTROL_TAIL_STATE: return take_from_receiver(qp, send, c->type, payload, now_ns);
+	case CONTROL_CODED_STATE: return take_from_receiver(qp, send, c->type, payload, now_ns);
 	case CONTROL_PROBE:
 	case CONTROL_EC_PLAN:
 	case CONTROL_EC_END:
-	case CONTROL_TAIL_PLAN:
+	case CONTROL_CODED_PLAN:
 		return receive ? receive->rx.scheme->rx_take(&receive->rx, c->type, payload, now_ns)
 			       : take_of_finished(qp, number);
 	default: return false;

@@ -22,7 +22,7 @@ void verbena_sdr_tail_attr_init(struct verbena_sdr_tail_attr *attr)
 }
 
 static int config_read(const struct verbena_sdr_qp *qp, const struct verbena_sdr_tail_attr *a, uint64_t parity_bytes,
-		       struct tail_config *c)
+		       struct coded_config *c)
 {
 	uint64_t limit_mbps = qp->rate_bps / 1000000, usual_mbps = limit_mbps ? limit_mbps : GUESSED_MBPS;
 	uint64_t mbps = a->rate_mbps ? a->rate_mbps : usual_mbps;
@@ -30,7 +30,7 @@ static int config_read(const struct verbena_sdr_qp *qp, const struct verbena_sdr
 	if (!a->rtt_ns || a->rtt_ns > HOUR_NS / 1000 || a->timeout_ns >= HOUR_NS || !(a->loss >= 0 && a->loss <= 0.5) ||
 	    mbps > 100000000)
 		return -EINVAL;
-	*c = (struct tail_config){
+	*c = (struct coded_config){
 		.rtt_ns = queued_rtt_ns(a->rtt_ns),
 		.packet_ns = (uint64_t)qp->shape.mtu * 8000 / mbps + 1,
 		.timeout_ns = a->timeout_ns ? a->timeout_ns : 100 * queued_rtt_ns(a->rtt_ns) + UINT64_C(10000000000),
@@ -43,13 +43,13 @@ static int config_read(const struct verbena_sdr_qp *qp, const struct verbena_sdr
 }
 
 /* Both of its numbers are granted and their slots free. */
-static int open_send(struct verbena_sdr_qp *qp, const struct tail_config *c, const struct send_block *b,
+static int open_send(struct verbena_sdr_qp *qp, const struct coded_config *c, const struct send_block *b,
 		     uint64_t parity_bytes, struct reliable_send **out)
 {
 	uint32_t queued = QUEUED_BYTES / qp->shape.mtu;
 	struct reliable_send *m = calloc(1, sizeof(*m));
-	int err = m ? scheme_tx_tail(&m->tx, c, shape_packets(&qp->shape, b->bytes), &qp->reliable.estimate,
-				     sdr_now_ns(), &sdr_heap)
+	int err = m ? scheme_tx_coded(&m->tx, c, shape_packets(&qp->shape, b->bytes), &qp->reliable.estimate,
+				      sdr_now_ns(), &sdr_heap)
 		    : -ENOMEM;
 
 	if (err) {
@@ -68,7 +68,7 @@ int verbena_sdr_tail_send(struct verbena_sdr_qp *qp, const struct verbena_sdr_bl
 {
 	struct verbena_sdr_tail_attr defaults;
 	struct reliable_send *m = NULL;
-	struct tail_config c;
+	struct coded_config c;
 	struct send_block b;
 	uint64_t parity;
 	int err;
@@ -94,8 +94,8 @@ static int open_receive(struct verbena_sdr_qp *qp, const struct verbena_sdr_recv
 	if (err)
 		return err;
 	*number = m->number;
-	err = scheme_rx_tail(&m->rx, queued_rtt_ns(rtt_ns), receiver_slot(&qp->receiver, m->number),
-			     receiver_slot(&qp->receiver, m->number + 1), sdr_now_ns(), &sdr_heap);
+	err = scheme_rx_coded(&m->rx, queued_rtt_ns(rtt_ns), receiver_slot(&qp->receiver, m->number),
+			      receiver_slot(&qp->receiver, m->number + 1), sdr_now_ns(), &sdr_heap);
 	if (err)
 		reliable_receive_undo(qp, m);
 	return err;

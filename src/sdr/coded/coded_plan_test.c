@@ -2,13 +2,13 @@
 /* Plans: every packet of the tail is in one group, sizes add up, parities grow with loss and stay few; estimates. */
 
 #include "sdr/coded/loss_estimate.h"
-#include "sdr/coded/tail_words.h"
+#include "sdr/coded/coded_words.h"
 #include "support/test.h"
 
 /* 4 KiB at 400 Gbit/s, 3750 km. */
-static struct tail_link link_with(double loss, double burst)
+static struct coded_link link_with(double loss, double burst)
 {
-	return (struct tail_link){.rtt_ns = 25000000, .packet_ns = 84, .loss = loss, .burst = burst};
+	return (struct coded_link){.rtt_ns = 25000000, .packet_ns = 84, .loss = loss, .burst = burst};
 }
 
 TEST(each_packet_of_the_tail_is_in_one_group)
@@ -16,19 +16,19 @@ TEST(each_packet_of_the_tail_is_in_one_group)
 	static const uint32_t sizes[] = {1, 2, 7, 255, 256, 300, 2048, 32768, 32769, 262144, 700000};
 
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
-		struct tail_link l = link_with(1e-2, 1);
-		struct tail_plan p;
+		struct coded_link l = link_with(1e-2, 1);
+		struct coded_plan p;
 		uint8_t *in = calloc(sizes[i], 1);
 		uint32_t all = 0;
 
-		tail_plan_make(&p, sizes[i], &l);
+		coded_plan_make(&p, sizes[i], &l);
 		for (uint32_t g = 0; g < p.groups; g++) {
-			assert_in_range(tail_plan_size(&p, g), 1, p.size);
-			for (uint32_t k = 0; k < tail_plan_size(&p, g); k++, all++) {
-				uint32_t packet = tail_plan_packet(&p, g, k);
+			assert_in_range(coded_plan_size(&p, g), 1, p.size);
+			for (uint32_t k = 0; k < coded_plan_size(&p, g); k++, all++) {
+				uint32_t packet = coded_plan_packet(&p, g, k);
 
 				assert_in_range(packet, p.tail, sizes[i] - 1);
-				assert_int_equal(tail_plan_group(&p, packet), g);
+				assert_int_equal(coded_plan_group(&p, packet), g);
 				assert_int_equal(in[packet]++, 0);
 			}
 		}
@@ -39,12 +39,12 @@ TEST(each_packet_of_the_tail_is_in_one_group)
 
 TEST(only_what_no_word_can_reach_is_coded)
 {
-	struct tail_link l = link_with(1e-3, 1);
-	struct tail_plan p;
+	struct coded_link l = link_with(1e-3, 1);
+	struct coded_plan p;
 
-	tail_plan_make(&p, 2097152, &l);
+	coded_plan_make(&p, 2097152, &l);
 	assert_in_range(p.packets - p.tail, 25000000 / 84, 25000000 / 84 * 21 / 20);
-	tail_plan_make(&p, 32768, &l);
+	coded_plan_make(&p, 32768, &l);
 	assert_int_equal(p.tail, 0);
 }
 
@@ -62,10 +62,10 @@ TEST(parities_are_as_few_as_do)
 	};
 
 	for (size_t i = 0; i < sizeof(want) / sizeof(want[0]); i++) {
-		struct tail_link l = link_with(want[i].loss, 1);
-		struct tail_plan p;
+		struct coded_link l = link_with(want[i].loss, 1);
+		struct coded_plan p;
 
-		tail_plan_make(&p, 32768, &l);
+		coded_plan_make(&p, 32768, &l);
 		assert_in_range(p.parity, want[i].least, want[i].most);
 		assert_true((double)p.groups * p.parity <= want[i].share * 32768);
 	}
@@ -78,77 +78,77 @@ TEST(groups_are_small_enough_for_the_loss_that_is_feared)
 	static const double losses[] = {1e-3, 1e-2, 2.5e-2};
 
 	for (size_t i = 0; i < sizeof(losses) / sizeof(losses[0]); i++) {
-		struct tail_link l = link_with(losses[i], 1);
+		struct coded_link l = link_with(losses[i], 1);
 		double most, mean;
-		struct tail_plan p;
+		struct coded_plan p;
 
 		l.feared = 10 * losses[i];
-		tail_plan_make(&p, 32768, &l);
-		most = tail_plan_parity_max(p.size);
+		coded_plan_make(&p, 32768, &l);
+		most = coded_plan_parity_max(p.size);
 		mean = l.feared * (p.size + most);
 		/* Four deviations above the mean at least. */
 		assert_true(most > mean && (most - mean) * (most - mean) > 16 * mean);
 		if (i)
 			assert_true(p.size < 300);
 	}
-	assert_int_equal(tail_plan_parity_max(1), 127);
-	assert_int_equal(tail_plan_parity_max(200), 55);
-	assert_int_equal(tail_plan_parity_max(223), 32);
-	assert_int_equal(tail_plan_parity_max(992), 32);
+	assert_int_equal(coded_plan_parity_max(1), 127);
+	assert_int_equal(coded_plan_parity_max(200), 55);
+	assert_int_equal(coded_plan_parity_max(223), 32);
+	assert_int_equal(coded_plan_parity_max(992), 32);
 }
 
 TEST(bursts_cost_little_where_groups_are_many)
 {
-	struct tail_link single = link_with(1e-3, 1), bursts = link_with(1e-3, 16);
-	struct tail_plan a, b;
+	struct coded_link single = link_with(1e-3, 1), bursts = link_with(1e-3, 16);
+	struct coded_plan a, b;
 
-	tail_plan_make(&a, 32768, &single);
-	tail_plan_make(&b, 32768, &bursts);
+	coded_plan_make(&a, 32768, &single);
+	coded_plan_make(&b, 32768, &bursts);
 	assert_in_range(b.parity, a.parity, a.parity + 2);
-	tail_plan_make(&a, 256, &single);
-	tail_plan_make(&b, 256, &bursts);
+	coded_plan_make(&a, 256, &single);
+	coded_plan_make(&b, 256, &bursts);
 	assert_true(b.parity > 4 * a.parity); /* two groups share each burst */
 }
 
 TEST(a_plan_is_read_as_it_was_written)
 {
-	static const uint8_t golden[TAIL_PLAN_LEN] = {0, 0, 0x80, 0, 0, 0, 0x10, 0, 0, 250, 0, 44, 0, 5, 0, 1};
-	struct tail_plan p = {.packets = 32768, .tail = 4096, .size = 250, .depth = 44, .parity = 5}, q;
-	uint8_t at[TAIL_PLAN_LEN];
+	static const uint8_t golden[CODED_PLAN_LEN] = {0, 0, 0x80, 0, 0, 0, 0x10, 0, 0, 250, 0, 44, 0, 5, 0, 1};
+	struct coded_plan p = {.packets = 32768, .tail = 4096, .size = 250, .depth = 44, .parity = 5}, q;
+	uint8_t at[CODED_PLAN_LEN];
 	bool ended;
 
-	assert_int_equal(tail_plan_encode(at, &p, true), TAIL_PLAN_LEN);
+	assert_int_equal(coded_plan_encode(at, &p, true), CODED_PLAN_LEN);
 	assert_memory_equal(at, golden, sizeof(golden));
-	assert_true(tail_plan_decode(&q, &ended, at));
+	assert_true(coded_plan_decode(&q, &ended, at));
 	assert_true(ended);
 	assert_int_equal(q.tail, 4096);
 	assert_int_equal(q.groups, 115);
 	at[9] = 251; /* and 5 parities are 256: a wide group */
-	assert_true(tail_plan_decode(&q, &ended, at));
-	at[13] = TAIL_WIDE_PARITY_MAX + 1;
-	assert_false(tail_plan_decode(&q, &ended, at));
+	assert_true(coded_plan_decode(&q, &ended, at));
+	at[13] = EC_WIDE_PARITY_MAX + 1;
+	assert_false(coded_plan_decode(&q, &ended, at));
 	at[13] = 5;
-	at[8] = TAIL_WIDE_MAX >> 8;
-	at[9] = (TAIL_WIDE_MAX & 255) + 1;
-	assert_false(tail_plan_decode(&q, &ended, at));
+	at[8] = EC_WIDE_DATA_MAX >> 8;
+	at[9] = (EC_WIDE_DATA_MAX & 255) + 1;
+	assert_false(coded_plan_decode(&q, &ended, at));
 	at[8] = 0;
 	at[9] = 0;
-	assert_false(tail_plan_decode(&q, &ended, at));
+	assert_false(coded_plan_decode(&q, &ended, at));
 }
 
 TEST(a_state_is_read_as_it_was_written)
 {
-	static const uint8_t golden[TAIL_STATE_LEN] = {0, 0, 1, 0, 0, 0, 0, 3, 0, 0, 0, 2, 0, 0, 0, 1};
-	struct tail_state s = {256, 3, 2, true}, t;
-	uint8_t at[TAIL_STATE_LEN];
+	static const uint8_t golden[CODED_STATE_LEN] = {0, 0, 1, 0, 0, 0, 0, 3, 0, 0, 0, 2, 0, 0, 0, 1};
+	struct coded_state s = {256, 3, 2, true}, t;
+	uint8_t at[CODED_STATE_LEN];
 
-	tail_state_encode(at, &s);
+	coded_state_encode(at, &s);
 	assert_memory_equal(at, golden, sizeof(golden));
-	assert_true(tail_state_decode(&t, at));
+	assert_true(coded_state_decode(&t, at));
 	assert_int_equal(t.seen, 256);
 	assert_true(t.whole);
 	at[11] = 4; /* more bursts than losses */
-	assert_false(tail_state_decode(&t, at));
+	assert_false(coded_state_decode(&t, at));
 }
 
 TEST(the_estimate_is_upwards_and_comes_near)
@@ -172,8 +172,8 @@ TEST(the_estimate_is_upwards_and_comes_near)
 
 TEST(copies_grow_with_loss)
 {
-	assert_int_equal(tail_copies(300, 1e-3), 2); /* 300 packets, 1e-6 */
-	assert_int_equal(tail_copies(3000, 1e-2), 4);
-	assert_int_equal(tail_copies(1, 0), 1);
-	assert_int_equal(tail_copies(1e6, 0.5), 8);
+	assert_int_equal(coded_copies(300, 1e-3), 2); /* 300 packets, 1e-6 */
+	assert_int_equal(coded_copies(3000, 1e-2), 4);
+	assert_int_equal(coded_copies(1, 0), 1);
+	assert_int_equal(coded_copies(1e6, 0.5), 8);
 }

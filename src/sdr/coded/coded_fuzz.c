@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sdr/coded/tail_receiver.h"
-#include "sdr/coded/tail_sender.h"
+#include "sdr/coded/coded_receiver.h"
+#include "sdr/coded/coded_sender.h"
 #include "support/heap.h"
 
 enum { PACKETS_MAX = 600, PARITIES = 1000, OPS_MAX = 400 };
@@ -23,8 +23,8 @@ static void must(int claim)
 }
 
 struct both {
-	struct tail_sender s;
-	struct tail_receiver r;
+	struct coded_sender s;
+	struct coded_receiver r;
 	uint8_t have[PACKETS_MAX], parity[PARITIES];
 	uint32_t packets;
 	uint64_t now_ns;
@@ -36,32 +36,32 @@ static void hear_names(struct both *b, const uint8_t *arg)
 	uint8_t payload[SR_NACK_FIXED_LEN + 2 * SR_NACK_RUN_LEN];
 
 	sr_nack_encode(payload, runs, 2);
-	tail_sender_named(&b->s, payload, b->now_ns);
+	coded_sender_named(&b->s, payload, b->now_ns);
 }
 
 static void hear_state(struct both *b, const uint8_t *arg)
 {
-	struct tail_state t = {(uint32_t)(arg[0] * 3), arg[1], arg[2], arg[3] > 250};
-	uint8_t payload[TAIL_STATE_LEN];
+	struct coded_state t = {(uint32_t)(arg[0] * 3), arg[1], arg[2], arg[3] > 250};
+	uint8_t payload[CODED_STATE_LEN];
 
-	tail_state_encode(payload, &t);
-	tail_sender_state(&b->s, payload, b->now_ns);
+	coded_state_encode(payload, &t);
+	coded_sender_state(&b->s, payload, b->now_ns);
 	must(loss_estimate_high(&b->s.estimate) <= 0.5 && loss_estimate_burst(&b->s.estimate) >= 1);
 }
 
 static void hear_plan(struct both *b, const uint8_t *arg)
 {
-	struct tail_plan p = {
+	struct coded_plan p = {
 		.packets = arg[3] & 1 ? b->packets : arg[3],
 		.tail = arg[0],
 		.size = arg[1],
 		.depth = arg[2] % 80,
 		.parity = arg[3] % 16,
 	};
-	uint8_t payload[TAIL_PLAN_LEN];
+	uint8_t payload[CODED_PLAN_LEN];
 
-	tail_plan_encode(payload, &p, arg[3] & 2);
-	tail_receiver_plan(&b->r, payload, b->now_ns);
+	coded_plan_encode(payload, &p, arg[3] & 2);
+	coded_receiver_plan(&b->r, payload, b->now_ns);
 }
 
 static void receive(struct both *b, const uint8_t *arg)
@@ -70,7 +70,7 @@ static void receive(struct both *b, const uint8_t *arg)
 	bool parity = arg[2] & 1;
 
 	for (uint32_t i = 0; i <= arg[3] % 32; i++, packet++) {
-		tail_receiver_came(&b->r, parity, packet, b->now_ns);
+		coded_receiver_came(&b->r, parity, packet, b->now_ns);
 		if (parity && packet < PARITIES)
 			b->parity[packet] = 1;
 		else if (!parity && packet < b->packets)
@@ -80,14 +80,14 @@ static void receive(struct both *b, const uint8_t *arg)
 
 static void send(struct both *b, uint32_t count)
 {
-	struct tail_send p;
+	struct coded_send p;
 
-	while (count-- && (tail_sender_next(&b->s, &p, b->now_ns) || tail_sender_fill(&b->s, &p, b->now_ns))) {
+	while (count-- && (coded_sender_next(&b->s, &p, b->now_ns) || coded_sender_fill(&b->s, &p, b->now_ns))) {
 		must(b->s.end == SR_RUNNING);
 		must(b->s.fills <= b->s.config.rtt_ns / b->s.config.packet_ns);
 		if (p.parity)
 			must(p.packet < b->s.plan.groups * b->s.plan.parity &&
-			     p.packet < tail_parity_packets(&b->s.config, b->packets));
+			     p.packet < coded_parity_packets(&b->s.config, b->packets));
 		else
 			must(p.packet < b->packets);
 	}
@@ -98,35 +98,35 @@ static void speak(struct both *b)
 	uint8_t payload[64];
 	enum control_type type;
 
-	for (int i = 0; i < 8 && tail_receiver_tell(&b->r, payload, sizeof(payload), &type, b->now_ns); i++)
+	for (int i = 0; i < 8 && coded_receiver_tell(&b->r, payload, sizeof(payload), &type, b->now_ns); i++)
 		;
-	tail_sender_tell(&b->s, payload, b->now_ns);
+	coded_sender_tell(&b->s, payload, b->now_ns);
 }
 
 /* Whole only if it is; packets that came afterwards do not count. */
 static void must_be_whole(const struct both *b)
 {
-	const struct tail_plan *p = &b->r.plan;
+	const struct coded_plan *p = &b->r.plan;
 	uint16_t got[PACKETS_MAX + 1] = {0};
 
-	if (!tail_receiver_whole(&b->r))
+	if (!coded_receiver_whole(&b->r))
 		return;
 	for (uint32_t i = 0; i < b->packets; i++) {
 		must(b->have[i] || (b->r.planned && i >= p->tail));
 		if (b->r.planned && i >= p->tail)
-			got[tail_plan_group(p, i)] += b->have[i];
+			got[coded_plan_group(p, i)] += b->have[i];
 	}
 	for (uint32_t i = 0; b->r.planned && i < p->groups * p->parity; i++)
 		got[i % p->groups] += b->parity[i];
 	for (uint32_t g = 0; b->r.planned && g < p->groups; g++)
-		must(got[g] >= tail_plan_size(p, g));
+		must(got[g] >= coded_plan_size(p, g));
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct heap heap = HEAP_INIT;
 	const struct alloc alloc = heap_alloc(&heap);
-	struct tail_config config = {.rtt_ns = 100000, .packet_ns = 100, .timeout_ns = 50000000};
+	struct coded_config config = {.rtt_ns = 100000, .packet_ns = 100, .timeout_ns = 50000000};
 	struct loss_estimate e;
 	struct both b = {0};
 
@@ -135,8 +135,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	b.packets = 1 + (uint32_t)(data[0] | data[1] << 8) % PACKETS_MAX;
 	config.fill = data[1] >> 7;
 	loss_estimate_init(&e);
-	must(!tail_sender_init(&b.s, &config, b.packets, &e, 0, &alloc));
-	must(!tail_receiver_init(&b.r, config.rtt_ns, b.packets, PARITIES, 0, &alloc));
+	must(!coded_sender_init(&b.s, &config, b.packets, &e, 0, &alloc));
+	must(!coded_receiver_init(&b.r, config.rtt_ns, b.packets, PARITIES, 0, &alloc));
 	data += 2;
 	size -= 2;
 	for (int op = 0; op < OPS_MAX && size >= 6; op++, data += 6, size -= 6) {
@@ -148,16 +148,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		case 3:
 		case 4: receive(&b, data + 2); break;
 		case 5:
-			tail_sender_expire(&b.s, b.now_ns);
-			tail_receiver_expire(&b.r, b.now_ns);
+			coded_sender_expire(&b.s, b.now_ns);
+			coded_receiver_expire(&b.r, b.now_ns);
 			break;
 		default: send(&b, data[2]);
 		}
 		speak(&b);
 		must_be_whole(&b);
 	}
-	tail_sender_free(&b.s);
-	tail_receiver_free(&b.r);
+	coded_sender_free(&b.s);
+	coded_receiver_free(&b.r);
 	must(!heap.blocks);
 	return 0;
 }

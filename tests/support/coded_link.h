@@ -13,28 +13,28 @@
 #include <string.h>
 
 #include "base/prng.h"
-#include "sdr/coded/tail_receiver.h"
-#include "sdr/coded/tail_sender.h"
+#include "sdr/coded/coded_receiver.h"
+#include "sdr/coded/coded_sender.h"
 #include "support/heap.h"
 
 enum {
-	TAIL_LINK_WORD_BYTES = 1024,
-	TAIL_LINK_WORDS = 4096 /* under way each way at a time, at most; a power of two */
+	CODED_LINK_WORD_BYTES = 1024,
+	CODED_LINK_WORDS = 4096 /* under way each way at a time, at most; a power of two */
 };
 
-struct tail_link_wish {
+struct coded_link_wish {
 	uint32_t packets;
 	uint64_t rtt_ns, packet_ns;
 	double loss;         /* of packets and of words */
 	double burst;        /* lost in a row, on average; 0: single losses */
 	double word_loss;    /* instead of `loss` for words; negative: the same */
-	double assumed;      /* struct tail_config's loss */
+	double assumed;      /* struct coded_config's loss */
 	bool fill;           /* likewise */
 	uint64_t timeout_ns; /* 0: long */
 	uint64_t seed;
 };
 
-struct tail_link_result {
+struct coded_link_result {
 	uint64_t done_ns;  /* the sender knows; UINT64_MAX: it gave up */
 	uint64_t whole_ns; /* the receiver has all, or can compute it */
 	uint64_t packets, parities, resent, words;
@@ -44,124 +44,124 @@ struct tail_link_result {
 	uint32_t most_sent_again; /* of a packet: how often it went */
 };
 
-struct tail_link_packet {
+struct coded_link_packet {
 	uint64_t at_ns;
 	uint32_t packet; /* parities from 2^31 on */
 };
 
-struct tail_link_word {
+struct coded_link_word {
 	uint64_t at_ns;
 	enum control_type type;
-	uint8_t bytes[TAIL_LINK_WORD_BYTES];
+	uint8_t bytes[CODED_LINK_WORD_BYTES];
 };
 
-struct tail_link_run {
-	struct tail_link_wish w;
-	struct tail_sender s;
-	struct tail_receiver r;
-	struct tail_link_packet *way; /* packets under way: a ring */
+struct coded_link_run {
+	struct coded_link_wish w;
+	struct coded_sender s;
+	struct coded_receiver r;
+	struct coded_link_packet *way; /* packets under way: a ring */
 	uint32_t way_mask, way_head, way_tail;
-	struct tail_link_word *words[2]; /* to the receiver, to the sender */
+	struct coded_link_word *words[2]; /* to the receiver, to the sender */
 	uint32_t word_head[2], word_tail[2];
 	struct prng rng;
 	bool bad;
 	double bad_to_good, good_to_bad;
 	uint64_t now_ns, free_ns;
 	uint8_t *times;
-	struct tail_link_result out;
+	struct coded_link_result out;
 };
 
-static inline bool tail_link_drawn(struct tail_link_run *t, double chance)
+static inline bool coded_link_drawn(struct coded_link_run *t, double chance)
 {
 	return (double)(prng_next(&t->rng) >> 11) * 0x1p-53 < chance;
 }
 
-static inline bool tail_link_lost(struct tail_link_run *t)
+static inline bool coded_link_lost(struct coded_link_run *t)
 {
 	if (!t->w.burst)
-		return tail_link_drawn(t, t->w.loss);
-	t->bad = tail_link_drawn(t, t->bad ? 1 - t->bad_to_good : t->good_to_bad);
+		return coded_link_drawn(t, t->w.loss);
+	t->bad = coded_link_drawn(t, t->bad ? 1 - t->bad_to_good : t->good_to_bad);
 	return t->bad;
 }
 
-static inline void tail_link_say(struct tail_link_run *t, int way, enum control_type type, const uint8_t *bytes)
+static inline void coded_link_say(struct coded_link_run *t, int way, enum control_type type, const uint8_t *bytes)
 {
-	struct tail_link_word *w = &t->words[way][t->word_tail[way] & (TAIL_LINK_WORDS - 1)];
+	struct coded_link_word *w = &t->words[way][t->word_tail[way] & (CODED_LINK_WORDS - 1)];
 
 	t->out.words++;
-	if (t->w.word_loss >= 0 ? tail_link_drawn(t, t->w.word_loss) : tail_link_drawn(t, t->w.loss))
+	if (t->w.word_loss >= 0 ? coded_link_drawn(t, t->w.word_loss) : coded_link_drawn(t, t->w.loss))
 		return;
-	assert(t->word_tail[way] - t->word_head[way] < TAIL_LINK_WORDS);
+	assert(t->word_tail[way] - t->word_head[way] < CODED_LINK_WORDS);
 	/* Behind the packet that is leaving. */
 	w->at_ns = (way || t->free_ns < t->now_ns ? t->now_ns : t->free_ns) + t->w.rtt_ns / 2;
 	w->type = type;
-	memcpy(w->bytes, bytes, TAIL_LINK_WORD_BYTES);
+	memcpy(w->bytes, bytes, CODED_LINK_WORD_BYTES);
 	t->word_tail[way]++;
 }
 
-static inline void tail_link_speak(struct tail_link_run *t)
+static inline void coded_link_speak(struct coded_link_run *t)
 {
-	uint8_t bytes[TAIL_LINK_WORD_BYTES];
+	uint8_t bytes[CODED_LINK_WORD_BYTES];
 	enum control_type type;
 
-	while (tail_sender_tell(&t->s, bytes, t->now_ns))
-		tail_link_say(t, 0, CONTROL_TAIL_PLAN, bytes);
-	while (tail_receiver_tell(&t->r, bytes, sizeof(bytes), &type, t->now_ns))
-		tail_link_say(t, 1, type, bytes);
+	while (coded_sender_tell(&t->s, bytes, t->now_ns))
+		coded_link_say(t, 0, CONTROL_CODED_PLAN, bytes);
+	while (coded_receiver_tell(&t->r, bytes, sizeof(bytes), &type, t->now_ns))
+		coded_link_say(t, 1, type, bytes);
 }
 
-static inline void tail_link_send(struct tail_link_run *t)
+static inline void coded_link_send(struct coded_link_run *t)
 {
-	struct tail_send p;
+	struct coded_send p;
 
 	while (t->free_ns <= t->now_ns &&
-	       (tail_sender_next(&t->s, &p, t->now_ns) || tail_sender_fill(&t->s, &p, t->now_ns))) {
+	       (coded_sender_next(&t->s, &p, t->now_ns) || coded_sender_fill(&t->s, &p, t->now_ns))) {
 		t->free_ns = t->now_ns + t->w.packet_ns;
 		t->out.packets++;
 		if (t->times && !p.parity && ++t->times[p.packet] > t->out.most_sent_again)
 			t->out.most_sent_again = t->times[p.packet];
-		if (tail_link_lost(t))
+		if (coded_link_lost(t))
 			continue;
 		assert(t->way_tail - t->way_head <= t->way_mask);
 		t->way[t->way_tail++ & t->way_mask] =
-			(struct tail_link_packet){t->free_ns + t->w.rtt_ns / 2, p.packet | (uint32_t)p.parity << 31};
+			(struct coded_link_packet){t->free_ns + t->w.rtt_ns / 2, p.packet | (uint32_t)p.parity << 31};
 	}
 }
 
-static inline void tail_link_hear(struct tail_link_run *t, int way)
+static inline void coded_link_hear(struct coded_link_run *t, int way)
 {
-	const struct tail_link_word *w = &t->words[way][t->word_head[way]++ & (TAIL_LINK_WORDS - 1)];
+	const struct coded_link_word *w = &t->words[way][t->word_head[way]++ & (CODED_LINK_WORDS - 1)];
 
 	if (!way)
-		tail_receiver_plan(&t->r, w->bytes, t->now_ns);
+		coded_receiver_plan(&t->r, w->bytes, t->now_ns);
 	else if (w->type == CONTROL_SR_NACK)
-		tail_sender_named(&t->s, w->bytes, t->now_ns);
+		coded_sender_named(&t->s, w->bytes, t->now_ns);
 	else
-		tail_sender_state(&t->s, w->bytes, t->now_ns);
+		coded_sender_state(&t->s, w->bytes, t->now_ns);
 }
 
 /* A packet that was there is not reported again, as a worker does not. */
-static inline void tail_link_arrive(struct tail_link_run *t)
+static inline void coded_link_arrive(struct coded_link_run *t)
 {
 	uint32_t p = t->way[t->way_head++ & t->way_mask].packet;
 	uint32_t before = t->r.have;
 
-	tail_receiver_came(&t->r, p >> 31, p & INT32_MAX, t->now_ns);
+	coded_receiver_came(&t->r, p >> 31, p & INT32_MAX, t->now_ns);
 	t->out.have += t->r.have - before;
 }
 
-static inline void tail_link_step(struct tail_link_run *t)
+static inline void coded_link_step(struct coded_link_run *t)
 {
 	uint64_t next = UINT64_MAX, at[5];
 
-	at[0] = tail_sender_deadline(&t->s);
+	at[0] = coded_sender_deadline(&t->s);
 	at[0] = at[0] <= t->now_ns ? UINT64_MAX : at[0];
-	at[1] = tail_receiver_deadline(&t->r);
+	at[1] = coded_receiver_deadline(&t->r);
 	at[2] = t->way_head == t->way_tail ? UINT64_MAX : t->way[t->way_head & t->way_mask].at_ns;
 	for (int i = 0; i < 2; i++)
 		at[3 + i] = t->word_head[i] == t->word_tail[i]
 				    ? UINT64_MAX
-				    : t->words[i][t->word_head[i] & (TAIL_LINK_WORDS - 1)].at_ns;
+				    : t->words[i][t->word_head[i] & (CODED_LINK_WORDS - 1)].at_ns;
 	for (int i = 0; i < 5; i++)
 		next = at[i] < next ? at[i] : next;
 	if (t->free_ns > t->now_ns && t->free_ns < next)
@@ -169,22 +169,22 @@ static inline void tail_link_step(struct tail_link_run *t)
 	assert(next != UINT64_MAX);
 	t->now_ns = next > t->now_ns ? next : t->now_ns;
 	if (at[2] <= t->now_ns)
-		tail_link_arrive(t);
+		coded_link_arrive(t);
 	for (int i = 0; i < 2; i++) {
 		if (at[3 + i] <= t->now_ns)
-			tail_link_hear(t, i);
+			coded_link_hear(t, i);
 	}
 	if (at[0] <= t->now_ns)
-		tail_sender_expire(&t->s, t->now_ns);
+		coded_sender_expire(&t->s, t->now_ns);
 	if (at[1] <= t->now_ns)
-		tail_receiver_expire(&t->r, t->now_ns);
+		coded_receiver_expire(&t->r, t->now_ns);
 	if (t->r.state.whole && t->out.whole_ns == UINT64_MAX)
 		t->out.whole_ns = t->now_ns;
-	tail_link_send(t);
-	tail_link_speak(t);
+	coded_link_send(t);
+	coded_link_speak(t);
 }
 
-static inline uint32_t tail_link_room(uint64_t n)
+static inline uint32_t coded_link_room(uint64_t n)
 {
 	uint32_t room = 64;
 
@@ -197,10 +197,10 @@ static inline uint32_t tail_link_room(uint64_t n)
  * The rings of the run before, if they are long enough: a sanitizer marks every byte of them at each malloc() and
  * free(), which took longer than the runs. So one run at a time.
  */
-static inline void tail_link_rings(struct tail_link_run *t, uint32_t room)
+static inline void coded_link_rings(struct coded_link_run *t, uint32_t room)
 {
-	static struct tail_link_packet *way;
-	static struct tail_link_word *words[2];
+	static struct coded_link_packet *way;
+	static struct coded_link_word *words[2];
 	static uint32_t longest;
 
 	if (room > longest) {
@@ -210,7 +210,7 @@ static inline void tail_link_rings(struct tail_link_run *t, uint32_t room)
 	}
 	for (int i = 0; i < 2; i++) {
 		if (!words[i])
-			words[i] = malloc(TAIL_LINK_WORDS * sizeof(*words[i]));
+			words[i] = malloc(CODED_LINK_WORDS * sizeof(*words[i]));
 		t->words[i] = words[i];
 	}
 	t->way = way;
@@ -218,41 +218,41 @@ static inline void tail_link_rings(struct tail_link_run *t, uint32_t room)
 }
 
 /* The estimate is read and brought up to date. */
-static inline struct tail_link_result tail_link_run(const struct tail_link_wish *w, struct loss_estimate *estimate)
+static inline struct coded_link_result coded_link_run(const struct coded_link_wish *w, struct loss_estimate *estimate)
 {
 	struct heap heap = HEAP_INIT;
 	const struct alloc alloc = heap_alloc(&heap);
-	const struct tail_config config = {
+	const struct coded_config config = {
 		.rtt_ns = w->rtt_ns,
 		.packet_ns = w->packet_ns,
 		.timeout_ns = w->timeout_ns ? w->timeout_ns : 1000 * w->rtt_ns,
 		.loss = w->assumed,
 		.fill = w->fill,
 	};
-	struct tail_link_run t = {.w = *w, .out = {.whole_ns = UINT64_MAX, .done_ns = UINT64_MAX}};
-	uint32_t room = tail_link_room(w->rtt_ns / w->packet_ns + 64);
+	struct coded_link_run t = {.w = *w, .out = {.whole_ns = UINT64_MAX, .done_ns = UINT64_MAX}};
+	uint32_t room = coded_link_room(w->rtt_ns / w->packet_ns + 64);
 
 	prng_init(&t.rng, w->seed);
 	t.bad_to_good = w->burst ? 1 / w->burst : 0;
 	t.good_to_bad = w->burst ? w->loss / (1 - w->loss) * t.bad_to_good : 0;
-	tail_link_rings(&t, room);
+	coded_link_rings(&t, room);
 	if (w->packets <= 65536)
 		t.times = calloc(w->packets, 1);
-	if (tail_sender_init(&t.s, &config, w->packets, estimate, 0, &alloc) ||
-	    tail_receiver_init(&t.r, w->rtt_ns, w->packets, tail_parity_packets(&config, w->packets), 0, &alloc))
+	if (coded_sender_init(&t.s, &config, w->packets, estimate, 0, &alloc) ||
+	    coded_receiver_init(&t.r, w->rtt_ns, w->packets, coded_parity_packets(&config, w->packets), 0, &alloc))
 		abort();
-	tail_link_send(&t);
-	tail_link_speak(&t);
+	coded_link_send(&t);
+	coded_link_speak(&t);
 	while (t.s.end == SR_RUNNING)
-		tail_link_step(&t);
+		coded_link_step(&t);
 	t.out.end = t.s.end;
 	t.out.done_ns = t.s.end == SR_DONE ? t.now_ns : UINT64_MAX;
 	t.out.parities = t.s.parities;
 	t.out.resent = t.s.resent;
 	t.out.fills = t.s.fills;
 	*estimate = t.s.estimate;
-	tail_sender_free(&t.s);
-	tail_receiver_free(&t.r);
+	coded_sender_free(&t.s);
+	coded_receiver_free(&t.r);
 	assert(!heap.blocks);
 	free(t.times);
 	return t.out;

@@ -3,13 +3,13 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "support/tail_link.h"
+#include "support/coded_link.h"
 #include "support/test.h"
 
-static const struct tail_link_wish base = {
+static const struct coded_link_wish base = {
 	.packets = 2048, .rtt_ns = 25000000, .packet_ns = 84, .word_loss = -1, .seed = 1};
 
-static double ideal_ns(const struct tail_link_wish *w)
+static double ideal_ns(const struct coded_link_wish *w)
 {
 	return (double)w->packets * (double)w->packet_ns + (double)w->rtt_ns;
 }
@@ -19,16 +19,16 @@ struct times {
 	double extra;      /* packets beyond the message's, by these */
 };
 
-static struct times run_many(struct tail_link_wish w, uint32_t count, struct loss_estimate *e)
+static struct times run_many(struct coded_link_wish w, uint32_t count, struct loss_estimate *e)
 {
 	struct times t = {0};
 
 	for (uint32_t i = 0; i < count; i++) {
-		struct tail_link_result r;
+		struct coded_link_result r;
 		double by;
 
 		w.seed += i + 1;
-		r = tail_link_run(&w, e);
+		r = coded_link_run(&w, e);
 		assert_int_equal(r.end, SR_DONE);
 		assert_true(r.whole_ns <= r.done_ns);
 		by = (double)r.done_ns / ideal_ns(&w);
@@ -39,7 +39,7 @@ static struct times run_many(struct tail_link_wish w, uint32_t count, struct los
 	return t;
 }
 
-static void train(struct loss_estimate *e, const struct tail_link_wish *w)
+static void train(struct loss_estimate *e, const struct coded_link_wish *w)
 {
 	loss_estimate_init(e);
 	run_many(*w, 50, e);
@@ -47,7 +47,7 @@ static void train(struct loss_estimate *e, const struct tail_link_wish *w)
 
 TEST(a_link_without_loss_costs_little)
 {
-	struct tail_link_wish w = base;
+	struct coded_link_wish w = base;
 	struct loss_estimate e;
 	struct times t;
 
@@ -63,7 +63,7 @@ TEST_MANY(losses_are_made_good_without_a_second_round)
 	static const double extras[] = {0.02, 0.085, 0.25};
 
 	for (size_t i = 0; i < sizeof(losses) / sizeof(losses[0]); i++) {
-		struct tail_link_wish w = base;
+		struct coded_link_wish w = base;
 		struct loss_estimate e;
 		struct times t;
 
@@ -77,7 +77,7 @@ TEST_MANY(losses_are_made_good_without_a_second_round)
 
 TEST_MANY(bursts_are_spread_over_groups)
 {
-	struct tail_link_wish w = base;
+	struct coded_link_wish w = base;
 	struct loss_estimate e;
 
 	w.packets = 32768;
@@ -90,7 +90,7 @@ TEST_MANY(bursts_are_spread_over_groups)
 /* A message of many round trips: what is lost early is repaired meanwhile, and only the tail has parities. */
 TEST_MANY(early_losses_cost_no_time)
 {
-	struct tail_link_wish w = base;
+	struct coded_link_wish w = base;
 	struct loss_estimate e;
 	struct times t;
 
@@ -106,7 +106,7 @@ TEST_MANY(early_losses_cost_no_time)
 /* Assumed ten times too low, a message needs a second round, and not a third; ten times too high costs parities. */
 TEST(a_wrong_assumption_costs_a_round_at_most)
 {
-	struct tail_link_wish w = base;
+	struct coded_link_wish w = base;
 	struct loss_estimate e;
 	struct times low, high;
 
@@ -129,7 +129,7 @@ TEST_MANY(idle_fill_saves_that_round)
 	struct loss_estimate e;
 
 	for (size_t i = 0; i < 9; i++) {
-		struct tail_link_wish w = base;
+		struct coded_link_wish w = base;
 		struct times with, without;
 
 		loss_estimate_init(&e);
@@ -151,7 +151,7 @@ TEST(everything_arrives_over_terrible_links)
 	struct loss_estimate e;
 
 	for (uint32_t i = 0; i < 60; i++) {
-		struct tail_link_wish w = base;
+		struct coded_link_wish w = base;
 
 		w.fill = i % 5 == 2;
 
@@ -168,14 +168,14 @@ TEST(everything_arrives_over_terrible_links)
 
 TEST(a_receiver_that_never_answers_ends_the_message)
 {
-	struct tail_link_wish w = base;
+	struct coded_link_wish w = base;
 	struct loss_estimate e;
-	struct tail_link_result r;
+	struct coded_link_result r;
 
 	loss_estimate_init(&e);
 	w.word_loss = 1;
 	w.timeout_ns = 20 * w.rtt_ns;
-	r = tail_link_run(&w, &e);
+	r = coded_link_run(&w, &e);
 	assert_int_equal(r.end, SR_TIMED_OUT);
 	assert_true(r.packets < 2 * w.packets);
 }
@@ -184,15 +184,15 @@ TEST(a_receiver_that_never_answers_ends_the_message)
 
 static struct heap heap = HEAP_INIT;
 
-static void sender_with(struct tail_sender *s, uint32_t packets, const struct alloc *alloc)
+static void sender_with(struct coded_sender *s, uint32_t packets, const struct alloc *alloc)
 {
-	const struct tail_config c = {.rtt_ns = 1000000, .packet_ns = 100, .timeout_ns = 1000000000};
+	const struct coded_config c = {.rtt_ns = 1000000, .packet_ns = 100, .timeout_ns = 1000000000};
 	struct loss_estimate e;
-	struct tail_send p;
+	struct coded_send p;
 
 	loss_estimate_init(&e);
-	assert_int_equal(tail_sender_init(s, &c, packets, &e, 0, alloc), 0);
-	while (tail_sender_next(s, &p, 0))
+	assert_int_equal(coded_sender_init(s, &c, packets, &e, 0, alloc), 0);
+	while (coded_sender_next(s, &p, 0))
 		;
 }
 
@@ -202,47 +202,47 @@ TEST(naming_everything_bounds_what_is_sent)
 	const struct alloc alloc = heap_alloc(&heap);
 	uint8_t all[SR_NACK_FIXED_LEN + SR_NACK_RUN_LEN];
 	struct chunk_run run = {0, 300};
-	struct tail_sender s;
-	struct tail_send p;
+	struct coded_sender s;
+	struct coded_send p;
 	uint64_t sent = 0;
 
 	sender_with(&s, 300, &alloc);
 	sr_nack_encode(all, &run, 1);
 	for (uint64_t now_ns = 0; now_ns < 10000000; now_ns += 1000) {
-		assert_true(tail_sender_named(&s, all, now_ns));
-		tail_sender_expire(&s, now_ns);
-		while (tail_sender_next(&s, &p, now_ns))
+		assert_true(coded_sender_named(&s, all, now_ns));
+		coded_sender_expire(&s, now_ns);
+		while (coded_sender_next(&s, &p, now_ns))
 			sent++;
 	}
 	assert_true(sent <= 300 * 8 * 14); /* a naming counts after 3/4 of a round trip */
-	tail_sender_free(&s);
+	coded_sender_free(&s);
 	assert_int_equal(heap.blocks, 0);
 }
 
 /* Sends all there is to send at once; how many parities. */
-static uint64_t parities_of(const struct tail_config *c, uint32_t packets, struct tail_plan *plan)
+static uint64_t parities_of(const struct coded_config *c, uint32_t packets, struct coded_plan *plan)
 {
 	const struct alloc alloc = heap_alloc(&heap);
 	struct loss_estimate e;
-	struct tail_sender s;
-	struct tail_send out;
+	struct coded_sender s;
+	struct coded_send out;
 	uint64_t parities;
 
 	loss_estimate_init(&e);
-	assert_int_equal(tail_sender_init(&s, c, packets, &e, 0, &alloc), 0);
-	while (tail_sender_next(&s, &out, 1000))
+	assert_int_equal(coded_sender_init(&s, c, packets, &e, 0, &alloc), 0);
+	while (coded_sender_next(&s, &out, 1000))
 		assert_true(!out.parity || !c->parity_packets || out.packet < c->parity_packets);
-	assert_true(tail_sender_all_sent(&s));
+	assert_true(coded_sender_all_sent(&s));
 	parities = s.parities;
 	*plan = s.plan;
-	tail_sender_free(&s);
+	coded_sender_free(&s);
 	return parities;
 }
 
 TEST(parities_have_the_room_that_the_receiver_gives)
 {
-	struct tail_config c = {.rtt_ns = 25000000, .packet_ns = 84, .timeout_ns = 1000000000, .loss = 0.3};
-	struct tail_plan plan;
+	struct coded_config c = {.rtt_ns = 25000000, .packet_ns = 84, .timeout_ns = 1000000000, .loss = 0.3};
+	struct coded_plan plan;
 	uint64_t wanted = parities_of(&c, 2048, &plan);
 
 	assert_true(wanted > 1000);
@@ -253,8 +253,8 @@ TEST(parities_have_the_room_that_the_receiver_gives)
 /* Losses can be repaired while the messages behind are sent. */
 TEST(a_message_with_others_behind_it_has_a_shorter_tail)
 {
-	struct tail_config c = {.rtt_ns = 25000000, .packet_ns = 84, .timeout_ns = 1000000000, .loss = 0.01};
-	struct tail_plan plan;
+	struct coded_config c = {.rtt_ns = 25000000, .packet_ns = 84, .timeout_ns = 1000000000, .loss = 0.01};
+	struct coded_plan plan;
 	uint64_t alone = parities_of(&c, 400000, &plan), half;
 
 	c.behind_ns = c.rtt_ns / 2;
@@ -266,15 +266,16 @@ TEST(a_message_with_others_behind_it_has_a_shorter_tail)
 }
 
 /* Takes all that goes unasked. */
-static void filler_init(struct tail_sender *s, const struct tail_config *c, uint32_t packets, const struct alloc *alloc)
+static void filler_init(struct coded_sender *s, const struct coded_config *c, uint32_t packets,
+			const struct alloc *alloc)
 {
 	struct loss_estimate e;
-	struct tail_send p;
+	struct coded_send p;
 
 	loss_estimate_init(&e);
-	assert_int_equal(tail_sender_init(s, c, packets, &e, 0, alloc), 0);
-	assert_false(tail_sender_fill(s, &p, 0));
-	while (tail_sender_next(s, &p, 0))
+	assert_int_equal(coded_sender_init(s, c, packets, &e, 0, alloc), 0);
+	assert_false(coded_sender_fill(s, &p, 0));
+	while (coded_sender_next(s, &p, 0))
 		assert_false(p.fill);
 }
 
@@ -285,30 +286,30 @@ TEST(idle_fill_is_bounded)
 	const struct alloc alloc = heap_alloc(&heap);
 
 	for (int i = 0; i < 4; i++) {
-		struct tail_config c = {.rtt_ns = rtts_ns[i % 2],
-					.packet_ns = 100,
-					.timeout_ns = 1000000000,
-					.fill = true,
-					.parity_packets = i / 2 ? 90 : 0};
+		struct coded_config c = {.rtt_ns = rtts_ns[i % 2],
+					 .packet_ns = 100,
+					 .timeout_ns = 1000000000,
+					 .fill = true,
+					 .parity_packets = i / 2 ? 90 : 0};
 		uint64_t way_packets = c.rtt_ns / c.packet_ns, fills = 0;
-		struct tail_sender s;
-		struct tail_send p;
+		struct coded_sender s;
+		struct coded_send p;
 		bool went[4096] = {false};
 
 		filler_init(&s, &c, 300, &alloc);
 		for (uint64_t now_ns = 0; now_ns < 100 * c.rtt_ns; now_ns += 50) {
-			while (tail_sender_fill(&s, &p, now_ns)) {
+			while (coded_sender_fill(&s, &p, now_ns)) {
 				assert_true(p.fill && p.parity && !went[p.packet]);
 				assert_true(p.packet >= s.unasked * s.plan.groups);
-				assert_true(p.packet < (c.parity_packets ? 90 : tail_parity_packets(&c, 300)));
+				assert_true(p.packet < (c.parity_packets ? 90 : coded_parity_packets(&c, 300)));
 				went[p.packet] = true;
 				fills++;
 			}
 		}
 		assert_in_range(fills, 1, way_packets);
 		assert_true(fills <= (s.plan.parity - s.unasked) * s.plan.groups);
-		assert_int_equal(tail_sender_fill_deadline(&s), UINT64_MAX);
-		tail_sender_free(&s);
+		assert_int_equal(coded_sender_fill_deadline(&s), UINT64_MAX);
+		coded_sender_free(&s);
 	}
 	assert_int_equal(heap.blocks, 0);
 }
@@ -316,47 +317,47 @@ TEST(idle_fill_is_bounded)
 /* Packets that were named go before it, one of it goes in a packet's time, and none once all is there. */
 TEST(idle_fill_gives_way)
 {
-	const struct tail_config c = {.rtt_ns = 1000000, .packet_ns = 100, .timeout_ns = 1000000000, .fill = true};
+	const struct coded_config c = {.rtt_ns = 1000000, .packet_ns = 100, .timeout_ns = 1000000000, .fill = true};
 	const struct alloc alloc = heap_alloc(&heap);
-	struct tail_state whole = {.seen = 300, .whole = true};
+	struct coded_state whole = {.seen = 300, .whole = true};
 	struct chunk_run run = {7, 2};
 	uint8_t word[64];
-	struct tail_sender s;
-	struct tail_send p;
+	struct coded_sender s;
+	struct coded_send p;
 
 	filler_init(&s, &c, 300, &alloc);
-	assert_true(tail_sender_fill(&s, &p, 1000));
-	assert_false(tail_sender_fill(&s, &p, 1099));
-	assert_int_equal(tail_sender_fill_deadline(&s), 1100);
-	assert_true(tail_sender_fill(&s, &p, 1100));
+	assert_true(coded_sender_fill(&s, &p, 1000));
+	assert_false(coded_sender_fill(&s, &p, 1099));
+	assert_int_equal(coded_sender_fill_deadline(&s), 1100);
+	assert_true(coded_sender_fill(&s, &p, 1100));
 	sr_nack_encode(word, &run, 1);
-	assert_true(tail_sender_named(&s, word, 1000000));
-	assert_false(tail_sender_fill(&s, &p, 1000000));
-	while (tail_sender_next(&s, &p, 1000000))
+	assert_true(coded_sender_named(&s, word, 1000000));
+	assert_false(coded_sender_fill(&s, &p, 1000000));
+	while (coded_sender_next(&s, &p, 1000000))
 		assert_in_range(p.packet, 7, 8);
-	assert_true(tail_sender_fill(&s, &p, 1000000));
+	assert_true(coded_sender_fill(&s, &p, 1000000));
 	/* Their second copies are due. */
-	assert_false(tail_sender_fill(&s, &p, 1000000 + c.rtt_ns / 256));
-	tail_state_encode(word, &whole);
-	assert_true(tail_sender_state(&s, word, 1100000));
-	assert_false(tail_sender_fill(&s, &p, 1200000));
-	assert_int_equal(tail_sender_fill_deadline(&s), UINT64_MAX);
-	tail_sender_free(&s);
+	assert_false(coded_sender_fill(&s, &p, 1000000 + c.rtt_ns / 256));
+	coded_state_encode(word, &whole);
+	assert_true(coded_sender_state(&s, word, 1100000));
+	assert_false(coded_sender_fill(&s, &p, 1200000));
+	assert_int_equal(coded_sender_fill_deadline(&s), UINT64_MAX);
+	coded_sender_free(&s);
 }
 
 TEST(nobody_fills_unasked_or_behind_whom_more_is_sent)
 {
-	struct tail_config c = {.rtt_ns = 1000000, .packet_ns = 100, .timeout_ns = 1000000000};
+	struct coded_config c = {.rtt_ns = 1000000, .packet_ns = 100, .timeout_ns = 1000000000};
 	const struct alloc alloc = heap_alloc(&heap);
-	struct tail_sender s;
-	struct tail_send p;
+	struct coded_sender s;
+	struct coded_send p;
 
 	for (int i = 0; i < 2; i++) {
 		c.fill = i;
 		c.behind_ns = i * c.rtt_ns;
 		filler_init(&s, &c, 300, &alloc);
-		assert_false(tail_sender_fill(&s, &p, 1000));
-		tail_sender_free(&s);
+		assert_false(coded_sender_fill(&s, &p, 1000));
+		coded_sender_free(&s);
 	}
 }
 
@@ -364,36 +365,36 @@ TEST(words_of_no_such_message_are_refused)
 {
 	const struct alloc alloc = heap_alloc(&heap);
 	static const struct chunk_run wrong[] = {{300, 1}, {299, 2}, {0, 0}, {1, UINT32_MAX}};
-	static const struct tail_state lies[] = {{301, 0, 0, false}, {300, 301, 1, false}, {300, 1, 2, false}};
-	static const struct tail_plan plans[] = {
+	static const struct coded_state lies[] = {{301, 0, 0, false}, {300, 301, 1, false}, {300, 1, 2, false}};
+	static const struct coded_plan plans[] = {
 		{.packets = 301, .size = 10, .depth = 1, .parity = 1},
 		{.packets = 300, .tail = 300, .size = 10, .depth = 1},
 		{.packets = 300, .size = 1, .depth = 1, .parity = 200}, /* more than there is room for */
 	};
 	uint8_t bytes[64];
-	struct tail_sender s;
-	struct tail_receiver r;
+	struct coded_sender s;
+	struct coded_receiver r;
 
 	sender_with(&s, 300, &alloc);
-	assert_int_equal(tail_receiver_init(&r, 1000000, 300, 600, 0, &alloc), 0);
+	assert_int_equal(coded_receiver_init(&r, 1000000, 300, 600, 0, &alloc), 0);
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
 		sr_nack_encode(bytes, &wrong[i], 1);
-		assert_false(tail_sender_named(&s, bytes, 5000000));
+		assert_false(coded_sender_named(&s, bytes, 5000000));
 	}
 	for (size_t i = 0; i < sizeof(lies) / sizeof(lies[0]); i++) {
-		tail_state_encode(bytes, &lies[i]);
-		assert_false(tail_sender_state(&s, bytes, 5000000));
+		coded_state_encode(bytes, &lies[i]);
+		assert_false(coded_sender_state(&s, bytes, 5000000));
 	}
 	for (size_t i = 0; i < sizeof(plans) / sizeof(plans[0]); i++) {
-		tail_plan_encode(bytes, &plans[i], true);
-		assert_false(tail_receiver_plan(&r, bytes, 0));
+		coded_plan_encode(bytes, &plans[i], true);
+		assert_false(coded_receiver_plan(&r, bytes, 0));
 	}
 	assert_false(r.planned);
-	tail_receiver_came(&r, false, 300, 0);
-	tail_receiver_came(&r, true, 600, 0);
+	coded_receiver_came(&r, false, 300, 0);
+	coded_receiver_came(&r, true, 600, 0);
 	assert_int_equal(r.have, 0);
-	tail_sender_free(&s);
-	tail_receiver_free(&r);
+	coded_sender_free(&s);
+	coded_receiver_free(&r);
 }
 
 /* Workers look at their clock once a pass, and a receive may be posted during it. */
@@ -401,42 +402,42 @@ TEST(a_clock_from_before_the_receive_delays_nothing)
 {
 	const uint64_t rtt_ns = 25000000, start_ns = UINT64_C(1000000000000);
 	const struct alloc alloc = heap_alloc(&heap);
-	struct tail_receiver r;
+	struct coded_receiver r;
 	enum control_type type;
 	uint8_t word[256];
 
-	assert_int_equal(tail_receiver_init(&r, rtt_ns, 64, 16, start_ns, &alloc), 0);
-	tail_receiver_came(&r, false, 5, start_ns - 200000);
-	assert_true(tail_receiver_deadline(&r) < start_ns + rtt_ns / 64);
-	assert_int_not_equal(tail_receiver_tell(&r, word, sizeof(word), &type, start_ns + rtt_ns / 64), 0);
+	assert_int_equal(coded_receiver_init(&r, rtt_ns, 64, 16, start_ns, &alloc), 0);
+	coded_receiver_came(&r, false, 5, start_ns - 200000);
+	assert_true(coded_receiver_deadline(&r) < start_ns + rtt_ns / 64);
+	assert_int_not_equal(coded_receiver_tell(&r, word, sizeof(word), &type, start_ns + rtt_ns / 64), 0);
 	assert_int_equal(type, CONTROL_SR_NACK);
 	assert_int_equal(sr_nack_run(word, 0).count, 5);
-	tail_receiver_free(&r);
+	coded_receiver_free(&r);
 }
 
 /* A receiver that would look for what is missing, and then has everything, has nothing to look for. */
 TEST(whoever_has_everything_is_not_woken_for_what_is_missing)
 {
-	const struct tail_plan plan = {.packets = 64, .size = 64, .depth = 1, .parity = 2};
+	const struct coded_plan plan = {.packets = 64, .size = 64, .depth = 1, .parity = 2};
 	const struct alloc alloc = heap_alloc(&heap);
-	struct tail_receiver r;
+	struct coded_receiver r;
 	enum control_type type;
 	uint8_t word[256];
 
-	assert_int_equal(tail_receiver_init(&r, 25000000, 64, 16, 0, &alloc), 0);
+	assert_int_equal(coded_receiver_init(&r, 25000000, 64, 16, 0, &alloc), 0);
 	for (uint32_t i = 1; i < 64; i++)
-		tail_receiver_came(&r, false, i, 1000);
-	tail_plan_encode(word, &plan, true);
-	assert_true(tail_receiver_plan(&r, word, 2000));
-	tail_receiver_came(&r, true, 1, 3000);
-	assert_true(tail_receiver_whole(&r));
-	for (uint64_t now_ns = 3000; now_ns < 25000000; now_ns = tail_receiver_deadline(&r)) {
-		tail_receiver_expire(&r, now_ns);
-		while (tail_receiver_tell(&r, word, sizeof(word), &type, now_ns))
+		coded_receiver_came(&r, false, i, 1000);
+	coded_plan_encode(word, &plan, true);
+	assert_true(coded_receiver_plan(&r, word, 2000));
+	coded_receiver_came(&r, true, 1, 3000);
+	assert_true(coded_receiver_whole(&r));
+	for (uint64_t now_ns = 3000; now_ns < 25000000; now_ns = coded_receiver_deadline(&r)) {
+		coded_receiver_expire(&r, now_ns);
+		while (coded_receiver_tell(&r, word, sizeof(word), &type, now_ns))
 			;
-		assert_true(tail_receiver_deadline(&r) > now_ns);
+		assert_true(coded_receiver_deadline(&r) > now_ns);
 	}
-	tail_receiver_free(&r);
+	coded_receiver_free(&r);
 }
 
 /* The first two packets of a group of 300 that two parities do not give back. */
@@ -456,48 +457,48 @@ static void find_unsolvable(uint16_t lost[2])
 /* As many parities as packets are missing: the receiver must see that these do not do, and name them. */
 TEST(a_wide_group_is_whole_only_if_its_parities_do)
 {
-	const struct tail_plan plan = {.packets = 300, .size = 300, .depth = 1, .parity = 2};
+	const struct coded_plan plan = {.packets = 300, .size = 300, .depth = 1, .parity = 2};
 	const struct alloc alloc = heap_alloc(&heap);
-	struct tail_receiver r;
+	struct coded_receiver r;
 	enum control_type type;
 	uint8_t word[256];
 	uint16_t lost[2];
 
 	find_unsolvable(lost);
-	assert_int_equal(tail_receiver_init(&r, 25000000, 300, 600, 0, &alloc), 0);
-	tail_plan_encode(word, &plan, true);
-	assert_true(tail_receiver_plan(&r, word, 0));
+	assert_int_equal(coded_receiver_init(&r, 25000000, 300, 600, 0, &alloc), 0);
+	coded_plan_encode(word, &plan, true);
+	assert_true(coded_receiver_plan(&r, word, 0));
 	for (uint32_t i = 0; i < 300; i++) {
 		if (i != lost[0] && i != lost[1])
-			tail_receiver_came(&r, false, i, 1000);
+			coded_receiver_came(&r, false, i, 1000);
 	}
-	tail_receiver_came(&r, true, 0, 1000);
-	tail_receiver_came(&r, true, 1, 1000);
-	assert_false(tail_receiver_whole(&r));
-	tail_receiver_expire(&r, 1000000);
-	while (tail_receiver_tell(&r, word, sizeof(word), &type, 2000000) && type != CONTROL_SR_NACK)
+	coded_receiver_came(&r, true, 0, 1000);
+	coded_receiver_came(&r, true, 1, 1000);
+	assert_false(coded_receiver_whole(&r));
+	coded_receiver_expire(&r, 1000000);
+	while (coded_receiver_tell(&r, word, sizeof(word), &type, 2000000) && type != CONTROL_SR_NACK)
 		;
 	assert_int_equal(type, CONTROL_SR_NACK);
 	assert_int_equal(sr_nack_run(word, 0).first, lost[0]);
-	tail_receiver_came(&r, false, lost[0], 3000000);
-	assert_true(tail_receiver_whole(&r));
-	tail_receiver_free(&r);
+	coded_receiver_came(&r, false, lost[0], 3000000);
+	assert_true(coded_receiver_whole(&r));
+	coded_receiver_free(&r);
 }
 
 TEST(memory_may_run_out)
 {
-	const struct tail_config c = {.rtt_ns = 1000000, .packet_ns = 100, .timeout_ns = 1000000000};
+	const struct coded_config c = {.rtt_ns = 1000000, .packet_ns = 100, .timeout_ns = 1000000000};
 	const struct alloc alloc = heap_alloc(&heap);
 	struct loss_estimate e;
-	struct tail_receiver r;
-	struct tail_sender s;
+	struct coded_receiver r;
+	struct coded_sender s;
 
 	loss_estimate_init(&e);
 	for (int i = 0; i < 3; i++) {
 		heap.gets_left = i;
-		assert_int_equal(tail_sender_init(&s, &c, 300, &e, 0, &alloc), -ENOMEM);
+		assert_int_equal(coded_sender_init(&s, &c, 300, &e, 0, &alloc), -ENOMEM);
 		heap.gets_left = i;
-		assert_int_equal(tail_receiver_init(&r, 1000000, 300, 600, 0, &alloc), -ENOMEM);
+		assert_int_equal(coded_receiver_init(&r, 1000000, 300, 600, 0, &alloc), -ENOMEM);
 		assert_int_equal(heap.blocks, 0);
 	}
 	heap.gets_left = -1;

@@ -3,7 +3,7 @@
  * Named packets wait in a ring of bounded size; one that finds it full is named again by the receiver. A packet that
  * was sent less than a round trip before it was named is on its way, and not sent again.
  */
-#include "sdr/coded/tail_sender.h"
+#include "sdr/coded/coded_sender.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -16,14 +16,14 @@ enum {
 	SILENCE_RTTS = 3,
 };
 
-static uint32_t tick(const struct tail_sender *s, uint64_t now_ns)
+static uint32_t tick(const struct coded_sender *s, uint64_t now_ns)
 {
 	return (uint32_t)((now_ns - s->start_ns) >> TICK_SHIFT);
 }
 
 /* ---- rings -------------------------------------------------------------------------------------------- */
 
-static int ring_init(struct tail_ring *r, uint32_t packets, const struct alloc *alloc)
+static int ring_init(struct coded_ring *r, uint32_t packets, const struct alloc *alloc)
 {
 	uint32_t room = RING_MIN;
 
@@ -34,36 +34,36 @@ static int ring_init(struct tail_ring *r, uint32_t packets, const struct alloc *
 	return r->entry ? 0 : -ENOMEM;
 }
 
-static void ring_free(struct tail_ring *r, const struct alloc *alloc)
+static void ring_free(struct coded_ring *r, const struct alloc *alloc)
 {
 	alloc_put(alloc, r->entry, (r->mask + 1) * sizeof(*r->entry));
 	r->entry = NULL;
 }
 
-static uint32_t ring_count(const struct tail_ring *r)
+static uint32_t ring_count(const struct coded_ring *r)
 {
 	return r->tail - r->head;
 }
 
-static void ring_push(struct tail_ring *r, struct tail_again a)
+static void ring_push(struct coded_ring *r, struct coded_again a)
 {
 	if (ring_count(r) <= r->mask)
 		r->entry[r->tail++ & r->mask] = a;
 }
 
-static const struct tail_again *ring_first(const struct tail_ring *r)
+static const struct coded_again *ring_first(const struct coded_ring *r)
 {
 	return r->head == r->tail ? NULL : &r->entry[r->head & r->mask];
 }
 
 /* ---- life --------------------------------------------------------------------------------------------- */
 
-int tail_sender_init(struct tail_sender *s, const struct tail_config *config, uint32_t packets,
-		     const struct loss_estimate *estimate, uint64_t now_ns, const struct alloc *alloc)
+int coded_sender_init(struct coded_sender *s, const struct coded_config *config, uint32_t packets,
+		      const struct loss_estimate *estimate, uint64_t now_ns, const struct alloc *alloc)
 {
 	assert(packets > 0);
 	assert(config->rtt_ns && config->packet_ns && config->timeout_ns);
-	*s = (struct tail_sender){
+	*s = (struct coded_sender){
 		.config = *config,
 		.estimate = *estimate,
 		.start_ns = now_ns,
@@ -75,11 +75,11 @@ int tail_sender_init(struct tail_sender *s, const struct tail_config *config, ui
 	s->sent_tick = alloc_get(alloc, packets * sizeof(*s->sent_tick));
 	if (s->sent_tick && !ring_init(&s->due, packets, alloc) && !ring_init(&s->later, packets, alloc))
 		return 0;
-	tail_sender_free(s);
+	coded_sender_free(s);
 	return -ENOMEM;
 }
 
-void tail_sender_free(struct tail_sender *s)
+void coded_sender_free(struct coded_sender *s)
 {
 	alloc_put(s->alloc, s->sent_tick, s->plan.packets * sizeof(*s->sent_tick));
 	s->sent_tick = NULL;
@@ -87,71 +87,71 @@ void tail_sender_free(struct tail_sender *s)
 	ring_free(&s->later, s->alloc);
 }
 
-void tail_sender_finish(struct tail_sender *s, enum sr_end end)
+void coded_sender_finish(struct coded_sender *s, enum sr_end end)
 {
 	if (s->end == SR_RUNNING)
 		s->end = end;
 }
 
-static double loss_of(const struct tail_sender *s)
+static double loss_of(const struct coded_sender *s)
 {
 	return s->config.loss > 0 ? s->config.loss : loss_estimate_high(&s->estimate);
 }
 
 /* Groups have no more parities than packets, but for the smallest of messages. */
-uint32_t tail_parity_packets(const struct tail_config *c, uint32_t packets)
+uint32_t coded_parity_packets(const struct coded_config *c, uint32_t packets)
 {
-	return tail_plan_coded(packets, c->rtt_ns, c->packet_ns) + TAIL_CODE_MAX;
+	return coded_plan_tail(packets, c->rtt_ns, c->packet_ns) + EC_PIECES_MAX;
 }
 
-bool tail_sender_all_sent(const struct tail_sender *s)
+bool coded_sender_all_sent(const struct coded_sender *s)
 {
-	return s->planned && s->block == tail_plan_blocks(&s->plan);
+	return s->planned && s->block == coded_plan_blocks(&s->plan);
 }
 
-static void say_plan(struct tail_sender *s, uint64_t now_ns)
+static void say_plan(struct coded_sender *s, uint64_t now_ns)
 {
 	s->sayings = PLAN_SAYINGS;
 	s->say_ns = now_ns;
 }
 
 /* The tail begins with the packet that is next if it is no earlier than a plan made now would have it. */
-static void plan(struct tail_sender *s, uint64_t now_ns)
+static void plan(struct coded_sender *s, uint64_t now_ns)
 {
-	const struct tail_config *c = &s->config;
-	const struct tail_link link = {
+	const struct coded_config *c = &s->config;
+	const struct coded_link link = {
 		.rtt_ns = c->rtt_ns > c->behind_ns ? c->rtt_ns - c->behind_ns : 0,
 		.packet_ns = c->packet_ns,
 		.loss = loss_of(s),
 		.burst = c->loss > 0 ? 1 : loss_estimate_burst(&s->estimate),
-		.feared = c->fill ? tail_plan_feared(loss_of(s)) : 0,
+		.feared = c->fill ? coded_plan_feared(loss_of(s)) : 0,
 	};
-	uint64_t room = c->parity_packets ? c->parity_packets : tail_parity_packets(c, s->plan.packets);
+	uint64_t room = c->parity_packets ? c->parity_packets : coded_parity_packets(c, s->plan.packets);
 
-	tail_plan_make(&s->plan, s->plan.packets, &link);
+	coded_plan_make(&s->plan, s->plan.packets, &link);
 	if (!link.rtt_ns)
 		s->plan.parity = 0;
 	while ((uint64_t)s->plan.groups * s->plan.parity > room)
 		s->plan.parity--;
 	s->unasked = s->plan.parity;
 	if (link.rtt_ns && c->fill)
-		s->fills_max = tail_plan_fill(&s->plan, &link, room);
+		s->fills_max = coded_plan_fill(&s->plan, &link, room);
 	s->planned = true;
 	say_plan(s, now_ns);
 }
 
-static bool tail_begins(const struct tail_sender *s)
+static bool tail_begins(const struct coded_sender *s)
 {
 	uint64_t left_ns = (s->plan.packets - s->unsent) * s->config.packet_ns;
 
-	/* As tail_plan_make() reckons, or a little before. */
+	/* As coded_plan_make() reckons, or a little before. */
 	return left_ns <= s->config.rtt_ns + s->config.rtt_ns / 16 + 128 * s->config.packet_ns;
 }
 
 /* ---- what to send ------------------------------------------------------------------------------------- */
 
 /* Whether another round can still repair what is sent now: new packets go on for longer than that takes. */
-static bool is_early(const struct tail_sender *s)
+static bool is_early(const struct coded_sender *s)
 {
 	uint64_t left = s->plan.packets - s->unsent + ring_count(&s->due);
 
@@ -159,7 +159,7 @@ static bool is_early(const struct tail_sender *s)
 }
 
 /* Those that may be named in the last round trip. */
-static uint32_t copies(const struct tail_sender *s)
+static uint32_t copies(const struct coded_sender *s)
 {
 	uint64_t packets = s->config.rtt_ns / s->config.packet_ns;
 	double loss = loss_of(s);
@@ -168,16 +168,16 @@ static uint32_t copies(const struct tail_sender *s)
 		return 1;
 	if (packets > s->plan.packets)
 		packets = s->plan.packets;
-	return tail_copies((double)packets * loss + 1, loss);
+	return coded_copies((double)packets * loss + 1, loss);
 }
 
-static void send_again(struct tail_sender *s, struct tail_ring *r, struct tail_send *out, uint64_t now_ns)
+static void send_again(struct coded_sender *s, struct coded_ring *r, struct coded_send *out, uint64_t now_ns)
 {
-	struct tail_again a = r->entry[r->head++ & r->mask];
+	struct coded_again a = r->entry[r->head++ & r->mask];
 
 	if (!a.copies)
 		a.copies = copies(s);
-	*out = (struct tail_send){.resent = true, .packet = a.packet};
+	*out = (struct coded_send){.resent = true, .packet = a.packet};
 	s->sent_tick[a.packet] = tick(s, now_ns);
 	s->resent++;
 	a.copies--;
@@ -188,35 +188,35 @@ static void send_again(struct tail_sender *s, struct tail_ring *r, struct tail_s
 }
 
 /* Ends a block once its last parity was sent. */
-static bool next_parity(struct tail_sender *s, struct tail_send *out, uint64_t now_ns)
+static bool next_parity(struct coded_sender *s, struct coded_send *out, uint64_t now_ns)
 {
-	struct tail_block b = tail_plan_block_at(&s->plan, s->block);
+	struct coded_block b = coded_plan_block_at(&s->plan, s->block);
 
 	if (s->parity < s->unasked * b.count) {
 		uint32_t i = s->parity / b.count, group = b.first + s->parity % b.count;
 
-		*out = (struct tail_send){.parity = true, .packet = i * s->plan.groups + group};
+		*out = (struct coded_send){.parity = true, .packet = i * s->plan.groups + group};
 		s->parity++;
 		s->parities++;
 		return true;
 	}
 	s->parity = 0;
 	s->block++;
-	if (tail_sender_all_sent(s))
+	if (coded_sender_all_sent(s))
 		say_plan(s, now_ns);
 	return false;
 }
 
-static bool block_is_sent(const struct tail_sender *s)
+static bool block_is_sent(const struct coded_sender *s)
 {
-	struct tail_block b = tail_plan_block_at(&s->plan, s->block);
+	struct coded_block b = coded_plan_block_at(&s->plan, s->block);
 
 	return s->unsent == b.packet + b.packets;
 }
 
-bool tail_sender_next(struct tail_sender *s, struct tail_send *out, uint64_t now_ns)
+bool coded_sender_next(struct coded_sender *s, struct coded_send *out, uint64_t now_ns)
 {
-	const struct tail_again *again = ring_first(&s->later);
+	const struct coded_again *again = ring_first(&s->later);
 
 	if (s->end != SR_RUNNING)
 		return false;
@@ -230,39 +230,39 @@ bool tail_sender_next(struct tail_sender *s, struct tail_send *out, uint64_t now
 	}
 	if (!s->planned && tail_begins(s))
 		plan(s, now_ns);
-	while (s->planned && !tail_sender_all_sent(s) && s->unsent > s->plan.tail && block_is_sent(s)) {
+	while (s->planned && !coded_sender_all_sent(s) && s->unsent > s->plan.tail && block_is_sent(s)) {
 		if (next_parity(s, out, now_ns))
 			return true;
 	}
 	if (s->unsent == s->plan.packets)
 		return false;
 	s->sent_tick[s->unsent] = tick(s, now_ns);
-	*out = (struct tail_send){.packet = s->unsent++};
+	*out = (struct coded_send){.packet = s->unsent++};
 	return true;
 }
 
 /* Parities that no block has sent, one of each group in turn. */
-bool tail_sender_fill(struct tail_sender *s, struct tail_send *out, uint64_t now_ns)
+bool coded_sender_fill(struct coded_sender *s, struct coded_send *out, uint64_t now_ns)
 {
-	const struct tail_again *again = ring_first(&s->later);
+	const struct coded_again *again = ring_first(&s->later);
 
-	if (now_ns < tail_sender_fill_deadline(s) || ring_count(&s->due) || (again && again->at_ns <= now_ns))
+	if (now_ns < coded_sender_fill_deadline(s) || ring_count(&s->due) || (again && again->at_ns <= now_ns))
 		return false;
-	*out = (struct tail_send){.parity = true, .fill = true, .packet = s->unasked * s->plan.groups + s->fills++};
+	*out = (struct coded_send){.parity = true, .fill = true, .packet = s->unasked * s->plan.groups + s->fills++};
 	s->fill_ns = now_ns + s->config.packet_ns;
 	return true;
 }
 
-uint64_t tail_sender_fill_deadline(const struct tail_sender *s)
+uint64_t coded_sender_fill_deadline(const struct coded_sender *s)
 {
-	if (s->end != SR_RUNNING || !tail_sender_all_sent(s) || s->fills == s->fills_max)
+	if (s->end != SR_RUNNING || !coded_sender_all_sent(s) || s->fills == s->fills_max)
 		return UINT64_MAX;
 	return s->fill_ns;
 }
 
 /* ---- what the receiver says --------------------------------------------------------------------------- */
 
-static bool runs_valid(const struct tail_sender *s, const uint8_t *payload)
+static bool runs_valid(const struct coded_sender *s, const uint8_t *payload)
 {
 	for (uint32_t i = 0; i < sr_nack_count(payload); i++) {
 		struct chunk_run r = sr_nack_run(payload, i);
@@ -275,17 +275,17 @@ static bool runs_valid(const struct tail_sender *s, const uint8_t *payload)
 
 /* It was named half a round trip ago, by when what was sent a round trip ago had come. Namings of one loss come within
  * a small part of a round trip. */
-static void name(struct tail_sender *s, uint32_t packet, uint64_t now_ns)
+static void name(struct coded_sender *s, uint32_t packet, uint64_t now_ns)
 {
 	if (packet >= s->unsent ||
 	    (uint64_t)(tick(s, now_ns) - s->sent_tick[packet] + 1) << TICK_SHIFT < s->config.rtt_ns / 4 * 3)
 		return;
 	/* Not again before it has gone and come back. */
 	s->sent_tick[packet] = tick(s, now_ns);
-	ring_push(&s->due, (struct tail_again){.packet = packet});
+	ring_push(&s->due, (struct coded_again){.packet = packet});
 }
 
-bool tail_sender_named(struct tail_sender *s, const uint8_t *payload, uint64_t now_ns)
+bool coded_sender_named(struct coded_sender *s, const uint8_t *payload, uint64_t now_ns)
 {
 	if (!runs_valid(s, payload))
 		return false;
@@ -299,11 +299,11 @@ bool tail_sender_named(struct tail_sender *s, const uint8_t *payload, uint64_t n
 	return true;
 }
 
-bool tail_sender_state(struct tail_sender *s, const uint8_t *payload, uint64_t now_ns)
+bool coded_sender_state(struct coded_sender *s, const uint8_t *payload, uint64_t now_ns)
 {
-	struct tail_state t;
+	struct coded_state t;
 
-	if (!tail_state_decode(&t, payload) || t.seen > s->plan.packets)
+	if (!coded_state_decode(&t, payload) || t.seen > s->plan.packets)
 		return false;
 	if (t.whole && s->unsent < s->plan.tail)
 		return false; /* it cannot have what was never sent */
@@ -315,20 +315,20 @@ bool tail_sender_state(struct tail_sender *s, const uint8_t *payload, uint64_t n
 		s->told = t;
 	}
 	if (t.whole)
-		tail_sender_finish(s, SR_DONE);
+		coded_sender_finish(s, SR_DONE);
 	return true;
 }
 
 /* ---- time --------------------------------------------------------------------------------------------- */
 
-static uint64_t silent_ns(const struct tail_sender *s)
+static uint64_t silent_ns(const struct coded_sender *s)
 {
 	return s->word_ns + SILENCE_RTTS * s->config.rtt_ns;
 }
 
-uint64_t tail_sender_deadline(const struct tail_sender *s)
+uint64_t coded_sender_deadline(const struct coded_sender *s)
 {
-	const struct tail_again *again = ring_first(&s->later);
+	const struct coded_again *again = ring_first(&s->later);
 	uint64_t at_ns = s->start_ns + s->config.timeout_ns;
 
 	if (s->end != SR_RUNNING)
@@ -337,25 +337,25 @@ uint64_t tail_sender_deadline(const struct tail_sender *s)
 		at_ns = again->at_ns;
 	if (s->say_ns < at_ns)
 		at_ns = s->say_ns;
-	return tail_sender_all_sent(s) && silent_ns(s) < at_ns ? silent_ns(s) : at_ns;
+	return coded_sender_all_sent(s) && silent_ns(s) < at_ns ? silent_ns(s) : at_ns;
 }
 
-void tail_sender_expire(struct tail_sender *s, uint64_t now_ns)
+void coded_sender_expire(struct coded_sender *s, uint64_t now_ns)
 {
 	if (now_ns >= s->start_ns + s->config.timeout_ns)
-		tail_sender_finish(s, SR_TIMED_OUT);
-	if (!tail_sender_all_sent(s) || now_ns < silent_ns(s))
+		coded_sender_finish(s, SR_TIMED_OUT);
+	if (!coded_sender_all_sent(s) || now_ns < silent_ns(s))
 		return;
 	/* The receiver may have said its last word, and it was lost. */
 	s->word_ns = now_ns;
 	say_plan(s, now_ns);
 }
 
-bool tail_sender_tell(struct tail_sender *s, uint8_t *payload, uint64_t now_ns)
+bool coded_sender_tell(struct coded_sender *s, uint8_t *payload, uint64_t now_ns)
 {
 	if (s->end != SR_RUNNING || now_ns < s->say_ns)
 		return false;
-	tail_plan_encode(payload, &s->plan, tail_sender_all_sent(s));
+	coded_plan_encode(payload, &s->plan, coded_sender_all_sent(s));
 	s->sayings--;
 	/* The second soon, as a short message waits for it; the third beyond a burst. */
 	s->say_ns = s->sayings == 2 ? now_ns + s->config.rtt_ns / 512

@@ -6,7 +6,7 @@
  */
 #include <assert.h>
 
-#include "sdr/coded/tail_plan.h"
+#include "sdr/coded/coded_plan.h"
 
 enum { COPIES_MAX = 8, SLACK_PACKETS = 64 };
 
@@ -41,7 +41,7 @@ static double power(double x, uint32_t n)
  * with chance (1 - again) * again^(j - 1). Panjer's recursion. */
 static double more_than(uint32_t m, uint32_t n, double loss, double again)
 {
-	double rate = n * loss * (1 - again), f[TAIL_PARITY_MAX + 1], sum;
+	double rate = n * loss * (1 - again), f[CODED_PARITY_MAX + 1], sum;
 
 	f[0] = exp_minus(rate);
 	sum = f[0];
@@ -74,19 +74,19 @@ static uint32_t ceil_div(uint32_t a, uint32_t b)
 /* Blocks of about the same depth: a burst would take too much of the groups of a shallow one. */
 static uint32_t depth_for(uint32_t groups)
 {
-	return ceil_div(groups, ceil_div(groups, TAIL_DEPTH_MAX));
+	return ceil_div(groups, ceil_div(groups, CODED_DEPTH_MAX));
 }
 
 /* Whether so many parities do, for groups of `size`. In a wide one, as many as were lost do not in one case of 255. */
-static bool does(const struct tail_plan *p, const struct tail_link *l, uint32_t coded)
+static bool does(const struct coded_plan *p, const struct coded_link *l, uint32_t coded)
 {
 	uint32_t groups = ceil_div(coded, p->size), n = (uint32_t)p->size + p->parity;
 	double again = l->burst > 1 ? power(1 - 1 / l->burst, depth_for(groups)) : 0;
 	double fails = more_than(p->parity, n, l->loss, again);
 
-	if (tail_plan_is_wide(p) && p->parity > 1)
+	if (coded_plan_is_wide(p) && p->parity > 1)
 		fails += more_than(p->parity - 1u, n, l->loss, again) / 128;
-	return groups * fails <= TAIL_FAIL;
+	return groups * fails <= CODED_FAIL;
 }
 
 static uint16_t size_of(uint32_t coded, uint32_t groups)
@@ -95,14 +95,14 @@ static uint16_t size_of(uint32_t coded, uint32_t groups)
 }
 
 /* As few groups as the loss allows that is feared: all of a group's parities do for that. */
-static uint32_t fewest_groups(const struct tail_link *l, uint32_t coded)
+static uint32_t fewest_groups(const struct coded_link *l, uint32_t coded)
 {
-	struct tail_link feared = {.loss = l->feared, .burst = l->burst};
-	uint32_t least_size = 1, size = least(coded, TAIL_WIDE_MAX);
+	struct coded_link feared = {.loss = l->feared, .burst = l->burst};
+	uint32_t least_size = 1, size = least(coded, EC_WIDE_DATA_MAX);
 
 	while (l->feared > 0 && least_size < size) {
 		uint32_t middle = (least_size + size + 1) / 2;
-		struct tail_plan p = {.size = (uint16_t)middle, .parity = (uint16_t)tail_plan_parity_max(middle)};
+		struct coded_plan p = {.size = (uint16_t)middle, .parity = (uint16_t)coded_plan_parity_max(middle)};
 
 		if (does(&p, &feared, coded))
 			least_size = middle;
@@ -113,13 +113,13 @@ static uint32_t fewest_groups(const struct tail_link *l, uint32_t coded)
 }
 
 /* As few groups as do with so many parities each, but no more than there are, and not below least_groups. */
-static void widen(struct tail_plan *p, const struct tail_link *l, uint32_t coded, uint32_t least_groups)
+static void widen(struct coded_plan *p, const struct coded_link *l, uint32_t coded, uint32_t least_groups)
 {
 	uint32_t groups = ceil_div(coded, p->size);
 
 	while (least_groups < groups) {
 		uint32_t middle = (least_groups + groups) / 2;
-		struct tail_plan q = *p;
+		struct coded_plan q = *p;
 
 		q.size = size_of(coded, middle);
 		if (does(&q, l, coded)) {
@@ -131,19 +131,19 @@ static void widen(struct tail_plan *p, const struct tail_link *l, uint32_t coded
 	}
 }
 
-static uint64_t parities(const struct tail_plan *p, uint32_t coded)
+static uint64_t parities(const struct coded_plan *p, uint32_t coded)
 {
 	return (uint64_t)ceil_div(coded, p->size) * p->parity;
 }
 
 /* Larger groups need fewer parities in all, but more of each: these cost the coding of every packet, so another one has
  * to save a tenth of them all. */
-static void choose_size(struct tail_plan *p, const struct tail_link *l, uint32_t coded, uint32_t least_groups)
+static void choose_size(struct coded_plan *p, const struct coded_link *l, uint32_t coded, uint32_t least_groups)
 {
-	struct tail_plan more = *p;
+	struct coded_plan more = *p;
 
-	for (; more.parity && more.parity <= TAIL_WIDE_PARITY_MAX; more.parity++) {
-		struct tail_plan q = more;
+	for (; more.parity && more.parity <= EC_WIDE_PARITY_MAX; more.parity++) {
+		struct coded_plan q = more;
 
 		widen(&q, l, coded, least_groups);
 		if (more.parity > p->parity && parities(&q, coded) * 10 > parities(p, coded) * 9)
@@ -153,37 +153,37 @@ static void choose_size(struct tail_plan *p, const struct tail_link *l, uint32_t
 }
 
 /* Words that name losses come up to an RTT / 32 after an RTT. */
-uint32_t tail_plan_coded(uint32_t packets, uint64_t rtt_ns, uint64_t packet_ns)
+uint32_t coded_plan_tail(uint32_t packets, uint64_t rtt_ns, uint64_t packet_ns)
 {
 	return least((rtt_ns + rtt_ns / 32) / packet_ns + SLACK_PACKETS, packets);
 }
 
-void tail_plan_make(struct tail_plan *p, uint32_t packets, const struct tail_link *l)
+void coded_plan_make(struct coded_plan *p, uint32_t packets, const struct coded_link *l)
 {
-	uint32_t coded = tail_plan_coded(packets, l->rtt_ns, l->packet_ns), groups = fewest_groups(l, coded);
+	uint32_t coded = coded_plan_tail(packets, l->rtt_ns, l->packet_ns), groups = fewest_groups(l, coded);
 	bool settled;
 
 	assert(packets && l->packet_ns);
-	*p = (struct tail_plan){.packets = packets, .tail = packets - coded};
+	*p = (struct coded_plan){.packets = packets, .tail = packets - coded};
 	for (;; p->parity++) {
-		p->size = size_of(coded, most(groups, ceil_div(coded, TAIL_CODE_MAX - p->parity)));
-		if (p->parity == TAIL_PARITY_MAX || does(p, l, coded))
+		p->size = size_of(coded, most(groups, ceil_div(coded, EC_PIECES_MAX - p->parity)));
+		if (p->parity == CODED_PARITY_MAX || does(p, l, coded))
 			break;
 	}
 	choose_size(p, l, coded, groups);
 	p->depth = (uint16_t)depth_for(ceil_div(coded, p->size));
-	settled = tail_plan_settle(p);
+	settled = coded_plan_settle(p);
 	assert(settled);
 }
 
-double tail_plan_feared(double loss)
+double coded_plan_feared(double loss)
 {
 	return FEARED * loss < FEARED_MAX ? FEARED * loss : FEARED_MAX;
 }
 
-uint32_t tail_plan_fill(struct tail_plan *p, const struct tail_link *l, uint64_t room)
+uint32_t coded_plan_fill(struct coded_plan *p, const struct coded_link *l, uint64_t room)
 {
-	uint32_t parity = tail_plan_parity_max(p->size), more;
+	uint32_t parity = coded_plan_parity_max(p->size), more;
 
 	while (parity > p->parity && (uint64_t)p->groups * parity > room)
 		parity--;
@@ -194,17 +194,17 @@ uint32_t tail_plan_fill(struct tail_plan *p, const struct tail_link *l, uint64_t
 	return least(l->rtt_ns / l->packet_ns, more);
 }
 
-static uint32_t block_packets(const struct tail_plan *p)
+static uint32_t block_packets(const struct coded_plan *p)
 {
 	return (uint32_t)p->depth * p->size;
 }
 
-bool tail_plan_settle(struct tail_plan *p)
+bool coded_plan_settle(struct coded_plan *p)
 {
 	uint32_t coded = p->packets - p->tail, full, rest;
 
-	if (!p->packets || p->tail >= p->packets || !p->size || !p->depth || p->depth > TAIL_DEPTH_MAX ||
-	    (tail_plan_is_wide(p) && (p->size > TAIL_WIDE_MAX || p->parity > TAIL_WIDE_PARITY_MAX)))
+	if (!p->packets || p->tail >= p->packets || !p->size || !p->depth || p->depth > CODED_DEPTH_MAX ||
+	    (coded_plan_is_wide(p) && (p->size > EC_WIDE_DATA_MAX || p->parity > EC_WIDE_PARITY_MAX)))
 		return false;
 	full = coded / block_packets(p);
 	rest = coded % block_packets(p);
@@ -212,16 +212,16 @@ bool tail_plan_settle(struct tail_plan *p)
 	return true;
 }
 
-uint32_t tail_plan_blocks(const struct tail_plan *p)
+uint32_t coded_plan_blocks(const struct coded_plan *p)
 {
 	return ceil_div(p->packets - p->tail, block_packets(p));
 }
 
-struct tail_block tail_plan_block_at(const struct tail_plan *p, uint32_t block)
+struct coded_block coded_plan_block_at(const struct coded_plan *p, uint32_t block)
 {
 	uint32_t first = block * p->depth, packet = p->tail + block * block_packets(p);
 
-	return (struct tail_block){
+	return (struct coded_block){
 		.first = first,
 		.count = least(p->depth, p->groups - first),
 		.packet = packet,
@@ -229,37 +229,37 @@ struct tail_block tail_plan_block_at(const struct tail_plan *p, uint32_t block)
 	};
 }
 
-uint32_t tail_plan_block(const struct tail_plan *p, uint32_t packet)
+uint32_t coded_plan_block(const struct coded_plan *p, uint32_t packet)
 {
 	return (packet - p->tail) / block_packets(p);
 }
 
-uint32_t tail_plan_group(const struct tail_plan *p, uint32_t packet)
+uint32_t coded_plan_group(const struct coded_plan *p, uint32_t packet)
 {
-	struct tail_block b = tail_plan_block_at(p, tail_plan_block(p, packet));
+	struct coded_block b = coded_plan_block_at(p, coded_plan_block(p, packet));
 
 	return b.first + (packet - b.packet) % b.count;
 }
 
-uint32_t tail_plan_size(const struct tail_plan *p, uint32_t group)
+uint32_t coded_plan_size(const struct coded_plan *p, uint32_t group)
 {
-	struct tail_block b = tail_plan_block_at(p, group / p->depth);
+	struct coded_block b = coded_plan_block_at(p, group / p->depth);
 
 	return (b.packets - (group - b.first) + b.count - 1) / b.count;
 }
 
-uint32_t tail_plan_packet(const struct tail_plan *p, uint32_t group, uint32_t i)
+uint32_t coded_plan_packet(const struct coded_plan *p, uint32_t group, uint32_t i)
 {
-	struct tail_block b = tail_plan_block_at(p, group / p->depth);
+	struct coded_block b = coded_plan_block_at(p, group / p->depth);
 
 	return b.packet + (group - b.first) + i * b.count;
 }
 
-uint32_t tail_copies(double count, double loss)
+uint32_t coded_copies(double count, double loss)
 {
 	uint32_t copies = 1;
 
-	for (double left = count * loss; left > TAIL_FAIL && copies < COPIES_MAX; left *= loss)
+	for (double left = count * loss; left > CODED_FAIL && copies < COPIES_MAX; left *= loss)
 		copies++;
 	return copies;
 }

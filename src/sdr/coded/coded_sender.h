@@ -10,8 +10,8 @@
  * Idle fill: once all was sent, fresh parities may go on until the receiver has everything, so that too low an estimate
  * costs no second round. They are for when the owner has nothing else to send, and no more than a round trip's worth.
  *
- * The owner asks for packets when it can send, hands over what the receiver says, and calls tail_sender_expire() when
- * tail_sender_deadline() has come. One thread.
+ * The owner asks for packets when it can send, hands over what the receiver says, and calls coded_sender_expire() when
+ * coded_sender_deadline() has come. One thread.
  */
 #pragma once
 
@@ -21,9 +21,9 @@
 #include "base/alloc.h"
 #include "sdr/coded/loss_estimate.h"
 #include "sdr/repeat/sr_sender.h"
-#include "sdr/coded/tail_words.h"
+#include "sdr/coded/coded_words.h"
 
-struct tail_config {
+struct coded_config {
 	uint64_t rtt_ns;
 	uint64_t packet_ns;  /* what a packet takes to leave, at least 1 */
 	uint64_t timeout_ns; /* of the whole message, from its start; less than an hour */
@@ -34,21 +34,21 @@ struct tail_config {
 	bool fill;               /* plans leave parities for idle fill */
 };
 
-struct tail_again {
+struct coded_again {
 	uint64_t at_ns;
 	uint32_t packet;
 	uint32_t copies; /* left */
 };
 
-struct tail_ring {
-	struct tail_again *entry;
+struct coded_ring {
+	struct coded_again *entry;
 	uint32_t mask, head, tail; /* free-running */
 };
 
-struct tail_sender {
-	struct tail_config config;
+struct coded_sender {
+	struct coded_config config;
 	struct loss_estimate estimate;
-	struct tail_state told; /* the receiver's last STATE */
+	struct coded_state told; /* the receiver's last STATE */
 	uint64_t start_ns, word_ns, say_ns;
 	uint32_t unsent; /* the first packet that was never sent */
 	bool planned;
@@ -56,17 +56,17 @@ struct tail_sender {
 	uint32_t parity;  /* of this block, in the order of sending; once its data was sent */
 	uint32_t sayings; /* of the plan, before the next reason to say it */
 	enum sr_end end;
-	struct tail_plan plan;       /* with all parities that may be sent */
-	uint32_t unasked;            /* of these, those that a group has behind its block */
-	uint32_t fills, fills_max;   /* packets of idle fill: that went, and that may go */
-	uint64_t fill_ns;            /* when the next may */
-	struct tail_ring due, later; /* named packets that go now, and their further copies */
-	uint32_t *sent_tick;         /* of each packet: when it was last sent */
-	uint64_t resent, parities;   /* packets */
+	struct coded_plan plan;       /* with all parities that may be sent */
+	uint32_t unasked;             /* of these, those that a group has behind its block */
+	uint32_t fills, fills_max;    /* packets of idle fill: that went, and that may go */
+	uint64_t fill_ns;             /* when the next may */
+	struct coded_ring due, later; /* named packets that go now, and their further copies */
+	uint32_t *sent_tick;          /* of each packet: when it was last sent */
+	uint64_t resent, parities;    /* packets */
 	const struct alloc *alloc;
 };
 
-struct tail_send {
+struct coded_send {
 	bool parity;
 	bool resent;
 	bool fill;       /* gives way to everything else */
@@ -75,34 +75,34 @@ struct tail_send {
 
 /*
  * packets > 0; config's times are not 0. The estimate is that of earlier messages to this peer; the newest is in
- * `estimate`. Borrows alloc until tail_sender_free(). -ENOMEM.
+ * `estimate`. Borrows alloc until coded_sender_free(). -ENOMEM.
  */
-int tail_sender_init(struct tail_sender *, const struct tail_config *, uint32_t packets, const struct loss_estimate *,
-		     uint64_t now_ns, const struct alloc *);
-void tail_sender_free(struct tail_sender *);
+int coded_sender_init(struct coded_sender *, const struct coded_config *, uint32_t packets,
+		      const struct loss_estimate *, uint64_t now_ns, const struct alloc *);
+void coded_sender_free(struct coded_sender *);
 
 /* Packets of the longest parity message that a plan for `packets` may need. */
-uint32_t tail_parity_packets(const struct tail_config *, uint32_t packets);
+uint32_t coded_parity_packets(const struct coded_config *, uint32_t packets);
 
 /* Whether every packet and parity has gone once. */
-bool tail_sender_all_sent(const struct tail_sender *);
+bool coded_sender_all_sent(const struct coded_sender *);
 /* The next packet, which the caller sends now; false: none. */
-bool tail_sender_next(struct tail_sender *, struct tail_send *, uint64_t now_ns);
+bool coded_sender_next(struct coded_sender *, struct coded_send *, uint64_t now_ns);
 
 /* A parity of idle fill, which the caller sends now, as it has nothing else to send; false: none now. A packet's time
  * lies between two. */
-bool tail_sender_fill(struct tail_sender *, struct tail_send *, uint64_t now_ns);
+bool coded_sender_fill(struct coded_sender *, struct coded_send *, uint64_t now_ns);
 /* When the next may go; UINT64_MAX: none will. */
-uint64_t tail_sender_fill_deadline(const struct tail_sender *);
+uint64_t coded_sender_fill_deadline(const struct coded_sender *);
 
 /* Takes a CONTROL_SR_NACK. False, and nothing changes, if it cannot be of this message. */
-bool tail_sender_named(struct tail_sender *, const uint8_t *payload, uint64_t now_ns);
-/* Takes a CONTROL_TAIL_STATE. Likewise. */
-bool tail_sender_state(struct tail_sender *, const uint8_t *payload, uint64_t now_ns);
-void tail_sender_finish(struct tail_sender *, enum sr_end);
+bool coded_sender_named(struct coded_sender *, const uint8_t *payload, uint64_t now_ns);
+/* Takes a CONTROL_CODED_STATE. Likewise. */
+bool coded_sender_state(struct coded_sender *, const uint8_t *payload, uint64_t now_ns);
+void coded_sender_finish(struct coded_sender *, enum sr_end);
 
-/* One that has passed asks for tail_sender_next(). */
-uint64_t tail_sender_deadline(const struct tail_sender *);
-void tail_sender_expire(struct tail_sender *, uint64_t now_ns);
-/* Writes the payload of a CONTROL_TAIL_PLAN if one is due; false: none is. It belongs behind what was sent before. */
-bool tail_sender_tell(struct tail_sender *, uint8_t *, uint64_t now_ns);
+/* One that has passed asks for coded_sender_next(). */
+uint64_t coded_sender_deadline(const struct coded_sender *);
+void coded_sender_expire(struct coded_sender *, uint64_t now_ns);
+/* Writes the payload of a CONTROL_CODED_PLAN if one is due; false: none is. It belongs behind what was sent before. */
+bool coded_sender_tell(struct coded_sender *, uint8_t *, uint64_t now_ns);
