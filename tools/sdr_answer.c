@@ -90,21 +90,21 @@ void sdr_tail_code(const struct sdr_question *q, const struct model_message *pac
 {
 	double loss = q->assumed >= 0 ? q->assumed : packets->chunk_loss;
 	const struct coded_link link = {.rtt_ns = ns(packets->rtt_s),
-					.packet_ns = ns(packets->inject_s),
+					.piece_ns = ns(packets->inject_s),
 					.loss = loss,
 					.burst = 1,
 					.feared = q->idle_fill ? coded_plan_feared(loss) : 0};
-	struct coded_plan p;
+	struct ec_layout l;
 
-	coded_plan_make(&p, (uint32_t)fmin(packets->chunks, UINT32_MAX), &link);
-	*c = (struct model_tail){.coded = p.packets - p.tail,
-				 .groups = p.groups,
-				 .data = p.size,
-				 .parity = p.parity,
-				 .is_wide = coded_plan_is_wide(&p)};
+	coded_plan_make(&l, (uint32_t)fmin(packets->chunks, INT32_MAX), &link);
+	*c = (struct model_tail){.coded = l.pieces - l.first,
+				 .groups = l.groups,
+				 .data = l.data,
+				 .parity = l.parity,
+				 .is_wide = ec_layout_is_wide(&l)};
 	/* The receiver has room for half as many parities as packets, and a few. */
 	if (q->idle_fill)
-		c->fill = floor(coded_plan_fill(&p, &link, p.packets / 2 + 16) / c->groups);
+		c->fill = floor(coded_plan_fill(&l, &link, l.pieces / 2 + 16) / c->groups);
 }
 
 static void tail(const struct sdr_question *q, const struct model_message *packets, struct sdr_answer *a)

@@ -269,29 +269,29 @@ enum verbena_sdr_code {
 };
 
 enum verbena_sdr_fallback {
-	/* The receiver says how many pieces each group lacks, and the sender answers with parities
-	 * that it has not sent before. Not with VERBENA_SDR_XOR. */
+	/* The receiver names as many pieces as each group lacks and a few more, and the sender answers
+	 * with parities that it has not sent before, or with these. Not with VERBENA_SDR_XOR. */
 	VERBENA_SDR_FALLBACK_PARITY = 0,
-	/* The receiver names the groups, and Selective Repeat delivers their data. */
+	/* Selective Repeat delivers their data, after a time. */
 	VERBENA_SDR_FALLBACK_SR = 1,
 };
 
 struct verbena_sdr_ec_attr {
 	enum verbena_sdr_code code;
 	/* Of a group: packets, parities sent unasked, and parities there may be; data + parity_max
-	 * <= 255. Default 32, 8 and 16. parity_max is lowered to what there is room for: parities
+	 * <= 255, or but for VERBENA_SDR_XOR data <= 992 and parity_max <= 32. Default 32, 8 and 16. parity_max is lowered to what there is room for: parities
 	 * have half as many bytes as the message and 16 packets, or a chunk. */
 	uint32_t data, parity, parity_max;
 	uint32_t depth; /* groups that packets are dealt out to in turn. Default 8 */
-	size_t uncoded; /* bytes at the beginning whose groups have no parity sent unasked */
+	size_t uncoded; /* bytes at the beginning that no parity is of; all: none is sent unasked */
 	bool chunks;    /* chunks are coded, not packets */
 	enum verbena_sdr_fallback fallback;
 	bool end_marker;                     /* the receiver is told that all was sent. Default: it is */
 	bool nack;                           /* with VERBENA_SDR_FALLBACK_SR: as verbena_sdr_sr_attr's */
-	uint64_t rtt_ns, rto_ns, timeout_ns; /* as verbena_sdr_sr_attr's */
+	uint64_t rtt_ns, rto_ns, timeout_ns; /* as verbena_sdr_sr_attr's; at most 3.6 s, and less than an hour each */
 	uint32_t tries_max;                  /* of a group, likewise */
-	double loss;                         /* that is reckoned with: 0 to 0.5. Default 0.01 */
-	uint64_t rate_mbps;                  /* at which it is sent; 0: not known */
+	double loss;                         /* that is reckoned with: 0 to 0.5. Default 0.01; 0: what has been seen */
+	uint64_t rate_mbps;                  /* at which it is sent. 0: as verbena_sdr_tail_attr's */
 };
 
 /* Sets the defaults. */
@@ -376,8 +376,8 @@ struct verbena_sdr_stats {
 	uint64_t cts_sent;        /* messages that granted receives to the peer */
 	uint64_t cts_repeated;    /* of these, repetitions */
 	uint64_t retries;         /* calls that returned VERBENA_SDR_RETRY */
-	/* Of coded messages: packets of those that were sent and acknowledged, how many of these had
-	 * not come by then, and what was computed of those that were received. */
+	/* Of coded messages: packets of those that were sent, up to the last that came, how many of these
+	 * the peer has missed, and what was computed of those that were received. */
 	uint64_t ec_pieces, ec_lost, ec_recovered;
 	uint64_t fills; /* packets of idle fill that were sent, which are among `sent` */
 };

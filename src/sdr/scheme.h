@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What sends, repeats and acknowledges one message, behind one contract: Selective Repeat (sr_sender.h), erasure coding
- * (ec_sender.h), codes over the tail (coded_sender.h). Each has two ends as pure state, which know numbers of pieces; a
+ * What sends, repeats and acknowledges one message, behind one contract: Selective Repeat (sr_sender.h), and codes over
+ * all of a message or over its tail (coded_sender.h). Each has two ends as pure state, which know numbers of pieces; a
  * coded message has a second one with its parities.
  *
  * The owner of a sending end asks for pieces when it can send, hands over what the receiver says, calls expire() when
@@ -11,41 +11,28 @@
  */
 #pragma once
 
-#include "sdr/coded/ec_plan.h"
-#include "sdr/coded/ec_receiver.h"
-#include "sdr/coded/ec_sender.h"
+#include "sdr/coded/coded_receiver.h"
+#include "sdr/coded/coded_sender.h"
+#include "sdr/ec/code.h"
 #include "sdr/message/shape.h"
 #include "sdr/message/slot.h"
 #include "sdr/repeat/sr_receiver.h"
 #include "sdr/repeat/sr_sender.h"
-#include "sdr/coded/coded_receiver.h"
-#include "sdr/coded/coded_sender.h"
 
 /* A piece to send: of the message, or of the parity message. */
 struct scheme_piece {
 	uint32_t at;
 	bool parity;
-	bool fill;     /* gives way to everything else */
-	bool resent;   /* not the first of its place */
-	uint32_t made; /* parities of its group that are made on demand, from this one on */
+	bool fill;   /* gives way to everything else */
+	bool resent; /* not the first of its place */
+	bool made;   /* a parity that is made now, of all of its group */
 };
 
 struct scheme_tx {
 	const struct scheme *scheme;
 	union {
 		struct sr_sender sr;
-		struct {
-			struct ec_sender tx;
-			uint32_t plans; /* that will be sent soon */
-			uint64_t plan_ns;
-			bool chunks;     /* pieces are chunks */
-			bool says_plans; /* the receiver does not know how the message is coded */
-			bool end_waits;  /* the word below, for the plan before it */
-			uint8_t end[EC_END_LEN];
-			enum control_type end_type;
-			uint16_t end_bytes;
-		} ec;
-		struct coded_sender tail;
+		struct coded_sender coded;
 	};
 };
 
@@ -56,22 +43,20 @@ struct scheme_rx {
 	union {
 		struct sr_receiver sr;
 		struct {
-			struct ec_receiver rx; /* once planned */
+			struct coded_receiver rx; /* once made */
 			const struct shape *shape;
 			uint64_t bytes, room; /* of the message, and for its parities */
 			uint64_t rtt_ns_min;  /* whatever a plan says */
 			const struct alloc *alloc;
-			bool planned, chunks;
-		} ec;
-		struct coded_receiver tail;
+			bool made, chunks;
+		} coded;
 	};
 };
 
-/* How a message is coded: the pieces from `first` on, laid out so. */
+/* How a message is coded. */
 struct scheme_code {
 	struct ec_layout layout;
 	enum ec_kind kind;
-	uint32_t first;
 	bool chunks; /* a piece is a chunk, else a packet */
 };
 
@@ -91,17 +76,17 @@ struct scheme {
 	void (*tx_expire)(struct scheme_tx *, uint64_t now_ns);
 	void (*finish)(struct scheme_tx *, enum sr_end);
 	enum sr_end (*end)(const struct scheme_tx *);
-	/* False: it is not known yet, or there is none. A `parity` of the layout counts what goes unasked. */
+	/* False: it is not known yet, or there is none. */
 	bool (*tx_code)(const struct scheme_tx *, struct scheme_code *);
 	/* Adds the data pieces of a send that has ended, and how many of them the receiver missed. */
 	void (*count)(const struct scheme_tx *, uint64_t *pieces, uint64_t *lost);
 	void (*tx_free)(struct scheme_tx *);
 
-	/* A packet came, whose place was empty. NULL: bitmaps are looked at. */
-	void (*came)(struct scheme_rx *, bool parity, uint32_t packet, uint64_t now_ns);
+	/* A packet came, whose place was empty, and which may have made its chunk whole. NULL: bitmaps are looked at. */
+	void (*came)(struct scheme_rx *, bool parity, uint32_t packet, bool chunk, uint64_t now_ns);
 	/* Looks at the bitmaps; how many pieces are new, or whether any are. Expires, too. */
 	uint32_t (*look)(struct scheme_rx *, uint64_t now_ns);
-	/* Whether a look may find the message whole, after so many pieces. */
+	/* Without came(): whether a look may find the message whole, after so many pieces. */
 	bool (*nearly)(const struct scheme_rx *, uint32_t pieces);
 	bool (*rx_take)(struct scheme_rx *, enum control_type, const uint8_t *payload, uint64_t now_ns);
 	/* Writes a payload of at most `max` bytes, and returns its length. max >= 64. */
@@ -120,26 +105,24 @@ struct scheme {
 	void (*rx_free)(struct scheme_rx *);
 };
 
-extern const struct scheme scheme_repeat, scheme_ec, scheme_coded;
+extern const struct scheme scheme_repeat, scheme_coded;
 
-/* A sending end, as sr_sender_init() and others; `says_plans`: the receiver is told how the message is coded. */
+/* A sending end, as sr_sender_init() and coded_sender_init(). */
 int scheme_tx_repeat(struct scheme_tx *, const struct sr_config *, uint32_t chunks, uint64_t now_ns,
 		     const struct alloc *);
-int scheme_tx_ec(struct scheme_tx *, const struct ec_config *, bool chunks, bool says_plans, uint64_t now_ns,
-		 const struct alloc *);
-int scheme_tx_coded(struct scheme_tx *, const struct coded_config *, uint32_t packets, const struct loss_estimate *,
+int scheme_tx_coded(struct scheme_tx *, const struct coded_config *, uint32_t pieces, const struct loss_estimate *,
 		    uint64_t now_ns, const struct alloc *);
-/* The loss that a sending end has learned of; NULL: it learns nothing. */
+/* The loss of packets that a sending end has learned of; NULL: it learns nothing. */
 const struct loss_estimate *scheme_estimate(const struct scheme_tx *);
 
 /* A receiving end of open receives, which it borrows. */
 int scheme_rx_repeat(struct scheme_rx *, const struct sr_receiver_config *, const struct slot *, uint64_t now_ns,
 		     const struct alloc *);
-/* Chunks are pieces. */
-int scheme_rx_ec(struct scheme_rx *, const struct ec_config *, const struct slot *data, const struct slot *parity,
-		 uint64_t now_ns, const struct alloc *);
-/* One that waits for the sender's plan, which may have `room` bytes of parities. */
-void scheme_rx_ec_later(struct scheme_rx *, const struct shape *, const struct slot *data, const struct slot *parity,
-			uint64_t bytes, uint64_t room, uint64_t rtt_ns_min, const struct alloc *);
+/* One whose pieces are packets, for a round trip that is known. */
 int scheme_rx_coded(struct scheme_rx *, uint64_t rtt_ns, const struct slot *data, const struct slot *parity,
 		    uint64_t now_ns, const struct alloc *);
+/* One that waits for a plan with times, and may have `room` bytes of parities. */
+void scheme_rx_coded_later(struct scheme_rx *, const struct shape *, const struct slot *data, const struct slot *parity,
+			   uint64_t bytes, uint64_t room, uint64_t rtt_ns_min, const struct alloc *);
+/* Pieces of the data that have come. */
+uint32_t scheme_rx_have(const struct scheme_rx *);

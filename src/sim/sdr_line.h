@@ -19,10 +19,10 @@ struct sdr_line;
 enum sdr_scheme {
 	SDR_SCHEME_SR,     /* sdr/repeat/sr_sender.h, by timer */
 	SDR_SCHEME_NACK,   /* the same, and the receiver names holes */
-	SDR_SCHEME_XOR,    /* sdr/coded/ec_sender.h with XOR and Selective Repeat */
+	SDR_SCHEME_XOR,    /* sdr/coded/coded_sender.h with XOR and Selective Repeat */
 	SDR_SCHEME_MDS,    /* the same with a maximum distance separable code */
 	SDR_SCHEME_DEMAND, /* the same with parities on demand and an end marker */
-	SDR_SCHEME_TAIL    /* sdr/coded/coded_sender.h; its chunk is a packet */
+	SDR_SCHEME_TAIL    /* its tail alone, as losses call for; its chunk is a packet */
 };
 
 /* The caller's; the line has the members from `next` on while the message is under way. */

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "sdr/coded/coded_plan.h"
 #include "sim/sdr_line_state.h"
 
 enum {
@@ -76,7 +77,12 @@ static bool repeat_open(struct transfer *t, uint64_t now_ns)
 	       !scheme_rx_repeat(&t->rx, &rx, slot, now_ns, &sdr_line_alloc);
 }
 
-/* ---- codes over all of a message ---------------------------------------------------------------------- */
+/* ---- codes -------------------------------------------------------------------------------------------- */
+
+static bool is_tail(const struct sdr_line *l)
+{
+	return l->config->scheme == SDR_SCHEME_TAIL;
+}
 
 static struct ec_layout layout_of(const struct sdr_line *l, uint64_t bytes)
 {
@@ -85,7 +91,6 @@ static struct ec_layout layout_of(const struct sdr_line *l, uint64_t bytes)
 	struct ec_layout layout = {
 		.pieces = shape_chunks(&l->shape, bytes),
 		.data = c->code_data,
-		.early = c->code_parity,
 		.parity = c->code_parity,
 		.parity_max = more ? EC_PIECES_MAX - c->code_data : c->code_parity,
 		.depth = 1,
@@ -97,92 +102,78 @@ static struct ec_layout layout_of(const struct sdr_line *l, uint64_t bytes)
 	return layout;
 }
 
-static struct ec_config code_config(const struct sdr_line *l, uint64_t bytes)
-{
-	const struct sdr_config *c = l->config;
-	bool demand = c->scheme == SDR_SCHEME_DEMAND;
-	struct ec_config ec = {
-		.layout = layout_of(l, bytes),
-		.kind = c->scheme == SDR_SCHEME_XOR ? EC_XOR : EC_CAUCHY,
-		.fallback = demand ? EC_FALLBACK_PARITY : EC_FALLBACK_SR,
-		.end_marker = demand,
-		.reorder = REORDER,
-		.tries_max = TRIES_MAX,
-		.rtt_ns = l->rtt_ns,
-		.rto_ns = c->rto_rtts * l->rtt_ns,
-		.timeout_ns = timeout_ns(l, bytes),
-		.inject_ns = sdr_line_send_ns(l, l->shape.chunk_bytes),
-		.guard_ns = l->rtt_ns / 256,
-		.ack_ns = ack_ns(l),
-		.loss = c->assumed_loss > 0 ? c->assumed_loss : 1e-2,
-	};
-
-	ec.fallback_ns = ec_fallback_ns(&ec.layout, ec.inject_ns, ec.rtt_ns, ec.rto_ns);
-	return ec;
-}
-
-static bool code_open(struct transfer *t, uint64_t now_ns)
-{
-	const struct sdr_line *l = t->line;
-	const struct ec_config c = code_config(l, t->part[0].bytes);
-
-	return ec_config_valid(&c) && !scheme_tx_ec(&t->tx, &c, true, false, now_ns, &sdr_line_alloc) &&
-	       !scheme_rx_ec(&t->rx, &c, receiver_slot(&l->receiver, t->part[0].number),
-			     receiver_slot(&l->receiver, t->part[1].number), now_ns, &sdr_line_alloc);
-}
-
-/* ---- codes over the tail ------------------------------------------------------------------------------ */
-
 static struct coded_config coded_config(const struct sdr_line *l, uint64_t bytes)
 {
-	return (struct coded_config){
+	const struct sdr_config *c = l->config;
+	struct coded_config coded = {
 		.rtt_ns = l->rtt_ns,
-		.packet_ns = sdr_line_send_ns(l, l->shape.mtu),
+		.piece_ns = sdr_line_send_ns(l, l->shape.chunk_bytes),
 		.timeout_ns = timeout_ns(l, bytes),
-		.loss = l->config->assumed_loss,
-		.fill = l->config->fill_class,
+		.loss = c->assumed_loss,
 	};
+	struct coded_plan *p = &coded.plan;
+
+	if (is_tail(l)) {
+		coded.fill = c->fill_class;
+		return coded;
+	}
+	*p = (struct coded_plan){
+		.layout = layout_of(l, bytes),
+		.chunks = true,
+		.is_xor = c->scheme == SDR_SCHEME_XOR,
+		.repeats = c->scheme != SDR_SCHEME_DEMAND,
+		.rtt_ns = l->rtt_ns,
+	};
+	if (coded.loss <= 0)
+		coded.loss = 1e-2;
+	coded.fresh = !p->repeats;
+	coded.silent = p->repeats;
+	coded.rto_ns = c->rto_rtts * l->rtt_ns;
+	coded.tries_max = TRIES_MAX;
+	p->wait_ns = coded_wait_ns(&p->layout, coded.piece_ns, coded.rtt_ns, coded.rto_ns);
+	return coded;
 }
 
-static bool tail_open(struct transfer *t, uint64_t now_ns)
+static bool coded_open(struct transfer *t, uint64_t now_ns)
 {
 	const struct sdr_line *l = t->line;
 	const struct coded_config c = coded_config(l, t->part[0].bytes);
+	const struct slot *data = receiver_slot(&l->receiver, t->part[0].number);
+	const struct slot *parity = receiver_slot(&l->receiver, t->part[1].number);
 
-	return !scheme_tx_coded(&t->tx, &c, t->packets, l->estimate, now_ns, &sdr_line_alloc) &&
-	       !scheme_rx_coded(&t->rx, l->rtt_ns, receiver_slot(&l->receiver, t->part[0].number),
-				receiver_slot(&l->receiver, t->part[1].number), now_ns, &sdr_line_alloc);
+	if ((!is_tail(l) && !c.plan.layout.groups) ||
+	    scheme_tx_coded(&t->tx, &c, data->chunks, l->estimate, now_ns, &sdr_line_alloc))
+		return false;
+	if (is_tail(l))
+		return !scheme_rx_coded(&t->rx, l->rtt_ns, data, parity, now_ns, &sdr_line_alloc);
+	scheme_rx_coded_later(&t->rx, &l->shape, data, parity, t->part[0].bytes, t->part[1].bytes, 0, &sdr_line_alloc);
+	return true;
 }
 
 /* ---- any ---------------------------------------------------------------------------------------------- */
 
+static bool repeats(const struct sdr_line *l)
+{
+	return l->config->scheme == SDR_SCHEME_SR || l->config->scheme == SDR_SCHEME_NACK;
+}
+
 uint64_t sdr_parity_bytes(const struct sdr_line *l, uint64_t bytes)
 {
 	struct coded_config c;
-	struct ec_layout layout;
-	uint64_t parity;
+	uint64_t pieces;
 
-	switch (l->config->scheme) {
-	case SDR_SCHEME_SR:
-	case SDR_SCHEME_NACK: return 0;
-	case SDR_SCHEME_TAIL:
-		c = coded_config(l, bytes);
-		parity = (uint64_t)coded_parity_packets(&c, shape_packets(&l->shape, bytes)) * l->shape.mtu;
-		return parity < l->shape.message_bytes ? parity : l->shape.message_bytes;
-	default:
-		layout = layout_of(l, bytes);
-		return (uint64_t)layout.groups * layout.parity_max * l->shape.chunk_bytes;
-	}
+	if (repeats(l))
+		return 0;
+	c = coded_config(l, bytes);
+	if (!is_tail(l))
+		return (uint64_t)c.plan.layout.groups * c.plan.layout.parity_max * l->shape.chunk_bytes;
+	pieces = coded_parity_pieces(&c, shape_packets(&l->shape, bytes)) * (uint64_t)l->shape.mtu;
+	return pieces < l->shape.message_bytes ? pieces : l->shape.message_bytes;
 }
 
 bool sdr_scheme_open(struct transfer *t, uint64_t now_ns)
 {
-	switch (t->line->config->scheme) {
-	case SDR_SCHEME_SR:
-	case SDR_SCHEME_NACK: return repeat_open(t, now_ns);
-	case SDR_SCHEME_TAIL: return tail_open(t, now_ns);
-	default: return code_open(t, now_ns);
-	}
+	return repeats(t->line) ? repeat_open(t, now_ns) : coded_open(t, now_ns);
 }
 
 /*
@@ -218,7 +209,7 @@ void sdr_came(struct transfer *t, uint32_t part, uint32_t packet, enum sdr_verdi
 	const struct scheme *scheme = t->rx.scheme;
 
 	if (scheme->came) {
-		scheme->came(&t->rx, part, packet, now_ns);
+		scheme->came(&t->rx, part, packet, v == SDR_CHUNK, now_ns);
 		return;
 	}
 	if (v != SDR_CHUNK || scheme->whole(&t->rx))
@@ -254,8 +245,8 @@ int sdr_end_tell(struct transfer *t, enum sdr_end end, uint8_t *payload, enum co
 
 uint64_t sdr_have(const struct transfer *t)
 {
-	uint64_t packets = t->rx.scheme == &scheme_coded ? t->rx.tail.have
-							 : (uint64_t)t->came * shape_chunk_packets(&t->line->shape);
+	uint64_t pieces = t->rx.scheme->came ? scheme_rx_have(&t->rx) : t->came;
+	uint64_t packets = pieces * shape_chunk_packets(&t->line->shape);
 
 	return packets < t->packets && !t->rx.scheme->whole(&t->rx) ? packets : t->packets;
 }

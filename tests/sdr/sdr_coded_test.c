@@ -18,7 +18,8 @@ static struct verbena_sdr_ec_attr attr_of(uint32_t data, uint32_t parity, uint32
 CASE(every_message_arrives_by_parity_on_demand)
 {
 	for (uint32_t n = 0; n < 30; n++) {
-		struct verbena_sdr_ec_attr attr = attr_of(4 + n, n % 4, 4 + n % 8);
+		/* Now and then a wide group. */
+		struct verbena_sdr_ec_attr attr = attr_of(n % 7 == 6 ? 300 : 4 + n, n % 4, 4 + n % 8);
 
 		attr.depth = 1 + n % 5;
 		attr.uncoded = n % 3 ? 0 : MESSAGE / 2;
@@ -73,7 +74,7 @@ CASE(what_makes_no_sense_is_refused)
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
 		bad[i] = good;
 	bad[0].data = 0;
-	bad[1].data = 256;
+	bad[1].data = 993;
 	bad[2].parity = 9;
 	bad[3].parity_max = 240;
 	bad[3].parity = 100; /* no room for so many */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * One message by tail coding over a link in numbers alone: a queue of packets that each take packet_ns to leave, half a
+ * One message by coding over a link in numbers alone: a queue of packets that each take packet_ns to leave, half a
  * round trip of way, losses of packets and of words, alike, in runs if asked for. Packets and words under way stand in
  * two queues in order of time, so a packet costs some tens of nanoseconds of a processor. For the tests of src/sdr and
  * for bench.
@@ -32,6 +32,11 @@ struct coded_link_wish {
 	bool fill;           /* likewise */
 	uint64_t timeout_ns; /* 0: long */
 	uint64_t seed;
+	/* A code of all of the message, by the members of this from `plan` on; NULL: one over the tail. */
+	const struct coded_config *code;
+	double twice;                                /* the chance that a packet comes twice */
+	uint64_t jitter_ns;                          /* packets are late by up to this */
+	uint32_t lose_first, lose_wholes, lose_ends; /* so many packets, words that all is there, that all was sent */
 };
 
 struct coded_link_result {
@@ -39,7 +44,8 @@ struct coded_link_result {
 	uint64_t whole_ns; /* the receiver has all, or can compute it */
 	uint64_t packets, parities, resent, words;
 	uint64_t fills;
-	uint64_t have; /* packets that came */
+	uint64_t have;  /* packets that came */
+	uint32_t names; /* words that name packets */
 	enum sr_end end;
 	uint32_t most_sent_again; /* of a packet: how often it went */
 };
@@ -84,11 +90,24 @@ static inline bool coded_link_lost(struct coded_link_run *t)
 	return t->bad;
 }
 
+/* Whether the word is one of the first of its kind. */
+static inline bool coded_link_spoils(struct coded_link_run *t, enum control_type type, const uint8_t *bytes)
+{
+	uint32_t *left = type == CONTROL_CODED_PLAN && bytes[15] & 1 ? &t->w.lose_ends
+			 : type == CONTROL_CODED_STATE && bytes[15]  ? &t->w.lose_wholes
+								     : NULL;
+
+	return left && *left && (*left)--;
+}
+
 static inline void coded_link_say(struct coded_link_run *t, int way, enum control_type type, const uint8_t *bytes)
 {
 	struct coded_link_word *w = &t->words[way][t->word_tail[way] & (CODED_LINK_WORDS - 1)];
 
 	t->out.words++;
+	t->out.names += type == CONTROL_SR_NACK;
+	if (coded_link_spoils(t, type, bytes))
+		return;
 	if (t->w.word_loss >= 0 ? coded_link_drawn(t, t->w.word_loss) : coded_link_drawn(t, t->w.loss))
 		return;
 	assert(t->word_tail[way] - t->word_head[way] < CODED_LINK_WORDS);
@@ -104,10 +123,23 @@ static inline void coded_link_speak(struct coded_link_run *t)
 	uint8_t bytes[CODED_LINK_WORD_BYTES];
 	enum control_type type;
 
-	while (coded_sender_tell(&t->s, bytes, t->now_ns))
-		coded_link_say(t, 0, CONTROL_CODED_PLAN, bytes);
+	while (coded_sender_tell(&t->s, bytes, &type, t->now_ns) >= 0)
+		coded_link_say(t, 0, type, bytes);
 	while (coded_receiver_tell(&t->r, bytes, sizeof(bytes), &type, t->now_ns))
 		coded_link_say(t, 1, type, bytes);
+}
+
+/* In order of time. */
+static inline void coded_link_push(struct coded_link_run *t, uint32_t packet)
+{
+	uint64_t late_ns = t->w.jitter_ns ? prng_below(&t->rng, t->w.jitter_ns) : 0;
+	struct coded_link_packet p = {t->free_ns + t->w.rtt_ns / 2 + late_ns, packet};
+	uint32_t at = t->way_tail++;
+
+	assert(at - t->way_head <= t->way_mask);
+	for (; at != t->way_head && t->way[(at - 1) & t->way_mask].at_ns > p.at_ns; at--)
+		t->way[at & t->way_mask] = t->way[(at - 1) & t->way_mask];
+	t->way[at & t->way_mask] = p;
 }
 
 static inline void coded_link_send(struct coded_link_run *t)
@@ -118,13 +150,13 @@ static inline void coded_link_send(struct coded_link_run *t)
 	       (coded_sender_next(&t->s, &p, t->now_ns) || coded_sender_fill(&t->s, &p, t->now_ns))) {
 		t->free_ns = t->now_ns + t->w.packet_ns;
 		t->out.packets++;
-		if (t->times && !p.parity && ++t->times[p.packet] > t->out.most_sent_again)
-			t->out.most_sent_again = t->times[p.packet];
-		if (coded_link_lost(t))
+		if (t->times && !p.parity && ++t->times[p.piece] > t->out.most_sent_again)
+			t->out.most_sent_again = t->times[p.piece];
+		if (t->out.packets <= t->w.lose_first || coded_link_lost(t))
 			continue;
-		assert(t->way_tail - t->way_head <= t->way_mask);
-		t->way[t->way_tail++ & t->way_mask] =
-			(struct coded_link_packet){t->free_ns + t->w.rtt_ns / 2, p.packet | (uint32_t)p.parity << 31};
+		coded_link_push(t, p.piece | (uint32_t)p.parity << 31);
+		if (t->w.twice > 0 && coded_link_drawn(t, t->w.twice))
+			coded_link_push(t, p.piece | (uint32_t)p.parity << 31);
 	}
 }
 
@@ -132,12 +164,10 @@ static inline void coded_link_hear(struct coded_link_run *t, int way)
 {
 	const struct coded_link_word *w = &t->words[way][t->word_head[way]++ & (CODED_LINK_WORDS - 1)];
 
-	if (!way)
-		coded_receiver_plan(&t->r, w->bytes, t->now_ns);
-	else if (w->type == CONTROL_SR_NACK)
-		coded_sender_named(&t->s, w->bytes, t->now_ns);
+	if (way)
+		coded_sender_take(&t->s, w->type, w->bytes, t->now_ns);
 	else
-		coded_sender_state(&t->s, w->bytes, t->now_ns);
+		coded_receiver_take(&t->r, w->type, w->bytes, t->now_ns);
 }
 
 /* A packet that was there is not reported again, as a worker does not. */
@@ -222,16 +252,17 @@ static inline struct coded_link_result coded_link_run(const struct coded_link_wi
 {
 	struct heap heap = HEAP_INIT;
 	const struct alloc alloc = heap_alloc(&heap);
-	const struct coded_config config = {
-		.rtt_ns = w->rtt_ns,
-		.packet_ns = w->packet_ns,
-		.timeout_ns = w->timeout_ns ? w->timeout_ns : 1000 * w->rtt_ns,
-		.loss = w->assumed,
-		.fill = w->fill,
-	};
+	struct coded_config config = w->code ? *w->code : (struct coded_config){0};
 	struct coded_link_run t = {.w = *w, .out = {.whole_ns = UINT64_MAX, .done_ns = UINT64_MAX}};
-	uint32_t room = coded_link_room(w->rtt_ns / w->packet_ns + 64);
+	const struct ec_layout *l = &config.plan.layout;
+	uint32_t room = coded_link_room((w->rtt_ns + w->jitter_ns) / w->packet_ns * 2 + 64), parities;
 
+	config.rtt_ns = w->rtt_ns;
+	config.piece_ns = w->packet_ns;
+	config.timeout_ns = w->timeout_ns ? w->timeout_ns : 1000 * w->rtt_ns;
+	config.loss = w->assumed;
+	config.fill = w->fill;
+	parities = w->code ? l->groups * l->parity_max : coded_parity_pieces(&config, w->packets);
 	prng_init(&t.rng, w->seed);
 	t.bad_to_good = w->burst ? 1 / w->burst : 0;
 	t.good_to_bad = w->burst ? w->loss / (1 - w->loss) * t.bad_to_good : 0;
@@ -239,7 +270,7 @@ static inline struct coded_link_result coded_link_run(const struct coded_link_wi
 	if (w->packets <= 65536)
 		t.times = calloc(w->packets, 1);
 	if (coded_sender_init(&t.s, &config, w->packets, estimate, 0, &alloc) ||
-	    coded_receiver_init(&t.r, w->rtt_ns, w->packets, coded_parity_packets(&config, w->packets), 0, &alloc))
+	    coded_receiver_init(&t.r, w->rtt_ns, w->packets, parities, 0, &alloc))
 		abort();
 	coded_link_send(&t);
 	coded_link_speak(&t);

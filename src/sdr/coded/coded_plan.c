@@ -8,7 +8,7 @@
 
 #include "sdr/coded/coded_plan.h"
 
-enum { COPIES_MAX = 8, SLACK_PACKETS = 64 };
+enum { COPIES_MAX = 8, SLACK_PIECES = 64 };
 
 /* Of the loss that is reckoned with; but no more than the second. */
 #define FEARED     10
@@ -78,20 +78,15 @@ static uint32_t depth_for(uint32_t groups)
 }
 
 /* Whether so many parities do, for groups of `size`. In a wide one, as many as were lost do not in one case of 255. */
-static bool does(const struct coded_plan *p, const struct coded_link *l, uint32_t coded)
+static bool does(const struct ec_layout *p, const struct coded_link *l, uint32_t coded)
 {
-	uint32_t groups = ceil_div(coded, p->size), n = (uint32_t)p->size + p->parity;
+	uint32_t groups = ceil_div(coded, p->data), n = p->data + p->parity;
 	double again = l->burst > 1 ? power(1 - 1 / l->burst, depth_for(groups)) : 0;
 	double fails = more_than(p->parity, n, l->loss, again);
 
-	if (coded_plan_is_wide(p) && p->parity > 1)
+	if (n > EC_PIECES_MAX && p->parity > 1)
 		fails += more_than(p->parity - 1u, n, l->loss, again) / 128;
 	return groups * fails <= CODED_FAIL;
-}
-
-static uint16_t size_of(uint32_t coded, uint32_t groups)
-{
-	return (uint16_t)ceil_div(coded, groups);
 }
 
 /* As few groups as the loss allows that is feared: all of a group's parities do for that. */
@@ -102,7 +97,7 @@ static uint32_t fewest_groups(const struct coded_link *l, uint32_t coded)
 
 	while (l->feared > 0 && least_size < size) {
 		uint32_t middle = (least_size + size + 1) / 2;
-		struct coded_plan p = {.size = (uint16_t)middle, .parity = (uint16_t)coded_plan_parity_max(middle)};
+		struct ec_layout p = {.data = middle, .parity = coded_plan_parity_max(middle)};
 
 		if (does(&p, &feared, coded))
 			least_size = middle;
@@ -113,15 +108,15 @@ static uint32_t fewest_groups(const struct coded_link *l, uint32_t coded)
 }
 
 /* As few groups as do with so many parities each, but no more than there are, and not below least_groups. */
-static void widen(struct coded_plan *p, const struct coded_link *l, uint32_t coded, uint32_t least_groups)
+static void widen(struct ec_layout *p, const struct coded_link *l, uint32_t coded, uint32_t least_groups)
 {
-	uint32_t groups = ceil_div(coded, p->size);
+	uint32_t groups = ceil_div(coded, p->data);
 
 	while (least_groups < groups) {
 		uint32_t middle = (least_groups + groups) / 2;
-		struct coded_plan q = *p;
+		struct ec_layout q = *p;
 
-		q.size = size_of(coded, middle);
+		q.data = ceil_div(coded, middle);
 		if (does(&q, l, coded)) {
 			*p = q;
 			groups = middle;
@@ -131,19 +126,19 @@ static void widen(struct coded_plan *p, const struct coded_link *l, uint32_t cod
 	}
 }
 
-static uint64_t parities(const struct coded_plan *p, uint32_t coded)
+static uint64_t parities(const struct ec_layout *p, uint32_t coded)
 {
-	return (uint64_t)ceil_div(coded, p->size) * p->parity;
+	return (uint64_t)ceil_div(coded, p->data) * p->parity;
 }
 
 /* Larger groups need fewer parities in all, but more of each: these cost the coding of every packet, so another one has
  * to save a tenth of them all. */
-static void choose_size(struct coded_plan *p, const struct coded_link *l, uint32_t coded, uint32_t least_groups)
+static void choose_size(struct ec_layout *p, const struct coded_link *l, uint32_t coded, uint32_t least_groups)
 {
-	struct coded_plan more = *p;
+	struct ec_layout more = *p;
 
 	for (; more.parity && more.parity <= EC_WIDE_PARITY_MAX; more.parity++) {
-		struct coded_plan q = more;
+		struct ec_layout q = more;
 
 		widen(&q, l, coded, least_groups);
 		if (more.parity > p->parity && parities(&q, coded) * 10 > parities(p, coded) * 9)
@@ -153,26 +148,27 @@ static void choose_size(struct coded_plan *p, const struct coded_link *l, uint32
 }
 
 /* Words that name losses come up to an RTT / 32 after an RTT. */
-uint32_t coded_plan_tail(uint32_t packets, uint64_t rtt_ns, uint64_t packet_ns)
+uint32_t coded_plan_tail(uint32_t pieces, uint64_t rtt_ns, uint64_t piece_ns)
 {
-	return least((rtt_ns + rtt_ns / 32) / packet_ns + SLACK_PACKETS, packets);
+	return least((rtt_ns + rtt_ns / 32) / piece_ns + SLACK_PIECES, pieces);
 }
 
-void coded_plan_make(struct coded_plan *p, uint32_t packets, const struct coded_link *l)
+void coded_plan_make(struct ec_layout *p, uint32_t pieces, const struct coded_link *l)
 {
-	uint32_t coded = coded_plan_tail(packets, l->rtt_ns, l->packet_ns), groups = fewest_groups(l, coded);
+	uint32_t coded = coded_plan_tail(pieces, l->rtt_ns, l->piece_ns), groups = fewest_groups(l, coded);
 	bool settled;
 
-	assert(packets && l->packet_ns);
-	*p = (struct coded_plan){.packets = packets, .tail = packets - coded};
+	assert(pieces && l->piece_ns);
+	*p = (struct ec_layout){.pieces = pieces, .first = pieces - coded};
 	for (;; p->parity++) {
-		p->size = size_of(coded, most(groups, ceil_div(coded, EC_PIECES_MAX - p->parity)));
+		p->data = ceil_div(coded, most(groups, ceil_div(coded, EC_PIECES_MAX - p->parity)));
 		if (p->parity == CODED_PARITY_MAX || does(p, l, coded))
 			break;
 	}
 	choose_size(p, l, coded, groups);
-	p->depth = (uint16_t)depth_for(ceil_div(coded, p->size));
-	settled = coded_plan_settle(p);
+	p->parity_max = p->parity;
+	p->depth = depth_for(ceil_div(coded, p->data));
+	settled = ec_layout_settle(p);
 	assert(settled);
 }
 
@@ -181,78 +177,16 @@ double coded_plan_feared(double loss)
 	return FEARED * loss < FEARED_MAX ? FEARED * loss : FEARED_MAX;
 }
 
-uint32_t coded_plan_fill(struct coded_plan *p, const struct coded_link *l, uint64_t room)
+uint32_t coded_plan_fill(struct ec_layout *p, const struct coded_link *l, uint64_t room)
 {
-	uint32_t parity = coded_plan_parity_max(p->size), more;
+	uint32_t parity = coded_plan_parity_max(p->data);
 
 	while (parity > p->parity && (uint64_t)p->groups * parity > room)
 		parity--;
 	if (parity <= p->parity)
 		return 0;
-	more = (parity - p->parity) * p->groups;
-	p->parity = (uint16_t)parity;
-	return least(l->rtt_ns / l->packet_ns, more);
-}
-
-static uint32_t block_packets(const struct coded_plan *p)
-{
-	return (uint32_t)p->depth * p->size;
-}
-
-bool coded_plan_settle(struct coded_plan *p)
-{
-	uint32_t coded = p->packets - p->tail, full, rest;
-
-	if (!p->packets || p->tail >= p->packets || !p->size || !p->depth || p->depth > CODED_DEPTH_MAX ||
-	    (coded_plan_is_wide(p) && (p->size > EC_WIDE_DATA_MAX || p->parity > EC_WIDE_PARITY_MAX)))
-		return false;
-	full = coded / block_packets(p);
-	rest = coded % block_packets(p);
-	p->groups = full * p->depth + ceil_div(rest, p->size);
-	return true;
-}
-
-uint32_t coded_plan_blocks(const struct coded_plan *p)
-{
-	return ceil_div(p->packets - p->tail, block_packets(p));
-}
-
-struct coded_block coded_plan_block_at(const struct coded_plan *p, uint32_t block)
-{
-	uint32_t first = block * p->depth, packet = p->tail + block * block_packets(p);
-
-	return (struct coded_block){
-		.first = first,
-		.count = least(p->depth, p->groups - first),
-		.packet = packet,
-		.packets = least(block_packets(p), p->packets - packet),
-	};
-}
-
-uint32_t coded_plan_block(const struct coded_plan *p, uint32_t packet)
-{
-	return (packet - p->tail) / block_packets(p);
-}
-
-uint32_t coded_plan_group(const struct coded_plan *p, uint32_t packet)
-{
-	struct coded_block b = coded_plan_block_at(p, coded_plan_block(p, packet));
-
-	return b.first + (packet - b.packet) % b.count;
-}
-
-uint32_t coded_plan_size(const struct coded_plan *p, uint32_t group)
-{
-	struct coded_block b = coded_plan_block_at(p, group / p->depth);
-
-	return (b.packets - (group - b.first) + b.count - 1) / b.count;
-}
-
-uint32_t coded_plan_packet(const struct coded_plan *p, uint32_t group, uint32_t i)
-{
-	struct coded_block b = coded_plan_block_at(p, group / p->depth);
-
-	return b.packet + (group - b.first) + i * b.count;
+	p->parity_max = parity;
+	return least(l->rtt_ns / l->piece_ns, (parity - p->parity) * p->groups);
 }
 
 uint32_t coded_copies(double count, double loss)

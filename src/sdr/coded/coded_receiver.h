@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Tail coding, the receiving end of one message: names the packets that are lost and that no code can give back.
+ * Coding, the receiving end of one message: names the pieces that are lost and that no code can give back.
  *
- * A packet is missed when a later one has come. One before the tail is named at once; one of the tail only when its
- * group is short, which shows when packets of the next block, or the word that all was sent, are there, or when nothing
- * has come for a quarter of an RTT: as many packets of the group are named as it lacks, and a few more. A naming is
- * said three times within RTT / 32, as words may be lost, and again after 17/16 RTT if the packet did not come.
+ * A piece is missed when a later one has come. One that is not coded is named at once; another only when its group is
+ * short, which shows when pieces of the next block, or the word that all was sent, are there, or when nothing has come for
+ * a quarter of an RTT: as many pieces of the group are named as it lacks, and a few more. A naming is said three times
+ * within RTT / 32, as words may be lost, and again after 17/16 RTT if the piece did not come and the group is still short.
  *
- * The owner reports each packet once, hands over what the sender says, calls coded_receiver_expire() when
- * coded_receiver_deadline() has come, and then coded_receiver_tell() until that returns 0. Recovering packets is its own
+ * Where the plan says that Selective Repeat delivers what the code does not, nothing is named before the plan's time is
+ * over or all was sent, and then sr_receiver.h acknowledges and names: for it all pieces are there that the code gives back.
+ *
+ * The owner reports each piece once, hands over what the sender says, calls coded_receiver_expire() when
+ * coded_receiver_deadline() has come, and then coded_receiver_tell() until that returns 0. Recovering pieces is its own
  * affair. One thread.
  */
 #pragma once
@@ -19,10 +22,11 @@
 
 #include "base/alloc.h"
 #include "sdr/coded/coded_words.h"
+#include "sdr/repeat/sr_receiver.h"
 
 enum { CODED_STAGES = 4 };
 
-/* Packets in the order in which they will be named; each stage has one delay for all. */
+/* Pieces in the order in which they will be named; each stage has one delay for all. */
 struct coded_stage {
 	uint32_t first, last;
 };
@@ -34,19 +38,19 @@ struct coded_missing {
 
 /* A group of the code. */
 struct coded_group {
-	uint16_t data, parity; /* packets that are there */
+	uint16_t data, parity; /* pieces that are there */
 	bool done;             /* it is whole, or can be computed */
-	bool judged;           /* found short, and named */
 };
 
 struct coded_receiver {
 	uint64_t rtt_ns, start_ns;
-	uint32_t packets, have;
-	uint32_t next;           /* one more than the last packet that came */
-	uint32_t parity_packets; /* room for parities */
+	uint32_t pieces, have;
+	uint32_t next;          /* one more than the last piece that came */
+	uint32_t parity_pieces; /* room for parities */
 	bool planned, ended;
+	bool waits, repeating; /* with plan.repeats: for its time; it has come */
 	uint32_t groups_done;
-	uint32_t head_have;                   /* packets before the tail */
+	uint32_t head_have;                   /* pieces that are not coded */
 	uint32_t judged_blocks;               /* blocks before were looked at for short groups */
 	uint32_t look_blocks;                 /* blocks before have been sent */
 	uint32_t finals;                      /* STATEs of the whole that are left */
@@ -54,23 +58,27 @@ struct coded_receiver {
 	struct coded_state state;
 	struct coded_plan plan;
 	struct coded_stage stage[CODED_STAGES];
-	struct coded_missing *missing; /* by packet; tick 0 and next 0: in no stage */
-	uint64_t *bits, *named;        /* packets that are there; that were named */
+	struct coded_missing *missing; /* by piece; tick 0 and next 0: in no stage */
+	uint64_t *bits, *named;        /* pieces that are there; that were named */
 	uint64_t *parity_bits;         /* parities that are there */
 	struct coded_group *group;     /* once planned */
+	uint64_t *good;                /* with plan.repeats: pieces that are there or can be had */
+	struct sr_receiver sr;
 	const struct alloc *alloc;
 };
 
-/* packets > 0, rtt_ns > 0; parity_packets: of the receive for parities. Borrows alloc until coded_receiver_free().
+/* pieces > 0, rtt_ns > 0; parity_pieces: of the receive for parities. Borrows alloc until coded_receiver_free().
  * -ENOMEM. */
-int coded_receiver_init(struct coded_receiver *, uint64_t rtt_ns, uint32_t packets, uint32_t parity_packets,
+int coded_receiver_init(struct coded_receiver *, uint64_t rtt_ns, uint32_t pieces, uint32_t parity_pieces,
 			uint64_t now_ns, const struct alloc *);
 void coded_receiver_free(struct coded_receiver *);
 
-/* A packet of the message, or of the parity message, came; one that is there or has no place is ignored. */
-void coded_receiver_came(struct coded_receiver *, bool parity, uint32_t packet, uint64_t now_ns);
-/* Takes a CONTROL_CODED_PLAN. False, and nothing changes, if it cannot be of this message. */
-bool coded_receiver_plan(struct coded_receiver *, const uint8_t *payload, uint64_t now_ns);
+/* A piece of the message, or of the parity message, came; one that is there or has no place is ignored. */
+void coded_receiver_came(struct coded_receiver *, bool parity, uint32_t piece, uint64_t now_ns);
+/* Takes a message of the sender: CODED_PLAN, or PROBE. False, and nothing changes, if it cannot be of this message. */
+bool coded_receiver_take(struct coded_receiver *, enum control_type, const uint8_t *payload, uint64_t now_ns);
+/* Whether a piece of the plan's has come. */
+bool coded_receiver_has(const struct coded_receiver *, const struct ec_piece *);
 
 static inline bool coded_receiver_whole(const struct coded_receiver *r)
 {

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Named packets wait in a ring of bounded size; one that finds it full is named again by the receiver. A packet that
- * was sent less than a round trip before it was named is on its way, and not sent again.
+ * Named pieces wait in a ring of bounded size; one that finds it full is named again by the receiver. A piece that was
+ * sent less than a round trip before it was named is on its way, and not sent again.
  */
 #include "sdr/coded/coded_sender.h"
 
 #include <assert.h>
 #include <errno.h>
+
+#include "sdr/coded/coded_plan.h"
 
 enum {
 	RING_MIN = 256,
@@ -21,13 +23,20 @@ static uint32_t tick(const struct coded_sender *s, uint64_t now_ns)
 	return (uint32_t)((now_ns - s->start_ns) >> TICK_SHIFT);
 }
 
+/* It was named half a round trip ago, by when what was sent a round trip ago had come. Namings of one loss come within
+ * a small part of a round trip. */
+static bool is_recent(const struct coded_sender *s, uint32_t then, uint64_t now_ns)
+{
+	return (uint64_t)(tick(s, now_ns) - then + 1) << TICK_SHIFT < s->config.rtt_ns / 4 * 3;
+}
+
 /* ---- rings -------------------------------------------------------------------------------------------- */
 
-static int ring_init(struct coded_ring *r, uint32_t packets, const struct alloc *alloc)
+static int ring_init(struct coded_ring *r, uint32_t pieces, const struct alloc *alloc)
 {
 	uint32_t room = RING_MIN;
 
-	while (room < packets && room < RING_MAX)
+	while (room < pieces && room < RING_MAX)
 		room *= 2;
 	r->mask = room - 1;
 	r->entry = alloc_get(alloc, room * sizeof(*r->entry));
@@ -58,22 +67,53 @@ static const struct coded_again *ring_first(const struct coded_ring *r)
 
 /* ---- life --------------------------------------------------------------------------------------------- */
 
-int coded_sender_init(struct coded_sender *s, const struct coded_config *config, uint32_t packets,
+static void say_plan(struct coded_sender *s, uint64_t now_ns)
+{
+	s->sayings = PLAN_SAYINGS;
+	s->say_ns = now_ns;
+}
+
+/* The owner's code. */
+static int take_plan(struct coded_sender *s, uint64_t now_ns)
+{
+	const struct coded_config *c = &s->config;
+	const struct sr_config sr = {c->rtt_ns, c->rto_ns, c->timeout_ns, c->tries_max};
+	const struct ec_layout *l = &c->plan.layout;
+
+	assert(l->pieces == s->pieces);
+	s->plan = c->plan;
+	s->planned = true;
+	say_plan(s, now_ns);
+	if (c->plan.repeats) {
+		if (sr_sender_init(&s->sr, &sr, s->pieces, now_ns, s->alloc))
+			return -ENOMEM;
+		sr_sender_hold(&s->sr);
+	}
+	if (!c->fresh)
+		return 0;
+	s->answered = alloc_get(s->alloc, l->groups * sizeof(*s->answered));
+	for (uint32_t g = 0; s->answered && g < l->groups; g++)
+		s->answered[g].parities = (uint8_t)l->parity;
+	return s->answered ? 0 : -ENOMEM;
+}
+
+int coded_sender_init(struct coded_sender *s, const struct coded_config *config, uint32_t pieces,
 		      const struct loss_estimate *estimate, uint64_t now_ns, const struct alloc *alloc)
 {
-	assert(packets > 0);
-	assert(config->rtt_ns && config->packet_ns && config->timeout_ns);
+	assert(pieces > 0);
+	assert(config->rtt_ns && config->piece_ns && config->timeout_ns);
 	*s = (struct coded_sender){
 		.config = *config,
 		.estimate = *estimate,
 		.start_ns = now_ns,
 		.word_ns = now_ns,
 		.say_ns = UINT64_MAX,
-		.plan = {.packets = packets},
+		.pieces = pieces,
 		.alloc = alloc,
 	};
-	s->sent_tick = alloc_get(alloc, packets * sizeof(*s->sent_tick));
-	if (s->sent_tick && !ring_init(&s->due, packets, alloc) && !ring_init(&s->later, packets, alloc))
+	s->sent_tick = alloc_get(alloc, pieces * sizeof(*s->sent_tick));
+	if (s->sent_tick && !ring_init(&s->due, pieces, alloc) && !ring_init(&s->later, pieces, alloc) &&
+	    (!config->plan.layout.groups || !take_plan(s, now_ns)))
 		return 0;
 	coded_sender_free(s);
 	return -ENOMEM;
@@ -81,10 +121,15 @@ int coded_sender_init(struct coded_sender *s, const struct coded_config *config,
 
 void coded_sender_free(struct coded_sender *s)
 {
-	alloc_put(s->alloc, s->sent_tick, s->plan.packets * sizeof(*s->sent_tick));
+	alloc_put(s->alloc, s->sent_tick, s->pieces * sizeof(*s->sent_tick));
 	s->sent_tick = NULL;
 	ring_free(&s->due, s->alloc);
 	ring_free(&s->later, s->alloc);
+	alloc_put(s->alloc, s->answered, s->plan.layout.groups * sizeof(*s->answered));
+	s->answered = NULL;
+	if (s->sr.alloc)
+		sr_sender_free(&s->sr);
+	s->sr.alloc = NULL;
 }
 
 void coded_sender_finish(struct coded_sender *s, enum sr_end end)
@@ -98,54 +143,49 @@ static double loss_of(const struct coded_sender *s)
 	return s->config.loss > 0 ? s->config.loss : loss_estimate_high(&s->estimate);
 }
 
-/* Groups have no more parities than packets, but for the smallest of messages. */
-uint32_t coded_parity_packets(const struct coded_config *c, uint32_t packets)
+/* Groups have no more parities than pieces, but for the smallest of messages. */
+uint32_t coded_parity_pieces(const struct coded_config *c, uint32_t pieces)
 {
-	return coded_plan_tail(packets, c->rtt_ns, c->packet_ns) + EC_PIECES_MAX;
+	return coded_plan_tail(pieces, c->rtt_ns, c->piece_ns) + EC_PIECES_MAX;
 }
 
 bool coded_sender_all_sent(const struct coded_sender *s)
 {
-	return s->planned && s->block == coded_plan_blocks(&s->plan);
+	return s->planned && s->block == ec_layout_blocks(&s->plan.layout);
 }
 
-static void say_plan(struct coded_sender *s, uint64_t now_ns)
-{
-	s->sayings = PLAN_SAYINGS;
-	s->say_ns = now_ns;
-}
-
-/* The tail begins with the packet that is next if it is no earlier than a plan made now would have it. */
+/* The tail begins with the piece that is next if it is no earlier than a plan made now would have it. */
 static void plan(struct coded_sender *s, uint64_t now_ns)
 {
 	const struct coded_config *c = &s->config;
 	const struct coded_link link = {
 		.rtt_ns = c->rtt_ns > c->behind_ns ? c->rtt_ns - c->behind_ns : 0,
-		.packet_ns = c->packet_ns,
+		.piece_ns = c->piece_ns,
 		.loss = loss_of(s),
 		.burst = c->loss > 0 ? 1 : loss_estimate_burst(&s->estimate),
 		.feared = c->fill ? coded_plan_feared(loss_of(s)) : 0,
 	};
-	uint64_t room = c->parity_packets ? c->parity_packets : coded_parity_packets(c, s->plan.packets);
+	uint64_t room = c->parity_pieces ? c->parity_pieces : coded_parity_pieces(c, s->pieces);
+	struct ec_layout *l = &s->plan.layout;
 
-	coded_plan_make(&s->plan, s->plan.packets, &link);
+	coded_plan_make(l, s->pieces, &link);
 	if (!link.rtt_ns)
-		s->plan.parity = 0;
-	while ((uint64_t)s->plan.groups * s->plan.parity > room)
-		s->plan.parity--;
-	s->unasked = s->plan.parity;
+		l->parity = 0;
+	while ((uint64_t)l->groups * l->parity > room)
+		l->parity--;
+	l->parity_max = l->parity;
 	if (link.rtt_ns && c->fill)
-		s->fills_max = coded_plan_fill(&s->plan, &link, room);
+		s->fills_max = coded_plan_fill(l, &link, room);
 	s->planned = true;
 	say_plan(s, now_ns);
 }
 
 static bool tail_begins(const struct coded_sender *s)
 {
-	uint64_t left_ns = (s->plan.packets - s->unsent) * s->config.packet_ns;
+	uint64_t left_ns = (s->pieces - s->unsent) * s->config.piece_ns;
 
 	/* As coded_plan_make() reckons, or a little before. */
-	return left_ns <= s->config.rtt_ns + s->config.rtt_ns / 16 + 128 * s->config.packet_ns;
+	return left_ns <= s->config.rtt_ns + s->config.rtt_ns / 16 + 128 * s->config.piece_ns;
 }
 
 /* ---- what to send ------------------------------------------------------------------------------------- */
@@ -153,22 +193,38 @@ static bool tail_begins(const struct coded_sender *s)
 /* Whether another round can still repair what is sent now: new packets go on for longer than that takes. */
 static bool is_early(const struct coded_sender *s)
 {
-	uint64_t left = s->plan.packets - s->unsent + ring_count(&s->due);
+	uint64_t left = s->pieces - s->unsent + ring_count(&s->due);
 
-	return left * s->config.packet_ns + s->config.behind_ns > s->config.rtt_ns + s->config.rtt_ns / 8;
+	return left * s->config.piece_ns + s->config.behind_ns > s->config.rtt_ns + s->config.rtt_ns / 8;
 }
 
 /* Those that may be named in the last round trip. */
 static uint32_t copies(const struct coded_sender *s)
 {
-	uint64_t packets = s->config.rtt_ns / s->config.packet_ns;
+	uint64_t pieces = s->config.rtt_ns / s->config.piece_ns;
 	double loss = loss_of(s);
 
 	if (is_early(s))
 		return 1;
-	if (packets > s->plan.packets)
-		packets = s->plan.packets;
-	return coded_copies((double)packets * loss + 1, loss);
+	if (pieces > s->pieces)
+		pieces = s->pieces;
+	return coded_copies((double)pieces * loss + 1, loss);
+}
+
+static struct coded_send answer(struct coded_sender *s, uint32_t piece)
+{
+	const struct ec_layout *l = &s->plan.layout;
+	struct coded_answered *a = NULL;
+	uint32_t group = 0;
+
+	if (s->answered && piece >= l->first) {
+		group = ec_layout_data(l, piece).group;
+		a = &s->answered[group];
+	}
+	if (!a || a->parities == l->parity_max)
+		return (struct coded_send){.resent = true, .piece = piece};
+	return (struct coded_send){
+		.parity = true, .resent = true, .made = true, .piece = ec_layout_parity_of(l, group, a->parities++).at};
 }
 
 static void send_again(struct coded_sender *s, struct coded_ring *r, struct coded_send *out, uint64_t now_ns)
@@ -177,8 +233,8 @@ static void send_again(struct coded_sender *s, struct coded_ring *r, struct code
 
 	if (!a.copies)
 		a.copies = copies(s);
-	*out = (struct coded_send){.resent = true, .packet = a.packet};
-	s->sent_tick[a.packet] = tick(s, now_ns);
+	*out = answer(s, a.piece);
+	s->sent_tick[a.piece] = tick(s, now_ns);
 	s->resent++;
 	a.copies--;
 	/* Beyond a burst that took the one before. */
@@ -190,36 +246,46 @@ static void send_again(struct coded_sender *s, struct coded_ring *r, struct code
 /* Ends a block once its last parity was sent. */
 static bool next_parity(struct coded_sender *s, struct coded_send *out, uint64_t now_ns)
 {
-	struct coded_block b = coded_plan_block_at(&s->plan, s->block);
+	const struct ec_layout *l = &s->plan.layout;
+	struct ec_block b = ec_layout_block(l, s->block);
 
-	if (s->parity < s->unasked * b.count) {
-		uint32_t i = s->parity / b.count, group = b.first + s->parity % b.count;
+	if (s->parity < l->parity * b.groups) {
+		uint32_t group = b.group + s->parity % b.groups;
 
-		*out = (struct coded_send){.parity = true, .packet = i * s->plan.groups + group};
+		*out = (struct coded_send){.parity = true,
+					   .piece = ec_layout_parity_of(l, group, s->parity / b.groups).at};
 		s->parity++;
 		s->parities++;
 		return true;
 	}
 	s->parity = 0;
 	s->block++;
-	if (coded_sender_all_sent(s))
+	if (coded_sender_all_sent(s) && !s->config.silent)
 		say_plan(s, now_ns);
 	return false;
 }
 
 static bool block_is_sent(const struct coded_sender *s)
 {
-	struct coded_block b = coded_plan_block_at(&s->plan, s->block);
+	struct ec_block b = ec_layout_block(&s->plan.layout, s->block);
 
-	return s->unsent == b.packet + b.packets;
+	return s->unsent == b.at + b.pieces;
 }
 
 bool coded_sender_next(struct coded_sender *s, struct coded_send *out, uint64_t now_ns)
 {
 	const struct coded_again *again = ring_first(&s->later);
 
+	uint32_t at;
+
 	if (s->end != SR_RUNNING)
 		return false;
+	if (s->plan.repeats && sr_sender_next(&s->sr, &at)) {
+		sr_sender_sent(&s->sr, at, now_ns + s->config.piece_ns);
+		s->resent++;
+		*out = (struct coded_send){.resent = true, .piece = at};
+		return true;
+	}
 	if (ring_count(&s->due)) {
 		send_again(s, &s->due, out, now_ns);
 		return true;
@@ -230,14 +296,14 @@ bool coded_sender_next(struct coded_sender *s, struct coded_send *out, uint64_t 
 	}
 	if (!s->planned && tail_begins(s))
 		plan(s, now_ns);
-	while (s->planned && !coded_sender_all_sent(s) && s->unsent > s->plan.tail && block_is_sent(s)) {
+	while (s->planned && !coded_sender_all_sent(s) && s->unsent > s->plan.layout.first && block_is_sent(s)) {
 		if (next_parity(s, out, now_ns))
 			return true;
 	}
-	if (s->unsent == s->plan.packets)
+	if (s->unsent == s->pieces)
 		return false;
 	s->sent_tick[s->unsent] = tick(s, now_ns);
-	*out = (struct coded_send){.packet = s->unsent++};
+	*out = (struct coded_send){.piece = s->unsent++};
 	return true;
 }
 
@@ -248,8 +314,11 @@ bool coded_sender_fill(struct coded_sender *s, struct coded_send *out, uint64_t 
 
 	if (now_ns < coded_sender_fill_deadline(s) || ring_count(&s->due) || (again && again->at_ns <= now_ns))
 		return false;
-	*out = (struct coded_send){.parity = true, .fill = true, .packet = s->unasked * s->plan.groups + s->fills++};
-	s->fill_ns = now_ns + s->config.packet_ns;
+	*out = (struct coded_send){.parity = true,
+				   .fill = true,
+				   .made = true,
+				   .piece = s->plan.layout.parity * s->plan.layout.groups + s->fills++};
+	s->fill_ns = now_ns + s->config.piece_ns;
 	return true;
 }
 
@@ -267,29 +336,50 @@ static bool runs_valid(const struct coded_sender *s, const uint8_t *payload)
 	for (uint32_t i = 0; i < sr_nack_count(payload); i++) {
 		struct chunk_run r = sr_nack_run(payload, i);
 
-		if (!r.count || r.first >= s->plan.packets || r.count > s->plan.packets - r.first)
+		if (!r.count || r.first >= s->pieces || r.count > s->pieces - r.first)
 			return false;
 	}
 	return true;
 }
 
-/* It was named half a round trip ago, by when what was sent a round trip ago had come. Namings of one loss come within
- * a small part of a round trip. */
-static void name(struct coded_sender *s, uint32_t packet, uint64_t now_ns)
+/* A group's namings of one round are one try. */
+static bool may_answer(struct coded_sender *s, uint32_t piece, uint64_t now_ns)
 {
-	if (packet >= s->unsent ||
-	    (uint64_t)(tick(s, now_ns) - s->sent_tick[packet] + 1) << TICK_SHIFT < s->config.rtt_ns / 4 * 3)
-		return;
-	/* Not again before it has gone and come back. */
-	s->sent_tick[packet] = tick(s, now_ns);
-	ring_push(&s->due, (struct coded_again){.packet = packet});
+	struct coded_answered *a;
+
+	if (!s->answered || piece < s->plan.layout.first)
+		return true;
+	a = &s->answered[ec_layout_data(&s->plan.layout, piece).group];
+	if (a->tries && is_recent(s, a->tick, now_ns))
+		return true;
+	if (a->tries == s->config.tries_max) {
+		coded_sender_finish(s, SR_TRIED_TOO_OFTEN);
+		return false;
+	}
+	a->tries++;
+	a->tick = tick(s, now_ns);
+	return true;
 }
 
-bool coded_sender_named(struct coded_sender *s, const uint8_t *payload, uint64_t now_ns)
+static void name(struct coded_sender *s, uint32_t piece, uint64_t now_ns)
 {
-	if (!runs_valid(s, payload))
+	if (piece >= s->unsent)
+		return;
+	if (s->plan.repeats) {
+		sr_sender_want(&s->sr, piece);
+		return;
+	}
+	if (is_recent(s, s->sent_tick[piece], now_ns) || !may_answer(s, piece, now_ns))
+		return;
+	/* Not again before it has gone and come back. */
+	s->sent_tick[piece] = tick(s, now_ns);
+	ring_push(&s->due, (struct coded_again){.piece = piece});
+}
+
+static bool take_names(struct coded_sender *s, const uint8_t *payload, uint64_t now_ns)
+{
+	if (!runs_valid(s, payload) || (s->plan.nack && !sr_sender_nack(&s->sr, payload, now_ns)))
 		return false;
-	s->word_ns = now_ns;
 	for (uint32_t i = 0; s->end == SR_RUNNING && i < sr_nack_count(payload); i++) {
 		struct chunk_run r = sr_nack_run(payload, i);
 
@@ -299,15 +389,14 @@ bool coded_sender_named(struct coded_sender *s, const uint8_t *payload, uint64_t
 	return true;
 }
 
-bool coded_sender_state(struct coded_sender *s, const uint8_t *payload, uint64_t now_ns)
+static bool take_state(struct coded_sender *s, const uint8_t *payload)
 {
 	struct coded_state t;
 
-	if (!coded_state_decode(&t, payload) || t.seen > s->plan.packets)
+	if (!coded_state_decode(&t, payload) || t.seen > s->pieces)
 		return false;
-	if (t.whole && s->unsent < s->plan.tail)
+	if (t.whole && s->unsent < s->plan.layout.first)
 		return false; /* it cannot have what was never sent */
-	s->word_ns = now_ns;
 	if (t.seen >= s->told.seen && t.lost >= s->told.lost && t.bursts >= s->told.bursts &&
 	    t.lost - s->told.lost <= t.seen - s->told.seen) {
 		loss_estimate_add(&s->estimate, t.seen - s->told.seen, t.lost - s->told.lost,
@@ -317,6 +406,18 @@ bool coded_sender_state(struct coded_sender *s, const uint8_t *payload, uint64_t
 	if (t.whole)
 		coded_sender_finish(s, SR_DONE);
 	return true;
+}
+
+bool coded_sender_take(struct coded_sender *s, enum control_type type, const uint8_t *payload, uint64_t now_ns)
+{
+	bool good = type == CONTROL_SR_NACK ? take_names(s, payload, now_ns)
+		    : type == CONTROL_CODED_STATE
+			    ? take_state(s, payload)
+			    : type == CONTROL_SR_ACK && s->plan.repeats && sr_sender_ack(&s->sr, payload, now_ns);
+
+	if (good)
+		s->word_ns = now_ns;
+	return good;
 }
 
 /* ---- time --------------------------------------------------------------------------------------------- */
@@ -337,6 +438,8 @@ uint64_t coded_sender_deadline(const struct coded_sender *s)
 		at_ns = again->at_ns;
 	if (s->say_ns < at_ns)
 		at_ns = s->say_ns;
+	if (s->plan.repeats && sr_sender_deadline(&s->sr) < at_ns)
+		at_ns = sr_sender_deadline(&s->sr);
 	return coded_sender_all_sent(s) && silent_ns(s) < at_ns ? silent_ns(s) : at_ns;
 }
 
@@ -344,6 +447,10 @@ void coded_sender_expire(struct coded_sender *s, uint64_t now_ns)
 {
 	if (now_ns >= s->start_ns + s->config.timeout_ns)
 		coded_sender_finish(s, SR_TIMED_OUT);
+	if (s->plan.repeats)
+		sr_sender_expire(&s->sr, now_ns);
+	if (s->plan.repeats && s->sr.end > SR_DONE)
+		coded_sender_finish(s, s->sr.end);
 	if (!coded_sender_all_sent(s) || now_ns < silent_ns(s))
 		return;
 	/* The receiver may have said its last word, and it was lost. */
@@ -351,15 +458,22 @@ void coded_sender_expire(struct coded_sender *s, uint64_t now_ns)
 	say_plan(s, now_ns);
 }
 
-bool coded_sender_tell(struct coded_sender *s, uint8_t *payload, uint64_t now_ns)
+int coded_sender_tell(struct coded_sender *s, uint8_t payload[CODED_PLAN_LEN_MAX], enum control_type *type,
+		      uint64_t now_ns)
 {
-	if (s->end != SR_RUNNING || now_ns < s->say_ns)
-		return false;
-	coded_plan_encode(payload, &s->plan, coded_sender_all_sent(s));
+	if (s->end != SR_RUNNING)
+		return -1;
+	*type = CONTROL_PROBE;
+	if (s->plan.repeats && sr_sender_take_probe(&s->sr))
+		return 0;
+	if (now_ns < s->say_ns)
+		return -1;
+	*type = CONTROL_CODED_PLAN;
+	s->plan.ended = coded_sender_all_sent(s) && !s->config.silent;
 	s->sayings--;
 	/* The second soon, as a short message waits for it; the third beyond a burst. */
 	s->say_ns = s->sayings == 2 ? now_ns + s->config.rtt_ns / 512
 		    : s->sayings    ? now_ns + s->config.rtt_ns / 64
 				    : UINT64_MAX;
-	return true;
+	return coded_plan_encode(payload, &s->plan);
 }

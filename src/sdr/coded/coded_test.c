@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Tail coding over a link in virtual time that loses packets and words: how long messages take, and what lies do. */
+/* Coding over a link in virtual time that loses packets and words: how long messages take, and what lies do. */
 #include <errno.h>
 #include <stdio.h>
 
+#include "sdr/ec/wide.h"
 #include "support/coded_link.h"
 #include "support/test.h"
 
@@ -186,7 +187,7 @@ static struct heap heap = HEAP_INIT;
 
 static void sender_with(struct coded_sender *s, uint32_t packets, const struct alloc *alloc)
 {
-	const struct coded_config c = {.rtt_ns = 1000000, .packet_ns = 100, .timeout_ns = 1000000000};
+	const struct coded_config c = {.rtt_ns = 1000000, .piece_ns = 100, .timeout_ns = 1000000000};
 	struct loss_estimate e;
 	struct coded_send p;
 
@@ -209,7 +210,7 @@ TEST(naming_everything_bounds_what_is_sent)
 	sender_with(&s, 300, &alloc);
 	sr_nack_encode(all, &run, 1);
 	for (uint64_t now_ns = 0; now_ns < 10000000; now_ns += 1000) {
-		assert_true(coded_sender_named(&s, all, now_ns));
+		assert_true(coded_sender_take(&s, CONTROL_SR_NACK, all, now_ns));
 		coded_sender_expire(&s, now_ns);
 		while (coded_sender_next(&s, &p, now_ns))
 			sent++;
@@ -220,7 +221,7 @@ TEST(naming_everything_bounds_what_is_sent)
 }
 
 /* Sends all there is to send at once; how many parities. */
-static uint64_t parities_of(const struct coded_config *c, uint32_t packets, struct coded_plan *plan)
+static uint64_t parities_of(const struct coded_config *c, uint32_t packets, struct ec_layout *plan)
 {
 	const struct alloc alloc = heap_alloc(&heap);
 	struct loss_estimate e;
@@ -231,30 +232,30 @@ static uint64_t parities_of(const struct coded_config *c, uint32_t packets, stru
 	loss_estimate_init(&e);
 	assert_int_equal(coded_sender_init(&s, c, packets, &e, 0, &alloc), 0);
 	while (coded_sender_next(&s, &out, 1000))
-		assert_true(!out.parity || !c->parity_packets || out.packet < c->parity_packets);
+		assert_true(!out.parity || !c->parity_pieces || out.piece < c->parity_pieces);
 	assert_true(coded_sender_all_sent(&s));
 	parities = s.parities;
-	*plan = s.plan;
+	*plan = s.plan.layout;
 	coded_sender_free(&s);
 	return parities;
 }
 
 TEST(parities_have_the_room_that_the_receiver_gives)
 {
-	struct coded_config c = {.rtt_ns = 25000000, .packet_ns = 84, .timeout_ns = 1000000000, .loss = 0.3};
-	struct coded_plan plan;
+	struct coded_config c = {.rtt_ns = 25000000, .piece_ns = 84, .timeout_ns = 1000000000, .loss = 0.3};
+	struct ec_layout plan;
 	uint64_t wanted = parities_of(&c, 2048, &plan);
 
 	assert_true(wanted > 1000);
-	c.parity_packets = 500;
+	c.parity_pieces = 500;
 	assert_in_range(parities_of(&c, 2048, &plan), 400, 500);
 }
 
 /* Losses can be repaired while the messages behind are sent. */
 TEST(a_message_with_others_behind_it_has_a_shorter_tail)
 {
-	struct coded_config c = {.rtt_ns = 25000000, .packet_ns = 84, .timeout_ns = 1000000000, .loss = 0.01};
-	struct coded_plan plan;
+	struct coded_config c = {.rtt_ns = 25000000, .piece_ns = 84, .timeout_ns = 1000000000, .loss = 0.01};
+	struct ec_layout plan;
 	uint64_t alone = parities_of(&c, 400000, &plan), half;
 
 	c.behind_ns = c.rtt_ns / 2;
@@ -262,7 +263,7 @@ TEST(a_message_with_others_behind_it_has_a_shorter_tail)
 	assert_true(half < alone * 6 / 10 && half > alone * 4 / 10);
 	c.behind_ns = c.rtt_ns;
 	assert_int_equal(parities_of(&c, 400000, &plan), 0);
-	assert_true(plan.tail < 400000);
+	assert_true(plan.first < 400000);
 }
 
 /* Takes all that goes unasked. */
@@ -287,11 +288,11 @@ TEST(idle_fill_is_bounded)
 
 	for (int i = 0; i < 4; i++) {
 		struct coded_config c = {.rtt_ns = rtts_ns[i % 2],
-					 .packet_ns = 100,
+					 .piece_ns = 100,
 					 .timeout_ns = 1000000000,
 					 .fill = true,
-					 .parity_packets = i / 2 ? 90 : 0};
-		uint64_t way_packets = c.rtt_ns / c.packet_ns, fills = 0;
+					 .parity_pieces = i / 2 ? 90 : 0};
+		uint64_t way_packets = c.rtt_ns / c.piece_ns, fills = 0;
 		struct coded_sender s;
 		struct coded_send p;
 		bool went[4096] = {false};
@@ -299,15 +300,15 @@ TEST(idle_fill_is_bounded)
 		filler_init(&s, &c, 300, &alloc);
 		for (uint64_t now_ns = 0; now_ns < 100 * c.rtt_ns; now_ns += 50) {
 			while (coded_sender_fill(&s, &p, now_ns)) {
-				assert_true(p.fill && p.parity && !went[p.packet]);
-				assert_true(p.packet >= s.unasked * s.plan.groups);
-				assert_true(p.packet < (c.parity_packets ? 90 : coded_parity_packets(&c, 300)));
-				went[p.packet] = true;
+				assert_true(p.fill && p.parity && !went[p.piece]);
+				assert_true(p.piece >= s.plan.layout.parity * s.plan.layout.groups);
+				assert_true(p.piece < (c.parity_pieces ? 90 : coded_parity_pieces(&c, 300)));
+				went[p.piece] = true;
 				fills++;
 			}
 		}
 		assert_in_range(fills, 1, way_packets);
-		assert_true(fills <= (s.plan.parity - s.unasked) * s.plan.groups);
+		assert_true(fills <= (s.plan.layout.parity_max - s.plan.layout.parity) * s.plan.layout.groups);
 		assert_int_equal(coded_sender_fill_deadline(&s), UINT64_MAX);
 		coded_sender_free(&s);
 	}
@@ -317,7 +318,7 @@ TEST(idle_fill_is_bounded)
 /* Packets that were named go before it, one of it goes in a packet's time, and none once all is there. */
 TEST(idle_fill_gives_way)
 {
-	const struct coded_config c = {.rtt_ns = 1000000, .packet_ns = 100, .timeout_ns = 1000000000, .fill = true};
+	const struct coded_config c = {.rtt_ns = 1000000, .piece_ns = 100, .timeout_ns = 1000000000, .fill = true};
 	const struct alloc alloc = heap_alloc(&heap);
 	struct coded_state whole = {.seen = 300, .whole = true};
 	struct chunk_run run = {7, 2};
@@ -331,15 +332,15 @@ TEST(idle_fill_gives_way)
 	assert_int_equal(coded_sender_fill_deadline(&s), 1100);
 	assert_true(coded_sender_fill(&s, &p, 1100));
 	sr_nack_encode(word, &run, 1);
-	assert_true(coded_sender_named(&s, word, 1000000));
+	assert_true(coded_sender_take(&s, CONTROL_SR_NACK, word, 1000000));
 	assert_false(coded_sender_fill(&s, &p, 1000000));
 	while (coded_sender_next(&s, &p, 1000000))
-		assert_in_range(p.packet, 7, 8);
+		assert_in_range(p.piece, 7, 8);
 	assert_true(coded_sender_fill(&s, &p, 1000000));
 	/* Their second copies are due. */
 	assert_false(coded_sender_fill(&s, &p, 1000000 + c.rtt_ns / 256));
 	coded_state_encode(word, &whole);
-	assert_true(coded_sender_state(&s, word, 1100000));
+	assert_true(coded_sender_take(&s, CONTROL_CODED_STATE, word, 1100000));
 	assert_false(coded_sender_fill(&s, &p, 1200000));
 	assert_int_equal(coded_sender_fill_deadline(&s), UINT64_MAX);
 	coded_sender_free(&s);
@@ -347,7 +348,7 @@ TEST(idle_fill_gives_way)
 
 TEST(nobody_fills_unasked_or_behind_whom_more_is_sent)
 {
-	struct coded_config c = {.rtt_ns = 1000000, .packet_ns = 100, .timeout_ns = 1000000000};
+	struct coded_config c = {.rtt_ns = 1000000, .piece_ns = 100, .timeout_ns = 1000000000};
 	const struct alloc alloc = heap_alloc(&heap);
 	struct coded_sender s;
 	struct coded_send p;
@@ -367,9 +368,9 @@ TEST(words_of_no_such_message_are_refused)
 	static const struct chunk_run wrong[] = {{300, 1}, {299, 2}, {0, 0}, {1, UINT32_MAX}};
 	static const struct coded_state lies[] = {{301, 0, 0, false}, {300, 301, 1, false}, {300, 1, 2, false}};
 	static const struct coded_plan plans[] = {
-		{.packets = 301, .size = 10, .depth = 1, .parity = 1},
-		{.packets = 300, .tail = 300, .size = 10, .depth = 1},
-		{.packets = 300, .size = 1, .depth = 1, .parity = 200}, /* more than there is room for */
+		{.layout = {.pieces = 301, .data = 10, .depth = 1, .parity_max = 1}},
+		{.layout = {.pieces = 300, .first = 300, .data = 10, .depth = 1}},
+		{.layout = {.pieces = 300, .data = 1, .depth = 1, .parity_max = 200}}, /* more than there is room for */
 	};
 	uint8_t bytes[64];
 	struct coded_sender s;
@@ -379,15 +380,15 @@ TEST(words_of_no_such_message_are_refused)
 	assert_int_equal(coded_receiver_init(&r, 1000000, 300, 600, 0, &alloc), 0);
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
 		sr_nack_encode(bytes, &wrong[i], 1);
-		assert_false(coded_sender_named(&s, bytes, 5000000));
+		assert_false(coded_sender_take(&s, CONTROL_SR_NACK, bytes, 5000000));
 	}
 	for (size_t i = 0; i < sizeof(lies) / sizeof(lies[0]); i++) {
 		coded_state_encode(bytes, &lies[i]);
-		assert_false(coded_sender_state(&s, bytes, 5000000));
+		assert_false(coded_sender_take(&s, CONTROL_CODED_STATE, bytes, 5000000));
 	}
 	for (size_t i = 0; i < sizeof(plans) / sizeof(plans[0]); i++) {
-		coded_plan_encode(bytes, &plans[i], true);
-		assert_false(coded_receiver_plan(&r, bytes, 0));
+		coded_plan_encode(bytes, &plans[i]);
+		assert_false(coded_receiver_take(&r, CONTROL_CODED_PLAN, bytes, 0));
 	}
 	assert_false(r.planned);
 	coded_receiver_came(&r, false, 300, 0);
@@ -418,7 +419,8 @@ TEST(a_clock_from_before_the_receive_delays_nothing)
 /* A receiver that would look for what is missing, and then has everything, has nothing to look for. */
 TEST(whoever_has_everything_is_not_woken_for_what_is_missing)
 {
-	const struct coded_plan plan = {.packets = 64, .size = 64, .depth = 1, .parity = 2};
+	const struct coded_plan plan = {.layout = {.pieces = 64, .data = 64, .depth = 1, .parity_max = 2},
+					.ended = true};
 	const struct alloc alloc = heap_alloc(&heap);
 	struct coded_receiver r;
 	enum control_type type;
@@ -427,8 +429,8 @@ TEST(whoever_has_everything_is_not_woken_for_what_is_missing)
 	assert_int_equal(coded_receiver_init(&r, 25000000, 64, 16, 0, &alloc), 0);
 	for (uint32_t i = 1; i < 64; i++)
 		coded_receiver_came(&r, false, i, 1000);
-	coded_plan_encode(word, &plan, true);
-	assert_true(coded_receiver_plan(&r, word, 2000));
+	coded_plan_encode(word, &plan);
+	assert_true(coded_receiver_take(&r, CONTROL_CODED_PLAN, word, 2000));
 	coded_receiver_came(&r, true, 1, 3000);
 	assert_true(coded_receiver_whole(&r));
 	for (uint64_t now_ns = 3000; now_ns < 25000000; now_ns = coded_receiver_deadline(&r)) {
@@ -457,7 +459,8 @@ static void find_unsolvable(uint16_t lost[2])
 /* As many parities as packets are missing: the receiver must see that these do not do, and name them. */
 TEST(a_wide_group_is_whole_only_if_its_parities_do)
 {
-	const struct coded_plan plan = {.packets = 300, .size = 300, .depth = 1, .parity = 2};
+	const struct coded_plan plan = {.layout = {.pieces = 300, .data = 300, .depth = 1, .parity_max = 2},
+					.ended = true};
 	const struct alloc alloc = heap_alloc(&heap);
 	struct coded_receiver r;
 	enum control_type type;
@@ -466,8 +469,8 @@ TEST(a_wide_group_is_whole_only_if_its_parities_do)
 
 	find_unsolvable(lost);
 	assert_int_equal(coded_receiver_init(&r, 25000000, 300, 600, 0, &alloc), 0);
-	coded_plan_encode(word, &plan, true);
-	assert_true(coded_receiver_plan(&r, word, 0));
+	coded_plan_encode(word, &plan);
+	assert_true(coded_receiver_take(&r, CONTROL_CODED_PLAN, word, 0));
 	for (uint32_t i = 0; i < 300; i++) {
 		if (i != lost[0] && i != lost[1])
 			coded_receiver_came(&r, false, i, 1000);
@@ -487,7 +490,7 @@ TEST(a_wide_group_is_whole_only_if_its_parities_do)
 
 TEST(memory_may_run_out)
 {
-	const struct coded_config c = {.rtt_ns = 1000000, .packet_ns = 100, .timeout_ns = 1000000000};
+	const struct coded_config c = {.rtt_ns = 1000000, .piece_ns = 100, .timeout_ns = 1000000000};
 	const struct alloc alloc = heap_alloc(&heap);
 	struct loss_estimate e;
 	struct coded_receiver r;

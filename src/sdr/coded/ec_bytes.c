@@ -61,16 +61,15 @@ void ec_bytes_add(const struct ec_bytes *b, uint32_t at, uint32_t count)
 {
 	const struct ec_layout *l = b->layout;
 	struct ec_piece first = ec_layout_data(l, at);
-	uint32_t block = ec_layout_block(l, first.group), from = ec_layout_block_group(l, block);
-	uint32_t groups = ec_layout_block_group(l, block + 1) - from, place = first.group - from;
-	uint32_t unasked = ec_layout_unasked(l, from);
+	struct ec_block block = ec_layout_block(l, ec_layout_block_of(l, at));
+	uint32_t place = first.group - block.group;
 
 	/* The pieces are dealt out to the groups in turn, from `place` on. */
-	for (uint32_t i = 0; unasked && i < groups && i < count; i++) {
-		uint32_t g = from + (place + i) % groups;
-		uint32_t index = first.index + (place + i) / groups;
+	for (uint32_t i = 0; l->parity && i < block.groups && i < count; i++) {
+		uint32_t g = block.group + (place + i) % block.groups;
+		uint32_t index = first.index + (place + i) / block.groups;
 
-		fold(b, g, index, (count - i + groups - 1) / groups, 0, unasked);
+		fold(b, g, index, (count - i + block.groups - 1) / block.groups, 0, l->parity);
 	}
 }
 

@@ -21,7 +21,7 @@ struct ec_bytes {
 
 #define EC_BYTES_SPARE(piece) (2 * (size_t)(piece))
 
-/* Adds data pieces to the parities that their groups send unasked: the pieces from `at` on, `count`
+/* Adds coded pieces to the parities that their groups send unasked: the pieces from `at` on, `count`
  * of one block. Once every piece of a block was added, in its order, the block's parities are
  * complete. Many at a time are faster than few. With EC_XOR layout->parity is parity_max. */
 void ec_bytes_add(const struct ec_bytes *, uint32_t at, uint32_t count);

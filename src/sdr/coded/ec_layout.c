@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Where a division has a remainder, the last block takes it: all others are alike. */
-#include <assert.h>
-
 #include "sdr/coded/ec_layout.h"
+
+#include "sdr/ec/code.h"
 
 static uint32_t full_block(const struct ec_layout *l)
 {
@@ -14,80 +14,70 @@ static uint32_t least(uint32_t a, uint32_t b)
 	return a < b ? a : b;
 }
 
-static uint64_t divided_up(uint64_t a, uint64_t b)
+static uint32_t divided_up(uint32_t a, uint32_t b)
 {
-	return (a + b - 1) / b;
+	return a / b + (a % b > 0);
 }
 
-/* Data pieces before a block. */
-static uint32_t block_at(const struct ec_layout *l, uint32_t block)
+bool ec_layout_is_wide(const struct ec_layout *l)
 {
-	uint64_t at = (uint64_t)block * full_block(l);
-
-	return at < l->pieces ? (uint32_t)at : l->pieces;
+	return l->data + l->parity_max > EC_PIECES_MAX;
 }
 
-static uint32_t block_size(const struct ec_layout *l, uint32_t block)
+static bool is_code(const struct ec_layout *l)
 {
-	return least(full_block(l), l->pieces - block_at(l, block));
-}
-
-/* Groups of a block that is there. */
-static uint32_t block_groups(const struct ec_layout *l, uint32_t block)
-{
-	return (uint32_t)divided_up(block_size(l, block), l->data);
+	if (l->data < 1 || l->data > EC_WIDE_DATA_MAX || l->parity > l->parity_max || l->parity_max > EC_PIECES_MAX)
+		return false;
+	return !ec_layout_is_wide(l) || l->parity_max <= EC_WIDE_PARITY_MAX;
 }
 
 bool ec_layout_settle(struct ec_layout *l)
 {
 	const uint64_t limit = UINT64_C(1) << 31;
-	uint64_t groups;
+	uint32_t groups;
 
-	if (!l->pieces || !l->data || !l->depth || l->early > l->parity || l->parity > l->parity_max ||
-	    l->pieces >= limit || l->data >= limit || (uint64_t)l->depth * l->data >= limit)
+	if (l->first >= l->pieces || !is_code(l) || !l->depth || l->pieces >= limit ||
+	    (uint64_t)l->depth * l->data >= limit)
 		return false;
-	groups = divided_up(l->pieces, l->data);
-	if (groups * l->parity_max >= limit)
+	groups = divided_up(l->pieces - l->first, l->data);
+	if ((uint64_t)groups * l->parity_max >= limit)
 		return false;
-	l->groups = (uint32_t)groups;
+	l->groups = groups;
 	return true;
 }
 
 uint32_t ec_layout_blocks(const struct ec_layout *l)
 {
-	return (uint32_t)divided_up(l->pieces, full_block(l));
+	return divided_up(l->groups, l->depth);
 }
 
-uint32_t ec_layout_block_group(const struct ec_layout *l, uint32_t block)
+struct ec_block ec_layout_block(const struct ec_layout *l, uint32_t block)
 {
-	uint64_t group = (uint64_t)block * l->depth;
+	uint32_t group = block * l->depth, at = l->first + block * full_block(l);
 
-	return group < l->groups ? (uint32_t)group : l->groups;
+	return (struct ec_block){.group = group,
+				 .groups = least(l->depth, l->groups - group),
+				 .at = at,
+				 .pieces = least(full_block(l), l->pieces - at)};
+}
+
+uint32_t ec_layout_block_of(const struct ec_layout *l, uint32_t at)
+{
+	return (at - l->first) / full_block(l);
 }
 
 uint32_t ec_layout_size(const struct ec_layout *l, uint32_t group)
 {
-	uint32_t block = ec_layout_block(l, group), place = group % l->depth;
+	struct ec_block b = ec_layout_block(l, group / l->depth);
 
-	return (block_size(l, block) - place + block_groups(l, block) - 1) / block_groups(l, block);
-}
-
-static uint32_t block_unasked(const struct ec_layout *l, uint32_t block)
-{
-	return block < l->coded_from ? l->early : l->parity;
-}
-
-uint32_t ec_layout_unasked(const struct ec_layout *l, uint32_t group)
-{
-	return block_unasked(l, ec_layout_block(l, group));
+	return divided_up(b.pieces - (group - b.group), b.groups);
 }
 
 struct ec_piece ec_layout_data(const struct ec_layout *l, uint32_t at)
 {
-	uint32_t block = at / full_block(l), turn = at - block_at(l, block);
-	uint32_t groups = block_groups(l, block);
+	struct ec_block b = ec_layout_block(l, ec_layout_block_of(l, at));
 
-	return (struct ec_piece){.group = block * l->depth + turn % groups, .index = turn / groups, .at = at};
+	return (struct ec_piece){.group = b.group + (at - b.at) % b.groups, .index = (at - b.at) / b.groups, .at = at};
 }
 
 struct ec_piece ec_layout_parity(const struct ec_layout *l, uint32_t at)
@@ -97,44 +87,12 @@ struct ec_piece ec_layout_parity(const struct ec_layout *l, uint32_t at)
 
 struct ec_piece ec_layout_data_of(const struct ec_layout *l, uint32_t group, uint32_t index)
 {
-	uint32_t block = ec_layout_block(l, group);
-	uint32_t at = block_at(l, block) + index * block_groups(l, block) + group % l->depth;
+	struct ec_block b = ec_layout_block(l, group / l->depth);
 
-	return (struct ec_piece){.group = group, .index = index, .at = at};
+	return (struct ec_piece){.group = group, .index = index, .at = b.at + (group - b.group) + index * b.groups};
 }
 
 struct ec_piece ec_layout_parity_of(const struct ec_layout *l, uint32_t group, uint32_t index)
 {
 	return (struct ec_piece){.group = group, .index = index, .parity = true, .at = index * l->groups + group};
-}
-
-uint64_t ec_layout_before(const struct ec_layout *l, uint32_t block)
-{
-	uint64_t early = ec_layout_block_group(l, least(block, l->coded_from));
-	uint64_t coded = ec_layout_block_group(l, block) - early;
-
-	return block_at(l, block) + early * l->early + coded * l->parity;
-}
-
-bool ec_layout_turn(const struct ec_layout *l, const struct ec_piece *p, uint64_t *turn)
-{
-	uint32_t block = ec_layout_block(l, p->group);
-	uint32_t in_block;
-
-	if (p->parity && p->index >= block_unasked(l, block))
-		return false;
-	in_block = p->index * block_groups(l, block) + p->group % l->depth;
-	*turn = ec_layout_before(l, block) + in_block + (p->parity ? block_size(l, block) : 0);
-	return true;
-}
-
-struct ec_piece ec_layout_in_turn(const struct ec_layout *l, uint32_t block, uint32_t turn)
-{
-	uint32_t size = block_size(l, block), groups = block_groups(l, block);
-
-	if (turn < size)
-		return ec_layout_data(l, block_at(l, block) + turn);
-	turn -= size;
-	assert(turn < groups * block_unasked(l, block));
-	return ec_layout_parity_of(l, block * l->depth + turn % groups, turn / groups);
 }

@@ -24,35 +24,30 @@ static int32_t sr_nack_len(const uint8_t *p)
 	return SR_NACK_FIXED_LEN + get_be16(p) * SR_NACK_RUN_LEN;
 }
 
-static int32_t ec_nack_len(const uint8_t *p)
+static int32_t coded_plan_len(const uint8_t *p)
 {
-	return p[0] ? -1 : EC_NACK_FIXED_LEN + get_be16(p + 1) * EC_NACK_GROUP_LEN;
+	return get_be16(p + 14) & CODED_PLAN_TIMES ? CODED_PLAN_LEN_MAX : CODED_PLAN_LEN;
 }
 
-static int32_t ec_short_len(const uint8_t *p)
+static int32_t no_len(const uint8_t *p)
 {
-	return EC_SHORT_FIXED_LEN + get_be16(p + 8) * EC_SHORT_GROUP_LEN;
+	return 0;
 }
 
 static const struct {
 	uint8_t fixed;
-	int32_t (*len)(const uint8_t *fixed); /* NULL: the fixed part is all */
+	int32_t (*len)(const uint8_t *fixed); /* NULL: the fixed part is all; where that is 0, there is no such type */
 } payloads[CONTROL_TYPE_END] = {
 	[CONTROL_CTS] = {CTS_FIXED_LEN, cts_len},
 	[CONTROL_SR_ACK] = {SR_ACK_FIXED_LEN, sr_ack_len},
 	[CONTROL_SR_NACK] = {SR_NACK_FIXED_LEN, sr_nack_len},
-	[CONTROL_EC_ACK] = {EC_ACK_LEN, NULL},
-	[CONTROL_EC_NACK] = {EC_NACK_FIXED_LEN, ec_nack_len},
-	[CONTROL_PROBE] = {0, NULL},
+	[CONTROL_PROBE] = {0, no_len},
 	[CONTROL_DONE] = {4, NULL},
 	[CONTROL_ABORT] = {2, NULL},
 	[CONTROL_CTS_KNOWN] = {4, NULL},
-	[CONTROL_EC_SHORT] = {EC_SHORT_FIXED_LEN, ec_short_len},
-	[CONTROL_EC_END] = {EC_END_LEN, NULL},
-	[CONTROL_EC_PLAN] = {EC_PLAN_LEN, NULL},
 	[CONTROL_PING] = {PING_LEN, NULL},
 	[CONTROL_PONG] = {PING_LEN, NULL},
-	[CONTROL_CODED_PLAN] = {CODED_PLAN_LEN, NULL},
+	[CONTROL_CODED_PLAN] = {CODED_PLAN_LEN, coded_plan_len},
 	[CONTROL_CODED_STATE] = {CODED_STATE_LEN, NULL},
 };
 
@@ -69,7 +64,7 @@ void control_encode(uint8_t *p, const struct control *c)
 
 static bool payload_fits(enum control_type type, const uint8_t *payload, uint16_t len)
 {
-	if (len < payloads[type].fixed)
+	if (len < payloads[type].fixed || (!payloads[type].fixed && !payloads[type].len))
 		return false;
 	return len == (payloads[type].len ? payloads[type].len(payload) : payloads[type].fixed);
 }
@@ -161,46 +156,4 @@ struct chunk_run sr_nack_run(const uint8_t *p, uint32_t i)
 {
 	p += SR_NACK_FIXED_LEN + i * SR_NACK_RUN_LEN;
 	return (struct chunk_run){get_be32(p), get_be32(p + 4)};
-}
-
-uint16_t ec_nack_encode(uint8_t *p, const uint32_t *groups, uint16_t count)
-{
-	p[0] = 0;
-	put_be16(p + 1, count);
-	for (uint32_t i = 0; i < count; i++)
-		put_be32(p + EC_NACK_FIXED_LEN + i * EC_NACK_GROUP_LEN, groups[i]);
-	return (uint16_t)(EC_NACK_FIXED_LEN + count * EC_NACK_GROUP_LEN);
-}
-
-uint16_t ec_nack_count(const uint8_t *p)
-{
-	return get_be16(p + 1);
-}
-
-uint32_t ec_nack_group(const uint8_t *p, uint32_t i)
-{
-	return get_be32(p + EC_NACK_FIXED_LEN + i * EC_NACK_GROUP_LEN);
-}
-
-uint16_t ec_short_encode(uint8_t *p, const struct ec_short *s, const struct ec_lack *lacks)
-{
-	put_be32(p, s->marker);
-	put_be32(p + 4, s->groups);
-	put_be16(p + 8, s->count);
-	for (uint32_t i = 0; i < s->count; i++) {
-		put_be32(p + EC_SHORT_FIXED_LEN + i * EC_SHORT_GROUP_LEN, lacks[i].group);
-		put_be16(p + EC_SHORT_FIXED_LEN + i * EC_SHORT_GROUP_LEN + 4, lacks[i].pieces);
-	}
-	return (uint16_t)(EC_SHORT_FIXED_LEN + s->count * EC_SHORT_GROUP_LEN);
-}
-
-void ec_short_decode(struct ec_short *s, const uint8_t *p)
-{
-	*s = (struct ec_short){get_be32(p), get_be32(p + 4), get_be16(p + 8)};
-}
-
-struct ec_lack ec_short_lack(const uint8_t *p, uint32_t i)
-{
-	p += EC_SHORT_FIXED_LEN + i * EC_SHORT_GROUP_LEN;
-	return (struct ec_lack){.group = get_be32(p), .pieces = get_be16(p + 4)};
 }

@@ -65,28 +65,6 @@ static void nack_again(const uint8_t *p, uint16_t len)
 	must(sr_nack_encode(out, runs, sr_nack_count(p)) == len && !memcmp(p, out, len));
 }
 
-static void ec_nack_again(const uint8_t *p, uint16_t len)
-{
-	static uint32_t groups[16384];
-	static uint8_t out[65536];
-
-	for (uint32_t i = 0; i < ec_nack_count(p); i++)
-		groups[i] = ec_nack_group(p, i);
-	must(ec_nack_encode(out, groups, ec_nack_count(p)) == len && !memcmp(p, out, len));
-}
-
-static void ec_short_again(const uint8_t *p, uint16_t len)
-{
-	static struct ec_lack lacks[16384];
-	static uint8_t out[65536];
-	struct ec_short said;
-
-	ec_short_decode(&said, p);
-	for (uint32_t i = 0; i < said.count; i++)
-		lacks[i] = ec_short_lack(p, i);
-	must(ec_short_encode(out, &said, lacks) == len && !memcmp(p, out, len));
-}
-
 static void fuzz_control(const uint8_t *data, size_t size)
 {
 	uint8_t header[CONTROL_HEADER_LEN];
@@ -105,10 +83,6 @@ static void fuzz_control(const uint8_t *data, size_t size)
 		ack_again(data + CONTROL_HEADER_LEN, c.length);
 	if (c.type == CONTROL_SR_NACK)
 		nack_again(data + CONTROL_HEADER_LEN, c.length);
-	if (c.type == CONTROL_EC_NACK)
-		ec_nack_again(data + CONTROL_HEADER_LEN, c.length);
-	if (c.type == CONTROL_EC_SHORT)
-		ec_short_again(data + CONTROL_HEADER_LEN, c.length);
 }
 
 static void fuzz_info(const uint8_t *data, size_t size)

@@ -84,74 +84,33 @@ TEST(control_decodes_golden_bytes)
 	assert_int_equal(sr_nack_run(golden_sr_nack + CONTROL_HEADER_LEN, 0).count, 2);
 }
 
-static const uint8_t golden_ec_short[] = {
-	0x53, 0x44, 1, 10, 0, 0, 0, 9, 0, 0, 0, 7, 0, 22, 0, 0, /* message 7 */
-	0,    0,    0, 3,  0, 0, 0, 5, 0, 2,                    /* marker 3, 5 groups are there */
-	0,    0,    0, 6,  0, 1, 0, 0, 1, 0, 1, 2,              /* 6 lacks 1, 256 lacks 258 */
-};
-
-static const uint8_t golden_ec_nack[] = {
-	0x53, 0x44, 1, 5, 0, 0, 0, 9, 0, 0, 0, 7, 0, 11, 0, 0, /* message 7 */
-	0,    0,    2, 0, 0, 0, 6, 0, 0, 1, 0,                 /* groups 6 and 256 */
-};
-
-static const uint8_t golden_ec_end[] = {
-	0x53, 0x44, 1, 11, 0, 0, 0, 9, 0, 0, 0, 7, 0, 4, 0, 0, 0, 0, 0, 3,
-};
-
-static const uint8_t golden_ec_ack[] = {
-	0x53, 0x44, 1, 4, 0, 0, 0, 9, 0, 0, 0, 7, 0, 4, 0, 0, 0, 0, 0, 8,
-};
-
-TEST(ec_messages_are_as_they_are_drawn)
+/* A plan has times or not, and its flags say which; types of older versions are none. */
+TEST(plans_have_the_length_that_they_say)
 {
-	const struct ec_short said = {.marker = 3, .groups = 5, .count = 2};
-	const struct ec_lack lacks[] = {{6, 1}, {256, 258}};
-	const uint32_t groups[] = {6, 256};
-	uint8_t buf[64];
-	struct control c;
-	struct ec_short got;
-
-	assert_int_equal(ec_short_encode(buf, &said, lacks), 22);
-	assert_memory_equal(buf, golden_ec_short + CONTROL_HEADER_LEN, 22);
-	assert_int_equal(ec_nack_encode(buf, groups, 2), 11);
-	assert_memory_equal(buf, golden_ec_nack + CONTROL_HEADER_LEN, 11);
-	assert_true(control_decode(&c, golden_ec_short, sizeof(golden_ec_short), 9));
-	assert_int_equal(c.type, CONTROL_EC_SHORT);
-	ec_short_decode(&got, golden_ec_short + CONTROL_HEADER_LEN);
-	assert_true(got.marker == 3 && got.groups == 5 && got.count == 2);
-	assert_int_equal(ec_short_lack(golden_ec_short + CONTROL_HEADER_LEN, 1).group, 256);
-	assert_int_equal(ec_short_lack(golden_ec_short + CONTROL_HEADER_LEN, 1).pieces, 258);
-	assert_true(control_decode(&c, golden_ec_nack, sizeof(golden_ec_nack), 9));
-	assert_int_equal(ec_nack_count(golden_ec_nack + CONTROL_HEADER_LEN), 2);
-	assert_int_equal(ec_nack_group(golden_ec_nack + CONTROL_HEADER_LEN, 1), 256);
-	assert_true(control_decode(&c, golden_ec_end, sizeof(golden_ec_end), 9));
-	assert_int_equal(c.type, CONTROL_EC_END);
-	assert_true(control_decode(&c, golden_ec_ack, sizeof(golden_ec_ack), 9));
-	assert_int_equal(c.type, CONTROL_EC_ACK);
-}
-
-/* A byte more or less, a count of one more, a mode that is none. */
-TEST(ec_messages_of_another_length_are_ignored)
-{
-	uint8_t buf[64] = {0};
+	uint8_t buf[CONTROL_HEADER_LEN + CODED_PLAN_LEN_MAX] = {0};
+	uint8_t *flags = buf + CONTROL_HEADER_LEN + 15;
 	struct control c;
 
-	for (size_t len = 0; len < sizeof(golden_ec_short); len++)
-		assert_false(control_decode(&c, golden_ec_short, len, 9));
-	memcpy(buf, golden_ec_short, sizeof(golden_ec_short));
-	buf[25] = 3;
-	assert_false(control_decode(&c, buf, sizeof(golden_ec_short), 9));
-	buf[24] = 255;
-	assert_false(control_decode(&c, buf, sizeof(golden_ec_short), 9));
-	memcpy(buf, golden_ec_nack, sizeof(golden_ec_nack));
-	buf[16] = 1;
-	assert_false(control_decode(&c, buf, sizeof(golden_ec_nack), 9));
-	memcpy(buf, golden_ec_end, sizeof(golden_ec_end));
-	buf[13] = 0;
-	assert_false(control_decode(&c, buf, CONTROL_HEADER_LEN, 9));
-	buf[3] = CONTROL_EC_ACK;
-	assert_false(control_decode(&c, buf, CONTROL_HEADER_LEN, 9));
+	for (int times = 0; times < 2; times++) {
+		uint16_t len = times ? CODED_PLAN_LEN_MAX : CODED_PLAN_LEN;
+
+		*flags = times ? CODED_PLAN_TIMES : 0;
+		for (uint16_t n = 0; n <= CODED_PLAN_LEN_MAX; n++) {
+			size_t all = with_header(buf, CONTROL_CODED_PLAN, 0, n, 0);
+
+			assert_int_equal(control_decode(&c, buf, all, TAG), n == len);
+		}
+	}
+	for (uint16_t n = 0; n <= CODED_PLAN_LEN_MAX; n++) {
+		size_t all = with_header(buf, CONTROL_PROBE, 0, n, 0);
+
+		assert_int_equal(control_decode(&c, buf, all, TAG), n == 0);
+		for (uint8_t type = 4; type <= 12; type++) {
+			buf[3] = type;
+			if (type < CONTROL_PROBE || type > CONTROL_CTS_KNOWN)
+				assert_false(control_decode(&c, buf, all, TAG));
+		}
+	}
 }
 
 /* Each row spoils one byte of the CTS. */
@@ -221,7 +180,7 @@ TEST(numbers_are_found_near_to_what_is_known)
 }
 
 static const uint8_t golden_info[] = {
-	'S', 'D',  'R',  'I',  0,  2,  0, 72, 2, 0, 0,    9,    1,   2, 3, 4,
+	'S', 'D',  'R',  'I',  0,  3,  0, 72, 2, 0, 0,    9,    1,   2, 3, 4,
 	0,   0,    0,    0x11,                                                /* receives, UC, LID 9, tag, QPN */
 	0,   0,    0,    0,    0,  0,  0, 0,  0, 0, 0xff, 0xff, 127, 0, 0, 1, /* GID */
 	0,   0,    0x10, 0,    0,  1,  0, 0,  0, 0, 4,    0,    0,   0, 0, 0,
@@ -295,8 +254,8 @@ TEST(info_refuses_what_it_would_not_write)
 {
 	static const struct {
 		uint8_t at, value;
-	} row[] = {{0, 's'}, {5, 1},  {7, 71}, {8, 0},   {8, 4},  {9, 2}, {16, 1},
-		   {39, 1},  {57, 2}, {59, 3}, {60, 11}, {63, 1}, {64, 1}};
+	} row[] = {{0, 's'}, {5, 1},  {5, 2},  {7, 71}, {8, 0},   {8, 4},  {9, 2},
+		   {16, 1},  {39, 1}, {57, 2}, {59, 3}, {60, 11}, {63, 1}, {64, 1}};
 	struct info i;
 
 	for (size_t k = 0; k < sizeof(row) / sizeof(row[0]); k++) {

@@ -21,7 +21,7 @@
 #include "sdr/message/shape.h"
 
 enum {
-	INFO_VERSION = 2, /* of the description, and of what control messages say */
+	INFO_VERSION = 3, /* of the description, and of what control messages say */
 	INFO_FIXED_LEN = 64,
 	INFO_QPS_MAX = SHAPE_GENERATIONS_MAX * (SHAPE_CHANNELS_MAX + 1),
 	INFO_LEN_MAX = INFO_FIXED_LEN + 4 * INFO_QPS_MAX,

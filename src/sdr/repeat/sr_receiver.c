@@ -97,6 +97,12 @@ void sr_receiver_alive(struct sr_receiver *r, uint64_t now_ns)
 	r->came_ns = now_ns;
 }
 
+void sr_receiver_ended(struct sr_receiver *r, uint64_t now_ns)
+{
+	r->ended = true;
+	r->nack_ns = now_ns;
+}
+
 void sr_receiver_probed(struct sr_receiver *r, uint64_t now_ns)
 {
 	r->ack_ns = now_ns;
@@ -171,7 +177,7 @@ static uint16_t tell_ack(struct sr_receiver *r, uint8_t *p, size_t max, uint64_t
  * were overtaken. */
 static uint32_t overdue_end(const struct sr_receiver *r, uint64_t now_ns)
 {
-	if (sr_receiver_silent(r, now_ns))
+	if (r->ended || sr_receiver_silent(r, now_ns))
 		return r->chunks;
 	return r->highest > r->config.reorder ? r->highest - r->config.reorder : 0;
 }
@@ -219,14 +225,14 @@ static uint16_t tell_nack(struct sr_receiver *r, uint8_t *p, size_t max, uint64_
 	return n ? sr_nack_encode(p, runs, n) : 0;
 }
 
-/* Names nothing missing before the first chunk has come: the sender may not have begun. */
+/* Names nothing missing before the first chunk has come, unless all was sent: the sender may not have begun. */
 uint16_t sr_receiver_tell(struct sr_receiver *r, uint8_t *p, size_t max, enum control_type *type, uint64_t now_ns)
 {
 	if (now_ns >= r->ack_ns) {
 		*type = CONTROL_SR_ACK;
 		return tell_ack(r, p, max, now_ns);
 	}
-	if (r->config.nack && r->have && now_ns >= r->nack_ns && !sr_receiver_whole(r)) {
+	if (r->config.nack && (r->have || r->ended) && now_ns >= r->nack_ns && !sr_receiver_whole(r)) {
 		*type = CONTROL_SR_NACK;
 		return tell_nack(r, p, max, now_ns);
 	}

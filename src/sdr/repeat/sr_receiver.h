@@ -36,6 +36,7 @@ struct sr_receiver {
 	uint32_t told;    /* `have` when the last round of acknowledgements began, which shows all there is */
 	uint32_t shown;   /* that round has shown the chunks before; 0: it has ended */
 	bool news;        /* chunks had come since the round before */
+	bool ended;       /* all was sent */
 	uint32_t finals;  /* acknowledgements of the whole that are left */
 	uint64_t came_ns; /* the last arrival, or the start */
 	uint64_t ack_ns;  /* when the next acknowledgement is due; UINT64_MAX: none */
@@ -61,6 +62,8 @@ static inline bool sr_receiver_whole(const struct sr_receiver *r)
  * are slow to come, packets of one may have: then sr_receiver_alive() says so first. */
 bool sr_receiver_silent(const struct sr_receiver *, uint64_t now_ns);
 void sr_receiver_alive(struct sr_receiver *, uint64_t now_ns);
+/* All was sent: what is not there is named at the next sr_receiver_tell(), with `nack`. */
+void sr_receiver_ended(struct sr_receiver *, uint64_t now_ns);
 /* The sender has probed, or has sent a chunk that was there. */
 void sr_receiver_probed(struct sr_receiver *, uint64_t now_ns);
 

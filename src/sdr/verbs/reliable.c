@@ -116,15 +116,14 @@ uint64_t reliable_room(const struct shape *s, uint64_t bytes)
 int message_code_make(struct message_code *c, const struct message_bytes *m)
 {
 	const struct ec_layout *l = &c->plan.layout;
-	uint64_t at = (uint64_t)c->plan.first * m->piece;
 	int err = ec_code_init(&c->code, c->plan.kind, l->data, l->parity_max, ec_kernel_best(), &sdr_heap);
 
 	if (err)
 		return err;
 	c->bytes = (struct ec_bytes){.layout = l,
 				     .code = &c->code,
-				     .data = m->data + at,
-				     .bytes = m->bytes - at,
+				     .data = m->data,
+				     .bytes = m->bytes,
 				     .parity = m->parity,
 				     .piece = m->piece,
 				     .spare = calloc(1, EC_BYTES_SPARE(m->piece))};
@@ -197,7 +196,6 @@ int reliable_send_open(struct verbena_sdr_qp *qp, struct reliable_send *m, const
 		sender_start(&qp->sender, NULL, &second);
 	m->lkey = b->lkey;
 	m->parity_lkey = s->lkey;
-	m->made_group = UINT32_MAX;
 	qp->reliable.sends[shape_slot(&qp->shape, m->number)] = m;
 	qp->reliable.open++;
 	qp->reliable.two += m->parts > 1;
@@ -373,13 +371,8 @@ bool reliable_take(struct verbena_sdr_qp *qp, const struct control *c, const uin
 	case CONTROL_ABORT: take_abort(send, receive, payload); return true;
 	case CONTROL_SR_ACK:
 	case CONTROL_SR_NACK:
-	case CONTROL_EC_ACK:
-	case CONTROL_EC_NACK:
-	case CONTROL_EC_SHORT:
 	case CONTROL_CODED_STATE: return take_from_receiver(qp, send, c->type, payload, now_ns);
 	case CONTROL_PROBE:
-	case CONTROL_EC_PLAN:
-	case CONTROL_EC_END:
 	case CONTROL_CODED_PLAN:
 		return receive ? receive->rx.scheme->rx_take(&receive->rx, c->type, payload, now_ns)
 			       : take_of_finished(qp, number);

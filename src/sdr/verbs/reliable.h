@@ -4,7 +4,7 @@
  * control path. A message with a code is two: number n has the data, n + 1 the parities, which lie in memory of the
  * library's own at both ends. Everything here is under the queue pair's lock, but for the recovery of bytes.
  *
- * repeat.c, coded.c and tailed.c have the calls of each scheme: how a program's attributes become its settings.
+ * repeat.c and coded.c have the calls of each scheme: how a program's attributes become its settings.
  *
  * Private to src/sdr/verbs.
  */
@@ -28,7 +28,7 @@ struct message_bytes {
 	uint32_t piece;
 };
 
-/* The code of a message, over its pieces from one on. */
+/* The code of a message. */
 struct message_code {
 	struct scheme_code plan;
 	struct ec_code code;
@@ -44,9 +44,8 @@ struct reliable_send {
 	uint32_t parts;  /* messages that it is: 1, or 2 */
 	uint32_t queued; /* blocks, at most */
 	uint32_t lkey, parity_lkey;
-	uint32_t folded;               /* pieces under the code that the parities contain */
-	uint32_t made_group, made_end; /* parities of that group were made up to this one, beside those that grow */
-	bool ended;                    /* no more blocks will come of it */
+	uint32_t folded; /* pieces before are in the parities, if they are coded */
+	bool ended;      /* no more blocks will come of it */
 };
 
 struct reliable_receive {

@@ -28,19 +28,18 @@ void reliable_send_free(struct verbena_sdr_qp *qp, struct reliable_send *m)
 
 /* ---- pieces */
 
-/* Adds the pieces under the code up to `end` to its parities, of each block if they are many or the last of it. A piece
+/* Adds the coded pieces up to `end` to their parities, of each block if they are many or the last of it. A piece
  * is added when it is sent for the first time, and those come in order. */
 static void fold(struct reliable_send *m, uint32_t end)
 {
 	const struct ec_layout *l = m->code.bytes.layout;
-	uint64_t full = (uint64_t)l->depth * l->data;
 
+	if (m->folded < l->first)
+		m->folded = l->first;
 	while (m->folded < end) {
-		uint64_t block_end = (m->folded / full + 1) * full;
-		uint32_t to;
+		struct ec_block b = ec_layout_block(l, ec_layout_block_of(l, m->folded));
+		uint32_t block_end = b.at + b.pieces, to = end < block_end ? end : block_end;
 
-		block_end = block_end < l->pieces ? block_end : l->pieces;
-		to = end < block_end ? end : (uint32_t)block_end;
 		if (to < block_end && to - m->folded < FOLD * l->depth)
 			return;
 		ec_bytes_add(&m->code.bytes, m->folded, to - m->folded);
@@ -48,24 +47,17 @@ static void fold(struct reliable_send *m, uint32_t end)
 	}
 }
 
-static void make(struct reliable_send *m, const struct scheme_piece *p)
-{
-	struct ec_piece parity = ec_layout_parity(m->code.bytes.layout, p->at);
-
-	if (parity.group == m->made_group && parity.index < m->made_end)
-		return;
-	ec_bytes_make(&m->code.bytes, parity.group, parity.index, p->made);
-	m->made_group = parity.group;
-	m->made_end = parity.index + p->made;
-}
-
 /* Its bytes are final when this returns. */
 static void prepare(struct reliable_send *m, const struct scheme_piece *p)
 {
-	if (p->made)
-		make(m, p);
-	else if (m->code.made && !p->parity && p->at >= m->code.plan.first)
-		fold(m, p->at - m->code.plan.first + 1);
+	struct ec_piece parity;
+
+	if (p->made) {
+		parity = ec_layout_parity(m->code.bytes.layout, p->at);
+		ec_bytes_make(&m->code.bytes, parity.group, parity.index, 1);
+	} else if (m->code.made && !p->parity) {
+		fold(m, p->at + 1);
+	}
 }
 
 static void queue(struct verbena_sdr_qp *qp, struct reliable_send *m, const struct scheme_piece *p)
