@@ -243,28 +243,18 @@ static void send_again(struct coded_sender *s, struct coded_ring *r, struct code
 		ring_push(&s->later, a);
 }
 
-/* Ends a block once its last parity was sent. */
-static bool next_parity(struct coded_sender *s, struct coded_send *out, uint64_t now_ns)
+static void next_parity(struct coded_sender *s, struct coded_send *out)
 {
 	const struct ec_layout *l = &s->plan.layout;
 	struct ec_block b = ec_layout_block(l, s->block);
+	uint32_t group = b.group + s->parity % b.groups;
 
-	if (s->parity < l->parity * b.groups) {
-		uint32_t group = b.group + s->parity % b.groups;
-
-		*out = (struct coded_send){.parity = true,
-					   .piece = ec_layout_parity_of(l, group, s->parity / b.groups).at};
-		s->parity++;
-		s->parities++;
-		return true;
-	}
-	s->parity = 0;
-	s->block++;
-	if (coded_sender_all_sent(s) && !s->config.silent)
-		say_plan(s, now_ns);
-	return false;
+	*out = (struct coded_send){.parity = true, .piece = ec_layout_parity_of(l, group, s->parity / b.groups).at};
+	s->parity++;
+	s->parities++;
 }
 
+/* Whether the pieces of this block were sent, so that its parities follow. */
 static bool block_is_sent(const struct coded_sender *s)
 {
 	struct ec_block b = ec_layout_block(&s->plan.layout, s->block);
@@ -272,10 +262,22 @@ static bool block_is_sent(const struct coded_sender *s)
 	return s->unsent == b.at + b.pieces;
 }
 
+/* Ends a block with its last piece, so that nobody has to ask for another one before it shows that all was sent. */
+static void end_block(struct coded_sender *s, uint64_t now_ns)
+{
+	const struct ec_layout *l = &s->plan.layout;
+
+	if (!s->planned || !block_is_sent(s) || s->parity < l->parity * ec_layout_block(l, s->block).groups)
+		return;
+	s->parity = 0;
+	s->block++;
+	if (coded_sender_all_sent(s) && !s->config.silent)
+		say_plan(s, now_ns);
+}
+
 bool coded_sender_next(struct coded_sender *s, struct coded_send *out, uint64_t now_ns)
 {
 	const struct coded_again *again = ring_first(&s->later);
-
 	uint32_t at;
 
 	if (s->end != SR_RUNNING)
@@ -296,14 +298,15 @@ bool coded_sender_next(struct coded_sender *s, struct coded_send *out, uint64_t 
 	}
 	if (!s->planned && tail_begins(s))
 		plan(s, now_ns);
-	while (s->planned && !coded_sender_all_sent(s) && s->unsent > s->plan.layout.first && block_is_sent(s)) {
-		if (next_parity(s, out, now_ns))
-			return true;
-	}
-	if (s->unsent == s->pieces)
+	if (coded_sender_all_sent(s))
 		return false;
-	s->sent_tick[s->unsent] = tick(s, now_ns);
-	*out = (struct coded_send){.piece = s->unsent++};
+	if (s->planned && block_is_sent(s)) {
+		next_parity(s, out);
+	} else {
+		s->sent_tick[s->unsent] = tick(s, now_ns);
+		*out = (struct coded_send){.piece = s->unsent++};
+	}
+	end_block(s, now_ns);
 	return true;
 }
 
