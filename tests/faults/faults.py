@@ -178,7 +178,6 @@ FAULTS = [
           "unit/sr_test"),
     Fault("any_parity_helps_xor", "is_enough", "r->plan.is_xor", "false", "unit/coded_code_test"),
     Fault("an_answer_is_not_fresh", "answer", "a->parities++", "a->parities", "unit/coded_code_test"),
-    Fault("what_a_code_gives_is_repeated", "check_group", "set(r->good,", "(void)(r->good,", "unit/coded_code_test"),
     Fault("what_is_late_was_needed", "take_packet", " || (v == SDR_DROP_LATE && sdr_past_has(l, q->generation, imm))", "",
           "unit/sdr_line_test"),
 

@@ -360,6 +360,30 @@ TEST(a_liar_costs_a_bounded_number_of_pieces)
 	coded_sender_free(&s);
 }
 
+/* Eight parities came, and of a class two pieces are missing. */
+TEST(xor_gives_one_of_a_class)
+{
+	const struct alloc alloc = heap_alloc(&heap);
+	struct wish w = usual(BY_REPEAT, 32);
+	uint8_t word[CODED_PLAN_LEN_MAX];
+	struct coded_receiver r;
+
+	w.c.plan.is_xor = true;
+	coded_plan_encode(word, &w.c.plan);
+	assert_int_equal(coded_receiver_init(&r, RTT_NS, 32, 8, 0, &alloc), 0);
+	assert_true(coded_receiver_take(&r, CONTROL_CODED_PLAN, word, 0));
+	for (uint32_t i = 0; i < 32; i++) {
+		if (i != 3 && i != 11)
+			coded_receiver_came(&r, false, i, 1);
+	}
+	for (uint32_t i = 0; i < 8; i++)
+		coded_receiver_came(&r, true, i, 1);
+	assert_false(coded_receiver_whole(&r));
+	coded_receiver_came(&r, false, 11, 2);
+	assert_true(coded_receiver_whole(&r));
+	coded_receiver_free(&r);
+}
+
 TEST(memory_may_run_out_at_both_ends)
 {
 	const struct alloc alloc = heap_alloc(&heap);
