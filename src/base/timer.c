@@ -8,6 +8,8 @@
 
 #include "base/timer.h"
 
+#include "base/archive.h"
+
 void timer_init(struct timer *t)
 {
 	*t = (struct timer){.deadline_ns = TIMER_NEVER};
@@ -100,4 +102,87 @@ struct timer *timers_take_due(struct timers *h, uint64_t now_ns)
 		return NULL;
 	timer_cancel(h, t);
 	return t;
+}
+
+/* ---- as bytes: the tree from its root on, each timer with its depth ------------------------------------ */
+
+static struct timer *parent_of(const struct timer *t)
+{
+	while (t->prev && t->prev->child != t)
+		t = t->prev;
+	return t->prev;
+}
+
+/* The timer behind t in that order, and its depth. */
+static struct timer *behind(struct timer *t, uint32_t *depth)
+{
+	if (t->child) {
+		++*depth;
+		return t->child;
+	}
+	for (; t && !t->next; --*depth)
+		t = parent_of(t);
+	return t ? t->next : NULL;
+}
+
+/*
+ * Hangs t behind `last`, the one that was hung before, so many levels above a child of it. False, and it is not hung:
+ * there are not as many levels.
+ */
+static bool hang(struct timers *h, struct timer *last, struct timer *t, uint32_t up)
+{
+	struct timer *sibling = last;
+
+	if (!last) {
+		h->root = t;
+		return true;
+	}
+	for (; sibling && up > 1; up--)
+		sibling = parent_of(sibling);
+	if (!sibling || (up && sibling == h->root))
+		return false;
+	t->prev = up ? sibling : last;
+	*(up ? &sibling->next : &last->child) = t;
+	return true;
+}
+
+/* Loads one; *depth is that of `last`, which was loaded before it, and becomes its own. */
+static void load(struct archive *a, struct timers *h, struct timer *t, struct timer *last, uint32_t *depth)
+{
+	const struct timer *parent;
+	uint64_t deadline_ns = 0;
+	uint32_t last_depth = *depth;
+
+	archive_bytes(a, depth, sizeof(*depth));
+	archive_time(a, &deadline_ns);
+	if (!archive_judge(a, t && !timer_is_set(t) && deadline_ns != TIMER_NEVER) ||
+	    !archive_judge(a, last ? *depth && *depth <= last_depth + 1 : !*depth) ||
+	    !archive_judge(a, hang(h, last, t, last_depth + 1 - *depth)))
+		return;
+	t->deadline_ns = deadline_ns;
+	parent = parent_of(t);
+	archive_judge(a, !parent || parent->deadline_ns <= deadline_ns);
+}
+
+void timers_archive(struct archive *a, struct timers *h, uint32_t kind, size_t offset)
+{
+	struct timer *t = h->root, *last = NULL;
+	uint32_t count = 0, depth = 0;
+
+	for (struct timer *i = t; !a->loads && i; i = behind(i, &depth))
+		count++;
+	count = archive_count(a, count, UINT32_MAX);
+	for (depth = 0; count && !a->err; count--) {
+		uint8_t *object = archive_refer(a, a->loads ? NULL : (uint8_t *)t - offset, kind);
+
+		if (a->loads) {
+			t = object ? (struct timer *)(object + offset) : NULL;
+			load(a, h, t, last, &depth);
+			last = t;
+			continue;
+		}
+		archive_bytes(a, &depth, sizeof(depth));
+		archive_time(a, &t->deadline_ns);
+		t = behind(t, &depth);
+	}
 }

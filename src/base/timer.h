@@ -6,6 +6,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #define TIMER_NEVER UINT64_MAX
@@ -39,3 +40,10 @@ static inline uint64_t timers_deadline(const struct timers *h)
 
 /* Takes the earliest timer due at now_ns out of the heap, or returns NULL. */
 struct timer *timers_take_due(struct timers *, uint64_t now_ns);
+
+struct archive;
+/*
+ * Which timers of objects of that kind are set, so far behind their beginnings, and their order, even of those that
+ * are due at the same time. Loading, none is set.
+ */
+void timers_archive(struct archive *, struct timers *, uint32_t kind, size_t offset);
