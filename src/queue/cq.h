@@ -148,3 +148,11 @@ bool cq_arm(struct cq *, bool solicited_only);
 /* Both sides held off: drops the completions of one QP; resizes, or -EINVAL if they do not fit, -ENOMEM. */
 void cq_purge(struct cq *, const void *qp_owner);
 int cq_resize(struct cq *, const struct alloc *, uint32_t cqe);
+
+struct archive;
+/*
+ * Both sides held off: a CQ (base/archive.h), as cq_init() made it; then, when the send queues are defined, the
+ * completions in it.
+ */
+void cq_archive(struct archive *, struct cq *);
+void cq_archive_entries(struct archive *, struct cq *, uint32_t sq_kind);

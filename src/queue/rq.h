@@ -46,5 +46,13 @@ struct recv_wqe *rq_take(struct rq *);
 /* Nic: the WQE that rq_take() would give; it stays in the queue. */
 const struct recv_wqe *rq_peek(const struct rq *);
 void rq_release(struct rq *, struct recv_wqe *);
+
+struct archive;
+/*
+ * Poster and nic held off: which slots are posted, with their WQEs, and which are free (base/archive.h), of a queue as
+ * rq_init() made it. Then each WQE that the nic holds, or NULL; loading, NULL too after an error.
+ */
+void rq_archive(struct archive *, struct rq *);
+struct recv_wqe *rq_archive_held(struct archive *, struct rq *, struct recv_wqe *);
 /* WQEs posted and not taken. Nic only. */
 uint32_t rq_posted(const struct rq *);

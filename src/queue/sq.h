@@ -41,6 +41,10 @@ void sq_fini(struct sq *, const struct alloc *);
 /* Poster, nic and poller held off: empties the ring. */
 void sq_reset(struct sq *);
 
+struct archive;
+/* Poster, nic and poller held off: what is posted and not complete (base/archive.h), of a queue as sq_init() made it. */
+void sq_archive(struct archive *, struct sq *);
+
 /* Poster or nic: the slot with that index, which is theirs: the poster's from head on, the nic's before it. */
 static inline struct send_wqe *sq_at(const struct sq *sq, uint32_t index)
 {
