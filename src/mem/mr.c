@@ -129,13 +129,18 @@ bool mr_is_taken(const struct mr_table *t, uint32_t key)
  * Programs use 0 and ~0 for "no key", and uninitialised WRs hold 0, so nothing gets one of these keys, or one from
  * which adding to the low byte leads there.
  */
+bool mr_may_draw(uint32_t key)
+{
+	return key >> MR_FAMILY_BITS != 0 && key >> MR_FAMILY_BITS != UINT32_MAX >> MR_FAMILY_BITS;
+}
+
 static uint32_t draw(struct mr_table *t)
 {
 	uint32_t key;
 
 	do
 		key = (uint32_t)siphash_u64(t->secret, t->serial++);
-	while (key >> MR_FAMILY_BITS == 0 || key >> MR_FAMILY_BITS == UINT32_MAX >> MR_FAMILY_BITS);
+	while (!mr_may_draw(key));
 	return key;
 }
 
@@ -155,14 +160,22 @@ uint32_t mr_draw_family(struct mr_table *t)
 
 	do
 		key = draw(t);
-	while (has_relative(t, key, false));
+	while (!mr_family_is_free(t, key));
 	return key;
 }
 
-static int grow(struct mr_table *t)
+bool mr_family_is_free(const struct mr_table *t, uint32_t key)
 {
-	size_t slots = ((size_t)t->mask + 1) * 2;
+	return !has_relative(t, key, false);
+}
 
+uint32_t mr_slot_of(const struct mr_table *t, uint32_t key)
+{
+	return probe(t->slot, t->mask, key);
+}
+
+int mr_table_resize(struct mr_table *t, size_t slots)
+{
 	if (slots > (size_t)UINT32_MAX + 1)
 		return -ENOMEM;
 
@@ -183,7 +196,7 @@ static int grow(struct mr_table *t)
 int mr_table_fit(struct mr_table *t, uint32_t more)
 {
 	if (((uint64_t)t->count + more) * 2 > (uint64_t)t->mask + 1)
-		return grow(t);
+		return mr_table_resize(t, ((size_t)t->mask + 1) * 2);
 	return 0;
 }
 

@@ -207,5 +207,18 @@ static inline bool mr_store(const struct mr_table *t, uint64_t *word, uint64_t v
 	return t->no_payload || mem_store(word, value) || mr_fault(t);
 }
 
+struct archive;
+/*
+ * A table (base/archive.h): its size and the next key; then each region and, when the users are defined, each window as a
+ * record of that type. A table that is loaded has the same things in the same slots. The functions for things return
+ * their number.
+ */
+void mr_table_archive(struct archive *, struct mr_table *);
+uint32_t mr_archive_regions(struct archive *, struct mr_table *, uint16_t type, uint32_t pd_kind);
+uint32_t mr_archive_windows(struct archive *, struct mr_table *, uint16_t type, uint32_t pd_kind, uint32_t user_kind);
+
+/* Writes the first regions (struct mr) or windows (struct mw), at most max, in the order of the table. Their number. */
+size_t mr_objects(const struct mr_table *, bool windows, void **out, size_t max);
+
 /* What has that key, of whatever kind, or NULL. */
 struct mr *mr_find(const struct mr_table *, uint32_t key);

@@ -23,5 +23,17 @@ uint32_t mr_draw_key(struct mr_table *);
 /* A key of whose family none is taken. */
 uint32_t mr_draw_family(struct mr_table *);
 
+/* Whether no key of its family is taken. */
+bool mr_family_is_free(const struct mr_table *, uint32_t key);
+/* Whether such a key may be drawn. */
+bool mr_may_draw(uint32_t key);
+/* The slot in which a search for that key ends. */
+uint32_t mr_slot_of(const struct mr_table *, uint32_t key);
+/* So many slots, a power of two and at least twice as many as are taken: 0 or -ENOMEM. */
+int mr_table_resize(struct mr_table *, size_t slots);
+
+struct mw;
+/* A window that is free opens the region from that offset on; its length and access are set. NULL: it is of type 1. */
+void mw_open(struct mw *, struct mr *region, uint64_t off, struct mr_user *);
 /* Frees all windows, whose slots are empty then. The table cannot be searched any more. */
 void mw_free_all(struct mr_table *);

@@ -135,6 +135,17 @@ static void link_to(struct mw *mw, struct mr_user *user)
 	user->windows = mw;
 }
 
+void mw_open(struct mw *mw, struct mr *mr, uint64_t off, struct mr_user *user)
+{
+	mw->opened.addr = mr->addr + off;
+	mw->opened.iova = mw->opened.access & MR_ZERO_BASED ? 0 : mr->iova + off;
+	mw->region = mr;
+	mr->windows++;
+	mw->opened.opener = mw->pd;
+	if (user)
+		link_to(mw, user);
+}
+
 bool mw_bind(struct mr_table *t, const struct mw_binding *b, struct mr_user *user)
 {
 	struct mw *mw = named(t, b->handle);
@@ -154,15 +165,9 @@ bool mw_bind(struct mr_table *t, const struct mw_binding *b, struct mr_user *use
 	mr_insert(t, &mw->opened);
 	if (!mr)
 		return true;
-	mw->opened.addr = mr->addr + (b->addr - mr->iova);
-	mw->opened.iova = b->access & MR_ZERO_BASED ? 0 : b->addr;
 	mw->opened.length = b->length;
 	mw->opened.access = b->access;
-	mw->region = mr;
-	mr->windows++;
-	mw->opened.opener = mw->pd;
-	if (mw->type == MW_TYPE_2)
-		link_to(mw, user);
+	mw_open(mw, mr, b->addr - mr->iova, mw->type == MW_TYPE_2 ? user : NULL);
 	return true;
 }
 
