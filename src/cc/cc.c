@@ -2,8 +2,10 @@
 /* The table of algorithms. */
 #include "cc/cc.h"
 
+#include <errno.h>
 #include <string.h>
 
+#include "base/archive.h"
 #include "cc/common.h"
 
 static const struct {
@@ -28,6 +30,22 @@ void cc_init(struct cc *c, enum cc_algorithm algorithm, const struct cc_config *
 		config->params->own->init(c, config, now_ns);
 	else
 		cc_kind_of(algorithm)->init(c, config, now_ns);
+}
+
+void cc_archive(struct archive *a, struct cc *c, enum cc_algorithm algorithm, const struct cc_params *params)
+{
+	const struct cc_kind *kind = params && params->own ? params->own : cc_kind_of(algorithm);
+	struct cc all = *c;
+
+	ARCHIVE(a, &all, cwnd_bytes, rate_bps, probe_wanted);
+	ARCHIVE_TIMES(a, &all, deadline_ns);
+	if (kind->archive)
+		kind->archive(a, &all);
+	else if (params && params->own)
+		archive_fail(a, -EOPNOTSUPP);
+	if (archive_judge(a,
+			  all.rate_bps && all.cwnd_bytes >= c->cwnd_bytes_min && all.cwnd_bytes <= c->cwnd_bytes_max))
+		*c = all;
 }
 
 const char *cc_name(enum cc_algorithm algorithm)

@@ -142,6 +142,8 @@ enum cc_needs {
 
 /* A block as an observer sees it. Names end in their unit, "alpha_ppb"; they are static; NULL:
  * there is no such value. */
+struct archive;
+
 struct cc_look {
 	const char *signal_name, *target_name; /* the algorithm's signal, and its target */
 	uint64_t signal, target;
@@ -165,6 +167,11 @@ struct cc_kind {
 	uint64_t (*cnp_gap_ns)(const struct cc_params *);
 	/* Fills in a zeroed cc_state; NULL: the algorithm has nothing to show. */
 	void (*look)(const struct cc *, struct cc_look *);
+	/*
+	 * What has changed since init(), of its own (base/archive.h). NULL: nothing; of an algorithm that is no row, it
+	 * cannot be saved.
+	 */
+	void (*archive)(struct archive *, struct cc *);
 };
 
 #define CC_KIND(value, name, kind) extern const struct cc_kind kind;
@@ -175,6 +182,8 @@ const struct cc_kind *cc_kind_of(enum cc_algorithm);
 
 /* Borrows the configuration for the call. */
 void cc_init(struct cc *, enum cc_algorithm, const struct cc_config *, uint64_t now_ns);
+/* What has changed since then (base/archive.h); loading, of a block of the same configuration. -EOPNOTSUPP: see cc_kind. */
+void cc_archive(struct archive *, struct cc *, enum cc_algorithm, const struct cc_params *);
 
 /* "none", "swift", ...: as settings spell it. Static. */
 const char *cc_name(enum cc_algorithm);

@@ -2,6 +2,7 @@
 /* Helpers that the algorithms share. For this folder only. */
 #pragma once
 
+#include "base/archive.h"
 #include "cc/cc.h"
 #include "cc/fixed.h"
 #include "cc/params.h"
@@ -145,6 +146,12 @@ static inline void cc_limiter_init(struct cc *c, struct cc_limiter *l, const str
 	if (!l->window_bytes)
 		c->cwnd_bytes = c->cwnd_bytes_max;
 	cc_limiter_set(c, l, l->line_bps);
+}
+
+/* What changes; the rest follows from the configuration. */
+static inline void cc_limiter_archive(struct archive *a, struct cc_limiter *l)
+{
+	ARCHIVE_TIMES(a, l, active_ns, halved_ns);
 }
 
 /* Whether a loss may take a half: not if another one has just done so. */

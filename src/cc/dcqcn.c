@@ -187,6 +187,15 @@ static uint64_t cnp_gap_ns(const struct cc_params *p)
 	return p->dcqcn.t_cnp_ns;
 }
 
+static void archive(struct archive *a, struct cc *c)
+{
+	struct cc_dcqcn *d = &c->dcqcn;
+
+	cc_limiter_archive(a, &d->limiter);
+	ARCHIVE(a, d, target_bps, alpha_q32, bytes, timer_rounds, byte_rounds);
+	ARCHIVE_TIMES(a, d, alpha_ns, inc_ns, loss_ns);
+}
+
 const struct cc_kind cc_dcqcn_kind = {
 	.init = dcqcn_make,
 	.params = &dcqcn_params_default,
@@ -194,4 +203,5 @@ const struct cc_kind cc_dcqcn_kind = {
 	.needs = CC_NEEDS_ECN,
 	.cnp_gap_ns = cnp_gap_ns,
 	.look = look,
+	.archive = archive,
 };

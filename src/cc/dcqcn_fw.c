@@ -210,6 +210,15 @@ static uint64_t cnp_gap_ns(const struct cc_params *p)
 	return p->dcqcn_fw.t_cnp_ns;
 }
 
+static void archive(struct archive *a, struct cc *c)
+{
+	struct cc_dcqcn_fw *d = &c->dcqcn_fw;
+
+	cc_limiter_archive(a, &d->limiter);
+	ARCHIVE(a, d, target_bps, alpha_q32, rounds, started, cnp_alpha, cnp_cut);
+	ARCHIVE_TIMES(a, d, first_ns, alpha_ns, look_ns, inc_ns);
+}
+
 const struct cc_kind cc_dcqcn_fw_kind = {
 	.init = dcqcn_fw_make,
 	.params = &dcqcn_fw_params_default,
@@ -217,4 +226,5 @@ const struct cc_kind cc_dcqcn_fw_kind = {
 	.needs = CC_NEEDS_ECN,
 	.cnp_gap_ns = cnp_gap_ns,
 	.look = look,
+	.archive = archive,
 };

@@ -177,10 +177,17 @@ static void look(const struct cc *c, struct cc_look *l)
 	l->signal = q32_ppb(c->dctcp.alpha_q32);
 }
 
+static void archive(struct archive *a, struct cc *c)
+{
+	ARCHIVE(a, &c->dctcp, cwnd_q16, ssthresh_q16, alpha_q32, snd_nxt, ack_seq, round_end, round_cwnd, acked_bytes,
+		marked_bytes, cwr_end, cwr, cnp, timeout, used);
+}
+
 const struct cc_kind cc_dctcp_kind = {
 	.init = dctcp_make,
 	.needs = CC_NEEDS_MARKS | CC_NEEDS_ECN,
 	.params = &dctcp_params_default,
 	.params_bytes = sizeof(dctcp_params_default),
 	.look = look,
+	.archive = archive,
 };

@@ -196,10 +196,21 @@ static void look(const struct cc *c, struct cc_look *l)
 	l->target = c->hpcc.reference_q16 >> 16;
 }
 
+static void archive(struct archive *a, struct cc *c)
+{
+	struct cc_hpcc *h = &c->hpcc;
+
+	ARCHIVE(a, h, window_q16, reference_q16, u_q32, round_end, path_id, hops, heard, stage);
+	ARCHIVE_ARRAYS(a, h, hop);
+	ARCHIVE_TIMES(a, h, heard_ns, halved_ns);
+	archive_judge(a, h->hops <= INT_HOPS_MAX);
+}
+
 const struct cc_kind cc_hpcc_kind = {
 	.init = hpcc_make,
 	.needs = CC_NEEDS_INT,
 	.params = &hpcc_params_default,
 	.params_bytes = sizeof(hpcc_params_default),
 	.look = look,
+	.archive = archive,
 };

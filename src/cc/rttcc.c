@@ -229,9 +229,19 @@ static void look(const struct cc *c, struct cc_look *l)
 	l->target = rttcc_target(r->base_rtt_ns, r->params->alpha_q32, r->share_q32);
 }
 
+static void archive(struct archive *a, struct cc *c)
+{
+	struct cc_rttcc *r = &c->rttcc;
+
+	cc_limiter_archive(a, &r->limiter);
+	ARCHIVE(a, r, share_q32, base_rtt_ns, round_end, good, silent, flying, sent, cnp, nak, congested);
+	ARCHIVE_TIMES(a, r, give_up_ns);
+}
+
 const struct cc_kind cc_rttcc_kind = {
 	.init = rttcc_make,
 	.params = &rttcc_params_default,
 	.params_bytes = sizeof(rttcc_params_default),
 	.look = look,
+	.archive = archive,
 };

@@ -377,9 +377,28 @@ static void look(const struct cc *c, struct cc_look *l)
 	l->signal = c->swift.rtt_ns;
 }
 
+static void window_archive(struct archive *a, struct swift_window *w)
+{
+	ARCHIVE(a, w, cwnd_q16, doubling, disturbed, sampled, calm_rounds);
+	ARCHIVE_TIMES(a, w, last_cut_ns);
+}
+
+static void archive(struct archive *a, struct cc *c)
+{
+	struct cc_swift *s = &c->swift;
+
+	window_archive(a, &s->fabric);
+	window_archive(a, &s->host);
+	ARCHIVE(a, s, base_rtt_ns, base_measured, used, round_open, drain_rounds, timeouts, rtt_ns, snd_nxt, round_end,
+		acked_bytes, marked_bytes, round_cwnd, pending_bytes, drain_end, drain_bytes);
+	ARCHIVE_ARRAYS(a, s, bucket_ns);
+	archive_period(a, &s->bucket, s->params->base_bucket_ns);
+}
+
 const struct cc_kind cc_swift_kind = {
 	.init = swift_make,
 	.params = &swift_params_default,
 	.params_bytes = sizeof(swift_params_default),
 	.look = look,
+	.archive = archive,
 };

@@ -215,11 +215,21 @@ static void look(const struct cc *c, struct cc_look *l)
 	l->signal = c->timely.prev_ns;
 }
 
+static void archive(struct archive *a, struct cc *c)
+{
+	struct cc_timely *t = &c->timely;
+
+	cc_limiter_archive(a, &t->limiter);
+	ARCHIVE(a, t, base_rtt_ns, prev_ns, diff_q16, round_end, steps);
+	ARCHIVE_TIMES(a, t, sample_ns);
+}
+
 const struct cc_kind cc_timely_kind = {
 	.init = timely_make,
 	.params = &timely_params_default,
 	.params_bytes = sizeof(timely_params_default),
 	.look = look,
+	.archive = archive,
 };
 
 const struct cc_kind cc_timely_patched_kind = {
@@ -227,4 +237,5 @@ const struct cc_kind cc_timely_patched_kind = {
 	.params = &timely_params_default,
 	.params_bytes = sizeof(timely_params_default),
 	.look = look,
+	.archive = archive,
 };
