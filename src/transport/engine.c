@@ -2,6 +2,7 @@
 /*
  * The engine that a QP begins with. RC's only waits for a peer: the protocol is chosen when the QP has one.
  */
+#include "transport/archive.h"
 #include "transport/qp.h"
 #include "transport/xrc.h"
 #include "transport/veroce/engine.h"
@@ -43,6 +44,7 @@ static const struct qp_ops rc_alone_ops = {
 	.output = output,
 	.expire = start,
 	.query = query,
+	.archive = veroce_archive,
 };
 
 const struct qp_ops *qp_engine(enum qp_type type)

@@ -45,6 +45,7 @@ enum {
 #define NAK_AT_EPSN        UINT32_MAX
 #define NIC_READ_BYTES_MAX (1u << 31)
 
+struct archive;
 struct cc;
 struct cc_kind;
 struct congestion;
@@ -295,6 +296,12 @@ struct qp_ops {
 	const struct cc *(*congestion)(const struct transport *, const struct qp *, uint32_t path, struct cc *scratch,
 				       const struct cc_kind **);
 
+	/*
+	 * Its state of the QP as bytes (transport/archive.h), and, loading, the engine that has it. The engine with which
+	 * a type begins has it; NULL: it cannot be saved.
+	 */
+	void (*archive)(struct archive *, struct transport *, struct qp *);
+
 	/* Of an engine whose peer is at the other end of a stream; NULL: packets. Then connect and input are not
 	 * called. */
 	const struct stream_ops *stream;
@@ -450,8 +457,18 @@ static inline bool qp_can_send(const struct qp *qp)
 
 /* The one that moves. The move is one of the diagram, or stays. */
 void qp_move(struct qp *, enum qp_state to);
-/* Asserts what its state, and that of its connection, say of a QP between two events. O(1). */
+/*
+ * What does not hold of a QP between two events, of all that its state, and that of its connection, say; NULL: nothing.
+ * O(1). qp_check() asserts that.
+ */
+const char *qp_fault(const struct transport *, const struct qp *);
 void qp_check(const struct transport *, const struct qp *);
+/* In a function that returns such a text. */
+#define MUST(condition)                    \
+	do {                               \
+		if (!(condition))          \
+			return #condition; \
+	} while (0)
 /* Called for each QP that an event was about: in the debug build alone. */
 static inline void qp_checked(const struct transport *tp, const struct qp *qp)
 {

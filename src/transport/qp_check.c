@@ -52,21 +52,28 @@ static unsigned facts(const struct qp *qp)
 	       (qp->sq_draining ? IS_DRAINING : 0u) | (qp->veroce ? HAS_CONNECTION : 0u);
 }
 
-void qp_check(const struct transport *tp, const struct qp *qp)
+const char *qp_fault(const struct transport *tp, const struct qp *qp)
 {
 	enum qp_state state = qp_get_state(qp);
 	uint32_t posted = sq_head(&qp->sq) - qp->sq.una;
 	bool unconnected = state == QPS_RESET || state == QPS_INIT;
 
-	assert(state != QPS_SQE || qp->type == QPT_UC || qp->type == QPT_UD);
-	assert(!(facts(qp) & ~states[state].may));
-	assert(posted <= qp->sq.capacity);
-	assert(qp->sq.next - qp->sq.una <= posted);
-	assert(!qp->failed || qp->failed_wqe - qp->sq.una < posted);
-	assert(!qp->answering || !list_empty(&qp->active));
+	MUST(state != QPS_SQE || qp->type == QPT_UC || qp->type == QPT_UD);
+	MUST(!(facts(qp) & ~states[state].may));
+	MUST(posted <= qp->sq.capacity);
+	MUST(qp->sq.next - qp->sq.una <= posted);
+	MUST(!qp->failed || qp->failed_wqe - qp->sq.una < posted);
+	MUST(!qp->answering || !list_empty(&qp->active));
 	/* A QP has the state of a connection from INIT to RTR on. */
-	assert(!unconnected || (!qp->gbn && !qp->veroce));
-	assert(unconnected || state == QPS_ERR || (qp->type == QPT_RC ? qp->veroce != NULL : qp->gbn != NULL));
-	if (qp->veroce && !qp->ops->stream)
-		veroce_check(tp, qp);
+	MUST(!unconnected || (!qp->gbn && !qp->veroce));
+	MUST(unconnected || state == QPS_ERR || (qp->type == QPT_RC ? qp->veroce != NULL : qp->gbn != NULL));
+	return qp->veroce && !qp->ops->stream ? veroce_fault(tp, qp) : NULL;
+}
+
+void qp_check(const struct transport *tp, const struct qp *qp)
+{
+	const char *fault = qp_fault(tp, qp);
+
+	if (fault)
+		__assert_fail(fault, __FILE__, __LINE__, __func__);
 }

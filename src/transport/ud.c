@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/ipudp.h"
+#include "transport/archive.h"
 #include "transport/qp.h"
 #include "transport/request.h"
 #include "wire/deth.h"
@@ -191,4 +192,5 @@ const struct qp_ops ud_ops = {
 	.expire = ud_expire,
 	.silence = gbn_silence,
 	.query = ud_query,
+	.archive = gbn_archive,
 };

@@ -5,6 +5,7 @@
  * Invariant: an XRC_RECV QP has `srq`, `rq`, `recv_cq` and the PD of one SRQ of its domain, or none of them. It changes
  * from one to another between messages alone, so a receive WQE that it holds is of the SRQ that it has.
  */
+#include "transport/archive.h"
 #include "transport/xrc.h"
 
 #include "wire/xrceth.h"
@@ -44,7 +45,7 @@ struct srq *xrc_srq_find(const struct transport *tp, uint32_t number)
 
 /* ---- an SRQ for the time of a message ---------------------------------------------------------------- */
 
-static void assign(struct transport *tp, struct qp *qp, struct srq *srq)
+void xrc_assign(struct transport *tp, struct qp *qp, struct srq *srq)
 {
 	qp->srq = srq;
 	qp->rq = srq ? &srq->rq : &tp->no_rq;
@@ -65,7 +66,7 @@ bool xrc_take_on(struct transport *tp, struct qp *qp, const struct rx *rx)
 	srq = xrc_srq_find(tp, h.srqn);
 	if (!srq || srq->xrcd != qp->xrcd)
 		return false;
-	assign(tp, qp, srq);
+	xrc_assign(tp, qp, srq);
 	return true;
 }
 
@@ -85,7 +86,7 @@ void xrc_let_go(struct transport *tp, struct qp *qp, const struct srq *srq)
 		return;
 	if (qp->gbn)
 		qp->gbn->rsp.rwqe = NULL;
-	assign(tp, qp, NULL);
+	xrc_assign(tp, qp, NULL);
 }
 
 /* ---- the engine ------------------------------------------------------------------------------------- */
@@ -113,13 +114,13 @@ static void xrc_reset(struct transport *tp, struct qp *qp)
 {
 	gbn_reset(tp, qp);
 	if (qp->type == QPT_XRC_RECV)
-		assign(tp, qp, NULL);
+		xrc_assign(tp, qp, NULL);
 }
 
 #define XRC_OPS                                                                                                       \
 	.service = SVC_XRC, .reliable = true, .connect = gbn_connect, .start = requester_start, .fit = gbn_fit,       \
 	.reset = xrc_reset, .seal = &seal_icrc, .input = xrc_input, .output = xrc_output, .expire = completer_expire, \
-	.silence = gbn_silence, .query = gbn_query
+	.silence = gbn_silence, .query = gbn_query, .archive = gbn_archive
 
 const struct qp_ops xrc_send_ops = {XRC_OPS, .sends_only = true};
 const struct qp_ops xrc_recv_ops = {XRC_OPS, .borrows = true};

@@ -26,6 +26,8 @@ struct srq *xrc_srq_find(const struct transport *, uint32_t number);
  * domain, or a message that has begun is for another one.
  */
 bool xrc_take_on(struct transport *, struct qp *, const struct rx *);
+/* An XRC_RECV QP takes on that SRQ, of its domain; NULL: none. */
+void xrc_assign(struct transport *, struct qp *, struct srq *);
 /* For whom a READ response is sent, whose request named that SRQ; built in *scratch. NULL: the SRQ is gone. */
 const struct mr_user *xrc_user(const struct transport *, uint32_t srqn, struct mr_user *scratch);
 /* The SRQ is about to go, and the QP may have it. A message that it was receiving cannot go on. */

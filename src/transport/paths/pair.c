@@ -49,7 +49,7 @@ static void pair_free(struct pair_table *t, struct pair *p)
 	alloc_put(t->alloc, p, sizeof(*p));
 }
 
-static struct list *buckets(struct pair_table *t)
+struct list *pair_table_buckets(struct pair_table *t)
 {
 	return t->grown ? t->grown : t->few;
 }
@@ -57,8 +57,8 @@ static struct list *buckets(struct pair_table *t)
 void pair_table_fini(struct pair_table *t)
 {
 	for (uint32_t i = 0; i < t->bucket_count; i++) {
-		while (!list_empty(&buckets(t)[i]))
-			pair_free(t, container_of(buckets(t)[i].next, struct pair, link));
+		while (!list_empty(&pair_table_buckets(t)[i]))
+			pair_free(t, container_of(pair_table_buckets(t)[i].next, struct pair, link));
 	}
 	alloc_put(t->alloc, t->grown, t->bucket_count * sizeof(*t->grown));
 	t->grown = NULL;
@@ -73,14 +73,13 @@ static struct list *bucket_of(struct pair_table *t, const uint8_t src[16], const
 	memcpy(words + 2, dst, 16);
 	for (int i = 0; i < 4; i++)
 		h = siphash_u64(t->secret, h ^ words[i]);
-	return &buckets(t)[h & (t->bucket_count - 1)];
+	return &pair_table_buckets(t)[h & (t->bucket_count - 1)];
 }
 
-/* Four times as many buckets; each keeps its pairs in order of age. Without memory the old ones grow longer. */
-static void grow(struct pair_table *t)
+void pair_table_grow(struct pair_table *t)
 {
 	uint32_t count = t->bucket_count;
-	struct list *old = buckets(t), *grown = alloc_get(t->alloc, 4 * count * sizeof(*grown));
+	struct list *old = pair_table_buckets(t), *grown = alloc_get(t->alloc, 4 * count * sizeof(*grown));
 	bool had_grown = t->grown;
 
 	if (!grown)
@@ -118,7 +117,7 @@ static struct pair *find(struct pair_table *t, const uint8_t src[16], const uint
 static void make_room(struct pair_table *t)
 {
 	for (uint32_t i = 0; t->unused > PAIR_UNUSED_MAX && i < t->bucket_count; i++) {
-		struct list *b = &buckets(t)[i];
+		struct list *b = &pair_table_buckets(t)[i];
 
 		for (struct list *l = b->next; l != b; l = l->next) {
 			struct pair *p = container_of(l, struct pair, link);
@@ -195,29 +194,33 @@ bool pair_take_paths(struct pair_table *t, struct pair *p)
 	return true;
 }
 
-struct pair *pair_get(struct pair_table *t, const uint8_t src[16], const uint8_t dst[16], bool local,
-		      uint32_t mtu_bytes, uint64_t now_ns)
+struct pair *pair_make(struct pair_table *t, const uint8_t src[16], const uint8_t dst[16])
 {
-	const struct transport_config *c = t->config;
-	struct pair *p = c->veroce.cc_of_qps ? NULL : find(t, src, dst);
-	bool controlled = pair_is_controlled(c, local);
+	struct pair *p = alloc_get(t->alloc, sizeof(*p));
 
-	if (p) {
-		t->unused -= !p->users++;
-		return p;
-	}
-	p = alloc_get(t->alloc, sizeof(*p));
 	if (!p)
 		return NULL;
 	memcpy(p->src, src, 16);
 	memcpy(p->dst, dst, 16);
 	list_init(&p->waiting);
-	p->users = 1;
+	p->path = unused_paths;
+	t->unused++;
+	if (t->count++ == 2 * t->bucket_count && t->bucket_count < PAIR_BUCKETS_MAX)
+		pair_table_grow(t);
+	list_append(bucket_of(t, src, dst), &p->link);
+	return p;
+}
+
+/* What a new pair begins with. */
+static void begin(struct pair_table *t, struct pair *p, bool local, uint32_t mtu_bytes, uint64_t now_ns)
+{
+	const struct transport_config *c = t->config;
+	bool controlled = pair_is_controlled(c, local);
+
 	p->local = local;
 	p->mtu_bytes = mtu_bytes;
 	p->made_ns = now_ns;
 	p->path_count = local ? 1 : c->paths;
-	p->path = unused_paths;
 	p->window_bytes = p->buffer_bytes = c->window_bytes;
 	p->cwnd_least_bytes = controlled ? 2 * mtu_bytes : 0;
 	p->rto_ns = RTO_UNKNOWN * c->veroce.rto_ns_min;
@@ -227,9 +230,20 @@ struct pair *pair_get(struct pair_table *t, const uint8_t src[16], const uint8_t
 	p->blind_packets = controlled && p->path_count > 1 ? c->veroce.flowlet_packets : UINT32_MAX;
 	for (uint32_t i = 0; i < PATHS_MAX; i++)
 		p->min_rtt_ns[i] = UINT64_MAX;
-	if (t->count++ == 2 * t->bucket_count && t->bucket_count < PAIR_BUCKETS_MAX)
-		grow(t);
-	list_append(bucket_of(t, src, dst), &p->link);
+}
+
+struct pair *pair_get(struct pair_table *t, const uint8_t src[16], const uint8_t dst[16], bool local,
+		      uint32_t mtu_bytes, uint64_t now_ns)
+{
+	struct pair *p = t->config->veroce.cc_of_qps ? NULL : find(t, src, dst);
+
+	if (!p) {
+		p = pair_make(t, src, dst);
+		if (p)
+			begin(t, p, local, mtu_bytes, now_ns);
+	}
+	if (p)
+		pair_hold(t, p);
 	return p;
 }
 

@@ -110,6 +110,24 @@ void pair_table_fini(struct pair_table *);
 struct pair *pair_get(struct pair_table *, const uint8_t src[16], const uint8_t dst[16], bool local, uint32_t mtu_bytes,
 		      uint64_t now_ns);
 void pair_put(struct pair_table *, struct pair *);
+/* One user more. */
+static inline void pair_hold(struct pair_table *t, struct pair *p)
+{
+	t->unused -= !p->users++;
+}
+
+/* A pair without users of which nothing is set but the addresses, which no other has; NULL: no memory. */
+struct pair *pair_make(struct pair_table *, const uint8_t src[16], const uint8_t dst[16]);
+/* The buckets: bucket_count lists of pairs in order of age. */
+struct list *pair_table_buckets(struct pair_table *);
+/* Four times as many. Without memory there are as many as before, with longer lists. */
+void pair_table_grow(struct pair_table *);
+
+struct archive;
+/* The table's own numbers (base/archive.h), then each pair as a record of that type and an object of that kind. */
+void pair_table_archive(struct archive *, struct pair_table *);
+void pair_archive_all(struct archive *, struct pair_table *, uint16_t type, uint32_t kind);
+
 /*
  * The congestion control between two hosts; `local`: within this host there is no network, and delays come
  * from the scheduler.

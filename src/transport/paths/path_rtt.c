@@ -16,8 +16,7 @@ enum {
 
 static const uint64_t starved_for_ns = 1000000000;
 static const uint64_t reo_ns_min = 20000000;
-static const uint64_t drain_rtt_ns = 200000;          /* a host takes at least as long to read a window */
-static const uint64_t least_while_ns = 5000000000ull; /* as Swift's for a base RTT that it measures */
+static const uint64_t drain_rtt_ns = 200000; /* a host takes at least as long to read a window */
 
 uint64_t path_rto_ns(const struct transport_config *c, const struct path *p)
 {
@@ -179,7 +178,7 @@ static uint64_t least_ns(const struct path *p)
 
 uint64_t path_detour_ns(const struct pair *pair, struct path *p, uint64_t rtt_ns, uint64_t now_ns)
 {
-	uint32_t this_while = (uint32_t)(now_ns / least_while_ns);
+	uint32_t this_while = (uint32_t)(now_ns / PATH_LEAST_WHILE_NS);
 	uint64_t own, least;
 
 	if (this_while != p->least_while) {

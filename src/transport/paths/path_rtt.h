@@ -31,6 +31,9 @@ void path_reo_expire(struct path *, uint64_t now_ns);
 
 enum { STARVED_NS_MIN = 1000000 };
 
+/* The period of least round trips; as Swift's for a base RTT that it measures. */
+#define PATH_LEAST_WHILE_NS UINT64_C(5000000000)
+
 /*
  * The stamps told how much of a round trip the hosts took. A NIC takes some microseconds. A process that takes
  * STARVED_NS_MIN or more waited for a processor, and is likely to do so again: for a second the pair counts as starved.

@@ -4,8 +4,10 @@
  * there is a ring, its chunks are those from una's to the one that `end` lies in, or that ends there.
  */
 #include <assert.h>
+#include <errno.h>
 #include <string.h>
 
+#include "base/archive.h"
 #include "transport/paths/tx_space.h"
 
 static_assert(sizeof(struct tx_record) * TX_CHUNK == 1024 &&
@@ -440,4 +442,145 @@ void tx_space_ack_to(struct tx_space *s, struct pool *pool, uint32_t psn, const 
 		leave_chunks(s, pool, from);
 	if (s->una == s->nxt)
 		empty(s, pool);
+}
+
+/* ---- as bytes --------------------------------------------------------------------------------------- */
+
+/* Whether such a ring has places for all chunks from una's to the end, and the numbers are in order. */
+static bool is_possible(const struct tx_space *s)
+{
+	uint32_t chunks = (chunks_end(s) - chunk_start(s->una)) & PSN_MASK, room = (s->end - s->una) & PSN_MASK;
+	uint32_t size = TX_RING_MIN;
+
+	while (size < s->size && size < TX_WINDOW_MAX + TX_CHUNK)
+		size *= TX_RING_GROWTH;
+	return size == s->size && chunks && chunks <= size && room <= TX_WINDOW_MAX && tx_outstanding(s) <= room &&
+	       (s->una | s->nxt | s->end) <= PSN_MASK;
+}
+
+/* A ring of s->size, with chunks up to s->end. False: no memory, and s has none. */
+static bool make_ring(struct tx_space *s, struct pool *pool)
+{
+	uint32_t end = s->end;
+
+	s->end = chunk_start(s->una);
+	s->ring = pool_get(pool, ring_bytes(s->size));
+	for (uint32_t i = 0; s->ring && i < PATHS_MAX; i++)
+		s->ring->paths[i] = unused_path;
+	while (s->ring && s->end != ((end + TX_CHUNK - 1) & PSN_MASK & ~(uint32_t)(TX_CHUNK - 1))) {
+		struct tx_record *chunk = pool_get(pool, chunk_bytes());
+
+		if (!chunk) {
+			tx_space_drop(s, pool);
+			break;
+		}
+		*chunk_of(s, s->end) = chunk;
+		s->end = psn_add(s->end, TX_CHUNK);
+	}
+	if (s->ring)
+		s->end = end;
+	else
+		tx_space_init(s, s->nxt);
+	return s->ring;
+}
+
+static void record_archive(struct archive *a, struct tx_record *r, uint32_t path_count)
+{
+	if (a->loads)
+		*r = (struct tx_record){.prev = TX_NIL, .next = TX_NIL, .state = TX_ACKED};
+	ARCHIVE_TIMES(a, r, tx_ns);
+	ARCHIVE(a, r, item, order, bytes, path, path_before, copies, state, probe, timed_out);
+	if (!archive_judge(a, r->path < path_count && r->path_before < path_count && r->state <= TX_ACKED))
+		r->state = TX_ACKED; /* in no list, and on no path */
+}
+
+/* The PSNs of a list, each once; their records have that state, and that path unless it is PATHS_MAX. */
+static void list_archive(struct archive *a, struct tx_space *s, uint32_t *head, uint32_t *tail, enum tx_state state,
+			 uint32_t path)
+{
+	uint32_t psn = *head, count = 0;
+
+	for (uint32_t i = psn; !a->loads && i != TX_NIL; i = tx_record(s, i)->next)
+		count++;
+	for (count = archive_count(a, count, TX_WINDOW_MAX); count && !a->err; count--) {
+		archive_bytes(a, &psn, sizeof(psn));
+		if (!archive_judge(a, psn <= PSN_MASK && tx_is_outstanding(s, psn)))
+			return;
+
+		const struct tx_record *r = tx_record(s, psn);
+
+		if (!a->loads)
+			psn = r->next;
+		else if (archive_judge(a, r->state == state && (path == PATHS_MAX || r->path == path) &&
+						  r->prev == TX_NIL && r->next == TX_NIL && psn != *head))
+			append(s, head, tail, psn);
+	}
+}
+
+/* Counts the records of each state. Loading, all that must be are in their lists. */
+static void count_records(struct archive *a, struct tx_space *s)
+{
+	uint32_t listed = 0;
+
+	for (uint32_t psn = s->una; psn != s->nxt; psn = psn_add(psn, 1)) {
+		const struct tx_record *r = tx_record(s, psn);
+
+		s->lost += r->state == TX_LOST;
+		if (r->state == TX_FLYING) {
+			s->flying++;
+			s->ring->paths[r->path].flying++;
+		}
+	}
+	for (uint32_t i = 0; i < PATHS_MAX; i++) {
+		for (uint32_t psn = s->ring->paths[i].head; psn != TX_NIL; psn = tx_record(s, psn)->next)
+			listed++;
+	}
+	archive_judge(a, listed == s->flying);
+	for (uint32_t psn = s->again_head; psn != TX_NIL; psn = tx_record(s, psn)->next)
+		listed++;
+	archive_judge(a, listed == s->flying + s->lost);
+}
+
+static void path_archive_lists(struct archive *a, struct tx_space *s)
+{
+	for (uint32_t i = 0; i < PATHS_MAX; i++) {
+		struct tx_path *p = &s->ring->paths[i];
+
+		if (!(s->used >> i & 1))
+			continue;
+		ARCHIVE_TIMES(a, p, newest_tx_ns);
+		ARCHIVE(a, p, newest_order, sent);
+		list_archive(a, s, &p->head, &p->tail, TX_FLYING, i);
+	}
+	list_archive(a, s, &s->again_head, &s->again_tail, TX_LOST, PATHS_MAX);
+}
+
+void tx_space_archive(struct archive *a, struct tx_space *s, struct pool *pool, uint32_t path_count)
+{
+	struct tx_space all = *s;
+	bool has_ring = s->ring;
+
+	archive_flag(a, &has_ring, sizeof(has_ring));
+	ARCHIVE(a, &all, size, una, nxt, end, used);
+	if (!archive_judge(a, has_ring ? is_possible(&all) : all.una <= PSN_MASK && all.una == all.nxt))
+		return;
+	if (a->loads) {
+		tx_space_init(s, all.nxt);
+		if (!has_ring)
+			return;
+		s->size = all.size;
+		s->una = all.una;
+		s->end = all.end;
+		if (!make_ring(s, pool)) {
+			archive_fail(a, -ENOMEM);
+			return;
+		}
+		s->used = all.used & ((1u << path_count) - 1);
+	}
+	for (uint32_t psn = s->una; has_ring && psn != s->nxt; psn = psn_add(psn, 1))
+		record_archive(a, tx_record(s, psn), path_count);
+	if (has_ring && !a->err)
+		path_archive_lists(a, s);
+	if (a->loads && !a->err)
+		count_records(a, s);
 }

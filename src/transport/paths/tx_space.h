@@ -146,3 +146,10 @@ void tx_space_ack_one(struct tx_space *, uint32_t psn, const uint64_t *min_rtt_n
 void tx_space_lose(struct tx_space *, uint32_t psn);
 /* A LOST record becomes the first to be sent again. */
 void tx_space_hurry(struct tx_space *, uint32_t psn);
+
+struct archive;
+/*
+ * A space of packets that leave on paths below path_count (base/archive.h). Loading, it is one as tx_space_init() makes
+ * it; after an error it may have any records, and can be dropped.
+ */
+void tx_space_archive(struct archive *, struct tx_space *, struct pool *, uint32_t path_count);

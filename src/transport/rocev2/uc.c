@@ -4,6 +4,7 @@
  * than its receive WQE, is dropped as a whole, silently, and its receive WQE serves the next one (IBTA
  * 9.8.2.2.5, 9.8.3, and 9.9.3, class D).
  */
+#include "transport/archive.h"
 #include "transport/message.h"
 #include "wire/psn.h"
 
@@ -68,4 +69,5 @@ const struct qp_ops uc_ops = {
 	.expire = uc_expire,
 	.silence = gbn_silence,
 	.query = gbn_query,
+	.archive = gbn_archive,
 };

@@ -57,14 +57,19 @@ static const struct {
 };
 /* clang-format on */
 
-void veroce_move(struct qp *qp, enum veroce_state to)
+void veroce_enter(struct qp *qp, enum veroce_state to)
 {
 	struct veroce *vr = qp->veroce;
 
-	assert(states[vr->state].next >> to & 1);
 	vr->state = (uint8_t)to;
 	qp->ops = states[to].ops;
 	qp->secret = to == VEROCE_SEALED ? vr->nonce : 0;
+}
+
+void veroce_move(struct qp *qp, enum veroce_state to)
+{
+	assert(states[qp->veroce->state].next >> to & 1);
+	veroce_enter(qp, to);
 }
 
 static unsigned facts(const struct qp *qp)
@@ -77,7 +82,7 @@ static unsigned facts(const struct qp *qp)
 	       (vr->caps_silent ? IS_SILENT : 0u) | (vr->starved_ms ? IS_STARVED : 0u);
 }
 
-void veroce_check(const struct transport *tp, const struct qp *qp)
+const char *veroce_fault(const struct transport *tp, const struct qp *qp)
 {
 	const struct veroce *vr = qp->veroce;
 	bool dead = qp_get_state(qp) == QPS_ERR;
@@ -85,14 +90,13 @@ void veroce_check(const struct transport *tp, const struct qp *qp)
 
 	if (dead)
 		has |= must & HAS_GBN; /* perhaps there was no memory for it */
-	assert(vr->state != VEROCE_NONE);
-	assert(qp->ops == states[vr->state].ops);
-	assert((has & must) == must);
-	assert(!(has & ~(must | may)));
-	assert(vr->pair->users > 0);
-	assert(vr->state != VEROCE_ASKING || dead || veroce_is_scheduled(qp));
-	if (vr->w)
-		veroce_check_work(tp, qp);
+	MUST(vr->state != VEROCE_NONE);
+	MUST(qp->ops == states[vr->state].ops);
+	MUST((has & must) == must);
+	MUST(!(has & ~(must | may)));
+	MUST(vr->pair->users > 0);
+	MUST(vr->state != VEROCE_ASKING || dead || veroce_is_scheduled(qp));
+	return vr->w ? veroce_work_fault(tp, qp) : NULL;
 }
 
 /* ---- life -------------------------------------------------------------------------------------- */

@@ -42,12 +42,17 @@ static bool copy_payload(struct transport *tp, struct early_packet *k, const str
 
 bool early_keep(struct transport *tp, struct receiver *in, const struct veroce_packet *p)
 {
-	struct rx_meta m = {.opcode = p->bth.opcode};
-	struct early_packet *k;
-
-	if (!fits(tp, in, bytes_of(p)))
+	if (!fits(tp, in, bytes_of(p)) || !early_put(tp, in, p))
 		return false;
-	k = pool_get(&tp->pool, sizeof(*k));
+	tp->counters.rx_early_kept++;
+	return true;
+}
+
+bool early_put(struct transport *tp, struct receiver *in, const struct veroce_packet *p)
+{
+	struct rx_meta m = {.opcode = p->bth.opcode};
+	struct early_packet *k = pool_get(&tp->pool, sizeof(*k));
+
 	if (!k)
 		return false;
 	*k = (struct early_packet){.p = *p};
@@ -58,7 +63,6 @@ bool early_keep(struct transport *tp, struct receiver *in, const struct veroce_p
 	}
 	tp->early_bytes += bytes_of(p);
 	in->early_bytes += bytes_of(p);
-	tp->counters.rx_early_kept++;
 	return true;
 }
 

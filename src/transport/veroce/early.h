@@ -33,6 +33,8 @@ static inline bool early_lands(const struct transport *tp, const struct receiver
 
 /* Copies and records an early packet that was judged RX_NEW. False: no room, and nothing was done. */
 bool early_keep(struct transport *, struct receiver *, const struct veroce_packet *);
+/* Likewise, whether or not it may have the room, without counting it. False: no memory. */
+bool early_put(struct transport *, struct receiver *, const struct veroce_packet *);
 /* Removes the packet from its record; the caller frees it. */
 struct early_packet *early_take(struct transport *, struct receiver *, struct rx_meta *);
 void early_free(struct transport *, struct early_packet *);

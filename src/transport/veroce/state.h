@@ -58,5 +58,7 @@ struct transport;
 
 /* Alone changes the state, by a move of the diagram. Gives the QP the new state's ops. */
 void veroce_move(struct qp *, enum veroce_state to);
-/* Asserts the invariants of the state of a QP that has a connection, between two events. */
-void veroce_check(const struct transport *, const struct qp *);
+/* Gives a QP that is loaded the state that it had. */
+void veroce_enter(struct qp *, enum veroce_state);
+/* Which invariant of the state of a QP that has a connection does not hold between two events; NULL: all do. */
+const char *veroce_fault(const struct transport *, const struct qp *);

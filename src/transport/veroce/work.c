@@ -187,31 +187,34 @@ void veroce_drop_work(struct transport *tp, struct qp *qp)
 
 /* ---- invariants between two events ------------------------------------------------------------- */
 
-static void check_idle(const struct veroce *vr)
+static const char *idle_fault(const struct veroce *vr)
 {
-	assert(!vr->w->idles || vr->w->rnr_until_ns);
-	assert(!vr->w->idles || vr->pair->idle_bytes <= vr->pair->sent_bytes - vr->pair->gone_bytes);
+	MUST(!vr->w->idles || vr->w->rnr_until_ns);
+	MUST(!vr->w->idles || vr->pair->idle_bytes <= vr->pair->sent_bytes - vr->pair->gone_bytes);
+	return NULL;
 }
 
-static void check_sender(const struct veroce_work *w, const struct sender *s, bool dead)
+static const char *sender_fault(const struct veroce_work *w, const struct sender *s, bool dead)
 {
 	uint32_t out = tx_outstanding(&s->tx);
 
-	assert(out <= TX_WINDOW_MAX);
-	assert(!out || s->tx.ring);
-	assert(!dead || !out);
-	assert(s->tx.flying + s->tx.lost <= out);
-	assert(!s->tx.lost || tx_is_outstanding(&s->tx, s->tx.again_head));
-	assert(!dead || list_empty(&w->waiting));
+	MUST(out <= TX_WINDOW_MAX);
+	MUST(!out || s->tx.ring);
+	MUST(!dead || !out);
+	MUST(s->tx.flying + s->tx.lost <= out);
+	MUST(!s->tx.lost || tx_is_outstanding(&s->tx, s->tx.again_head));
+	MUST(!dead || list_empty(&w->waiting));
+	return NULL;
 }
 
-static void check_receiver(const struct receiver *in, bool dead)
+static const char *receiver_fault(const struct receiver *in, bool dead)
 {
-	assert(rx_has_holes(&in->rx) == (rx_distance(&in->rx) > 0));
-	assert(!in->early_bytes || rx_has_holes(&in->rx));
-	assert(!in->stalled || rx_has_holes(&in->rx) || dead); /* the record was dropped with all others */
-	assert(in->trims_count <= in->trims_size);
-	assert(in->trims_sent <= in->trims_count);
+	MUST(rx_has_holes(&in->rx) == (rx_distance(&in->rx) > 0));
+	MUST(!in->early_bytes || rx_has_holes(&in->rx));
+	MUST(!in->stalled || rx_has_holes(&in->rx) || dead); /* the record was dropped with all others */
+	MUST(in->trims_count <= in->trims_size);
+	MUST(in->trims_sent <= in->trims_count);
+	return NULL;
 }
 
 /* A power of two, or none. */
@@ -220,35 +223,36 @@ static bool is_ring_size(uint32_t size)
 	return !(size & (size - 1));
 }
 
-void veroce_check_work(const struct transport *tp, const struct qp *qp)
+const char *veroce_work_fault(const struct transport *tp, const struct qp *qp)
 {
 	const struct veroce *vr = qp->veroce;
 	const struct veroce_work *w = vr->w;
 	bool dead = qp_get_state(qp) == QPS_ERR;
 
-	assert(w->qp == qp);
-	check_sender(w, &w->q, dead);
-	check_sender(w, &w->r, dead);
-	check_idle(vr);
-	check_receiver(&w->q_in, dead);
-	check_receiver(&w->r_in, dead);
+	const char *fault = sender_fault(w, &w->q, dead) ?: sender_fault(w, &w->r, dead) ?: idle_fault(vr) ?:
+			    receiver_fault(&w->q_in, dead) ?: receiver_fault(&w->r_in, dead);
+
+	if (fault)
+		return fault;
+	MUST(w->qp == qp);
 	/* Requester: each READ without a complete answer has its place. */
-	assert(is_ring_size(w->reads_size));
-	assert(((vr->reads - w->reads_done) & PSN_MASK) <= w->reads_size);
-	assert((int32_t)(w->wqe - qp->sq.una) >= 0 || dead);
-	assert((int32_t)(qp->sq.next - w->wqe) >= 0 || dead);
+	MUST(is_ring_size(w->reads_size));
+	MUST(((vr->reads - w->reads_done) & PSN_MASK) <= w->reads_size);
+	MUST((int32_t)(w->wqe - qp->sq.una) >= 0 || dead);
+	MUST((int32_t)(qp->sq.next - w->wqe) >= 0 || dead);
 	/* Responder: released <= emit - 1 <= executed, and each READ that is not released has its slot. */
-	assert(is_ring_size(w->slots_size));
-	assert(psn_diff(w->released, w->emit) < 0);
-	assert(psn_diff(w->emit, vr->executed) <= 1);
-	assert(((vr->executed - w->released) & PSN_MASK) <= w->slots_size);
-	assert(psn_diff(vr->rq_done, w->rq_bound) <= 0);
-	assert(((w->rq_bound - vr->rq_done) & PSN_MASK) <= w->bound_size);
-	assert(!w->fatal || w->q_in.nak_due || dead);
+	MUST(is_ring_size(w->slots_size));
+	MUST(psn_diff(w->released, w->emit) < 0);
+	MUST(psn_diff(w->emit, vr->executed) <= 1);
+	MUST(((vr->executed - w->released) & PSN_MASK) <= w->slots_size);
+	MUST(psn_diff(vr->rq_done, w->rq_bound) <= 0);
+	MUST(((w->rq_bound - vr->rq_done) & PSN_MASK) <= w->bound_size);
+	MUST(!w->fatal || w->q_in.nak_due || dead);
 	/* While packets are in flight the QP gets another turn. */
-	assert(dead || !(tx_outstanding(&w->q.tx) || (tx_outstanding(&w->r.tx) && !w->unheard)) ||
-	       veroce_is_scheduled(qp));
-	assert(!w->unheard || !w->r.tx.flying);
-	assert(w->q.peer_window == vr->q_window);
-	assert(w->r.peer_window == vr->r_window);
+	MUST(dead || !(tx_outstanding(&w->q.tx) || (tx_outstanding(&w->r.tx) && !w->unheard)) ||
+	     veroce_is_scheduled(qp));
+	MUST(!w->unheard || !w->r.tx.flying);
+	MUST(w->q.peer_window == vr->q_window);
+	MUST(w->r.peer_window == vr->r_window);
+	return NULL;
 }

@@ -130,8 +130,8 @@ static inline bool veroce_is_scheduled(const struct qp *qp)
 {
 	return timer_is_set(&qp->timer) || !list_empty(&qp->active) || !list_empty(&qp->held);
 }
-/* Asserts what holds of w between two events. There is a w. */
-void veroce_check_work(const struct transport *, const struct qp *);
+/* What does not hold of w between two events; NULL: nothing. There is a w. */
+const char *veroce_work_fault(const struct transport *, const struct qp *);
 void veroce_sender_init(const struct transport *, const struct qp *, struct sender *, uint32_t psn,
 			uint32_t peer_window, uint16_t calm);
 void veroce_receiver_init(const struct transport *, const struct qp *, struct receiver *, uint32_t epsn, uint32_t amsn,
