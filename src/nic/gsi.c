@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/archive.h"
 #include "base/ipudp.h"
 #include "nic/state.h"
 #include "wire/deth.h"
@@ -129,4 +130,35 @@ void gsi_output(struct nic *nic)
 
 	while ((m = first(&nic->gsi.out)) && send_one(nic, m))
 		drop(nic, m, &nic->gsi.out_count);
+}
+
+/* ---- as bytes --------------------------------------------------------------------------------------- */
+
+static void list_archive(struct archive *a, struct nic *nic, struct list *where, uint32_t *count, uint16_t type)
+{
+	struct list *l = where;
+	uint32_t all = archive_count(a, *count, GSI_WAITING_MAX);
+
+	for (uint32_t i = 0; i < all && !a->err; i++) {
+		struct gsi_mad new = {0}, *m = &new;
+
+		l = l->next;
+		if (!a->loads)
+			m = container_of(l, struct gsi_mad, link);
+		archive_begin(a, type, 1);
+		ARCHIVE_ARRAYS(a, &m->flow, src, dst);
+		ARCHIVE(a, &m->flow, flow_label, ifindex, sport, dport, tos, ttl, sl, neighbour);
+		ARCHIVE_ARRAYS(a, m, mad);
+		archive_end(a);
+		if (a->loads && !a->err && !keep(nic, where, count, &m->flow, m->mad))
+			archive_fail(a, -ENOMEM);
+		l = a->loads ? where : l;
+	}
+}
+
+void gsi_archive(struct archive *a, struct nic *nic, uint16_t type)
+{
+	ARCHIVE(a, &nic->gsi, psn);
+	list_archive(a, nic, &nic->gsi.in, &nic->gsi.in_count, type);
+	list_archive(a, nic, &nic->gsi.out, &nic->gsi.out_count, type);
 }

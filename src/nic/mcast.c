@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "nic/state.h"
+#include "transport/archive.h"
 
 struct attachment {
 	struct list link; /* in mcast_group.attached */
@@ -166,5 +167,39 @@ void mcast_input(struct nic *nic, struct rx *rx)
 		struct qp *qp = container_of(l, struct attachment, link)->qp;
 
 		nic_deliver(nic, qp, rx);
+	}
+}
+
+/* Loading, the QPs join again, in the same order. */
+static void group_archive(struct archive *a, struct nic *nic, struct mcast_group *g)
+{
+	struct list *l = &g->attached;
+	uint32_t count = archive_count(a, g->count, NIC_MAX_MCAST_QPS);
+
+	ARCHIVE_ARRAYS(a, g, gid);
+	for (uint32_t i = 0; i < count && !a->err; i++) {
+		struct qp *qp = NULL;
+
+		if (!a->loads) {
+			l = l->next;
+			qp = container_of(l, struct attachment, link)->qp;
+		}
+		ARCHIVE_REF(a, qp, KIND_QP);
+		archive_judge(a, qp && (!a->loads || !nic_mcast_attach(nic, qp, g->gid)));
+	}
+}
+
+void mcast_archive(struct archive *a, struct nic *nic, uint16_t type)
+{
+	struct list *l = &nic->groups;
+	uint32_t count = archive_count(a, nic->group_count, NIC_MAX_MCAST_GROUPS);
+
+	for (uint32_t i = 0; i < count && !a->err; i++) {
+		struct mcast_group new = {0};
+
+		l = a->loads ? l : l->next;
+		archive_begin(a, type, 1);
+		group_archive(a, nic, a->loads ? &new : container_of(l, struct mcast_group, link));
+		archive_end(a);
 	}
 }

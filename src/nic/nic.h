@@ -269,6 +269,43 @@ void nic_stream_urge(struct nic *, struct qp *);
 /* Counts QPs that ended their streams by themselves, or were destroyed or reset with one. */
 uint64_t nic_streams_ended(const struct nic *);
 
+/* ---- as bytes --------------------------------------------------------------------------------- */
+
+/*
+ * A nic between two calls, with all of its objects and all that is under way. The image has what the nic knows; what the
+ * nic only borrows is outside of it. Regions keep their addresses, with which an image is worth as much trust as the
+ * process that loads it. The owners of objects, and those of completions that nobody has polled, are a table: whoever
+ * loads puts the pointers of its own in their places.
+ */
+struct nic_image {
+	struct alloc alloc;
+	uint8_t *bytes; /* `room` of them, of alloc */
+	size_t size, room;
+	void **owners; /* likewise */
+	size_t owner_count, owner_room;
+};
+
+/*
+ * All callers marked "any thread" are held off: pollers and posters. Changes nothing. 0, with *out to be freed; -EBUSY:
+ * something is lent (nic_set_peer()); -EOPNOTSUPP: it has streams, or a congestion control that says nothing of this;
+ * -ENOMEM.
+ */
+int nic_save(struct nic *, uint64_t now_ns, struct nic_image *out);
+void nic_image_free(struct nic_image *);
+/*
+ * A nic that goes on where the other one was saved. The settings are those of that nic, but the secret, and paths and
+ * their ports (nic_set_paths()); addresses are those that this host has now. Of peers it says whether memory takes
+ * packets to them, but nothing is lent before nic_set_peer() is called. Times are differences from now_ns. A multiple of
+ * 2^32 ns between the two clocks is best, as peers echo stamps of 32 bits; otherwise round trips that are being measured
+ * are wrong. -EINVAL: it is no image of such a nic, or any part of it is not possible; -ENOMEM.
+ */
+int nic_load(const struct nic_config *, const struct nic_image *, uint64_t now_ns, struct nic **out);
+
+enum nic_object { NIC_PD, NIC_XRCD, NIC_CQ, NIC_SRQ, NIC_QP, NIC_MR, NIC_MW, NIC_OBJECTS };
+/* Writes the first objects of a kind, at most max, to out; in the same order in a nic that was saved and in the one that
+ * is loaded. Returns how many. */
+size_t nic_objects(const struct nic *, enum nic_object, void **out, size_t max);
+
 /* ---- events ------------------------------------------------------------------------ */
 
 /* The next CQ with an event that its program requested, or NULL. */

@@ -187,17 +187,25 @@ int nic_xrcd_free(struct nic *nic, struct xrcd *xrcd)
 	return 0;
 }
 
+void srq_join(struct nic *nic, struct srq *srq, struct xrcd *xrcd, struct cq *cq, uint32_t number)
+{
+	srq->number = number;
+	srq->xrcd = xrcd;
+	srq->cq = cq;
+	xrcd->users++;
+	cq->users++;
+	xrc_srq_add(&nic->tp, srq);
+}
+
 /* Peers learn the number from the program alone, so it is not to be guessed. */
 static void enter_domain(struct nic *nic, struct srq *srq, const struct srq_init *init)
 {
+	uint32_t number;
+
 	do
-		srq->number = (uint32_t)siphash_u64(nic->qpn_secret, ~nic->srqn_serial++) & 0xffffff;
-	while (!srq->number || xrc_srq_find(&nic->tp, srq->number));
-	srq->xrcd = init->xrcd;
-	srq->cq = init->cq;
-	srq->xrcd->users++;
-	srq->cq->users++;
-	xrc_srq_add(&nic->tp, srq);
+		number = (uint32_t)siphash_u64(nic->qpn_secret, ~nic->srqn_serial++) & 0xffffff;
+	while (!number || xrc_srq_find(&nic->tp, number));
+	srq_join(nic, srq, init->xrcd, init->cq, number);
 }
 
 static void leave_domain(struct nic *nic, struct srq *srq)

@@ -48,8 +48,7 @@ static void grant(struct qp_init *init)
 		c->max_inline = c->max_send_sge * (uint32_t)sizeof(struct wqe_sge);
 }
 
-/* What a QP begins with; NULL: the nic has no QPs of that type. */
-static const struct qp_ops *engine_of(const struct nic *nic, enum qp_type type)
+const struct qp_ops *nic_engine_of(const struct nic *nic, enum qp_type type)
 {
 	return nic->tp.config.protocol == PROTOCOL_IWARP ? iwarp_engine(type) : qp_engine(type);
 }
@@ -85,32 +84,26 @@ static bool owns_rq(const struct qp *qp)
 	return !qp->srq && !qp->ops->borrows;
 }
 
-int nic_qp_create(struct nic *nic, struct qp_init *init, struct qp **out)
+int qp_make(struct nic *nic, const struct qp_init *init, uint32_t qpn, struct qp **out)
 {
 	const struct alloc *alloc = &nic->tp.alloc;
-	const struct qp_ops *ops = engine_of(nic, init->type);
-	struct qp_init granted = *init;
-	struct qp *qp;
+	const struct qp_ops *ops = nic_engine_of(nic, init->type);
+	struct qp *qp = alloc_get(alloc, sizeof(*qp));
 	int err;
 
-	if (!ops || !has_parts(ops, init) || !cap_is_legal(init))
-		return -EINVAL;
-	grant(&granted);
-	qp = alloc_get(alloc, sizeof(*qp));
 	if (!qp)
 		return -ENOMEM;
-	err = sq_init(&qp->sq, alloc, granted.cap.max_send_wr, granted.cap.max_send_sge, granted.cap.max_inline);
+	err = sq_init(&qp->sq, alloc, init->cap.max_send_wr, init->cap.max_send_sge, init->cap.max_inline);
 	if (err)
 		goto free_qp;
 	err = -ENOMEM;
 	if (ops->borrows)
 		qp->rq = &nic->tp.no_rq;
 	else
-		qp->rq = init->srq ? &init->srq->rq
-				   : rq_create(alloc, granted.cap.max_recv_wr, granted.cap.max_recv_sge);
+		qp->rq = init->srq ? &init->srq->rq : rq_create(alloc, init->cap.max_recv_wr, init->cap.max_recv_sge);
 	if (!qp->rq)
 		goto free_sq;
-	err = qp_table_add(nic, qp);
+	err = qp_table_add(nic, qp, qpn);
 	if (err)
 		goto free_rq;
 	qp->ops = ops;
@@ -132,7 +125,6 @@ int nic_qp_create(struct nic *nic, struct qp_init *init, struct qp **out)
 	qp->event.owner = init->owner;
 	count_users(qp, 1);
 	nic->tp.counters.qps++;
-	init->cap = granted.cap;
 	*out = qp;
 	return 0;
 
@@ -146,13 +138,34 @@ free_qp:
 	return err;
 }
 
+bool qp_may_make(const struct nic *nic, const struct qp_init *init)
+{
+	const struct qp_ops *ops = nic_engine_of(nic, init->type);
+
+	return ops && has_parts(ops, init) && cap_is_legal(init);
+}
+
+int nic_qp_create(struct nic *nic, struct qp_init *init, struct qp **out)
+{
+	struct qp_init granted = *init;
+	int err;
+
+	if (!qp_may_make(nic, init))
+		return -EINVAL;
+	grant(&granted);
+	err = qp_make(nic, &granted, 0, out);
+	if (!err)
+		init->cap = granted.cap;
+	return err;
+}
+
 /* Detaches the QP from its peer and from every list, and drops its completions. */
 static void detach(struct nic *nic, struct qp *qp)
 {
 	nic_hear_doorbells(nic);
 	qp_take_back(&nic->tp, qp); /* what it has posted is dropped */
 	qp->ops->reset(&nic->tp, qp);
-	qp->ops = engine_of(nic, (enum qp_type)qp->type);
+	qp->ops = nic_engine_of(nic, (enum qp_type)qp->type);
 	qp_halt(&nic->tp, qp);
 	qp_deactivate(&nic->tp, qp);
 	if (qp->ops->borrows)
@@ -192,8 +205,7 @@ static bool is_mtu(const struct nic *nic, uint32_t bytes)
 	return bytes == 256 || bytes == 512 || bytes == 1024 || bytes == 2048 || bytes == 4096;
 }
 
-/* Every value in the mask is one that the attribute can have. */
-static int judge_values(const struct nic *nic, const struct qp_attr *a, uint32_t mask)
+int qp_judge_values(const struct nic *nic, const struct qp_attr *a, uint32_t mask)
 {
 	if ((mask & QPA_PKEY_INDEX && a->pkey_index) || (mask & QPA_PORT && a->port != 1) ||
 	    (mask & QPA_PATH_MTU && !is_mtu(nic, a->path_mtu_bytes)) || (mask & QPA_TIMEOUT && a->timeout > 31) ||
@@ -353,7 +365,7 @@ int nic_qp_modify(struct nic *nic, struct qp *qp, const struct qp_attr *a, uint3
 		return -EINVAL;
 	if (!qp_transition_is_legal(qp->type, from, to, mask))
 		return -EINVAL;
-	err = judge_values(nic, a, mask);
+	err = qp_judge_values(nic, a, mask);
 	if (err)
 		return err;
 	if (mask & QPA_AV) {

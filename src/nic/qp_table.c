@@ -51,8 +51,7 @@ static void enter(struct nic *nic, struct qp *qp)
 	*bucket = qp;
 }
 
-/* Twice as many buckets. If there is no memory for them, each bucket has more QPs. */
-static void grow(struct nic *nic)
+void qp_table_grow(struct nic *nic)
 {
 	size_t count = nic->qps_mask + 1ull;
 	struct qp **old = nic->qps, **more = alloc_get(&nic->tp.alloc, 2 * count * sizeof(*more));
@@ -73,24 +72,36 @@ static void grow(struct nic *nic)
 		alloc_put(&nic->tp.alloc, old, count * sizeof(*old));
 }
 
-int qp_table_add(struct nic *nic, struct qp *qp)
+bool qpn_is_free(const struct nic *nic, uint32_t qpn)
+{
+	return (qpn & ~low_mask(nic)) == nic->qpn_base && qpn > QPN_GSI && qpn != QPN_MULTICAST &&
+	       !qp_table_find(nic, qpn);
+}
+
+/* The next one of the permutation that nobody has; 0: there is none. */
+static uint32_t draw(struct nic *nic)
+{
+	for (uint32_t tries = 0; tries <= low_mask(nic); tries++) {
+		uint32_t low = permute(nic->qpn_secret, nic->qpn_bits, nic->qpn_serial++ & low_mask(nic));
+
+		if (qpn_is_free(nic, nic->qpn_base | low))
+			return nic->qpn_base | low;
+	}
+	return 0;
+}
+
+int qp_table_add(struct nic *nic, struct qp *qp, uint32_t qpn)
 {
 	if (nic->qp_count >= NIC_MAX_QP)
 		return -ENOMEM;
-	for (uint32_t tries = 0; tries <= low_mask(nic); tries++) {
-		uint32_t low = permute(nic->qpn_secret, nic->qpn_bits, nic->qpn_serial++ & low_mask(nic));
-		uint32_t qpn = nic->qpn_base | low;
-
-		if (qpn <= QPN_GSI || qpn == QPN_MULTICAST || qp_table_find(nic, qpn))
-			continue;
-		qp->qpn = qpn;
-		if (nic->qp_count++ > nic->qps_mask)
-			grow(nic);
-		enter(nic, qp);
-		nic->tp.qp_changes++;
-		return 0;
-	}
-	return -ENOMEM;
+	qp->qpn = qpn ? qpn : draw(nic);
+	if (!qp->qpn)
+		return -ENOMEM;
+	if (nic->qp_count++ > nic->qps_mask)
+		qp_table_grow(nic);
+	enter(nic, qp);
+	nic->tp.qp_changes++;
+	return 0;
 }
 
 void qp_table_remove(struct nic *nic, struct qp *qp)

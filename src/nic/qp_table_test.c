@@ -33,7 +33,7 @@ static struct nic *nic_of_slot(uint32_t slot)
 static void fill(struct nic *nic, struct qp *qps)
 {
 	for (uint32_t i = 0; i < NUMBERS; i++)
-		assert_int_equal(qp_table_add(nic, &qps[i]), 0);
+		assert_int_equal(qp_table_add(nic, &qps[i], 0), 0);
 }
 
 static void empty(struct nic *nic, struct qp *qps)
@@ -60,7 +60,7 @@ TEST(every_number_is_given_once_and_finds_its_qp)
 	assert_non_null(qps);
 	fill(nic, qps);
 	check_all(nic, qps);
-	assert_true(qp_table_add(nic, &qps[NUMBERS]) < 0);
+	assert_true(qp_table_add(nic, &qps[NUMBERS], 0) < 0);
 	empty(nic, qps);
 	free(qps);
 }
@@ -76,10 +76,10 @@ TEST(there_are_as_many_as_the_device_says)
 
 		nic->qpn_bits = NIC_QPN_BITS;
 		for (uint32_t i = 0; i < NIC_MAX_QP; i++)
-			assert_int_equal(qp_table_add(nic, &qps[i]), 0);
-		assert_int_equal(qp_table_add(nic, &qps[NIC_MAX_QP]), -ENOMEM);
+			assert_int_equal(qp_table_add(nic, &qps[i], 0), 0);
+		assert_int_equal(qp_table_add(nic, &qps[NIC_MAX_QP], 0), -ENOMEM);
 		qp_table_remove(nic, &qps[7]);
-		assert_int_equal(qp_table_add(nic, &qps[7]), 0);
+		assert_int_equal(qp_table_add(nic, &qps[7], 0), 0);
 		for (uint32_t i = 0; i < NIC_MAX_QP; i++)
 			qp_table_remove(nic, &qps[i]);
 		qp_table_fini(nic);
@@ -101,7 +101,7 @@ TEST(a_number_that_was_given_back_finds_nobody)
 	}
 	/* They are given to other QPs. */
 	for (uint32_t i = 0; i < NUMBERS; i += 3)
-		assert_int_equal(qp_table_add(nic, &qps[i]), 0);
+		assert_int_equal(qp_table_add(nic, &qps[i], 0), 0);
 	check_all(nic, qps);
 	empty(nic, qps);
 	free(qps);
@@ -112,7 +112,7 @@ TEST(numbers_of_another_process_find_nobody)
 	struct nic *nic = nic_of_slot(1);
 	struct qp qp = {0};
 
-	assert_int_equal(qp_table_add(nic, &qp), 0);
+	assert_int_equal(qp_table_add(nic, &qp, 0), 0);
 	assert_ptr_equal(qp_table_find(nic, qp.qpn), &qp);
 	assert_null(qp_table_find(nic, qp.qpn ^ 1u << NIC_QPN_BITS));
 	assert_null(qp_table_find(nic, qp.qpn ^ 2u << NIC_QPN_BITS));

@@ -73,8 +73,11 @@ struct nic_srq {
 
 /* The QP with that number, or NULL. */
 struct qp *qp_table_find(const struct nic *, uint32_t qpn);
-/* Draws a number and enters the QP; -ENOMEM when all are taken. */
-int qp_table_add(struct nic *, struct qp *);
+/* Enters the QP by that number, which is free, or with 0 by one that is drawn; -ENOMEM when all are taken. */
+int qp_table_add(struct nic *, struct qp *, uint32_t qpn);
+bool qpn_is_free(const struct nic *, uint32_t qpn);
+/* Twice as many buckets. If there is no memory for them, each bucket has more QPs. */
+void qp_table_grow(struct nic *);
 void qp_table_remove(struct nic *, struct qp *);
 void qp_table_init(struct nic *);
 /* Destroys the QPs that are left. */
@@ -91,6 +94,15 @@ bool nic_is_local(const struct nic *, const uint8_t gid[16]);
 /* Finds out who the QP's peer is, by the addresses and the QPN that it has now. */
 void qp_find_peer(struct nic *, struct qp *);
 
+/* What a QP begins with; NULL: the nic has no QPs of that type. */
+const struct qp_ops *nic_engine_of(const struct nic *, enum qp_type);
+/* Whether a QP with these parts and capabilities is allowed. */
+bool qp_may_make(const struct nic *, const struct qp_init *);
+/* One with the capabilities that were granted, and that number (0: draws one). 0 or -ENOMEM. */
+int qp_make(struct nic *, const struct qp_init *granted, uint32_t qpn, struct qp **out);
+/* Whether every value in the mask is one that the attribute can have: 0, -EINVAL or -EOPNOTSUPP. */
+int qp_judge_values(const struct nic *, const struct qp_attr *, uint32_t mask);
+
 /* Moves the QP, with what the move brings about; judged and applied before. */
 void qp_enter(struct nic *, struct qp *, enum qp_state from, enum qp_state to, uint64_t now_ns);
 /* nic_qp_modify() of a QP whose engine has streams. */
@@ -102,6 +114,13 @@ void nic_deliver(struct nic *, struct qp *, struct rx *);
 __attribute__((noinline)) void mcast_input(struct nic *, struct rx *);
 /* Detaches a QP from all groups. */
 void mcast_detach_all(struct nic *, struct qp *);
+
+struct archive;
+/* Their groups and datagrams as bytes (image.c); each record has that type. Loading, nothing is there yet. */
+void mcast_archive(struct archive *, struct nic *, uint16_t type);
+void gsi_archive(struct archive *, struct nic *, uint16_t type);
+/* The SRQ joins that domain, by a number that nobody has. */
+void srq_join(struct nic *, struct srq *, struct xrcd *, struct cq *, uint32_t number);
 
 void gsi_init(struct gsi *);
 /* A packet for QPN 1. */
