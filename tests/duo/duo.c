@@ -427,7 +427,7 @@ static bool deliver(struct duo *d)
 
 	pkt.waited_ns = to ? to->waits_ns : 0;
 	if (to)
-		nic_input(to->nic, &pkt, 1, d->now_ns);
+		nic_input(to->nic, &pkt, 1, duo_now(to));
 	free(f.data);
 	return true;
 }
@@ -496,7 +496,7 @@ static size_t deliver_row(struct duo *d, size_t max)
 			pkts[left++] = pkts[i];
 	}
 	if (to)
-		nic_input(to->nic, pkts, left, d->now_ns);
+		nic_input(to->nic, pkts, left, duo_now(to));
 	for (size_t i = 0; i < n; i++)
 		free(f[i].data);
 	return n;
@@ -524,6 +524,14 @@ bool duo_is_stopped(const struct duo_host *h)
 	return h->stopped_until_ns > h->duo->now_ns;
 }
 
+static void maybe_reload(struct duo *d)
+{
+	uint64_t dice = d->reload_of ? prng_below(&d->reload_prng, d->reload_of) : DUO_SIDES;
+
+	if (dice < DUO_SIDES)
+		duo_reload(&d->host[dice]);
+}
+
 static bool pump(struct duo *d, struct duo_host *h)
 {
 	struct pkt burst[256];
@@ -534,7 +542,8 @@ static bool pump(struct duo *d, struct duo_host *h)
 
 		if (d->rings)
 			duo_rings_look(h);
-		n = nic_output(h->nic, burst, max, d->now_ns);
+		maybe_reload(d);
+		n = nic_output(h->nic, burst, max, duo_now(h));
 		if (!n)
 			return any;
 		any = true;
@@ -551,14 +560,14 @@ static bool pump(struct duo *d, struct duo_host *h)
 	return any;
 }
 
-static void log_append(struct duo *d, struct cqe_log *log, const struct cqe *e)
+static void log_append(struct duo *d, struct cqe_log *log, const struct cqe *e, uint64_t clock_ns)
 {
 	if (log->n == log->room)
 		log->e = grow(log->e, &log->room, sizeof(*e));
 	log->e[log->n++] = *e;
 	trace_word(d, e->wr_id);
 	trace_word(d, (uint64_t)e->status << 32 | e->byte_len);
-	trace_word(d, e->timestamp_ns);
+	trace_word(d, e->timestamp_ns - clock_ns);
 }
 
 static void drain(struct duo *d, struct cq *cq, struct cqe_log *log, const struct duo_qp *qp)
@@ -568,7 +577,7 @@ static void drain(struct duo *d, struct cq *cq, struct cqe_log *log, const struc
 	while ((e = cq_peek(cq, 0))) {
 		DUO_CHECK(d, e->qp_owner == qp);
 		DUO_CHECK(d, e->qpn == qp->qpn);
-		log_append(d, log, e);
+		log_append(d, log, e, qp->host->clock_ns);
 		cq_consume(cq, 1);
 	}
 }
@@ -600,6 +609,14 @@ static void collect(struct duo *d)
 	}
 }
 
+/* By the duo's clock. */
+static uint64_t deadline(const struct duo_host *h)
+{
+	uint64_t at_ns = nic_deadline(h->nic);
+
+	return at_ns == UINT64_MAX ? UINT64_MAX : at_ns > h->clock_ns ? at_ns - h->clock_ns : 0;
+}
+
 static uint64_t next_event(struct duo *d)
 {
 	uint64_t arrival_ps = event_next_ps(&d->flights);
@@ -607,7 +624,7 @@ static uint64_t next_event(struct duo *d)
 
 	for (int s = 0; s < DUO_SIDES; s++) {
 		const struct duo_host *h = &d->host[s];
-		uint64_t t = duo_is_stopped(h) ? h->stopped_until_ns : nic_deadline(h->nic);
+		uint64_t t = duo_is_stopped(h) ? h->stopped_until_ns : deadline(h);
 
 		if (t < next)
 			next = t;
@@ -624,10 +641,11 @@ static void happen(struct duo *d)
 	for (size_t n = 0, more = 1; !d->rings && n < d->batch && more; n += more)
 		more = d->places ? deliver_row(d, d->batch - n) : deliver(d);
 	for (int s = 0; s < DUO_SIDES; s++) {
-		struct nic *nic = d->host[s].nic;
+		struct duo_host *h = &d->host[s];
 
-		if (nic_deadline(nic) <= d->now_ns && !duo_is_stopped(&d->host[s]))
-			nic_expire(nic, d->now_ns);
+		maybe_reload(d);
+		if (deadline(h) <= d->now_ns && !duo_is_stopped(h))
+			nic_expire(h->nic, duo_now(h));
 	}
 }
 
@@ -648,6 +666,7 @@ static bool turn(struct duo *d, uint64_t until_ns)
 
 	step(d);
 	settle(d);
+	maybe_reload(d);
 	next = next_event(d);
 	if (next == UINT64_MAX && d->held) {
 		release_held(d, DUO_A, true);
@@ -803,7 +822,7 @@ int duo_inject(struct duo *d, enum duo_side to, const struct flow *flow, const u
 
 	if (len)
 		memcpy(copy, data, len);
-	size_t whole = nic_input(d->host[to].nic, &pkt, 1, d->now_ns);
+	size_t whole = nic_input(d->host[to].nic, &pkt, 1, duo_now(&d->host[to]));
 
 	free(copy);
 	return whole ? 0 : -EBADMSG;

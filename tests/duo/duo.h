@@ -134,6 +134,8 @@ struct duo_host {
 			    */
 	struct heap heap;
 	struct alloc alloc;
+	struct nic_config config;
+	uint64_t clock_ns; /* the nic's time is so much ahead of the duo's (duo_reload()) */
 	struct nic *nic;
 	struct pd *pd;
 	struct nic_gid gids[DUO_GIDS];
@@ -208,6 +210,7 @@ struct duo {
 	 * processes of one host, and of so many of these packets one is lost then (0: none).
 	 */
 	bool places;
+	uint32_t reload_of; /* either nic is reloaded once in so many steps of the loop, by chance; 0: never */
 	uint32_t placed_lost;
 	uint64_t placed;         /* packets */
 	struct duo_rings *rings; /* or NULL */
@@ -231,7 +234,8 @@ struct duo {
 	struct duo_buf *bufs;
 	uint64_t buf_count;
 	struct duo_qp *qps;
-	struct prng prng;
+	struct prng prng, reload_prng;
+	uint64_t reloads;
 	struct icrc_ctx icrc;
 };
 
@@ -333,6 +337,16 @@ void duo_pass_all(struct duo *);
 void duo_ground(struct duo *);
 /* The host neither sends nor takes before that time, as a process that is stopped. */
 void duo_stop(struct duo_host *, uint64_t until_ns);
+
+/*
+ * The host's nic is saved, destroyed and loaded, by a clock that is years ahead or back again. Nothing else shows it: the
+ * duo's own pointers are right again, and the trace is as without. No ring is there, and nothing is lent.
+ */
+void duo_reload(struct duo_host *);
+static inline uint64_t duo_now(const struct duo_host *h)
+{
+	return h->duo->now_ns + h->clock_ns;
+}
 
 /* ---- memory between the two ------------------------------------------------------------------------ */
 

@@ -149,6 +149,7 @@ static void host_create(struct duo *d, enum duo_side side, void (*tweak)(struct 
 	if (tweak)
 		tweak(&c, side);
 	h->slot = c.qpn_slot;
+	h->config = c;
 	h->nic = must(nic_create(&c));
 	DUO_CHECK(d, !nic_pd_alloc(h->nic, &h->pd));
 }
@@ -173,6 +174,7 @@ struct duo *duo_create(uint64_t seed, void (*tweak)(struct nic_config *, enum du
 	d->burst = PKT_TRAIN_MAX + NIC_TX_ANSWERS;
 	d->batch = 64;
 	prng_init(&d->prng, seed);
+	prng_init(&d->reload_prng, ~seed);
 	if (event_queue_init(&d->flights, TICK_SHIFT))
 		abort();
 	host_create(d, DUO_A, tweak);
@@ -288,7 +290,7 @@ int duo_qp_to_state(struct duo_qp *q, enum qp_state state)
 {
 	struct qp_attr attr = {.state = state};
 
-	return nic_qp_modify(q->host->nic, q->qp, &attr, QPA_STATE, q->host->duo->now_ns);
+	return nic_qp_modify(q->host->nic, q->qp, &attr, QPA_STATE, duo_now(q->host));
 }
 
 int duo_qp_to_init(struct duo_qp *q)
@@ -302,7 +304,7 @@ int duo_qp_to_init(struct duo_qp *q)
 	uint32_t mask = QPA_STATE | QPA_PKEY_INDEX | QPA_PORT;
 
 	mask |= q->opt.type == QPT_UD ? QPA_QKEY : QPA_ACCESS_FLAGS;
-	return nic_qp_modify(q->host->nic, q->qp, &attr, mask, q->host->duo->now_ns);
+	return nic_qp_modify(q->host->nic, q->qp, &attr, mask, duo_now(q->host));
 }
 
 int duo_qp_to_rtr(struct duo_qp *q, const struct duo_qp *peer)
@@ -323,7 +325,7 @@ int duo_qp_to_rtr(struct duo_qp *q, const struct duo_qp *peer)
 	}
 	if (q->opt.type == QPT_RC)
 		mask |= QPA_MAX_DEST_RD_ATOMIC | QPA_MIN_RNR_TIMER;
-	return nic_qp_modify(q->host->nic, q->qp, &attr, mask, q->host->duo->now_ns);
+	return nic_qp_modify(q->host->nic, q->qp, &attr, mask, duo_now(q->host));
 }
 
 int duo_qp_to_rts(struct duo_qp *q)
@@ -340,7 +342,7 @@ int duo_qp_to_rts(struct duo_qp *q)
 
 	if (q->opt.type == QPT_RC)
 		mask |= QPA_TIMEOUT | QPA_RETRY_CNT | QPA_RNR_RETRY | QPA_MAX_RD_ATOMIC;
-	return nic_qp_modify(q->host->nic, q->qp, &attr, mask, q->host->duo->now_ns);
+	return nic_qp_modify(q->host->nic, q->qp, &attr, mask, duo_now(q->host));
 }
 
 struct duo_pair duo_connect(struct duo *d, const struct duo_options *o)

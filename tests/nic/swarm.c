@@ -6,13 +6,16 @@
  * its target memory as it is once every operation posted so far was executed, in order; it is
  * brought up to date at post time, and what each READ, atomic or message must show is recorded then.
  *
- *     swarm [veroce] [rings] [SEED [COUNT]]       or VERBENA_SEED in the environment
+ *     swarm [veroce] [rings] [reloads] [SEED [COUNT]]       or VERBENA_SEED in the environment
  *
  * With `veroce` the seed also chooses how RC travels: veRoCE or negotiated, paths and their latencies,
  * loss detection, congestion control, windows, order. In weak order WRITEs that overlap have a fence
  * between them, since data in flight has no order, or rely on the fence indicator.
  *
  * With `rings` the two are processes of one host, and memory is between them (swarm_rings.c).
+ *
+ * With `reloads` each seed runs once more, and the nics are saved, destroyed and loaded at random steps of it
+ * (duo_reload()): the trace must be the same.
  *
  * It prints every seed before it runs it and, when one fails, the command that repeats it.
  */
@@ -28,10 +31,12 @@ enum {
 	SEEDS = 1000,
 	SIGNAL_EVERY = 8,
 	STEPS_MAX = 3 * 1000 * 1000,
+	RELOAD_OF_MIN = 16, /* steps for a reload */
+	RELOAD_OF_MAX = 1024,
 	RINGS_BUSY = 100 /* actions in which lanes have work left */
 };
 
-static bool veroce, rings;
+static bool veroce, rings, reloads;
 
 /* ---- set-up ------------------------------------------------------------------------------------ */
 
@@ -661,13 +666,13 @@ static void say_how_to_repeat(void)
 			l->from->qpn, l->to->qpn, l->posted, l->op_count, l->done, l->message_count, l->recv_posted,
 			l->recv_done);
 	}
-	fprintf(stderr, "repeat: %s %s%s%" PRIu64 " 1\n", program, veroce ? "veroce " : "", rings ? "rings " : "",
-		current_seed);
+	fprintf(stderr, "repeat: %s %s%s%s%" PRIu64 " 1\n", program, veroce ? "veroce " : "", rings ? "rings " : "",
+		reloads ? "reloads " : "", current_seed);
 	exit(1);
 }
 
-/* Runs one seed; returns its trace. */
-static uint64_t run(uint64_t seed, uint64_t *packets, struct rings_seen *seen)
+/* Runs one seed, with a reload in so many steps (0: none); returns its trace. */
+static uint64_t run(uint64_t seed, uint32_t reload_of, uint64_t *packets, struct rings_seen *seen)
 {
 	struct swarm *s = calloc(1, sizeof(*s));
 	uint64_t trace, actions, killed_at;
@@ -683,6 +688,7 @@ static uint64_t run(uint64_t seed, uint64_t *packets, struct rings_seen *seen)
 	s->d->places = veroce && same_host && seed % 3 && !rings;
 	s->d->placed_lost = seed % 3 == 1 ? 64 : 0;
 	s->d->steps_left = STEPS_MAX;
+	s->d->reload_of = reload_of;
 	choose_faults(s);
 	if (veroce)
 		choose_paths(s);
@@ -716,6 +722,12 @@ static uint64_t run(uint64_t seed, uint64_t *packets, struct rings_seen *seen)
 	return trace;
 }
 
+/* A few reloads, or many. */
+static uint32_t reload_of(uint64_t seed)
+{
+	return RELOAD_OF_MIN + (uint32_t)(seed * seed % RELOAD_OF_MAX);
+}
+
 static bool is_next_word(int *argc, char ***argv, const char *word)
 {
 	if (*argc < 2 || strcmp((*argv)[1], word))
@@ -730,6 +742,7 @@ int main(int argc, char **argv)
 	program = argv[0];
 	veroce = is_next_word(&argc, &argv, "veroce");
 	rings = is_next_word(&argc, &argv, "rings");
+	reloads = is_next_word(&argc, &argv, "reloads");
 
 	const char *env = getenv("VERBENA_SEED");
 	uint64_t seed = argc > 1 ? strtoull(argv[1], NULL, 0) : env ? strtoull(env, NULL, 0) : 1;
@@ -745,11 +758,15 @@ int main(int argc, char **argv)
 		current_seed = seed + i;
 		printf("seed %" PRIu64 ": ", current_seed);
 		fflush(stdout);
-		uint64_t trace = run(current_seed, &packets, &seen);
+		uint64_t trace = run(current_seed, 0, &packets, &seen);
 
 		printf("%" PRIu64 " packets, trace %016" PRIx64 "\n", packets, trace);
 		total += packets;
-		if (i % 8 == 0 && run(current_seed, &packets, &seen) != trace) {
+		if (reloads && run(current_seed, reload_of(current_seed), &packets, &seen) != trace) {
+			fprintf(stderr, "a nic that was loaded is another one\n");
+			say_how_to_repeat();
+		}
+		if (i % 8 == 0 && !reloads && run(current_seed, 0, &packets, &seen) != trace) {
 			fprintf(stderr, "the same seed gave another trace\n");
 			say_how_to_repeat();
 		}
