@@ -67,6 +67,11 @@ FAULTS = [
     Fault("write_overtakes_a_word", "fence_indicated", " || is_atomic_write(older)", "", "unit/fence_indicator_test"),
     Fault("flush_is_early", "early", "!(flags & F_END)", "!(flags & F_END) || p->bth.opcode == OP_RC_FLUSH", "sim/veroce_mpe_test"),
 
+    # ---- as bytes
+    Fault("loaded_requester_forgets_what_it_asked", "requester_archive", "psn_new, asked, wqe", "psn_new, wqe", "sim/nic_save_and_load_test"),
+    Fault("loaded_path_forgets_a_round_trip", "path_archive", "srtt_ns, rttvar_ns", "srtt_ns", "sim/nic_save_and_load_test"),
+    Fault("wrong_byte_is_loaded", "nic_load", "crc != crc32_ieee(0, image->bytes, image->size - CRC_BYTES)", "false", "sim/nic_save_and_load_test"),
+
     # ---- transport, RoCEv2
     Fault("progress_restores_nothing", "progress", "req->retries = qp->retry_cnt;", "", "sim/rocev2_rc_retry_test"),
     Fault("gap_has_many_naks", "responder_input", "if (!rsp->nak_sent)", "if (true)", "sim/rocev2_rc_loss_test"),

@@ -50,16 +50,17 @@ static void requester_archive(struct archive *a, const struct qp *qp, struct req
 
 void rd_resource_archive(struct archive *a, struct rd_resource *r)
 {
-	ARCHIVE(a, r, va, orig, rkey, len, psn_first, psn_last, psn_next, psn_end, psn_start, msn, atomic, again, srqn);
+	ARCHIVE(a, r, va, orig, rkey, len, psn_first, psn_last, psn_next, psn_end, psn_start, msn, kind, again, srqn);
 }
 
 bool rd_resource_is_possible(const struct rd_resource *r, uint32_t mtu)
 {
-	uint32_t packets = r->atomic ? 1 : request_packets(r->len, mtu);
+	uint32_t packets = r->kind == F_ATOMIC ? 1 : request_packets(r->len, mtu);
 	uint32_t next = (r->psn_next - r->psn_first) & PSN_MASK, end = (r->psn_end - r->psn_first) & PSN_MASK;
 
-	return r->len <= NIC_READ_BYTES_MAX && ((r->psn_last - r->psn_first) & PSN_MASK) == packets - 1 &&
-	       end < packets && next <= end + 1 && ((r->psn_start - r->psn_first) & PSN_MASK) <= end;
+	return (r->kind == F_READ || r->kind == F_ATOMIC || r->kind == F_MPE) && r->len <= NIC_READ_BYTES_MAX &&
+	       ((r->psn_last - r->psn_first) & PSN_MASK) == packets - 1 && end < packets && next <= end + 1 &&
+	       ((r->psn_start - r->psn_first) & PSN_MASK) <= end;
 }
 
 static void responder_archive(struct archive *a, struct qp *qp, struct responder *rsp)

@@ -190,7 +190,7 @@ static void reads_archive(struct archive *a, struct transport *tp, struct qp *qp
 
 static bool slot_is_possible(const struct rd_resource *res, uint32_t mtu, bool begun)
 {
-	uint32_t packets = res->atomic ? 1 : request_packets(res->len, mtu);
+	uint32_t packets = res->kind == F_ATOMIC ? 1 : request_packets(res->len, mtu);
 
 	return res->len <= NIC_READ_BYTES_MAX &&
 	       (begun ? ((res->psn_last - res->psn_first) & PSN_MASK) == packets - 1 && res->psn_first <= PSN_MASK
