@@ -130,8 +130,7 @@ TEST(marks_are_told_once_an_interval)
 		s.duo->script = mark_data;
 		began = s.duo->now_ns;
 		congestion_write(&s, 1, 4 << 20);
-		duo_idle(s.duo);
-		duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
+		duo_finish(s.a, 1, WC_SUCCESS);
 		n = duo_count(s.duo, DUO_B, OP_CNP);
 		for (size_t k = 0; k < s.duo->wire_count; k++) {
 			if (s.duo->wire[k].fate == DUO_MARK_CE)
@@ -199,8 +198,7 @@ TEST(cnp_cuts_the_rate_which_recovers)
 		duo_wait(s.duo, &s.a->sent, 2);
 		if (congestion_at(s.a)->cc.rate_bps <= cut)
 			fail_msg("%s: still %ju", cc_name(algorithms[i]), (uintmax_t)cut);
-		duo_idle(s.duo);
-		duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
+		duo_finish(s.a, 1, WC_SUCCESS);
 		duo_expect(s.duo, &s.a->sent, 2, WC_SUCCESS);
 		sim_end(&s);
 	}
@@ -220,8 +218,7 @@ TEST(marked_read_responses_cut_the_rate_of_who_asked)
 	assert_int_equal(rate, c.line_rate_bps / 2); /* the paper's first cut, and one only */
 	assert_int_equal(duo_count(s.duo, DUO_ANY, OP_CNP), 0);
 	assert_int_equal(congestion_at(s.b)->cc.rate_bps, c.line_rate_bps);
-	duo_idle(s.duo);
-	duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
+	duo_finish(s.a, 1, WC_SUCCESS);
 	sim_end(&s);
 }
 
@@ -238,8 +235,7 @@ TEST(nic_without_an_algorithm_answers_marks_and_obeys_none)
 	s = start(&c);
 	s.duo->script = mark_data;
 	congestion_write(&s, 1, 64 * MTU);
-	duo_idle(s.duo);
-	duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
+	duo_finish(s.a, 1, WC_SUCCESS);
 	assert_true(nic_counters(s.a->host->nic)->cnps_received);
 	assert_non_null(congestion_at(s.b));
 	assert_null(congestion_governing(s.b->qp));
@@ -250,8 +246,7 @@ TEST(nic_without_an_algorithm_answers_marks_and_obeys_none)
 	assert_int_equal(output(s.b, burst, 8), 8);
 	assert_int_equal(burst[0].flow->tos & 3, 0);
 	s.duo->script = mark_responses;
-	duo_idle(s.duo);
-	duo_expect(s.duo, &s.b->sent, 2, WC_SUCCESS);
+	duo_finish(s.b, 2, WC_SUCCESS);
 	assert_true(s.b->qp->gbn->req.cc.window_bytes > window); /* grew, since it ignores marks */
 	sim_end(&s);
 }
@@ -268,8 +263,7 @@ TEST(only_what_somebody_listens_to_is_ect)
 		congestion_write(&s, 1, MTU);
 		assert_int_equal(output(s.a, burst, 8), 1);
 		assert_int_equal(burst[0].flow->tos, i <= CC_NONE ? 0 : ECT0);
-		duo_idle(s.duo);
-		duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
+		duo_finish(s.a, 1, WC_SUCCESS);
 		sim_end(&s);
 	}
 }
@@ -304,8 +298,7 @@ TEST(traffic_class_is_answered_as_it_was_given)
 		congestion_write(&s, (uint64_t)i, MTU);
 		assert_int_equal(output(s.a, burst, 8), 1);
 		assert_int_equal(burst[0].flow->tos, given | ECT0);
-		duo_idle(s.duo);
-		duo_expect(s.duo, &s.a->sent, (uint64_t)i, WC_SUCCESS);
+		duo_finish(s.a, (uint64_t)i, WC_SUCCESS);
 	}
 	sim_end(&s);
 }

@@ -80,16 +80,12 @@ static inline const struct congestion *congestion_at(const struct duo_qp *q)
 
 static inline void congestion_write(struct sim *s, uint64_t wr_id, uint32_t bytes)
 {
-	struct duo_wr w = duo_write_wr(wr_id, s->abuf, 0, bytes, s->bbuf, 0);
-
-	assert_true(duo_post(s->a, &w));
+	duo_must_post(s->a, duo_write_wr(wr_id, s->abuf, 0, bytes, s->bbuf, 0));
 }
 
 static inline void congestion_read(struct sim *s, uint64_t wr_id, uint32_t bytes)
 {
-	struct duo_wr w = duo_read_wr(wr_id, s->abuf, 0, bytes, s->bbuf, 0);
-
-	assert_true(duo_post(s->a, &w));
+	duo_must_post(s->a, duo_read_wr(wr_id, s->abuf, 0, bytes, s->bbuf, 0));
 }
 
 /* Whether the packet carries payload, for any engine. */

@@ -55,8 +55,7 @@ TEST(paused_requester_sends_no_data)
 		duo_run_for(s.duo, PAUSE_NS);
 		assert_int_equal(data_from(s.duo, DUO_A, since), 0);
 		nic_pause(nic, false);
-		duo_idle(s.duo);
-		duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
+		duo_finish(s.a, 1, WC_SUCCESS);
 		duo_expect(s.duo, &s.a->sent, 2, WC_SUCCESS);
 		assert_memory_equal(s.bbuf->p, s.abuf->p, 4 * BYTES);
 		sim_end(&s);
@@ -83,8 +82,7 @@ TEST(paused_responder_answers_but_sends_no_read_responses)
 		assert_int_equal(data_from(s.duo, DUO_B, since), 0);
 		assert_int_equal(s.a->sent.n, 1);
 		nic_pause(nic, false);
-		duo_idle(s.duo);
-		duo_expect(s.duo, &s.a->sent, 2, WC_SUCCESS);
+		duo_finish(s.a, 2, WC_SUCCESS);
 		assert_memory_equal(s.abuf->p + 2 * BYTES, s.bbuf->p + 2 * BYTES, BYTES);
 		sim_end(&s);
 	}
@@ -101,8 +99,7 @@ TEST(long_pause_is_survived)
 		congestion_read(&s, 1, BYTES);
 		duo_run_for(s.duo, 150000000);
 		nic_pause(nic, false);
-		duo_idle(s.duo);
-		duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
+		duo_finish(s.a, 1, WC_SUCCESS);
 		assert_memory_equal(s.abuf->p, s.bbuf->p, BYTES);
 		sim_end(&s);
 	}

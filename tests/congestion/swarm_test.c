@@ -40,10 +40,9 @@ static struct congestion_options choose_options(struct prng *r, uint64_t seed)
 	static const uint64_t rates[] = {0, 100000000, 1000000000, 25000000000, 400000000000};
 	/* All algorithms come in turn; the seed chooses everything else. */
 	struct congestion_options c = congestion_options((enum cc_algorithm)(seed % CC_ALGORITHMS));
-	const struct cc_preset_info *presets;
 	size_t n;
+	const struct cc_preset_info *presets = cc_presets_table(&n);
 
-	presets = cc_presets_table(&n);
 	for (; n--; presets++) {
 		if (presets->algorithm == c.params.algorithm && chance(r, 30))
 			assert_int_equal(cc_params_preset(&c.params, presets->name), 0);

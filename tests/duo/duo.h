@@ -313,6 +313,8 @@ struct duo_wr duo_flush_wr(uint64_t wr_id, const struct duo_buf *remote, uint64_
 /* False: the queue is full. duo_post_chain() posts all or nothing, with one doorbell. */
 bool duo_post(struct duo_qp *, const struct duo_wr *);
 bool duo_post_chain(struct duo_qp *, const struct duo_wr *, uint32_t count);
+/* One for which there is room. */
+void duo_must_post(struct duo_qp *, struct duo_wr);
 bool duo_post_recv(struct duo_qp *, uint64_t wr_id, const struct sge *, uint32_t count);
 bool duo_post_srq(struct srq *, uint64_t wr_id, const struct sge *, uint32_t count);
 /* One element. */
@@ -401,5 +403,7 @@ _Noreturn void duo_fail(const struct duo *, const char *file, int line, const ch
 #define duo_expect(d, log, wr_id, status) duo_expect_at(d, log, wr_id, status, __FILE__, __LINE__)
 const struct cqe *duo_expect_at(const struct duo *, struct cqe_log *, uint64_t wr_id, enum wc_status, const char *file,
 				int line);
+/* Once all is idle, the next completion of what the queue pair sent. */
+#define duo_finish(q, wr_id, status) (duo_idle((q)->host->duo), duo_expect((q)->host->duo, &(q)->sent, wr_id, status))
 bool duo_had_event(const struct duo_host *, enum event_type, const void *owner);
 void duo_check_canaries(const struct duo *);

@@ -500,6 +500,11 @@ bool duo_post(struct duo_qp *q, const struct duo_wr *w)
 	return duo_post_chain(q, w, 1);
 }
 
+void duo_must_post(struct duo_qp *q, struct duo_wr w)
+{
+	DUO_CHECK(q->host->duo, duo_post(q, &w));
+}
+
 static bool post_to(struct rq *rq, uint64_t wr_id, const struct sge *sge, uint32_t count)
 {
 	struct recv_wqe *w = rq_slot(rq);

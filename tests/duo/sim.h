@@ -58,6 +58,14 @@ static inline struct sim sim_default(void)
 	return sim_start(&o);
 }
 
+/* A start with other options: SIM(o.mtu = 256, o.retry_cnt = 0). */
+#define SIM(...)                                      \
+	({                                            \
+		struct duo_options o = duo_options(); \
+		__VA_ARGS__;                          \
+		sim_start(&o);                        \
+	})
+
 /* No event may be left, and no completion or event that the test did not check. */
 static inline void sim_end(struct sim *s)
 {
@@ -68,3 +76,9 @@ static inline void sim_end(struct sim *s)
 	}
 	duo_destroy(s->duo);
 }
+
+/* A test on `s`, the struct sim that the expression starts; it is ended behind the test. */
+#define TEST_ON(name, start) TEST_OF(name, struct sim, s, start, sim_end(&s))
+
+/* What follows the name are changes to the options, as in sim_default(). */
+#define SIM_TEST(name, ...) TEST_ON(name, SIM(__VA_ARGS__))

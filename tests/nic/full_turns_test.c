@@ -40,28 +40,19 @@ static void carry(struct duo_host *from, struct duo_host *to)
 static void post_write(struct sim *s, struct duo_qp *from, uint64_t id, uint32_t len)
 {
 	struct duo_buf *src = from == s->a ? s->abuf : s->bbuf, *dst = from == s->a ? s->bbuf : s->abuf;
-	struct duo_wr w = duo_write_wr(id, src, 0, len, dst, 0);
 
-	assert_true(duo_post(from, &w));
+	duo_must_post(from, duo_write_wr(id, src, 0, len, dst, 0));
 }
 
 /* A pair whose windows hold more than three turns. */
 static struct sim start(enum protocol protocol, uint32_t mtu, uint32_t paths)
 {
-	struct veroce_options v = veroce_options();
-	struct duo_options o = duo_options();
-	struct sim s;
+	struct sim s = VEROCE_SIM(v.protocol[DUO_A] = v.protocol[DUO_B] = protocol, v.paths = paths,
+				  v.window_bytes = 16 << 20, o.mtu = mtu, o.cap.max_send_wr = 1024);
 
-	v.protocol[DUO_A] = v.protocol[DUO_B] = protocol;
-	v.paths = paths;
-	v.window_bytes = 16 << 20;
-	o.mtu = mtu;
-	o.cap.max_send_wr = 1024;
-	s = veroce_start_sim(&v, &o, 1);
 	for (uint64_t i = 0; i < WARM_UP; i++) {
 		post_write(&s, s.a, i, LEN_MAX);
-		duo_idle(s.duo);
-		duo_expect(s.duo, &s.a->sent, i, WC_SUCCESS);
+		duo_finish(s.a, i, WC_SUCCESS);
 	}
 	return s;
 }

@@ -8,16 +8,13 @@
 /* A WRITE that succeeds, the bad one, one that is flushed. */
 static void fail_locally(struct sim *s, const struct duo_wr *bad, enum wc_status status)
 {
-	struct duo_wr good = duo_write_wr(1, s->abuf, 0, 3000, s->bbuf, 0);
-	struct duo_wr last = duo_write_wr(3, s->abuf, 0, 3000, s->bbuf, 30000);
 	uint8_t before[3000];
 
 	memcpy(before, s->bbuf->p + 30000, 3000);
-	assert_true(duo_post(s->a, &good));
+	duo_must_post(s->a, duo_write_wr(1, s->abuf, 0, 3000, s->bbuf, 0));
 	assert_true(duo_post(s->a, bad));
-	assert_true(duo_post(s->a, &last));
-	duo_idle(s->duo);
-	duo_expect(s->duo, &s->a->sent, 1, WC_SUCCESS);
+	duo_must_post(s->a, duo_write_wr(3, s->abuf, 0, 3000, s->bbuf, 30000));
+	duo_finish(s->a, 1, WC_SUCCESS);
 	duo_expect(s->duo, &s->a->sent, bad->wr_id, status);
 	duo_expect(s->duo, &s->a->sent, 3, WC_WR_FLUSH_ERR);
 	assert_int_equal(duo_count(s->duo, DUO_A, DUO_ANY), 3); /* the first WRITE alone */
@@ -92,8 +89,7 @@ TEST(local_write_is_needed_for_results_only)
 		} else {
 			assert_true(duo_recv(s.b, 9, s.bbuf, 0, 100));
 			assert_true(duo_post(s.a, &w));
-			duo_idle(s.duo);
-			duo_expect(s.duo, &s.a->sent, 2, WC_SUCCESS);
+			duo_finish(s.a, 2, WC_SUCCESS);
 			s.b->received.taken = s.b->received.n;
 		}
 		sim_end(&s);
@@ -114,17 +110,11 @@ TEST(atomic_result_is_8_bytes)
 	}
 }
 
-TEST(read_needs_max_rd_atomic)
+SIM_TEST(read_needs_max_rd_atomic, o.max_rd_atomic = 0)
 {
-	struct duo_options o = duo_options();
-
-	o.max_rd_atomic = 0;
-
-	struct sim s = sim_start(&o);
 	struct duo_wr w = duo_read_wr(2, s.abuf, 0, 8, s.bbuf, 0);
 
 	fail_locally(&s, &w, WC_LOC_QP_OP_ERR);
-	sim_end(&s);
 }
 
 /* The memory goes away while the request is under way: a repeat, or a result, finds no key. */
@@ -145,8 +135,7 @@ TEST(region_gone_before_a_repeat_is_a_protection_error)
 		duo_run_for(s.duo, 1);
 		nic_mr_dereg(h->nic, mr);
 		free(mem);
-		duo_idle(s.duo);
-		duo_expect(s.duo, &s.a->sent, 2, WC_LOC_PROT_ERR);
+		duo_finish(s.a, 2, WC_LOC_PROT_ERR);
 		assert_int_equal(qp_state(s.a->qp), QPS_ERR);
 		sim_end(&s);
 	}
@@ -158,11 +147,7 @@ TEST(unreliable_qp_goes_to_sqe_and_back)
 	static const enum qp_type types[] = {QPT_UC, QPT_UD};
 
 	for (size_t i = 0; i < COUNT(types); i++) {
-		struct duo_options o = duo_options();
-
-		o.type = types[i];
-
-		struct sim s = sim_start(&o);
+		struct sim s = SIM(o.type = types[i]);
 		struct flow flow;
 		uint32_t ip_mtu;
 		struct duo_wr w[3];
@@ -177,30 +162,26 @@ TEST(unreliable_qp_goes_to_sqe_and_back)
 			assert_int_equal(nic_resolve(from->host->nic, &av, &flow, &ip_mtu), 0);
 			w[k].flow = memcpy(malloc(sizeof(flow)), &flow, sizeof(flow));
 			w[k].dqpn = to->qpn;
-			w[k].qkey = o.qkey;
+			w[k].qkey = s.a->opt.qkey;
 		}
 		w[0].sge[0].lkey ^= 1;
 		w[1].flags = 0; /* flushed all the same */
 		assert_true(duo_recv(s.a, 20, s.abuf, 1000, 200));
 		assert_true(duo_recv(s.b, 21, s.bbuf, 1000, 200));
 		assert_true(duo_post_chain(s.a, w, 2));
-		duo_idle(s.duo);
-		duo_expect(s.duo, &s.a->sent, 0, WC_LOC_PROT_ERR);
+		duo_finish(s.a, 0, WC_LOC_PROT_ERR);
 		duo_expect(s.duo, &s.a->sent, 1, WC_WR_FLUSH_ERR);
 		assert_int_equal(qp_state(s.a->qp), QPS_SQE);
 		assert_int_equal(duo_count(s.duo, DUO_A, DUO_ANY), 0);
 		assert_true(duo_post(s.a, &w[1])); /* as is what is posted now */
-		duo_idle(s.duo);
-		duo_expect(s.duo, &s.a->sent, 1, WC_WR_FLUSH_ERR);
+		duo_finish(s.a, 1, WC_WR_FLUSH_ERR);
 		assert_true(duo_post(s.b, &w[2]));
-		duo_idle(s.duo);
-		duo_expect(s.duo, &s.b->sent, 2, WC_SUCCESS);
+		duo_finish(s.b, 2, WC_SUCCESS);
 		duo_expect(s.duo, &s.a->received, 20, WC_SUCCESS);
 		assert_int_equal(duo_qp_to_state(s.a, QPS_RTS), 0);
 		w[1].flags = WR_SIGNALED;
 		assert_true(duo_post(s.a, &w[1]));
-		duo_idle(s.duo);
-		duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
+		duo_finish(s.a, 1, WC_SUCCESS);
 		duo_expect(s.duo, &s.b->received, 21, WC_SUCCESS);
 		for (int k = 0; k < 3; k++)
 			free((void *)w[k].flow);
@@ -222,37 +203,23 @@ TEST(foreign_operations_are_operation_errors)
 		    {QPT_UD, WR_SEND_INV}, {QPT_UD, WR_BIND_MW},   {QPT_UD, WR_LOCAL_INV}};
 
 	for (size_t i = 0; i < COUNT(rows); i++) {
-		struct duo_options o = duo_options();
-
-		o.type = rows[i].type;
-
-		struct sim s = sim_start(&o);
+		struct sim s = SIM(o.type = rows[i].type);
 		struct duo_wr w = duo_write_wr(1, s.abuf, 0, 8, s.bbuf, 0);
 
 		w.opcode = rows[i].op;
 		assert_true(duo_post(s.a, &w));
-		duo_idle(s.duo);
-		duo_expect(s.duo, &s.a->sent, 1, WC_LOC_QP_OP_ERR);
+		duo_finish(s.a, 1, WC_LOC_QP_OP_ERR);
 		assert_int_equal(duo_count(s.duo, DUO_A, DUO_ANY), 0);
 		sim_end(&s);
 	}
 }
 
 /* A CQ with too little room: its event, its QP in error, and no crash (IBTA C11-39). */
-TEST(full_cq_takes_its_qp_down)
+SIM_TEST(full_cq_takes_its_qp_down, o.cqe = 4)
 {
-	struct duo_options o = duo_options();
-
-	o.cqe = 4;
-
-	struct sim s = sim_start(&o);
-
 	s.a->manual = true;
-	for (uint64_t i = 0; i < 20; i++) {
-		struct duo_wr w = duo_write_wr(i, s.abuf, 0, 10, s.bbuf, 0);
-
-		assert_true(duo_post(s.a, &w));
-	}
+	for (uint64_t i = 0; i < 20; i++)
+		duo_must_post(s.a, duo_write_wr(i, s.abuf, 0, 10, s.bbuf, 0));
 	duo_idle(s.duo);
 	assert_true(duo_had_event(s.a->host, EVENT_CQ_ERR, s.a));
 	assert_int_equal(qp_state(s.a->qp), QPS_ERR);
@@ -260,5 +227,4 @@ TEST(full_cq_takes_its_qp_down)
 	assert_true(nic_counters(s.a->host->nic)->cq_overruns >= 1);
 	for (uint32_t i = 0; i < s.a->send_cq->capacity; i++)
 		assert_int_equal(cq_peek(s.a->send_cq, i)->wr_id, i);
-	sim_end(&s);
 }

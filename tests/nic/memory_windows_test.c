@@ -75,9 +75,8 @@ static uint32_t next_key(uint32_t key)
 static uint32_t bind(struct windows *w)
 {
 	uint32_t rkey = w->mw->type == MW_TYPE_2 ? next_key(w->mw->opened.key) : nic_mw_draw_key(w->nic);
-	struct duo_wr wr = bind_wr(w, 90, rkey);
 
-	assert_true(duo_post(w->s.b, &wr));
+	duo_must_post(w->s.b, bind_wr(w, 90, rkey));
 	duo_idle(w->s.duo);
 	assert_int_equal(duo_expect(w->s.duo, &w->s.b->sent, 90, WC_SUCCESS)->opcode, WC_BIND_MW);
 	return rkey;
@@ -95,8 +94,7 @@ static struct duo_wr write_wr(const struct windows *w, uint32_t rkey, uint64_t o
 static void expect_at_a(struct windows *w, const struct duo_wr *wr, enum wc_status status)
 {
 	assert_true(duo_post(w->s.a, wr));
-	duo_idle(w->s.duo);
-	duo_expect(w->s.duo, &w->s.a->sent, wr->wr_id, status);
+	duo_finish(w->s.a, wr->wr_id, status);
 }
 
 TEST(bound_window_is_written_read_and_added_to)
@@ -148,8 +146,7 @@ TEST(access_beyond_the_window_is_refused)
 
 		b.bind.access = rows[r].access;
 		assert_true(duo_post(w.s.b, &b));
-		duo_idle(w.s.duo);
-		duo_expect(w.s.duo, &w.s.b->sent, 90, WC_SUCCESS);
+		duo_finish(w.s.b, 90, WC_SUCCESS);
 		wr.opcode = rows[r].opcode;
 		expect_at_a(&w, &wr, WC_REM_ACCESS_ERR);
 		assert_true(duo_had_event(w.s.b->host, EVENT_QP_ACCESS_ERR, w.s.b));
@@ -240,8 +237,7 @@ TEST(bind_that_is_not_allowed_fails_in_turn)
 		assert_true(duo_post(w.s.b, &first));
 		assert_true(duo_post(w.s.b, &bad));
 		assert_true(duo_post(w.s.b, &last));
-		duo_idle(w.s.duo);
-		duo_expect(w.s.duo, &w.s.b->sent, 1, WC_SUCCESS);
+		duo_finish(w.s.b, 1, WC_SUCCESS);
 		duo_expect(w.s.duo, &w.s.b->sent, 2, WC_MW_BIND_ERR);
 		duo_expect(w.s.duo, &w.s.b->sent, 3, WC_WR_FLUSH_ERR);
 		assert_int_equal(qp_state(w.s.b->qp), QPS_ERR);
@@ -330,8 +326,7 @@ TEST(window_freed_in_mid_message_stops_it)
 		assert_true(duo_post(w.s.a, &wr));
 		duo_run_for(w.s.duo, reads ? DUO_LATENCY_NS + 1 : DUO_LATENCY_NS + DUO_LATENCY_NS / 2);
 		nic_mw_free(w.nic, w.mw);
-		duo_idle(w.s.duo);
-		duo_expect(w.s.duo, &w.s.a->sent, 1, WC_REM_ACCESS_ERR);
+		duo_finish(w.s.a, 1, WC_REM_ACCESS_ERR);
 		assert_int_equal(nic_mw_alloc(w.nic, w.s.b->host->pd, MW_TYPE_2, &w.mw), 0);
 		windows_end(&w);
 	}

@@ -27,8 +27,7 @@ static int inject(struct sim *s, unsigned neighbour)
 
 TEST(only_the_peers_process_needs_no_icrc)
 {
-	struct duo_options o = duo_options();
-	struct sim s = sim_start(&o);
+	struct sim s = sim_default();
 	unsigned peer = 1 + (s.a->qpn >> NIC_QPN_BITS);
 	uint8_t before = s.bbuf->p[0];
 
@@ -78,9 +77,7 @@ static uint64_t sent(const struct sim *s)
 
 static void post(struct sim *s, uint64_t id)
 {
-	struct duo_wr w = duo_write_wr(id, s->abuf, 0, LEN, s->bbuf, 0);
-
-	assert_true(duo_post(s->a, &w));
+	duo_must_post(s->a, duo_write_wr(id, s->abuf, 0, LEN, s->bbuf, 0));
 }
 
 TEST(what_goes_to_a_full_process_waits)
@@ -118,9 +115,8 @@ TEST(what_goes_to_a_full_process_waits)
 }
 
 /* A program that gives up gets its requests back at once. */
-TEST(what_waits_for_room_is_flushed)
+TEST_ON(what_waits_for_room_is_flushed, start_within_host(QPT_RC))
 {
-	struct sim s = start_within_host(QPT_RC);
 	struct qp_attr a = {.state = QPS_ERR};
 
 	set_full(&s, 70, true);
@@ -129,7 +125,6 @@ TEST(what_waits_for_room_is_flushed)
 	assert_int_equal(nic_qp_modify(s.a->host->nic, s.a->qp, &a, QPA_STATE, s.duo->now_ns), 0);
 	duo_run_for(s.duo, 1000);
 	duo_expect(s.duo, &s.a->sent, 1, WC_WR_FLUSH_ERR);
-	sim_end(&s);
 }
 
 /* A's acknowledgement is the only one that there will be: its program, or its queue pair, ends. */
@@ -236,12 +231,11 @@ TEST(a_request_that_is_lent_is_taken_back_when_it_fails)
 	for (size_t i = 0; i < COUNT(states); i++) {
 		struct sim s = start_within_host(QPT_RC);
 		struct nic *nic = s.a->host->nic;
-		struct duo_wr w = duo_write_wr(1, s.abuf, 0, LONG, s.bbuf, 0);
 		struct qp_attr a = {.state = states[i]};
 		struct pkt burst[2 * PKT_TRAIN_MAX];
 
 		set_reader(nic, 70);
-		assert_true(duo_post(s.a, &w));
+		duo_must_post(s.a, duo_write_wr(1, s.abuf, 0, LONG, s.bbuf, 0));
 		assert_true(nic_output(nic, burst, COUNT(burst), s.duo->now_ns) > 0);
 		assert_int_equal(burst[0].far_bytes, 4096);
 		assert_false(nic_lends(nic));
@@ -254,10 +248,9 @@ TEST(a_request_that_is_lent_is_taken_back_when_it_fails)
 /* Posts a WRITE of so many bytes; how many bytes of its first packet are left out. */
 static uint32_t left_out(struct sim *s, uint32_t bytes)
 {
-	struct duo_wr w = duo_write_wr(1, s->abuf, 0, bytes, s->bbuf, 0);
 	struct pkt burst[2 * PKT_TRAIN_MAX];
 
-	assert_true(duo_post(s->a, &w));
+	duo_must_post(s->a, duo_write_wr(1, s->abuf, 0, bytes, s->bbuf, 0));
 	assert_true(nic_output(s->a->host->nic, burst, COUNT(burst), s->duo->now_ns) > 0);
 	return burst[0].far_bytes;
 }

@@ -53,11 +53,8 @@ static struct sim begin(size_t protocol)
 
 static void post_writes(struct sim *s)
 {
-	for (uint64_t i = 0; i < WRITES; i++) {
-		struct duo_wr w = duo_write_wr(i, s->abuf, i * MTU, MTU, s->bbuf, i * MTU);
-
-		assert_true(duo_post(s->a, &w));
-	}
+	for (uint64_t i = 0; i < WRITES; i++)
+		duo_must_post(s->a, duo_write_wr(i, s->abuf, i * MTU, MTU, s->bbuf, i * MTU));
 }
 
 static void expect_writes(struct sim *s)
@@ -151,8 +148,7 @@ static uint64_t silence_until_given_up(struct sim *s, uint64_t most_ns, enum sig
 
 static void expect_given_up(struct sim *s)
 {
-	duo_idle(s->duo);
-	duo_expect(s->duo, &s->a->sent, 0, WC_RETRY_EXC_ERR);
+	duo_finish(s->a, 0, WC_RETRY_EXC_ERR);
 	for (uint64_t i = 1; i < WRITES; i++)
 		duo_expect(s->duo, &s->a->sent, i, WC_WR_FLUSH_ERR);
 	sim_end(s);

@@ -302,7 +302,7 @@ TEST(query_tells_what_was_set)
 	sim_end(&l.s);
 }
 
-TEST(query_tells_the_capacities_granted)
+SIM_TEST(query_tells_the_capacities_granted)
 {
 	static const struct qp_cap wanted[] = {
 		{0},
@@ -311,7 +311,6 @@ TEST(query_tells_the_capacities_granted)
 		{.max_send_wr = 100, .max_recv_wr = 33, .max_send_sge = 3, .max_recv_sge = 32, .max_inline = 77},
 		{.max_send_wr = NIC_MAX_QP_WR, .max_send_sge = 0, .max_recv_sge = 5},
 	};
-	struct sim s = sim_default();
 	struct nic *nic = s.a->host->nic;
 
 	for (size_t i = 0; i < COUNT(wanted); i++) {
@@ -329,7 +328,6 @@ TEST(query_tells_the_capacities_granted)
 		assert_memory_equal(&got.cap, &init.cap, sizeof(got.cap));
 		nic_qp_destroy(nic, qp);
 	}
-	sim_end(&s);
 }
 
 TEST(modify_without_a_state_keeps_it)
@@ -378,44 +376,36 @@ TEST(drained_queue_finishes_what_it_began)
 		struct sim s = sim_default();
 		struct duo_wr w[] = {duo_write_wr(1, s.abuf, 0, 5000, s.bbuf, 0),
 				     duo_read_wr(2, s.abuf, 10000, 5000, s.bbuf, 10000)};
-		struct duo_wr later = duo_write_wr(3, s.abuf, 0, 100, s.bbuf, 40000);
 
 		assert_true(duo_post_chain(s.a, w, 2));
 		duo_run_for(s.duo, 10);
 		assert_int_equal(drain(&s, notify), 0);
 		assert_true(draining(&s));
-		assert_true(duo_post(s.a, &later));
+		duo_must_post(s.a, duo_write_wr(3, s.abuf, 0, 100, s.bbuf, 40000));
 		assert_false(duo_had_event(s.a->host, EVENT_SQ_DRAINED, s.a));
 		duo_drop(s.duo, DUO_B, DUO_ANY, 0); /* it even repeats what was lost */
-		duo_idle(s.duo);
-		duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
+		duo_finish(s.a, 1, WC_SUCCESS);
 		duo_expect(s.duo, &s.a->sent, 2, WC_SUCCESS);
 		assert_int_equal(s.a->sent.n, 2);
 		assert_false(draining(&s));
 		assert_int_equal(duo_had_event(s.a->host, EVENT_SQ_DRAINED, s.a), notify);
 		assert_int_equal(duo_qp_to_state(s.a, QPS_RTS), 0);
-		duo_idle(s.duo);
-		duo_expect(s.duo, &s.a->sent, 3, WC_SUCCESS);
+		duo_finish(s.a, 3, WC_SUCCESS);
 		sim_end(&s);
 	}
 }
 
 /* Back in RTS before that: it is not draining any more, and of the end of what was begun there is no event. */
-TEST(queue_that_goes_on_is_not_draining)
+SIM_TEST(queue_that_goes_on_is_not_draining)
 {
-	struct sim s = sim_default();
-	struct duo_wr w = duo_write_wr(1, s.abuf, 0, 5000, s.bbuf, 0);
-
-	assert_true(duo_post(s.a, &w));
+	duo_must_post(s.a, duo_write_wr(1, s.abuf, 0, 5000, s.bbuf, 0));
 	duo_run_for(s.duo, 10);
 	assert_int_equal(drain(&s, true), 0);
 	assert_true(draining(&s));
 	assert_int_equal(duo_qp_to_state(s.a, QPS_RTS), 0);
 	assert_false(draining(&s));
-	duo_idle(s.duo);
-	duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
+	duo_finish(s.a, 1, WC_SUCCESS);
 	assert_false(duo_had_event(s.a->host, EVENT_SQ_DRAINED, s.a));
-	sim_end(&s);
 }
 
 TEST(idle_queue_is_drained_at_once)
@@ -423,11 +413,7 @@ TEST(idle_queue_is_drained_at_once)
 	static const enum qp_type all[] = {QPT_RC, QPT_UC, QPT_UD};
 
 	for (size_t i = 0; i < COUNT(all); i++) {
-		struct duo_options o = duo_options();
-
-		o.type = all[i];
-
-		struct sim s = sim_start(&o);
+		struct sim s = SIM(o.type = all[i]);
 
 		assert_int_equal(drain(&s, true), 0);
 		duo_idle(s.duo);
@@ -437,17 +423,12 @@ TEST(idle_queue_is_drained_at_once)
 	}
 }
 
-TEST(drained_qp_still_answers)
+SIM_TEST(drained_qp_still_answers)
 {
-	struct sim s = sim_default();
-	struct duo_wr w = duo_read_wr(1, s.bbuf, 0, 5000, s.abuf, 0);
-
 	assert_int_equal(drain(&s, true), 0);
-	assert_true(duo_post(s.b, &w));
-	duo_idle(s.duo);
-	duo_expect(s.duo, &s.b->sent, 1, WC_SUCCESS);
+	duo_must_post(s.b, duo_read_wr(1, s.bbuf, 0, 5000, s.abuf, 0));
+	duo_finish(s.b, 1, WC_SUCCESS);
 	assert_memory_equal(s.abuf->p, s.bbuf->p, 5000);
-	sim_end(&s);
 }
 
 /* ---- RTR ------------------------------------------------------------------------------------ */
@@ -459,12 +440,10 @@ TEST(rtr_receives_and_tells_so)
 
 	assert_true(lead(&l, QPT_RC, QPS_RTR));
 	struct sim *s = &l.s;
-	struct duo_wr w = duo_send_wr(1, s->bbuf, 0, 3000);
 
 	assert_true(duo_recv(s->a, 2, s->abuf, 0, 4000));
-	assert_true(duo_post(s->b, &w));
-	duo_idle(s->duo);
-	duo_expect(s->duo, &s->b->sent, 1, WC_SUCCESS);
+	duo_must_post(s->b, duo_send_wr(1, s->bbuf, 0, 3000));
+	duo_finish(s->b, 1, WC_SUCCESS);
 	duo_expect(s->duo, &s->a->received, 2, WC_SUCCESS);
 	assert_true(duo_had_event(s->a->host, EVENT_COMM_EST, s->a));
 	assert_int_equal(s->a->host->event_count, 1);
@@ -477,20 +456,17 @@ TEST(receives_may_be_posted_in_init)
 
 	assert_true(lead(&l, QPT_RC, QPS_INIT));
 	struct sim *s = &l.s;
-	struct duo_wr w = duo_send_wr(1, s->bbuf, 0, 3000);
 
 	assert_true(duo_recv(s->a, 2, s->abuf, 0, 4000));
 	assert_int_equal(duo_qp_to_rtr(s->a, s->b), 0);
-	assert_true(duo_post(s->b, &w));
-	duo_idle(s->duo);
-	duo_expect(s->duo, &s->b->sent, 1, WC_SUCCESS);
+	duo_must_post(s->b, duo_send_wr(1, s->bbuf, 0, 3000));
+	duo_finish(s->b, 1, WC_SUCCESS);
 	duo_expect(s->duo, &s->a->received, 2, WC_SUCCESS);
 	sim_end(s);
 }
 
-TEST(limits_are_checked_at_creation)
+SIM_TEST(limits_are_checked_at_creation)
 {
-	struct sim s = sim_default();
 	struct duo_host *h = s.a->host;
 	static const struct qp_cap caps[] = {
 		{.max_send_wr = NIC_MAX_QP_WR + 1},
@@ -513,44 +489,37 @@ TEST(limits_are_checked_at_creation)
 	assert_null(sq_slot(qp_sq(qp), 0));
 	assert_null(rq_slot(qp_rq(qp)));
 	nic_qp_destroy(h->nic, qp);
-	sim_end(&s);
 }
 
 /* Nothing of its send queue leaves, but it still acknowledges what it receives. */
 TEST(muted_qp_answers_and_sends_nothing)
 {
 	for (size_t t = 0; t < COUNT(types); t++) {
-		struct duo_options o = duo_options();
-		struct duo_wr w, back;
 		struct flow flow;
 		struct ah_attr av;
 		uint32_t ip_mtu;
-		struct sim s;
+		struct sim s = SIM(o.type = types[t], o.qkey = 7);
+		struct duo_wr w = duo_send_wr(1, s.abuf, 0, 100);
 
-		o.type = types[t];
-		o.qkey = 7;
-		s = sim_start(&o);
-		w = duo_send_wr(1, s.abuf, 0, 100);
-		back = duo_send_wr(2, s.bbuf, 200, 100);
-		if (o.type == QPT_UD) {
+		if (s.a->opt.type == QPT_UD) {
 			av = duo_av(s.a->host, s.b->host, 0);
 			assert_int_equal(nic_resolve(s.a->host->nic, &av, &flow, &ip_mtu), 0);
 			w.flow = &flow;
 			w.dqpn = s.b->qpn;
-			w.qkey = o.qkey;
+			w.qkey = s.a->opt.qkey;
 		}
 		assert_true(duo_recv(s.a, 3, s.abuf, 1000, 1000));
 		assert_true(duo_recv(s.b, 4, s.bbuf, 1000, 1000));
 		nic_qp_mute(s.a->host->nic, s.a->qp, true);
 		assert_true(duo_post(s.a, &w));
-		if (o.type == QPT_RC) {
-			assert_true(duo_post(s.b, &back));
+		if (s.a->opt.type == QPT_RC) {
+			duo_must_post(s.b, duo_send_wr(2, s.bbuf, 200, 100));
 			duo_wait(s.duo, &s.b->sent, 1);
 			duo_expect(s.duo, &s.b->sent, 2, WC_SUCCESS);
 			duo_expect(s.duo, &s.a->received, 3, WC_SUCCESS);
 		}
 		duo_run_for(s.duo, 1000000);
-		assert_int_equal(duo_count(s.duo, DUO_A, DUO_ANY), o.type == QPT_RC);
+		assert_int_equal(duo_count(s.duo, DUO_A, DUO_ANY), s.a->opt.type == QPT_RC);
 		nic_qp_mute(s.a->host->nic, s.a->qp, false);
 		duo_wait(s.duo, &s.a->sent, 1);
 		duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);

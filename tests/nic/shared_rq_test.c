@@ -49,9 +49,7 @@ static bool give(struct shared *x, uint64_t wr_id)
 
 static void send(struct shared *x, int pair, uint64_t wr_id)
 {
-	struct duo_wr w = duo_send_wr(wr_id, x->abuf, wr_id, 700);
-
-	assert_true(duo_post(x->pair[pair].a, &w));
+	duo_must_post(x->pair[pair].a, duo_send_wr(wr_id, x->abuf, wr_id, 700));
 }
 
 static bool limit_event(const struct shared *x)
@@ -185,13 +183,12 @@ TEST(last_wqe_event_comes_with_the_error_state)
 TEST(reset_gives_back_what_it_held)
 {
 	struct shared *x = start(QPT_RC);
-	struct duo_wr w = duo_send_wr(1, x->abuf, 0, 3000);
 	struct sge sge = duo_sge(x->bbuf, 0, 4000);
 
 	for (uint64_t i = 0; i < ROOM; i++)
 		assert_true(duo_post_srq(x->srq, i, &sge, 1));
 	duo_rule(x->duo, (struct duo_rule){.from = DUO_A, .opcode = OP_RC_SEND_LAST, .nth = DUO_ANY, .fate = DUO_DROP});
-	assert_true(duo_post(x->pair[0].a, &w));
+	duo_must_post(x->pair[0].a, duo_send_wr(1, x->abuf, 0, 3000));
 	duo_run_for(x->duo, 10 * DUO_LATENCY_NS);
 	assert_int_equal(rq_posted(&x->srq->rq), ROOM - 1);
 	assert_false(duo_post_srq(x->srq, 0, &sge, 1));

@@ -69,8 +69,7 @@ TEST(a_datagram_arrives_behind_its_own_grh)
 		w.qkey = QKEY;
 		assert_true(duo_recv(s.b, 2, s.bbuf, 0, GRH_LEN + 1000));
 		assert_true(duo_post(s.a, &w));
-		duo_idle(s.duo);
-		duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
+		duo_finish(s.a, 1, WC_SUCCESS);
 		const struct cqe *e = duo_expect(s.duo, &s.b->received, 2, WC_SUCCESS);
 
 		assert_int_equal(e->flags, WC_GRH);
@@ -94,12 +93,10 @@ TEST(no_cnp_answers_a_traffic_class)
 {
 	struct duo_options o = duo_options();
 	struct sim s = start(&o);
-	struct duo_wr w = duo_write_wr(1, s.abuf, 0, 50000, s.bbuf, 0);
 
 	duo_rule(s.duo, (struct duo_rule){.from = DUO_A, .opcode = DUO_ANY, .nth = DUO_ANY, .fate = DUO_MARK_CE});
-	assert_true(duo_post(s.a, &w));
-	duo_idle(s.duo);
-	duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
+	duo_must_post(s.a, duo_write_wr(1, s.abuf, 0, 50000, s.bbuf, 0));
+	duo_finish(s.a, 1, WC_SUCCESS);
 	assert_int_equal(duo_count(s.duo, DUO_B, OP_CNP), 0);
 	assert_memory_equal(s.abuf->p, s.bbuf->p, 50000);
 	sim_end(&s);

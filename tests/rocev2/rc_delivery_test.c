@@ -16,14 +16,7 @@ static uint32_t packets(uint32_t len, uint32_t mtu)
 static void deliver_sizes(uint32_t mtu, uint32_t psn, uint8_t gid)
 {
 	const uint32_t sizes[] = {0, 1, 3, mtu - 1, mtu, mtu + 1, 2 * mtu, 5 * mtu + 7, BIG};
-	struct duo_options o = duo_options();
-
-	o.mtu = mtu;
-	o.gid = gid;
-	o.psn[DUO_A] = psn;
-	o.psn[DUO_B] = psn_add(psn, 77);
-
-	struct sim s = sim_start(&o);
+	struct sim s = SIM(o.mtu = mtu, o.gid = gid, o.psn[DUO_A] = psn, o.psn[DUO_B] = psn_add(psn, 77));
 	struct duo_buf *from = duo_buf(&s.duo->host[DUO_A], BIG, MR_LOCAL_WRITE);
 	struct duo_buf *into = duo_buf(&s.duo->host[DUO_A], BIG, MR_LOCAL_WRITE);
 	struct duo_buf *at_b = duo_buf(&s.duo->host[DUO_B], BIG, ALL_ACCESS);
@@ -110,26 +103,21 @@ TEST(ipv6_carries_it_too)
 }
 
 /* docs/rocev2.md, AckReq: no more than 16 packets go by without one, so that the window moves on. */
-TEST(an_ack_is_asked_for_every_16_packets)
+SIM_TEST(an_ack_is_asked_for_every_16_packets)
 {
-	struct sim s = sim_default();
-	struct duo_wr w = duo_write_wr(1, s.abuf, 0, 60 * 1024, s.bbuf, 0);
 	size_t without = 0;
 
-	assert_true(duo_post(s.a, &w));
-	duo_idle(s.duo);
-	duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
+	duo_must_post(s.a, duo_write_wr(1, s.abuf, 0, 60 * 1024, s.bbuf, 0));
+	duo_finish(s.a, 1, WC_SUCCESS);
 	for (size_t i = 0; i < duo_count(s.duo, DUO_A, DUO_ANY); i++) {
 		without = duo_packet(s.duo, DUO_A, DUO_ANY, i)->bth.ackreq ? 0 : without + 1;
 		assert_true(without < 16);
 	}
-	sim_end(&s);
 }
 
 /* IBTA 9.7.2: FIRST and MIDDLE are full, LAST has the rest, ONLY stands alone; ackreq at the end. */
-TEST(messages_are_cut_as_the_spec_says)
+SIM_TEST(messages_are_cut_as_the_spec_says)
 {
-	struct sim s = sim_default();
 	static const uint8_t write_ops[] = {OP_RC_WRITE_FIRST, OP_RC_WRITE_MIDDLE, OP_RC_WRITE_MIDDLE,
 					    OP_RC_WRITE_LAST};
 	static const uint8_t send_ops[] = {OP_RC_SEND_FIRST, OP_RC_SEND_MIDDLE, OP_RC_SEND_MIDDLE, OP_RC_SEND_LAST};
@@ -164,32 +152,24 @@ TEST(messages_are_cut_as_the_spec_says)
 		duo_expect(s.duo, &s.a->sent, i, WC_SUCCESS);
 	duo_expect(s.duo, &s.b->received, 10, WC_SUCCESS);
 	duo_expect(s.duo, &s.b->received, 11, WC_SUCCESS);
-	sim_end(&s);
 }
 
 /* MSN counts completed messages (IBTA 9.7.7.1), and every ACK carries it. */
-TEST(msn_counts_messages)
+SIM_TEST(msn_counts_messages)
 {
-	struct sim s = sim_default();
-
 	for (uint32_t i = 1; i <= 5; i++) {
-		struct duo_wr w = i % 2 ? duo_write_wr(i, s.abuf, 0, 3000, s.bbuf, 0)
-					: duo_read_wr(i, s.abuf, 0, 3000, s.bbuf, 0);
-
-		assert_true(duo_post(s.a, &w));
-		duo_idle(s.duo);
-		duo_expect(s.duo, &s.a->sent, i, WC_SUCCESS);
+		duo_must_post(s.a, i % 2 ? duo_write_wr(i, s.abuf, 0, 3000, s.bbuf, 0)
+					 : duo_read_wr(i, s.abuf, 0, 3000, s.bbuf, 0));
+		duo_finish(s.a, i, WC_SUCCESS);
 		const struct duo_packet *last = duo_packet(s.duo, DUO_B, DUO_ANY, duo_count(s.duo, DUO_B, DUO_ANY) - 1);
 
 		assert_int_equal(last->aeth.msn, i);
 		assert_int_equal(aeth_kind(last->aeth.syndrome), AETH_ACK);
 	}
-	sim_end(&s);
 }
 
-TEST(gather_and_scatter_lists_meet)
+SIM_TEST(gather_and_scatter_lists_meet)
 {
-	struct sim s = sim_default();
 	uint8_t want[3000];
 	struct sge into[4] = {duo_sge(s.bbuf, 5000, 1), duo_sge(s.bbuf, 0, 0), duo_sge(s.bbuf, 7000, 1500),
 			      duo_sge(s.bbuf, 100, 2000)};
@@ -205,8 +185,7 @@ TEST(gather_and_scatter_lists_meet)
 	memcpy(want + 1000, s.abuf->p + 5000, 2000);
 	assert_true(duo_post_recv(s.b, 2, into, 4));
 	assert_true(duo_post(s.a, &w));
-	duo_idle(s.duo);
-	duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
+	duo_finish(s.a, 1, WC_SUCCESS);
 	assert_int_equal(duo_expect(s.duo, &s.b->received, 2, WC_SUCCESS)->byte_len, 3000);
 	assert_memory_equal(s.bbuf->p + 5000, want, 1);
 	assert_memory_equal(s.bbuf->p + 7000, want + 1, 1500);
@@ -219,17 +198,14 @@ TEST(gather_and_scatter_lists_meet)
 	w.sge[1] = duo_sge(s.abuf, 40000, 3);
 	w.sge[2] = duo_sge(s.abuf, 50000, 2000);
 	assert_true(duo_post(s.a, &w));
-	duo_idle(s.duo);
-	duo_expect(s.duo, &s.a->sent, 3, WC_SUCCESS);
+	duo_finish(s.a, 3, WC_SUCCESS);
 	assert_memory_equal(s.abuf->p + 30000, s.bbuf->p + 20000, 1030);
 	assert_memory_equal(s.abuf->p + 40000, s.bbuf->p + 21030, 3);
 	assert_memory_equal(s.abuf->p + 50000, s.bbuf->p + 21033, 2000);
-	sim_end(&s);
 }
 
-TEST(inline_data_is_taken_at_post)
+SIM_TEST(inline_data_is_taken_at_post)
 {
-	struct sim s = sim_default();
 	char text[] = "inline, gone after the post";
 	struct duo_wr w = duo_write_wr(1, s.abuf, 0, 0, s.bbuf, 50);
 
@@ -239,13 +215,11 @@ TEST(inline_data_is_taken_at_post)
 	assert_true(duo_post(s.a, &w));
 	memset(text, 'x', sizeof(text));
 	duo_drop(s.duo, DUO_A, OP_RC_WRITE_ONLY, 0); /* also when it is sent again */
-	duo_idle(s.duo);
-	duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
+	duo_finish(s.a, 1, WC_SUCCESS);
 	assert_string_equal((char *)s.bbuf->p + 50, "inline, gone after the post");
-	sim_end(&s);
 }
 
-TEST(atomics_return_the_old_value_and_leave_the_new)
+SIM_TEST(atomics_return_the_old_value_and_leave_the_new)
 {
 	static const struct {
 		bool cas;
@@ -258,7 +232,6 @@ TEST(atomics_return_the_old_value_and_leave_the_new)
 		{true, 5, 6, 9, 5},
 		{true, 0x0123456789abcdef, 0x0123456789abcdef, 0xfedcba9876543210, 0xfedcba9876543210},
 	};
-	struct sim s = sim_default();
 
 	for (size_t i = 0; i < COUNT(rows); i++) {
 		struct duo_wr w =
@@ -278,14 +251,12 @@ TEST(atomics_return_the_old_value_and_leave_the_new)
 		memcpy(&got, s.bbuf->p + 16, 8);
 		assert_true(got == rows[i].after);
 	}
-	sim_end(&s);
 }
 
 /* Both ways at once, more than fits the send queue at a time. */
-TEST(both_directions_at_once)
+SIM_TEST(both_directions_at_once)
 {
 	enum { ROUNDS = 500 };
-	struct sim s = sim_default();
 	uint64_t posted_a = 0, posted_b = 0, recvs_a = 0, recvs_b = 0;
 
 	while (s.a->sent.n < ROUNDS || s.b->sent.n < ROUNDS || s.a->received.n < ROUNDS || s.b->received.n < ROUNDS) {
@@ -309,13 +280,11 @@ TEST(both_directions_at_once)
 		assert_int_equal(duo_expect(s.duo, &s.b->received, i, WC_SUCCESS)->byte_len, 2500);
 	}
 	assert_memory_equal(s.bbuf->p + 40000, s.abuf->p + (ROUNDS - 1) % 7, 2500);
-	sim_end(&s);
 }
 
 /* A QP may be connected to itself, and two QPs of one nic to each other. */
-TEST(loopback_works)
+SIM_TEST(loopback_works)
 {
-	struct sim s = sim_default();
 	struct duo_options o = duo_options();
 	struct duo_host *h = &s.duo->host[DUO_A];
 	struct duo_qp *q = duo_qp_create(h, &o), *r = duo_qp_create(h, &o);
@@ -327,16 +296,13 @@ TEST(loopback_works)
 	for (int i = 0; i < 3; i++)
 		assert_int_equal(duo_qp_to_rtr(each[i], peers[i]), 0);
 	for (int i = 0; i < 3; i++) {
-		struct duo_wr w = duo_write_wr(1, s.abuf, 0, 5000, s.abuf, 30000);
-
 		assert_int_equal(duo_qp_to_rts(each[i]), 0);
 		duo_fill(s.abuf, 50 + (uint64_t)i);
-		assert_true(duo_post(each[i], &w));
+		duo_must_post(each[i], duo_write_wr(1, s.abuf, 0, 5000, s.abuf, 30000));
 		duo_idle(s.duo);
 		duo_expect(s.duo, &each[i]->sent, 1, WC_SUCCESS);
 		assert_memory_equal(s.abuf->p + 30000, s.abuf->p, 5000);
 	}
-	sim_end(&s);
 }
 
 /* The number of packets that a caller takes at a time must not matter. */

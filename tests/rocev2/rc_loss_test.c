@@ -115,17 +115,11 @@ TEST(timer_fires_between_one_and_four_timeouts)
 	static const uint8_t timeouts[] = {1, 5, 8, 14, 20};
 
 	for (size_t i = 0; i < COUNT(timeouts); i++) {
-		struct duo_options o = duo_options();
-
-		o.timeout = timeouts[i];
-
-		struct sim s = sim_start(&o);
-		struct duo_wr w = make(&s, WR_WRITE, 1, 10);
+		struct sim s = SIM(o.timeout = timeouts[i]);
 
 		duo_drop(s.duo, DUO_A, DUO_ANY, 0);
-		assert_true(duo_post(s.a, &w));
-		duo_idle(s.duo);
-		duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
+		duo_must_post(s.a, make(&s, WR_WRITE, 1, 10));
+		duo_finish(s.a, 1, WC_SUCCESS);
 		uint64_t waited = duo_packet(s.duo, DUO_A, DUO_ANY, 1)->sent_ns - DUO_START_NS;
 
 		assert_true(waited >= timeout_ns(s.a));
@@ -140,18 +134,12 @@ TEST(short_timers_take_the_long_end)
 	static const uint8_t timeouts[] = {1, 8, 9, 10, 11, 12};
 
 	for (size_t i = 0; i < COUNT(timeouts); i++) {
-		struct duo_options o = duo_options();
-
-		o.timeout = timeouts[i];
-
-		struct sim s = sim_start(&o);
-		struct duo_wr w = make(&s, WR_WRITE, 1, 10);
+		struct sim s = SIM(o.timeout = timeouts[i]);
 		uint64_t four = 4 * timeout_ns(s.a);
 
 		duo_drop(s.duo, DUO_A, DUO_ANY, 0);
-		assert_true(duo_post(s.a, &w));
-		duo_idle(s.duo);
-		duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
+		duo_must_post(s.a, make(&s, WR_WRITE, 1, 10));
+		duo_finish(s.a, 1, WC_SUCCESS);
 		uint64_t waited = duo_packet(s.duo, DUO_A, DUO_ANY, 1)->sent_ns - DUO_START_NS;
 
 		assert_true(waited >= (four < 16000000 ? four : 16000000));
@@ -160,75 +148,60 @@ TEST(short_timers_take_the_long_end)
 }
 
 /* IBTA 9.7.5.2.8: a gap is reported once, even if more packets arrive behind it. */
-TEST(one_gap_is_one_nak)
+SIM_TEST(one_gap_is_one_nak)
 {
-	struct sim s = sim_default();
 	uint32_t lost = psn_of(&s, 2);
 	struct duo_wr w = make(&s, WR_WRITE, 1, 40 * 1024);
 
 	s.duo->batch = 1; /* each packet has its chance to be answered */
 	drop_psn(&s, &lost, 0);
 	assert_true(duo_post(s.a, &w));
-	duo_idle(s.duo);
-	duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
+	duo_finish(s.a, 1, WC_SUCCESS);
 	assert_memory_equal(s.bbuf->p, s.abuf->p, 40 * 1024);
 	assert_int_equal(duo_count_syndrome(s.duo, DUO_B, NAK_SEQUENCE), 1);
 	assert_true(nic_counters(s.b->host->nic)->rx_out_of_sequence >= 10);
-	sim_end(&s);
 }
 
-TEST(two_gaps_are_two_naks)
+SIM_TEST(two_gaps_are_two_naks)
 {
-	struct sim s = sim_default();
 	uint32_t lost[2] = {psn_of(&s, 2), psn_of(&s, 9)};
-	struct duo_wr w = make(&s, WR_WRITE, 1, 20 * 1024);
 
 	drop_psn(&s, &lost[0], 0);
 	drop_psn(&s, &lost[1], 1); /* of the second round */
-	assert_true(duo_post(s.a, &w));
-	duo_idle(s.duo);
-	duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
+	duo_must_post(s.a, make(&s, WR_WRITE, 1, 20 * 1024));
+	duo_finish(s.a, 1, WC_SUCCESS);
 	assert_memory_equal(s.bbuf->p, s.abuf->p, 20 * 1024);
 	assert_int_equal(duo_count_syndrome(s.duo, DUO_B, NAK_SEQUENCE), 2);
 	assert_int_equal(nic_counters(s.a->host->nic)->timeouts, 0);
-	sim_end(&s);
 }
 
 /* A retransmission may be lost again; the same gap is not reported twice, so the timer repairs it. */
-TEST(retransmission_lost_too)
+SIM_TEST(retransmission_lost_too)
 {
-	struct sim s = sim_default();
 	uint32_t lost = psn_of(&s, 1);
-	struct duo_wr w = make(&s, WR_WRITE, 1, 4096);
 
 	drop_psn(&s, &lost, 0);
 	drop_psn(&s, &lost, 0); /* rules count by themselves: this sees the second one */
 	drop_psn(&s, &lost, 0);
-	assert_true(duo_post(s.a, &w));
-	duo_idle(s.duo);
-	duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
+	duo_must_post(s.a, make(&s, WR_WRITE, 1, 4096));
+	duo_finish(s.a, 1, WC_SUCCESS);
 	assert_memory_equal(s.bbuf->p, s.abuf->p, 4096);
 	assert_int_equal(sent_with_psn(&s, lost), 4);
 	assert_true(nic_counters(s.a->host->nic)->timeouts >= 1);
-	sim_end(&s);
 }
 
-TEST(lost_nak_is_made_up_by_the_timer)
+SIM_TEST(lost_nak_is_made_up_by_the_timer)
 {
-	struct sim s = sim_default();
 	uint32_t lost = psn_of(&s, 1);
-	struct duo_wr w = make(&s, WR_WRITE, 1, 4096);
 	struct duo_rule *nak;
 
 	drop_psn(&s, &lost, 0);
 	nak = duo_drop(s.duo, DUO_B, OP_RC_ACK, 0);
-	assert_true(duo_post(s.a, &w));
-	duo_idle(s.duo);
-	duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
+	duo_must_post(s.a, make(&s, WR_WRITE, 1, 4096));
+	duo_finish(s.a, 1, WC_SUCCESS);
 	assert_int_equal(nak->hits, 1);
 	assert_memory_equal(s.bbuf->p, s.abuf->p, 4096);
 	assert_int_equal(nic_counters(s.a->host->nic)->timeouts, 1);
-	sim_end(&s);
 }
 
 /*
@@ -241,19 +214,17 @@ TEST(duplicate_is_acknowledged_and_not_executed)
 
 	for (size_t i = 0; i < COUNT(ops); i++) {
 		struct sim s = sim_default();
-		struct duo_wr w = make(&s, ops[i], 1, 2500);
 		struct duo_rule *ack = duo_drop(s.duo, DUO_B, OP_RC_ACK, 0);
 
 		for (uint64_t k = 0; k < 3; k++)
 			assert_true(duo_recv(s.b, 10 + k, s.bbuf, 0, 4000));
-		assert_true(duo_post(s.a, &w));
+		duo_must_post(s.a, make(&s, ops[i], 1, 2500));
 		duo_run_for(s.duo, timeout_ns(s.a) / 2);
 		assert_int_equal(ack->hits, 1);
 		assert_memory_equal(s.bbuf->p, s.abuf->p, 2500);
 		assert_int_equal(s.a->sent.n, 0);
 		memset(s.bbuf->p, 0xee, 2500);
-		duo_idle(s.duo);
-		duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
+		duo_finish(s.a, 1, WC_SUCCESS);
 		for (int k = 0; k < 2500; k++)
 			assert_int_equal(s.bbuf->p[k], 0xee);
 		if (ops[i] != WR_WRITE)
@@ -269,9 +240,8 @@ TEST(duplicate_is_acknowledged_and_not_executed)
 	}
 }
 
-TEST(later_ack_covers_a_lost_one)
+SIM_TEST(later_ack_covers_a_lost_one)
 {
-	struct sim s = sim_default();
 	struct duo_wr w[] = {make(&s, WR_WRITE, 1, 10), make(&s, WR_WRITE, 2, 10)};
 
 	duo_drop(s.duo, DUO_B, OP_RC_ACK, 0);
@@ -279,18 +249,15 @@ TEST(later_ack_covers_a_lost_one)
 	duo_run_for(s.duo, 10 * DUO_LATENCY_NS);
 	assert_int_equal(s.a->sent.n, 0);
 	assert_true(duo_post(s.a, &w[1]));
-	duo_idle(s.duo);
-	duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
+	duo_finish(s.a, 1, WC_SUCCESS);
 	duo_expect(s.duo, &s.a->sent, 2, WC_SUCCESS);
 	assert_int_equal(nic_counters(s.a->host->nic)->timeouts, 0);
 	assert_int_equal(nic_counters(s.a->host->nic)->retransmits, 0);
-	sim_end(&s);
 }
 
 /* IBTA 9.7.5.1.2: a NAK acknowledges everything before the PSN it names. */
-TEST(nak_acknowledges_what_is_before_it)
+SIM_TEST(nak_acknowledges_what_is_before_it)
 {
-	struct sim s = sim_default();
 	uint32_t lost = psn_of(&s, 1);
 	struct duo_wr w[] = {make(&s, WR_WRITE, 1, 10), make(&s, WR_WRITE, 2, 10), make(&s, WR_WRITE, 3, 10)};
 
@@ -301,10 +268,8 @@ TEST(nak_acknowledges_what_is_before_it)
 	assert_int_equal(duo_count_syndrome(s.duo, DUO_B, 0), 1);
 	duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
 	assert_int_equal(s.a->sent.n, 1);
-	duo_idle(s.duo);
-	duo_expect(s.duo, &s.a->sent, 2, WC_SUCCESS);
+	duo_finish(s.a, 2, WC_SUCCESS);
 	duo_expect(s.duo, &s.a->sent, 3, WC_SUCCESS);
-	sim_end(&s);
 }
 
 TEST(late_packet_does_no_harm)
@@ -324,8 +289,7 @@ TEST(late_packet_does_no_harm)
 						  .n = behind});
 		s.duo->batch = 1;
 		assert_true(duo_post(s.a, &w));
-		duo_idle(s.duo);
-		duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
+		duo_finish(s.a, 1, WC_SUCCESS);
 		assert_int_equal(duo_expect(s.duo, &s.b->received, 2, WC_SUCCESS)->byte_len, 10240);
 		assert_memory_equal(s.bbuf->p, s.abuf->p, 10240);
 		assert_int_equal(rq_posted(qp_rq(s.b->qp)), 1);
@@ -368,43 +332,32 @@ TEST(everything_twice_is_executed_once)
 	}
 }
 
-TEST(corrupt_packet_is_a_lost_packet)
+SIM_TEST(corrupt_packet_is_a_lost_packet)
 {
-	struct sim s = sim_default();
-	struct duo_wr w = make(&s, WR_WRITE, 1, 10 * 1024);
-
 	for (uint64_t i = 0; i < 10; i++)
 		duo_rule(s.duo, (struct duo_rule){.from = DUO_A,
 						  .opcode = DUO_ANY,
 						  .nth = (int)(7 * i),
 						  .fate = DUO_CORRUPT,
 						  .n = i * 1237});
-	assert_true(duo_post(s.a, &w));
-	duo_idle(s.duo);
-	duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
+	duo_must_post(s.a, make(&s, WR_WRITE, 1, 10 * 1024));
+	duo_finish(s.a, 1, WC_SUCCESS);
 	assert_memory_equal(s.bbuf->p, s.abuf->p, 10 * 1024);
 	const struct nic_counters *n = nic_counters(s.b->host->nic);
 
 	assert_true(n->rx_icrc_errors + n->rx_malformed >= 2);
-	sim_end(&s);
 }
 
 /* ECN marks are outside the ICRC's reach. */
 TEST(ce_mark_does_not_break_a_packet)
 {
 	for (uint8_t gid = 0; gid < DUO_GIDS; gid++) {
-		struct duo_options o = duo_options();
-
-		o.gid = gid;
-
-		struct sim s = sim_start(&o);
-		struct duo_wr w = make(&s, WR_WRITE, 1, 10 * 1024);
+		struct sim s = SIM(o.gid = gid);
 
 		duo_rule(s.duo,
 			 (struct duo_rule){.from = DUO_ANY, .opcode = DUO_ANY, .nth = DUO_ANY, .fate = DUO_MARK_CE});
-		assert_true(duo_post(s.a, &w));
-		duo_idle(s.duo);
-		duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
+		duo_must_post(s.a, make(&s, WR_WRITE, 1, 10 * 1024));
+		duo_finish(s.a, 1, WC_SUCCESS);
 		assert_int_equal(nic_counters(s.a->host->nic)->retransmits, 0);
 		sim_end(&s);
 	}
@@ -414,15 +367,13 @@ TEST(ce_mark_does_not_break_a_packet)
  * IBTA 9.7.5.1.4: an ACK for a PSN that was never sent, or was acknowledged long ago, has no
  * effect.
  */
-TEST(ghost_acks_are_ignored)
+SIM_TEST(ghost_acks_are_ignored)
 {
-	struct sim s = sim_default();
-	struct duo_wr w = make(&s, WR_WRITE, 1, 10);
 	static const int32_t ghosts[] = {1, 2, 100, 0x7ffffe, -1, -100, -0x7fffff};
 	static const uint8_t syndromes[] = {AETH_ACK | AETH_CREDIT_INVALID, NAK_SEQUENCE, AETH_NAK | NAK_REMOTE_ACCESS,
 					    AETH_RNR_NAK | 1};
 
-	assert_true(duo_post(s.a, &w));
+	duo_must_post(s.a, make(&s, WR_WRITE, 1, 10));
 	duo_drop(s.duo, DUO_A, DUO_ANY, 0);
 	duo_run_for(s.duo, 10);
 	for (size_t i = 0; i < COUNT(ghosts); i++) {
@@ -440,10 +391,8 @@ TEST(ghost_acks_are_ignored)
 			assert_int_equal(qp_state(s.a->qp), QPS_RTS);
 		}
 	}
-	duo_idle(s.duo);
-	duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
+	duo_finish(s.a, 1, WC_SUCCESS);
 	assert_memory_equal(s.bbuf->p, s.abuf->p, 10);
-	sim_end(&s);
 }
 
 /* Loss in both directions at rates no network has; progress restores the retry counter. */
@@ -460,11 +409,8 @@ TEST(heavy_loss_is_survived)
 
 		duo_fill(from, seed);
 		d->faults[DUO_A].drop_ppm = d->faults[DUO_B].drop_ppm = 150000;
-		for (uint64_t i = 0; i < 50; i++) {
-			struct duo_wr w = duo_write_wr(i, from, i * 1000, 1000, to, i * 1000);
-
-			assert_true(duo_post(p.a, &w));
-		}
+		for (uint64_t i = 0; i < 50; i++)
+			duo_must_post(p.a, duo_write_wr(i, from, i * 1000, 1000, to, i * 1000));
 		duo_idle(d);
 		for (uint64_t i = 0; i < 50; i++)
 			duo_expect(d, &p.a->sent, i, WC_SUCCESS);

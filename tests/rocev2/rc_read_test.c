@@ -23,15 +23,12 @@ static struct duo_rule *drop_response(struct sim *s, int nth)
 				.from = DUO_B, .opcode = DUO_ANY, .nth = nth, .match = is_response, .fate = DUO_DROP});
 }
 
-TEST(responses_are_numbered_and_cut_right)
+SIM_TEST(responses_are_numbered_and_cut_right)
 {
-	struct sim s = sim_default();
-	struct duo_wr w = duo_read_wr(1, s.abuf, 0, READ_BYTES, s.bbuf, 77);
 	uint32_t psn = s.a->opt.psn[DUO_A];
 
-	assert_true(duo_post(s.a, &w));
-	duo_idle(s.duo);
-	duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
+	duo_must_post(s.a, duo_read_wr(1, s.abuf, 0, READ_BYTES, s.bbuf, 77));
+	duo_finish(s.a, 1, WC_SUCCESS);
 	const struct duo_packet *r = duo_packet(s.duo, DUO_A, OP_RC_READ_REQUEST, 0);
 
 	assert_int_equal(r->bth.psn, psn);
@@ -49,7 +46,6 @@ TEST(responses_are_numbered_and_cut_right)
 			assert_int_equal(p->aeth.msn, 1);
 		}
 	}
-	sim_end(&s);
 }
 
 /*
@@ -96,29 +92,18 @@ TEST(lost_response_is_asked_for_again)
  * PSNs have 24 bits, the one after the last response's too: otherwise the requester would wait for
  * responses that have arrived.
  */
-TEST(read_that_ends_at_the_last_psn_leaves_nothing_to_wait_for)
+SIM_TEST(read_that_ends_at_the_last_psn_leaves_nothing_to_wait_for, o.psn[DUO_A] = psn_add(0, -READ_PACKETS &PSN_MASK))
 {
-	struct duo_options o = duo_options();
-	struct sim s;
-	struct duo_wr read, write;
-	const struct nic_counters *n;
+	const struct nic_counters *n = nic_counters(s.a->host->nic);
 
-	o.psn[DUO_A] = psn_add(0, -READ_PACKETS & PSN_MASK);
-	s = sim_start(&o);
-	n = nic_counters(s.a->host->nic);
-	read = duo_read_wr(1, s.abuf, 0, READ_BYTES, s.bbuf, 77);
-	write = duo_write_wr(2, s.abuf, 20000, 10, s.bbuf, 20000);
-	assert_true(duo_post(s.a, &read));
-	duo_idle(s.duo);
-	duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
+	duo_must_post(s.a, duo_read_wr(1, s.abuf, 0, READ_BYTES, s.bbuf, 77));
+	duo_finish(s.a, 1, WC_SUCCESS);
 	assert_false(qp_in_flight(s.a->qp));
 	assert_int_equal(n->timeouts + n->retransmits, 0);
-	assert_true(duo_post(s.a, &write));
-	duo_idle(s.duo);
-	duo_expect(s.duo, &s.a->sent, 2, WC_SUCCESS);
+	duo_must_post(s.a, duo_write_wr(2, s.abuf, 20000, 10, s.bbuf, 20000));
+	duo_finish(s.a, 2, WC_SUCCESS);
 	assert_int_equal(n->timeouts + n->retransmits, 0);
 	assert_int_equal(duo_packet(s.duo, DUO_A, OP_RC_WRITE_ONLY, 0)->bth.psn, 0);
-	sim_end(&s);
 }
 
 TEST(lost_request_is_sent_again)
@@ -130,8 +115,7 @@ TEST(lost_request_is_sent_again)
 
 		duo_drop(s.duo, DUO_A, OP_RC_READ_REQUEST, 0);
 		assert_true(duo_post_chain(s.a, w, followed ? 2 : 1));
-		duo_idle(s.duo);
-		duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
+		duo_finish(s.a, 1, WC_SUCCESS);
 		if (followed)
 			duo_expect(s.duo, &s.a->sent, 2, WC_SUCCESS);
 		assert_memory_equal(s.abuf->p, s.bbuf->p, READ_BYTES);
@@ -166,18 +150,13 @@ TEST(any_response_of_many_reads_may_be_lost)
 }
 
 /* The re-request's own answer may be lost, again and again. */
-TEST(responses_lost_repeatedly)
+SIM_TEST(responses_lost_repeatedly)
 {
-	struct sim s = sim_default();
-	struct duo_wr w = duo_read_wr(1, s.abuf, 0, READ_BYTES, s.bbuf, 0);
-
 	for (int i = 0; i < 6; i++)
 		drop_response(&s, 1);
-	assert_true(duo_post(s.a, &w));
-	duo_idle(s.duo);
-	duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
+	duo_must_post(s.a, duo_read_wr(1, s.abuf, 0, READ_BYTES, s.bbuf, 0));
+	duo_finish(s.a, 1, WC_SUCCESS);
 	assert_memory_equal(s.abuf->p, s.bbuf->p, READ_BYTES);
-	sim_end(&s);
 }
 
 static bool is_response_at(const struct duo_packet *p, const void *psn)
@@ -189,10 +168,8 @@ static bool is_response_at(const struct duo_packet *p, const void *psn)
  * The same response is lost three times. Those behind it show the first loss, and say no more of the second one, which
  * the timer notices; from then on they count again.
  */
-TEST(a_loss_is_seen_again_after_a_timeout)
+SIM_TEST(a_loss_is_seen_again_after_a_timeout)
 {
-	struct sim s = sim_default();
-	struct duo_wr w = duo_read_wr(1, s.abuf, 0, READ_BYTES, s.bbuf, 0);
 	uint32_t hole = psn_add(s.a->opt.psn[DUO_A], 1);
 
 	for (int i = 0; i < 3; i++)
@@ -202,34 +179,26 @@ TEST(a_loss_is_seen_again_after_a_timeout)
 						  .match = is_response_at,
 						  .arg = &hole,
 						  .fate = DUO_DROP});
-	assert_true(duo_post(s.a, &w));
-	duo_idle(s.duo);
-	duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
+	duo_must_post(s.a, duo_read_wr(1, s.abuf, 0, READ_BYTES, s.bbuf, 0));
+	duo_finish(s.a, 1, WC_SUCCESS);
 	assert_memory_equal(s.abuf->p, s.bbuf->p, READ_BYTES);
 	assert_int_equal(nic_counters(s.a->host->nic)->timeouts, 1);
-	sim_end(&s);
 }
 
 /* A READ is not a snapshot: a repeated request reads memory as it is then. */
-TEST(duplicate_read_reads_again)
+SIM_TEST(duplicate_read_reads_again)
 {
-	struct sim s = sim_default();
-	struct duo_wr w = duo_read_wr(1, s.abuf, 0, 100, s.bbuf, 0);
-
 	drop_response(&s, 0);
-	assert_true(duo_post(s.a, &w));
+	duo_must_post(s.a, duo_read_wr(1, s.abuf, 0, 100, s.bbuf, 0));
 	duo_run_for(s.duo, 10 * DUO_LATENCY_NS);
 	duo_fill(s.bbuf, 99);
-	duo_idle(s.duo);
-	duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
+	duo_finish(s.a, 1, WC_SUCCESS);
 	assert_memory_equal(s.abuf->p, s.bbuf->p, 100);
-	sim_end(&s);
 }
 
 /* IBTA 9.7.4.5.2: a duplicate requests the range of the original, or its tail, or is ignored. */
-TEST(duplicate_read_may_not_ask_for_anything_else)
+SIM_TEST(duplicate_read_may_not_ask_for_anything_else)
 {
-	struct sim s = sim_default();
 	struct duo_wr w = duo_read_wr(1, s.abuf, 0, READ_BYTES, s.bbuf, 0);
 	const struct {
 		uint32_t psn, va, rkey, len;
@@ -243,8 +212,7 @@ TEST(duplicate_read_may_not_ask_for_anything_else)
 	};
 
 	assert_true(duo_post(s.a, &w));
-	duo_idle(s.duo);
-	duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
+	duo_finish(s.a, 1, WC_SUCCESS);
 	for (size_t i = 0; i < COUNT(rows); i++) {
 		size_t before = duo_count(s.duo, DUO_B, DUO_ANY);
 		uint8_t ext[RETH_LEN];
@@ -260,7 +228,6 @@ TEST(duplicate_read_may_not_ask_for_anything_else)
 		assert_int_equal(duo_count(s.duo, DUO_B, DUO_ANY) > before, rows[i].answered);
 		assert_int_equal(qp_state(s.b->qp), QPS_RTS);
 	}
-	sim_end(&s);
 }
 
 static uint64_t word(const struct duo_buf *b, uint64_t off)
@@ -281,18 +248,16 @@ TEST(lost_atomic_response_is_replayed)
 {
 	for (int cas = 0; cas < 2; cas++) {
 		struct sim s = sim_default();
-		struct duo_wr w = cas ? duo_cmp_swap_wr(1, s.abuf, 0, s.bbuf, 0, 40, 50)
-				      : duo_fetch_add_wr(1, s.abuf, 0, s.bbuf, 0, 10);
 		struct duo_rule *r = drop_response(&s, 0);
 
 		set_word(s.bbuf, 0, 40);
-		assert_true(duo_post(s.a, &w));
+		duo_must_post(s.a, cas ? duo_cmp_swap_wr(1, s.abuf, 0, s.bbuf, 0, 40, 50)
+				       : duo_fetch_add_wr(1, s.abuf, 0, s.bbuf, 0, 10));
 		duo_run_for(s.duo, 10 * DUO_LATENCY_NS);
 		assert_int_equal(r->hits, 1);
 		assert_int_equal(word(s.bbuf, 0), 50);
 		set_word(s.bbuf, 0, 40); /* executed again it would be 50 once more */
-		duo_idle(s.duo);
-		duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
+		duo_finish(s.a, 1, WC_SUCCESS);
 		assert_int_equal(word(s.abuf, 0), 40);
 		assert_int_equal(word(s.bbuf, 0), 40);
 		assert_int_equal(duo_count(s.duo, DUO_B, OP_RC_ATOMIC_ACK), 2);
@@ -310,11 +275,8 @@ TEST(any_atomic_response_of_many_may_be_lost)
 
 		set_word(s.bbuf, 0, 0);
 		drop_response(&s, k);
-		for (uint64_t i = 0; i < 16; i++) {
-			struct duo_wr w = duo_fetch_add_wr(i, s.abuf, 8 * i, s.bbuf, 0, 1);
-
-			assert_true(duo_post(s.a, &w));
-		}
+		for (uint64_t i = 0; i < 16; i++)
+			duo_must_post(s.a, duo_fetch_add_wr(i, s.abuf, 8 * i, s.bbuf, 0, 1));
 		duo_idle(s.duo);
 		for (uint64_t i = 0; i < 16; i++) {
 			duo_expect(s.duo, &s.a->sent, i, WC_SUCCESS);
@@ -402,10 +364,8 @@ TEST(max_rd_atomic_bounds_what_is_under_way)
 		struct sim s = sim_start(&o);
 
 		for (uint64_t k = 0; k < REQUESTS; k++) {
-			struct duo_wr w = k % 3 ? duo_read_wr(k, s.abuf, 0, 100 * (uint32_t)(k % 3), s.bbuf, 0)
-						: duo_fetch_add_wr(k, s.abuf, 0, s.bbuf, 0, 1);
-
-			assert_true(duo_post(s.a, &w));
+			duo_must_post(s.a, k % 3 ? duo_read_wr(k, s.abuf, 0, 100 * (uint32_t)(k % 3), s.bbuf, 0)
+						 : duo_fetch_add_wr(k, s.abuf, 0, s.bbuf, 0, 1));
 		}
 		duo_idle(s.duo);
 		for (uint64_t k = 0; k < REQUESTS; k++)
@@ -416,22 +376,15 @@ TEST(max_rd_atomic_bounds_what_is_under_way)
 }
 
 /* A larger limit does not discard executed requests: their answers are sent again. */
-TEST(a_higher_limit_forgets_nothing)
+SIM_TEST(a_higher_limit_forgets_nothing, o.max_rd_atomic = o.max_dest_rd_atomic = 3)
 {
-	struct duo_options o = duo_options();
 	struct qp_attr sqd = {.state = QPS_SQD}, more = {.max_dest_rd_atomic = 100};
-
-	o.max_rd_atomic = o.max_dest_rd_atomic = 3;
-
-	struct sim s = sim_start(&o);
 
 	set_word(s.bbuf, 0, 0);
 	for (uint64_t i = 0; i < 7; i++) {
-		struct duo_wr w = duo_fetch_add_wr(i, s.abuf, 8 * i, s.bbuf, 0, 1);
-
 		if (i == 6)
 			drop_response(&s, 6);
-		assert_true(duo_post(s.a, &w));
+		duo_must_post(s.a, duo_fetch_add_wr(i, s.abuf, 8 * i, s.bbuf, 0, 1));
 	}
 	duo_run_for(s.duo, 20 * DUO_LATENCY_NS);
 	assert_int_equal(word(s.bbuf, 0), 7);
@@ -443,17 +396,11 @@ TEST(a_higher_limit_forgets_nothing)
 		assert_int_equal(word(s.abuf, 8 * i), i);
 	}
 	assert_int_equal(word(s.bbuf, 0), 7);
-	sim_end(&s);
 }
 
 /* A READ that waits for its turn does not let later requests overtake it. */
-TEST(requests_keep_their_order_at_the_limit)
+SIM_TEST(requests_keep_their_order_at_the_limit, o.max_rd_atomic = 1)
 {
-	struct duo_options o = duo_options();
-
-	o.max_rd_atomic = 1;
-
-	struct sim s = sim_start(&o);
 	struct duo_wr w[] = {duo_read_wr(1, s.abuf, 0, 3000, s.bbuf, 0), duo_read_wr(2, s.abuf, 4000, 3000, s.bbuf, 0),
 			     duo_write_wr(3, s.abuf, 9000, 10, s.bbuf, 0)};
 
@@ -469,7 +416,6 @@ TEST(requests_keep_their_order_at_the_limit)
 		assert_true(i == 0 || psn_diff(p->bth.psn, last) > 0);
 		last = p->bth.psn;
 	}
-	sim_end(&s);
 }
 
 TEST(long_read_is_whole_under_loss)
@@ -486,12 +432,11 @@ TEST(long_read_is_whole_under_loss)
 		struct duo_pair p = duo_connect(d, &o);
 		struct duo_buf *a = duo_buf(&d->host[DUO_A], LONG, MR_LOCAL_WRITE);
 		struct duo_buf *b = duo_buf(&d->host[DUO_B], LONG, ALL_ACCESS);
-		struct duo_wr w = duo_read_wr(1, a, 0, LONG, b, 0);
 
 		duo_fill(b, seed);
 		d->faults[DUO_A].drop_ppm = 10000;
 		d->faults[DUO_B].drop_ppm = 10000;
-		assert_true(duo_post(p.a, &w));
+		duo_must_post(p.a, duo_read_wr(1, a, 0, LONG, b, 0));
 		duo_idle(d);
 		duo_expect(d, &p.a->sent, 1, WC_SUCCESS);
 		assert_memory_equal(a->p, b->p, LONG);
@@ -500,17 +445,15 @@ TEST(long_read_is_whole_under_loss)
 }
 
 /* Responses without a request: wrong PSN, wrong kind. Nothing is written, nothing completes. */
-TEST(ghost_responses_are_ignored)
+SIM_TEST(ghost_responses_are_ignored)
 {
-	struct sim s = sim_default();
-	struct duo_wr w = duo_write_wr(1, s.abuf, 0, 10, s.bbuf, 0);
 	uint8_t before[BUF_BYTES], payload[1024] = {0};
 	static const uint8_t ops[] = {OP_RC_READ_RESPONSE_FIRST, OP_RC_READ_RESPONSE_MIDDLE, OP_RC_READ_RESPONSE_LAST,
 				      OP_RC_READ_RESPONSE_ONLY, OP_RC_ATOMIC_ACK};
 
 	memcpy(before, s.abuf->p, BUF_BYTES);
 	duo_drop(s.duo, DUO_A, DUO_ANY, 0);
-	assert_true(duo_post(s.a, &w));
+	duo_must_post(s.a, duo_write_wr(1, s.abuf, 0, 10, s.bbuf, 0));
 	duo_run_for(s.duo, 10);
 	for (size_t i = 0; i < COUNT(ops); i++) {
 		for (int32_t off = -3; off <= 3; off++) {
@@ -528,8 +471,6 @@ TEST(ghost_responses_are_ignored)
 		}
 	}
 	assert_memory_equal(before, s.abuf->p, BUF_BYTES);
-	duo_idle(s.duo);
-	duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
+	duo_finish(s.a, 1, WC_SUCCESS);
 	assert_memory_equal(s.abuf->p, s.bbuf->p, 10);
-	sim_end(&s);
 }

@@ -30,7 +30,6 @@ static void refuse(struct sim *s, const struct duo_wr *bad, const struct refusal
 {
 	uint8_t before[BUF_BYTES];
 	struct duo_wr first = duo_write_wr(1, s->abuf, 0, 3000, s->bbuf, BUF_BYTES - 3000);
-	struct duo_wr third = duo_write_wr(3, s->abuf, 0, 3000, s->bbuf, 0);
 	bool may_write = s->bbuf->mr->access & MR_REMOTE_WRITE && s->b->opt.access & MR_REMOTE_WRITE;
 
 	if (!may_write) {
@@ -43,9 +42,8 @@ static void refuse(struct sim *s, const struct duo_wr *bad, const struct refusal
 		memcpy(before + BUF_BYTES - 3000, s->abuf->p, 3000);
 	assert_true(duo_post(s->a, &first));
 	assert_true(duo_post(s->a, bad));
-	assert_true(duo_post(s->a, &third));
-	duo_idle(s->duo);
-	duo_expect(s->duo, &s->a->sent, 1, WC_SUCCESS);
+	duo_must_post(s->a, duo_write_wr(3, s->abuf, 0, 3000, s->bbuf, 0));
+	duo_finish(s->a, 1, WC_SUCCESS);
 	duo_expect(s->duo, &s->a->sent, bad->wr_id, r->status);
 	duo_expect(s->duo, &s->a->sent, 3, WC_WR_FLUSH_ERR);
 	assert_memory_equal(before, s->bbuf->p, BUF_BYTES);
@@ -119,9 +117,8 @@ TEST(receive_of_a_refused_immediate_fails_by_name)
 }
 
 /* The region goes away before the last packet, which has the immediate. */
-TEST(receive_of_an_immediate_without_its_region_fails_by_name)
+SIM_TEST(receive_of_an_immediate_without_its_region_fails_by_name)
 {
-	struct sim s = sim_default();
 	struct duo_host *h = s.b->host;
 	struct duo_wr w = make(&s, WRITE, 0, 1030);
 	uint8_t mem[1030];
@@ -136,10 +133,8 @@ TEST(receive_of_an_immediate_without_its_region_fails_by_name)
 	assert_true(duo_post(s.a, &w));
 	duo_run_for(s.duo, 5 * DUO_LATENCY_NS);
 	nic_mr_dereg(h->nic, mr);
-	duo_idle(s.duo);
-	duo_expect(s.duo, &s.a->sent, 2, WC_REM_ACCESS_ERR);
+	duo_finish(s.a, 2, WC_REM_ACCESS_ERR);
 	duo_expect(s.duo, &s.b->received, 10, WC_LOC_ACCESS_ERR);
-	sim_end(&s);
 }
 
 TEST(range_outside_the_region_is_an_access_error)
@@ -205,14 +200,9 @@ TEST(region_without_the_right_is_an_access_error)
 TEST(qp_without_the_right_is_an_invalid_request)
 {
 	for (int kind = 0; kind < KINDS; kind++) {
-		struct duo_options o = duo_options();
-		struct duo_wr w;
+		struct sim s = SIM(o.access &= ~needed[kind]);
+		struct duo_wr w = make(&s, kind, 0, 8);
 
-		o.access &= ~needed[kind];
-
-		struct sim s = sim_start(&o);
-
-		w = make(&s, kind, 0, 8);
 		refuse(&s, &w, &invalid_request);
 		sim_end(&s);
 	}
@@ -291,8 +281,7 @@ TEST(region_that_goes_away_midway_is_not_touched)
 		duo_run_for(s.duo, 20 * DUO_LATENCY_NS);
 		nic_mr_dereg(h->nic, mr);
 		free(mem);
-		duo_idle(s.duo);
-		duo_expect(s.duo, &s.a->sent, 2, WC_REM_ACCESS_ERR);
+		duo_finish(s.a, 2, WC_REM_ACCESS_ERR);
 		sim_end(&s);
 	}
 }
@@ -304,17 +293,11 @@ TEST(region_that_goes_away_midway_is_not_touched)
 TEST(a_read_without_an_answer_fails_with_the_nak_behind_it)
 {
 	for (int retries = 0; retries <= 7; retries += 7) {
-		struct duo_options o = duo_options();
-		struct sim s;
-		struct duo_wr r, w;
+		struct sim s = SIM(o.retry_cnt = (uint8_t)retries);
 
-		o.retry_cnt = (uint8_t)retries;
-		s = sim_start(&o);
-		r = duo_read_wr(1, s.abuf, 0, 100, s.bbuf, 0);
-		w = duo_write_wr(2, s.abuf, 0, 8, s.bbuf, BUF_BYTES);
 		duo_drop(s.duo, DUO_B, OP_RC_READ_RESPONSE_ONLY, 0);
-		assert_true(duo_post(s.a, &r));
-		assert_true(duo_post(s.a, &w));
+		duo_must_post(s.a, duo_read_wr(1, s.abuf, 0, 100, s.bbuf, 0));
+		duo_must_post(s.a, duo_write_wr(2, s.abuf, 0, 8, s.bbuf, BUF_BYTES));
 		duo_run_for(s.duo, 10 * DUO_LATENCY_NS);
 		duo_expect(s.duo, &s.a->sent, 1, WC_REM_ACCESS_ERR);
 		duo_expect(s.duo, &s.a->sent, 2, WC_WR_FLUSH_ERR);
@@ -332,8 +315,7 @@ TEST(empty_write_and_read_need_no_key)
 
 		w.rkey = 0xdeadbeef;
 		assert_true(duo_post(s.a, &w));
-		duo_idle(s.duo);
-		duo_expect(s.duo, &s.a->sent, 2, WC_SUCCESS);
+		duo_finish(s.a, 2, WC_SUCCESS);
 		sim_end(&s);
 	}
 }
@@ -353,16 +335,10 @@ TEST(misaligned_atomic_is_an_invalid_request)
 TEST(too_many_reads_are_an_invalid_request)
 {
 	for (int kind = READ; kind <= ATOMIC; kind++) {
-		struct duo_options o = duo_options();
-
-		o.max_dest_rd_atomic = 2;
-		o.max_rd_atomic = 8;
-
-		struct sim s = sim_start(&o);
-		struct duo_wr w = make(&s, kind, 0, 5000);
+		struct sim s = SIM(o.max_dest_rd_atomic = 2, o.max_rd_atomic = 8);
 
 		for (int i = 0; i < 8; i++)
-			assert_true(duo_post(s.a, &w));
+			duo_must_post(s.a, make(&s, kind, 0, 5000));
 		duo_idle(s.duo);
 		assert_int_equal(duo_count_syndrome(s.duo, DUO_B, NAK_INVALID), 1);
 		duo_expect(s.duo, &s.a->sent, 2, WC_SUCCESS);
@@ -393,8 +369,7 @@ TEST(message_too_long_is_an_invalid_request)
 		assert_true(duo_recv(s.b, 10, s.bbuf, 1000, rows[i].room));
 		assert_true(duo_recv(s.b, 11, s.bbuf, 0, 1000));
 		assert_true(duo_post_chain(s.a, w, 2));
-		duo_idle(s.duo);
-		duo_expect(s.duo, &s.a->sent, 1, WC_REM_INV_REQ_ERR);
+		duo_finish(s.a, 1, WC_REM_INV_REQ_ERR);
 		duo_expect(s.duo, &s.a->sent, 2, WC_WR_FLUSH_ERR);
 		duo_expect(s.duo, &s.b->received, 10, WC_LOC_LEN_ERR);
 		duo_expect(s.duo, &s.b->received, 11, WC_WR_FLUSH_ERR);
@@ -413,16 +388,14 @@ TEST(bad_receive_buffer_is_an_operational_error)
 		struct sim s = sim_default();
 		struct duo_buf *ro = duo_buf(s.b->host, 5000, MR_REMOTE_READ);
 		struct sge sge = duo_sge(which == 0 ? ro : s.bbuf, 0, 5000);
-		struct duo_wr w = duo_send_wr(1, s.abuf, 0, 3000);
 
 		if (which == 1)
 			sge.lkey ^= 4;
 		if (which == 2)
 			sge.addr += BUF_BYTES - 100;
 		assert_true(duo_post_recv(s.b, 10, &sge, 1));
-		assert_true(duo_post(s.a, &w));
-		duo_idle(s.duo);
-		duo_expect(s.duo, &s.a->sent, 1, WC_REM_OP_ERR);
+		duo_must_post(s.a, duo_send_wr(1, s.abuf, 0, 3000));
+		duo_finish(s.a, 1, WC_REM_OP_ERR);
 		duo_expect(s.duo, &s.b->received, 10, WC_LOC_PROT_ERR);
 		assert_int_equal(duo_count_syndrome(s.duo, DUO_B, NAK_OPERATIONAL), 1);
 		assert_int_equal(qp_state(s.b->qp), QPS_ERR);
@@ -553,9 +526,8 @@ TEST(whole_messages_are_accepted)
 }
 
 /* Opcodes that IBA reserves do not get as far as the QP, or are refused by it; never executed. */
-TEST(reserved_opcodes_do_nothing)
+SIM_TEST(reserved_opcodes_do_nothing)
 {
-	struct sim s = sim_default();
 	uint8_t before[BUF_BYTES];
 
 	memcpy(before, s.bbuf->p, BUF_BYTES);
@@ -570,26 +542,22 @@ TEST(reserved_opcodes_do_nothing)
 	assert_int_equal(qp_state(s.b->qp), QPS_RTS);
 	assert_memory_equal(before, s.bbuf->p, BUF_BYTES);
 	assert_int_equal(duo_count(s.duo, DUO_B, DUO_ANY), 0);
-	sim_end(&s);
 }
 
 /* A READ so long that its PSNs would lap: longer than any message may be. */
-TEST(read_beyond_2_gib_is_an_invalid_request)
+SIM_TEST(read_beyond_2_gib_is_an_invalid_request)
 {
-	struct sim s = sim_default();
 	struct forged f = {OP_RC_READ_REQUEST, 0, UINT32_MAX};
 
 	hear(&s, &f, 1);
 	duo_idle(s.duo);
 	assert_int_equal(duo_count_syndrome(s.duo, DUO_B, NAK_INVALID) + duo_count_syndrome(s.duo, DUO_B, NAK_ACCESS),
 			 1);
-	sim_end(&s);
 }
 
 /* An iova may be aligned where the memory behind it is not; then there is no atomic access to it. */
-TEST(atomic_on_unaligned_memory_is_an_access_error)
+SIM_TEST(atomic_on_unaligned_memory_is_an_access_error)
 {
-	struct sim s = sim_default();
 	struct duo_wr w = duo_fetch_add_wr(1, s.abuf, 0, s.bbuf, 0, 5);
 	struct duo_host *b = s.b->host;
 	uint8_t before[16];
@@ -600,9 +568,7 @@ TEST(atomic_on_unaligned_memory_is_an_access_error)
 	w.remote_va = 0x1000;
 	w.rkey = mr->key;
 	assert_true(duo_post(s.a, &w));
-	duo_idle(s.duo);
-	duo_expect(s.duo, &s.a->sent, 1, WC_REM_ACCESS_ERR);
+	duo_finish(s.a, 1, WC_REM_ACCESS_ERR);
 	assert_memory_equal(s.bbuf->p, before, sizeof(before));
 	nic_mr_dereg(b->nic, mr);
-	sim_end(&s);
 }

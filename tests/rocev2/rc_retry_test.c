@@ -10,17 +10,11 @@ static void cut(struct sim *s)
 TEST(retries_are_counted_and_bounded_in_time)
 {
 	for (uint8_t retry = 0; retry < 8; retry++) {
-		struct duo_options o = duo_options();
-
-		o.retry_cnt = retry;
-		o.timeout = 10;
-
-		struct sim s = sim_start(&o);
-		struct duo_wr w = duo_write_wr(1, s.abuf, 0, 100, s.bbuf, 0);
-		uint64_t t_ns = 4096ull << o.timeout;
+		struct sim s = SIM(o.retry_cnt = retry, o.timeout = 10);
+		uint64_t t_ns = 4096ull << s.a->opt.timeout;
 
 		cut(&s);
-		assert_true(duo_post(s.a, &w));
+		duo_must_post(s.a, duo_write_wr(1, s.abuf, 0, 100, s.bbuf, 0));
 		duo_idle(s.duo);
 		const struct cqe *e = duo_expect(s.duo, &s.a->sent, 1, WC_RETRY_EXC_ERR);
 		uint64_t took_ns = e->timestamp_ns - DUO_START_NS;
@@ -36,14 +30,8 @@ TEST(retries_are_counted_and_bounded_in_time)
 }
 
 /* IBTA 10.3.1: all that follows is flushed, signaled or not, each queue in its order. */
-TEST(everything_behind_is_flushed_in_order)
+SIM_TEST(everything_behind_is_flushed_in_order, o.retry_cnt = 1)
 {
-	struct duo_options o = duo_options();
-
-	o.retry_cnt = 1;
-
-	struct sim s = sim_start(&o);
-
 	cut(&s);
 	for (uint64_t i = 0; i < 40; i++) {
 		struct duo_wr w = i % 3 == 0   ? duo_write_wr(i, s.abuf, 0, 3000, s.bbuf, 0)
@@ -61,13 +49,10 @@ TEST(everything_behind_is_flushed_in_order)
 		assert_int_equal(e->qpn, s.a->qpn);
 		duo_expect(s.duo, &s.a->received, 100 + i, WC_WR_FLUSH_ERR);
 	}
-	sim_end(&s);
 }
 
-TEST(what_is_posted_in_err_is_flushed_too)
+SIM_TEST(what_is_posted_in_err_is_flushed_too)
 {
-	struct sim s = sim_default();
-
 	assert_int_equal(duo_qp_to_state(s.a, QPS_ERR), 0);
 	for (uint64_t i = 0; i < 100; i++) {
 		struct duo_wr w = duo_send_wr(i, s.abuf, 0, 10);
@@ -75,60 +60,44 @@ TEST(what_is_posted_in_err_is_flushed_too)
 		w.flags = 0;
 		assert_true(duo_post(s.a, &w));
 		assert_true(duo_recv(s.a, i, s.abuf, 0, 10));
-		duo_idle(s.duo);
-		duo_expect(s.duo, &s.a->sent, i, WC_WR_FLUSH_ERR);
+		duo_finish(s.a, i, WC_WR_FLUSH_ERR);
 		duo_expect(s.duo, &s.a->received, i, WC_WR_FLUSH_ERR);
 	}
 	assert_int_equal(duo_count(s.duo, DUO_ANY, DUO_ANY), 0);
-	sim_end(&s);
 }
 
 /* A message that came halfway holds a receive WQE: it is flushed, first, like the rest. */
-TEST(half_received_message_is_flushed)
+SIM_TEST(half_received_message_is_flushed)
 {
-	struct sim s = sim_default();
-	struct duo_wr w = duo_send_wr(1, s.abuf, 0, 4096);
-
 	duo_rule(s.duo, (struct duo_rule){.from = DUO_A, .opcode = OP_RC_SEND_LAST, .nth = DUO_ANY, .fate = DUO_DROP});
 	for (uint64_t i = 0; i < 3; i++)
 		assert_true(duo_recv(s.b, i, s.bbuf, 0, 5000));
-	assert_true(duo_post(s.a, &w));
+	duo_must_post(s.a, duo_send_wr(1, s.abuf, 0, 4096));
 	duo_run_for(s.duo, 10 * DUO_LATENCY_NS);
 	assert_int_equal(s.b->received.n, 0);
 	assert_int_equal(duo_qp_to_state(s.b, QPS_ERR), 0);
 	duo_run_for(s.duo, 1);
 	for (uint64_t i = 0; i < 3; i++)
 		duo_expect(s.duo, &s.b->received, i, WC_WR_FLUSH_ERR);
-	duo_idle(s.duo);
-	duo_expect(s.duo, &s.a->sent, 1, WC_RETRY_EXC_ERR);
-	sim_end(&s);
+	duo_finish(s.a, 1, WC_RETRY_EXC_ERR);
 }
 
-TEST(qp_in_err_neither_hears_nor_speaks)
+SIM_TEST(qp_in_err_neither_hears_nor_speaks)
 {
-	struct sim s = sim_default();
-	struct duo_wr w = duo_write_wr(1, s.abuf, 0, 5000, s.bbuf, 0);
 	uint8_t before[5000];
 
 	memcpy(before, s.bbuf->p, sizeof(before));
 	assert_int_equal(duo_qp_to_state(s.b, QPS_ERR), 0);
-	assert_true(duo_post(s.a, &w));
-	duo_idle(s.duo);
-	duo_expect(s.duo, &s.a->sent, 1, WC_RETRY_EXC_ERR);
+	duo_must_post(s.a, duo_write_wr(1, s.abuf, 0, 5000, s.bbuf, 0));
+	duo_finish(s.a, 1, WC_RETRY_EXC_ERR);
 	assert_int_equal(duo_count(s.duo, DUO_B, DUO_ANY), 0);
 	assert_memory_equal(before, s.bbuf->p, sizeof(before));
 	assert_true(nic_counters(s.b->host->nic)->rx_no_qp >= 5);
-	sim_end(&s);
 }
 
 /* IBTA 9.7.6.1.3: timeout 0 means no timer at all. */
-TEST(timeout_0_waits_for_ever)
+SIM_TEST(timeout_0_waits_for_ever, o.timeout = 0)
 {
-	struct duo_options o = duo_options();
-
-	o.timeout = 0;
-
-	struct sim s = sim_start(&o);
 	struct duo_wr w[] = {duo_write_wr(1, s.abuf, 0, 100, s.bbuf, 0), duo_write_wr(2, s.abuf, 0, 100, s.bbuf, 0)};
 
 	duo_drop(s.duo, DUO_A, DUO_ANY, 0);
@@ -138,51 +107,35 @@ TEST(timeout_0_waits_for_ever)
 	assert_int_equal(qp_state(s.a->qp), QPS_RTS);
 	assert_int_equal(nic_deadline(s.a->host->nic), UINT64_MAX);
 	assert_true(duo_post(s.a, &w[1])); /* the gap is seen now */
-	duo_idle(s.duo);
-	duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
+	duo_finish(s.a, 1, WC_SUCCESS);
 	duo_expect(s.duo, &s.a->sent, 2, WC_SUCCESS);
-	sim_end(&s);
 }
 
 /* Each message loses as many packets in a row as the counter allows, and all of them arrive. */
-TEST(progress_restores_the_counter)
+SIM_TEST(progress_restores_the_counter, o.retry_cnt = 3, o.timeout = 5)
 {
-	struct duo_options o = duo_options();
-
-	o.retry_cnt = 3;
-	o.timeout = 5;
-
-	struct sim s = sim_start(&o);
-
 	for (int i = 0; i < 8; i++) {
-		struct duo_wr w = duo_write_wr((uint64_t)i, s.abuf, 0, 100, s.bbuf, 0);
-
 		for (int k = 0; k < 3; k++)
 			duo_drop(s.duo, DUO_A, DUO_ANY, 0);
-		assert_true(duo_post(s.a, &w));
-		duo_idle(s.duo);
-		duo_expect(s.duo, &s.a->sent, (uint64_t)i, WC_SUCCESS);
+		duo_must_post(s.a, duo_write_wr((uint64_t)i, s.abuf, 0, 100, s.bbuf, 0));
+		duo_finish(s.a, (uint64_t)i, WC_SUCCESS);
 		assert_int_equal(duo_count(s.duo, DUO_A, DUO_ANY), 4 * (i + 1));
 		duo_pass_all(s.duo);
 	}
-	sim_end(&s);
 }
 
 /* Only the oldest fails with its own status; WRs acknowledged before succeed. */
-TEST(what_was_acknowledged_is_a_success)
+SIM_TEST(what_was_acknowledged_is_a_success)
 {
-	struct sim s = sim_default();
 	struct duo_wr w[] = {duo_write_wr(1, s.abuf, 0, 100, s.bbuf, 0), duo_write_wr(2, s.abuf, 0, 100, s.bbuf, 0),
 			     duo_write_wr(3, s.abuf, 0, 100, s.bbuf, 0)};
 
 	duo_rule(s.duo, (struct duo_rule){.from = DUO_A, .opcode = DUO_ANY, .fate = DUO_PASS});
 	cut(&s); /* all but the first packet */
 	assert_true(duo_post_chain(s.a, w, 3));
-	duo_idle(s.duo);
-	duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
+	duo_finish(s.a, 1, WC_SUCCESS);
 	duo_expect(s.duo, &s.a->sent, 2, WC_RETRY_EXC_ERR);
 	duo_expect(s.duo, &s.a->sent, 3, WC_WR_FLUSH_ERR);
-	sim_end(&s);
 }
 
 static void reconnect(struct sim *s, uint32_t psn_a, uint32_t psn_b)
@@ -201,34 +154,27 @@ static void reconnect(struct sim *s, uint32_t psn_a, uint32_t psn_b)
 	assert_int_equal(duo_qp_to_rts(s->b), 0);
 }
 
-TEST(reset_qp_connects_again)
+SIM_TEST(reset_qp_connects_again)
 {
-	struct sim s = sim_default();
-
 	for (uint32_t round = 0; round < 5; round++) {
 		struct duo_wr w = duo_send_wr(round, s.abuf, 0, 5000);
 
 		for (uint64_t i = 0; i < 3; i++)
 			assert_true(duo_recv(s.b, i, s.bbuf, 0, 5000));
 		assert_true(duo_post(s.a, &w));
-		duo_idle(s.duo);
-		duo_expect(s.duo, &s.a->sent, round, WC_SUCCESS);
+		duo_finish(s.a, round, WC_SUCCESS);
 		duo_expect(s.duo, &s.b->received, 0, WC_SUCCESS);
 		cut(&s);
 		assert_true(duo_post(s.a, &w));
-		duo_idle(s.duo);
-		duo_expect(s.duo, &s.a->sent, round, WC_RETRY_EXC_ERR);
+		duo_finish(s.a, round, WC_RETRY_EXC_ERR);
 		duo_pass_all(s.duo);
 		reconnect(&s, 1000 * round, 77 + round);
 	}
-	sim_end(&s);
 }
 
 /* IBTA 10.3.1: RESET drops what is queued, without completions, those not polled included. */
-TEST(reset_drops_everything_silently)
+SIM_TEST(reset_drops_everything_silently)
 {
-	struct sim s = sim_default();
-
 	s.a->manual = true;
 	cut(&s);
 	for (uint64_t i = 0; i < 10; i++) {
@@ -247,15 +193,13 @@ TEST(reset_drops_everything_silently)
 	reconnect(&s, 5, 6);
 	s.a->manual = false;
 	for (uint64_t i = 0; i < 64; i++) { /* all slots are free again */
-		struct duo_wr w = duo_write_wr(i, s.abuf, 0, 10, s.bbuf, 0);
 
-		assert_true(duo_post(s.a, &w));
+		duo_must_post(s.a, duo_write_wr(i, s.abuf, 0, 10, s.bbuf, 0));
 		assert_true(duo_recv(s.a, i, s.abuf, 0, 10));
 	}
 	duo_idle(s.duo);
 	for (uint64_t i = 0; i < 64; i++)
 		duo_expect(s.duo, &s.a->sent, i, WC_SUCCESS);
-	sim_end(&s);
 }
 
 /* Destroyed in the middle of everything: the sanitizer and the leak count are the judges. */

@@ -21,23 +21,17 @@ static size_t rnr_naks(const struct sim *s)
 TEST(requester_waits_as_long_as_it_was_told)
 {
 	for (uint8_t code = 0; code < 32; code++) {
-		struct duo_options o = duo_options();
-
-		o.min_rnr_timer = code;
-
-		struct sim s = sim_start(&o);
-		struct duo_wr w = duo_send_wr(1, s.abuf, 0, 100);
+		struct sim s = SIM(o.min_rnr_timer = code);
 		uint64_t told_ns, wait_ns = table_10us[code] * 10000ull;
 
-		assert_true(duo_post(s.a, &w));
+		duo_must_post(s.a, duo_send_wr(1, s.abuf, 0, 100));
 		duo_run_for(s.duo, 2 * DUO_LATENCY_NS + 1);
 		assert_int_equal(duo_count_syndrome(s.duo, DUO_B, AETH_RNR_NAK | code), 1);
 		assert_int_equal(rnr_naks(&s), 1);
 		assert_int_equal(duo_packet(s.duo, DUO_B, OP_RC_ACK, 0)->bth.psn, s.a->opt.psn[DUO_A]);
 		told_ns = duo_packet(s.duo, DUO_B, OP_RC_ACK, 0)->sent_ns + DUO_LATENCY_NS;
 		assert_true(duo_recv(s.b, 2, s.bbuf, 0, 100)); /* ready at once, but it waits */
-		duo_idle(s.duo);
-		duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
+		duo_finish(s.a, 1, WC_SUCCESS);
 		duo_expect(s.duo, &s.b->received, 2, WC_SUCCESS);
 		assert_memory_equal(s.abuf->p, s.bbuf->p, 100);
 		assert_int_equal(duo_count(s.duo, DUO_A, DUO_ANY), 2);
@@ -54,17 +48,12 @@ TEST(requester_waits_as_long_as_it_was_told)
 TEST(rnr_retry_is_exhausted_after_that_many)
 {
 	for (uint8_t retry = 0; retry < 7; retry++) {
-		struct duo_options o = duo_options();
-
-		o.rnr_retry = retry;
-
-		struct sim s = sim_start(&o);
+		struct sim s = SIM(o.rnr_retry = retry);
 		struct duo_wr w[] = {duo_send_wr(1, s.abuf, 0, 100), duo_send_wr(2, s.abuf, 0, 100)};
 
 		assert_true(duo_recv(s.a, 9, s.abuf, 0, 100));
 		assert_true(duo_post_chain(s.a, w, 2));
-		duo_idle(s.duo);
-		duo_expect(s.duo, &s.a->sent, 1, WC_RNR_RETRY_EXC_ERR);
+		duo_finish(s.a, 1, WC_RNR_RETRY_EXC_ERR);
 		duo_expect(s.duo, &s.a->sent, 2, WC_WR_FLUSH_ERR);
 		duo_expect(s.duo, &s.a->received, 9, WC_WR_FLUSH_ERR);
 		assert_int_equal(rnr_naks(&s), retry + 1);
@@ -74,72 +63,48 @@ TEST(rnr_retry_is_exhausted_after_that_many)
 	}
 }
 
-TEST(rnr_retry_7_is_for_ever)
+SIM_TEST(rnr_retry_7_is_for_ever)
 {
-	struct sim s = sim_default();
-	struct duo_wr w = duo_send_wr(1, s.abuf, 0, 100);
-
-	assert_true(duo_post(s.a, &w));
+	duo_must_post(s.a, duo_send_wr(1, s.abuf, 0, 100));
 	duo_run_for(s.duo, 1000000000);
 	assert_true(rnr_naks(&s) > 1000);
 	assert_int_equal(s.a->sent.n, 0);
 	assert_int_equal(nic_counters(s.a->host->nic)->timeouts, 0);
 	assert_true(duo_recv(s.b, 2, s.bbuf, 0, 100));
-	duo_idle(s.duo);
-	duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
+	duo_finish(s.a, 1, WC_SUCCESS);
 	duo_expect(s.duo, &s.b->received, 2, WC_SUCCESS);
-	sim_end(&s);
 }
 
 /* The two counters are separate: no RNR NAK is charged to retry_cnt. */
-TEST(rnr_does_not_use_up_retry_cnt)
+SIM_TEST(rnr_does_not_use_up_retry_cnt, o.retry_cnt = 0)
 {
-	struct duo_options o = duo_options();
-
-	o.retry_cnt = 0;
-
-	struct sim s = sim_start(&o);
-	struct duo_wr w = duo_send_wr(1, s.abuf, 0, 100);
-
-	assert_true(duo_post(s.a, &w));
+	duo_must_post(s.a, duo_send_wr(1, s.abuf, 0, 100));
 	duo_run_for(s.duo, 10000000);
 	assert_true(rnr_naks(&s) > 3);
 	assert_true(duo_recv(s.b, 2, s.bbuf, 0, 100));
-	duo_idle(s.duo);
-	duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
+	duo_finish(s.a, 1, WC_SUCCESS);
 	duo_expect(s.duo, &s.b->received, 2, WC_SUCCESS);
-	sim_end(&s);
 }
 
 /* Each message has all its retries: the one before it uses none of them. */
-TEST(progress_restores_the_counter)
+SIM_TEST(progress_restores_the_counter, o.rnr_retry = 2)
 {
-	struct duo_options o = duo_options();
-
-	o.rnr_retry = 2;
-
-	struct sim s = sim_start(&o);
-	uint64_t wait_ns = table_10us[o.min_rnr_timer] * 10000ull;
+	uint64_t wait_ns = table_10us[s.a->opt.min_rnr_timer] * 10000ull;
 
 	for (uint64_t i = 0; i < 8; i++) {
-		struct duo_wr w = duo_send_wr(i, s.abuf, 0, 100);
-
-		assert_true(duo_post(s.a, &w));
+		duo_must_post(s.a, duo_send_wr(i, s.abuf, 0, 100));
 		duo_run_for(s.duo, wait_ns + wait_ns / 2 + 8 * DUO_LATENCY_NS);
 		assert_int_equal(s.a->sent.n, i);
 		assert_true(duo_recv(s.b, i, s.bbuf, 0, 100));
-		duo_idle(s.duo);
-		duo_expect(s.duo, &s.a->sent, i, WC_SUCCESS);
+		duo_finish(s.a, i, WC_SUCCESS);
 		duo_expect(s.duo, &s.b->received, i, WC_SUCCESS);
 	}
 	assert_int_equal(rnr_naks(&s), 16);
-	sim_end(&s);
 }
 
 /* Messages behind the one that must wait also wait; messages before it complete. */
-TEST(order_is_kept_around_a_wait)
+SIM_TEST(order_is_kept_around_a_wait)
 {
-	struct sim s = sim_default();
 	struct duo_wr w[] = {duo_write_wr(1, s.abuf, 0, 5000, s.bbuf, 0), duo_send_wr(2, s.abuf, 0, 3000),
 			     duo_write_wr(3, s.abuf, 5000, 100, s.bbuf, 30000),
 			     duo_read_wr(4, s.abuf, 40000, 100, s.bbuf, 30000)};
@@ -159,7 +124,6 @@ TEST(order_is_kept_around_a_wait)
 	duo_expect(s.duo, &s.b->received, 10, WC_SUCCESS);
 	assert_memory_equal(s.bbuf->p + 50000, s.abuf->p, 3000);
 	assert_memory_equal(s.abuf->p + 40000, s.abuf->p + 5000, 100);
-	sim_end(&s);
 }
 
 /*
@@ -196,44 +160,30 @@ TEST(who_needs_a_receive_wqe)
 		}
 		if (rows[i].needs)
 			assert_true(duo_recv(s.b, 2, s.bbuf, 0, 8192));
-		duo_idle(s.duo);
-		duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
+		duo_finish(s.a, 1, WC_SUCCESS);
 		if (rows[i].needs)
 			assert_int_equal(duo_expect(s.duo, &s.b->received, 2, WC_SUCCESS)->byte_len, rows[i].len);
 		sim_end(&s);
 	}
 }
 
-TEST(lost_rnr_nak_is_made_up_by_the_timer)
+SIM_TEST(lost_rnr_nak_is_made_up_by_the_timer)
 {
-	struct sim s = sim_default();
-	struct duo_wr w = duo_send_wr(1, s.abuf, 0, 100);
-
 	duo_drop(s.duo, DUO_B, OP_RC_ACK, 0);
-	assert_true(duo_post(s.a, &w));
+	duo_must_post(s.a, duo_send_wr(1, s.abuf, 0, 100));
 	duo_run_for(s.duo, 4096ull << 15);
 	assert_int_equal(nic_counters(s.a->host->nic)->timeouts, 1);
 	assert_true(rnr_naks(&s) >= 2);
 	assert_true(duo_recv(s.b, 2, s.bbuf, 0, 100));
-	duo_idle(s.duo);
-	duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
+	duo_finish(s.a, 1, WC_SUCCESS);
 	duo_expect(s.duo, &s.b->received, 2, WC_SUCCESS);
-	sim_end(&s);
 }
 
 /* While it waits a requester sends nothing, and posting more does not end the wait. */
-TEST(waiting_is_silent)
+SIM_TEST(waiting_is_silent, o.min_rnr_timer = 31)
 {
-	struct duo_options o = duo_options();
-
-	o.min_rnr_timer = 31;
-
-	struct sim s = sim_start(&o);
-
 	for (uint64_t i = 0; i < 10; i++) {
-		struct duo_wr w = duo_send_wr(i, s.abuf, 0, 10);
-
-		assert_true(duo_post(s.a, &w));
+		duo_must_post(s.a, duo_send_wr(i, s.abuf, 0, 10));
 		duo_run_for(s.duo, 10 * DUO_LATENCY_NS);
 		assert_int_equal(duo_count(s.duo, DUO_A, DUO_ANY), 1);
 		assert_true(duo_recv(s.b, i, s.bbuf, 0, 10));
@@ -243,7 +193,6 @@ TEST(waiting_is_silent)
 		duo_expect(s.duo, &s.a->sent, i, WC_SUCCESS);
 		duo_expect(s.duo, &s.b->received, i, WC_SUCCESS);
 	}
-	sim_end(&s);
 }
 
 /* An old sequence NAK that comes during the wait neither shortens nor loses it. */
@@ -253,19 +202,17 @@ TEST(late_nak_during_the_wait_is_harmless)
 
 	for (size_t i = 0; i < COUNT(syndromes); i++) {
 		struct sim s = sim_default();
-		struct duo_wr w = duo_send_wr(1, s.abuf, 0, 100);
 		struct bth bth = {.opcode = OP_RC_ACK, .pkey = 0xffff, .dqpn = s.a->qpn, .psn = s.a->opt.psn[DUO_A]};
 		uint64_t wait_ns = table_10us[s.a->opt.min_rnr_timer] * 10000ull;
 		uint8_t ext[AETH_LEN];
 
-		assert_true(duo_post(s.a, &w));
+		duo_must_post(s.a, duo_send_wr(1, s.abuf, 0, 100));
 		duo_run_for(s.duo, 3 * DUO_LATENCY_NS);
 		assert_int_equal(rnr_naks(&s), 1);
 		aeth_encode(ext, &(struct aeth){.syndrome = syndromes[i], .msn = 0});
 		duo_forge(s.duo, DUO_A, DUO_GID_IPV4, &bth, ext, sizeof(ext), NULL, 0);
 		assert_true(duo_recv(s.b, 2, s.bbuf, 0, 100));
-		duo_idle(s.duo);
-		duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
+		duo_finish(s.a, 1, WC_SUCCESS);
 		duo_expect(s.duo, &s.b->received, 2, WC_SUCCESS);
 		assert_true(duo_packet(s.duo, DUO_A, DUO_ANY, 1)->sent_ns >= DUO_START_NS + wait_ns);
 		sim_end(&s);

@@ -49,7 +49,6 @@ TEST(send_with_invalidate_revokes_the_key)
 		struct sim s = sim_default();
 		struct duo_buf *victim = duo_buf(s.b->host, 100, ALL_ACCESS);
 		struct duo_wr w = duo_send_wr(1, s.abuf, 0, len);
-		struct duo_wr use = duo_write_wr(2, s.abuf, 0, 10, victim, 0);
 		uint8_t before[100];
 
 		memcpy(before, victim->p, 100);
@@ -57,16 +56,14 @@ TEST(send_with_invalidate_revokes_the_key)
 		w.imm_or_key = victim->mr->key;
 		assert_true(duo_recv(s.b, 3, s.bbuf, 0, 4000));
 		assert_true(duo_post(s.a, &w));
-		duo_idle(s.duo);
-		duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
+		duo_finish(s.a, 1, WC_SUCCESS);
 		const struct cqe *e = duo_expect(s.duo, &s.b->received, 3, WC_SUCCESS);
 
 		assert_int_equal(e->flags, WC_WITH_INV);
 		assert_int_equal(e->imm_or_key, victim->mr->key);
 		assert_int_equal(e->byte_len, len);
-		assert_true(duo_post(s.a, &use));
-		duo_idle(s.duo);
-		duo_expect(s.duo, &s.a->sent, 2, WC_REM_ACCESS_ERR);
+		duo_must_post(s.a, duo_write_wr(2, s.abuf, 0, 10, victim, 0));
+		duo_finish(s.a, 2, WC_REM_ACCESS_ERR);
 		assert_memory_equal(before, victim->p, 100);
 		sim_end(&s);
 	}
@@ -89,8 +86,7 @@ TEST(invalidating_an_unknown_key_fails_at_the_receiver)
 		assert_true(duo_recv(s.b, 5, s.bbuf, 0, 4000));
 		assert_true(duo_post(s.a, &r));
 		assert_true(duo_post(s.a, &w));
-		duo_idle(s.duo);
-		duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
+		duo_finish(s.a, 1, WC_SUCCESS);
 		duo_expect(s.duo, &s.a->sent, 2, WC_SUCCESS);
 		duo_expect(s.duo, &s.b->received, 4, WC_REM_INV_REQ_ERR);
 		duo_expect(s.duo, &s.b->received, 5, WC_WR_FLUSH_ERR);
@@ -102,8 +98,7 @@ TEST(invalidating_an_unknown_key_fails_at_the_receiver)
 		assert_true(duo_had_event(s.b->host, EVENT_QP_ACCESS_ERR, s.b));
 		assert_int_equal(qp_state(s.a->qp), QPS_RTS);
 		assert_true(duo_post(s.a, &after));
-		duo_idle(s.duo);
-		duo_expect(s.duo, &s.a->sent, 3, WC_RETRY_EXC_ERR);
+		duo_finish(s.a, 3, WC_RETRY_EXC_ERR);
 		sim_end(&s);
 	}
 }
@@ -129,8 +124,7 @@ TEST(solicited_event_wakes_who_asked_for_it)
 		cq_arm(s.b->recv_cq, rows[i].armed_solicited);
 		assert_true(duo_recv(s.b, 2, s.bbuf, 0, 4000));
 		assert_true(duo_post(s.a, &w));
-		duo_idle(s.duo);
-		duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
+		duo_finish(s.a, 1, WC_SUCCESS);
 		duo_expect(s.duo, &s.b->received, 2, WC_SUCCESS);
 		assert_int_equal(s.b->host->cq_event_count, rows[i].event);
 		if (rows[i].event)
@@ -140,10 +134,8 @@ TEST(solicited_event_wakes_who_asked_for_it)
 }
 
 /* A failed completion is always worth an event; one request is one event. */
-TEST(errors_wake_a_solicited_request)
+SIM_TEST(errors_wake_a_solicited_request)
 {
-	struct sim s = sim_default();
-
 	for (uint64_t i = 0; i < 3; i++)
 		assert_true(duo_recv(s.b, i, s.bbuf, 0, 4000));
 	cq_arm(s.b->recv_cq, true);
@@ -152,7 +144,6 @@ TEST(errors_wake_a_solicited_request)
 	for (uint64_t i = 0; i < 3; i++)
 		duo_expect(s.duo, &s.b->received, i, WC_WR_FLUSH_ERR);
 	assert_int_equal(s.b->host->cq_event_count, 1);
-	sim_end(&s);
 }
 
 /* IBTA 10.8.3.3: a fenced WR waits for the READs and atomics before it; other WRs do not wait. */
@@ -172,8 +163,7 @@ TEST(fence_waits_for_reads_and_atomics)
 			w[1].flags |= fenced ? WR_FENCE : 0;
 			assert_true(duo_recv(s.b, 3, s.bbuf, 40000, 3000));
 			assert_true(duo_post_chain(s.a, w, 2));
-			duo_idle(s.duo);
-			duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
+			duo_finish(s.a, 1, WC_SUCCESS);
 			duo_expect(s.duo, &s.a->sent, 2, WC_SUCCESS);
 			duo_expect(s.duo, &s.b->received, 3, WC_SUCCESS);
 			uint64_t sent_ns = duo_packet(s.duo, DUO_A, OP_RC_SEND_FIRST, 0)->sent_ns;
@@ -190,27 +180,22 @@ TEST(fence_waits_for_reads_and_atomics)
 	}
 }
 
-TEST(fence_holds_when_the_response_is_lost)
+SIM_TEST(fence_holds_when_the_response_is_lost)
 {
-	struct sim s = sim_default();
 	struct duo_wr w[] = {duo_read_wr(1, s.abuf, 0, 3000, s.bbuf, 0),
 			     duo_write_wr(2, s.abuf, 0, 3000, s.bbuf, 40000)};
 
 	w[1].flags |= WR_FENCE;
 	duo_drop(s.duo, DUO_B, DUO_ANY, 2);
 	assert_true(duo_post_chain(s.a, w, 2));
-	duo_idle(s.duo);
-	duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
+	duo_finish(s.a, 1, WC_SUCCESS);
 	duo_expect(s.duo, &s.a->sent, 2, WC_SUCCESS);
 	assert_memory_equal(s.bbuf->p, s.bbuf->p + 40000, 3000);
-	sim_end(&s);
 }
 
 /* The next signaled completion covers them; their slots come back with it. */
-TEST(unsignaled_requests_complete_in_silence)
+SIM_TEST(unsignaled_requests_complete_in_silence)
 {
-	struct sim s = sim_default();
-
 	for (uint64_t round = 0; round < 10; round++) {
 		for (uint64_t i = 0; i < 64; i++) {
 			struct duo_wr w = i % 2 ? duo_write_wr(i, s.abuf, 0, 100, s.bbuf, 0)
@@ -222,33 +207,22 @@ TEST(unsignaled_requests_complete_in_silence)
 		struct duo_wr w = duo_write_wr(99, s.abuf, 0, 100, s.bbuf, 0);
 
 		assert_false(duo_post(s.a, &w)); /* full until the completion is polled */
-		duo_idle(s.duo);
-		duo_expect(s.duo, &s.a->sent, 63, WC_SUCCESS);
+		duo_finish(s.a, 63, WC_SUCCESS);
 	}
-	sim_end(&s);
 }
 
-TEST(failed_request_reports_though_unsignaled)
+SIM_TEST(failed_request_reports_though_unsignaled)
 {
-	struct sim s = sim_default();
 	struct duo_wr w = duo_write_wr(1, s.abuf, 0, 100, s.bbuf, 0);
 
 	w.flags = 0;
 	w.rkey ^= 1;
 	assert_true(duo_post(s.a, &w));
-	duo_idle(s.duo);
-	duo_expect(s.duo, &s.a->sent, 1, WC_REM_ACCESS_ERR);
-	sim_end(&s);
+	duo_finish(s.a, 1, WC_REM_ACCESS_ERR);
 }
 
-TEST(sq_sig_all_signals_all)
+SIM_TEST(sq_sig_all_signals_all, o.sq_sig_all = true)
 {
-	struct duo_options o = duo_options();
-
-	o.sq_sig_all = true;
-
-	struct sim s = sim_start(&o);
-
 	for (uint64_t i = 0; i < 5; i++) {
 		struct duo_wr w = duo_write_wr(i, s.abuf, 0, 100, s.bbuf, 0);
 
@@ -258,13 +232,11 @@ TEST(sq_sig_all_signals_all)
 	duo_idle(s.duo);
 	for (uint64_t i = 0; i < 5; i++)
 		duo_expect(s.duo, &s.a->sent, i, WC_SUCCESS);
-	sim_end(&s);
 }
 
 /* Completions come in the order posted, though a WRITE is done before the READ ahead of it. */
-TEST(completions_keep_the_order_of_posting)
+SIM_TEST(completions_keep_the_order_of_posting)
 {
-	struct sim s = sim_default();
 	struct prng r;
 
 	prng_init(&r, 4);
@@ -288,7 +260,6 @@ TEST(completions_keep_the_order_of_posting)
 		last = s.b->received.e[i].timestamp_ns;
 	}
 	s.b->received.taken = s.b->received.n;
-	sim_end(&s);
 }
 
 /* A receive completion promises that all WRITEs before the SEND are in memory (IBTA o9-20). */
@@ -303,8 +274,7 @@ TEST(write_before_send_is_there_when_the_send_is)
 		assert_true(duo_post_chain(s.a, w, 2));
 		duo_wait(s.duo, &s.b->received, 1);
 		assert_memory_equal(s.abuf->p, s.bbuf->p, 5000);
-		duo_idle(s.duo);
-		duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
+		duo_finish(s.a, 1, WC_SUCCESS);
 		duo_expect(s.duo, &s.a->sent, 2, WC_SUCCESS);
 		duo_expect(s.duo, &s.b->received, 3, WC_SUCCESS);
 		sim_end(&s);
@@ -312,9 +282,8 @@ TEST(write_before_send_is_there_when_the_send_is)
 }
 
 /* Held ACKs travel with data going back, or alone after the delay; then nothing is left waiting. */
-TEST(held_ack_waits_no_longer_than_told)
+SIM_TEST(held_ack_waits_no_longer_than_told)
 {
-	struct sim s = sim_default();
 	struct duo_wr w = duo_write_wr(1, s.abuf, 0, 100, s.bbuf, 0);
 
 	nic_hold_acks(s.b->host->nic, true);
@@ -324,15 +293,13 @@ TEST(held_ack_waits_no_longer_than_told)
 
 	assert_int_equal(at_ns, DUO_START_NS + 2 * DUO_LATENCY_NS + 4000);
 
-	struct duo_wr back = duo_write_wr(2, s.bbuf, 200, 100, s.abuf, 200);
 	uint64_t start_ns = s.duo->now_ns;
 
 	assert_true(duo_post(s.a, &w));
 	duo_run_for(s.duo, DUO_LATENCY_NS + 500);
-	assert_true(duo_post(s.b, &back));
+	duo_must_post(s.b, duo_write_wr(2, s.bbuf, 200, 100, s.abuf, 200));
 	duo_idle(s.duo);
 	at_ns = duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS)->timestamp_ns;
 	assert_true(at_ns <= start_ns + 2 * DUO_LATENCY_NS + 500);
 	duo_expect(s.duo, &s.b->sent, 2, WC_SUCCESS);
-	sim_end(&s);
 }

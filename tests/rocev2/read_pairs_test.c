@@ -23,18 +23,13 @@ static struct sim start(uint8_t rd_atomic, uint64_t latency_ns)
 
 static void read_once(struct sim *s, uint64_t id, uint32_t bytes)
 {
-	struct duo_wr w = duo_read_wr(id, s->abuf, 0, bytes, s->bbuf, 100);
-
-	assert_true(duo_post(s->a, &w));
-	duo_idle(s->duo);
-	duo_expect(s->duo, &s->a->sent, id, WC_SUCCESS);
+	duo_must_post(s->a, duo_read_wr(id, s->abuf, 0, bytes, s->bbuf, 100));
+	duo_finish(s->a, id, WC_SUCCESS);
 	assert_memory_equal(s->abuf->p, s->bbuf->p + 100, bytes);
 }
 
-TEST(each_request_is_for_two_packets)
+TEST_ON(each_request_is_for_two_packets, start(16, 0))
 {
-	struct sim s = start(16, 0);
-
 	read_once(&s, 1, 4 * MTU + 5);
 	assert_int_equal(duo_count(s.duo, DUO_A, DUO_ANY), 3);
 	for (uint32_t i = 0; i < 3; i++) {
@@ -49,12 +44,10 @@ TEST(each_request_is_for_two_packets)
 		assert_int_equal(duo_packet(s.duo, DUO_B, DUO_ANY, i)->bth.opcode, i == 4  ? OP_RC_READ_RESPONSE_ONLY
 										   : i & 1 ? OP_RC_READ_RESPONSE_LAST
 											   : OP_RC_READ_RESPONSE_FIRST);
-	sim_end(&s);
 }
 
-TEST(responses_of_several_reads_share_a_train)
+TEST_ON(responses_of_several_reads_share_a_train, start(16, 0))
 {
-	struct sim s = start(16, 0);
 	struct duo_wr w[4];
 
 	for (uint32_t i = 0; i < COUNT(w); i++)
@@ -65,7 +58,6 @@ TEST(responses_of_several_reads_share_a_train)
 	for (uint64_t i = 0; i < COUNT(w); i++)
 		duo_expect(s.duo, &s.a->sent, i, WC_SUCCESS);
 	assert_memory_equal(s.abuf->p, s.bbuf->p, COUNT(w) * 4 * MTU);
-	sim_end(&s);
 }
 
 /* Two packets are a pair anyway, many fill a train, and all would wait for round trips if few requests may be under
@@ -117,10 +109,9 @@ TEST(who_is_far_away_is_asked_for_whole_reads)
 
 /* A way that was long for a while, or a processor that was busy, is judged again: each time after twice as many READs.
  */
-TEST(a_long_way_is_tried_again_ever_more_seldom)
+TEST_ON(a_long_way_is_tried_again_ever_more_seldom, start(16, 100000))
 {
 	enum { FIRST = 1024, TRIES = 3, ROUND_TRIPS = 16 };
-	struct sim s = start(16, 100000);
 	uint64_t id = 0;
 
 	for (uint32_t whole = FIRST; whole < FIRST << TRIES; whole *= 2) {
@@ -138,7 +129,6 @@ TEST(a_long_way_is_tried_again_ever_more_seldom)
 	for (int i = 1; i < FIRST; i++)
 		assert_int_equal(requests_of_one(&s, id++), 1);
 	assert_int_equal(requests_of_one(&s, id++), 2);
-	sim_end(&s);
 }
 
 /* Whichever response is lost, the READ is complete in the end, and asked for as it was. */
@@ -151,8 +141,7 @@ TEST(a_lost_response_is_requested_again)
 
 		duo_drop(s.duo, DUO_B, lost & 1 ? OP_RC_READ_RESPONSE_LAST : OP_RC_READ_RESPONSE_FIRST, lost / 2);
 		assert_true(duo_post_chain(s.a, w, 2));
-		duo_idle(s.duo);
-		duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
+		duo_finish(s.a, 1, WC_SUCCESS);
 		duo_expect(s.duo, &s.a->sent, 2, WC_SUCCESS);
 		assert_int_equal(duo_count(s.duo, DUO_B, OP_RC_READ_RESPONSE_MIDDLE), 0);
 		assert_memory_equal(s.abuf->p, s.bbuf->p, 4 * MTU);

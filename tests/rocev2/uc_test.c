@@ -8,12 +8,7 @@
 
 static struct sim start(uint32_t mtu, uint32_t psn)
 {
-	struct duo_options o = duo_options();
-
-	o.type = QPT_UC;
-	o.mtu = mtu;
-	o.psn[DUO_A] = psn;
-	return sim_start(&o);
+	return SIM(o.type = QPT_UC, o.mtu = mtu, o.psn[DUO_A] = psn);
 }
 
 TEST(every_size_arrives)
@@ -86,39 +81,30 @@ TEST(message_with_a_hole_vanishes_alone)
 	}
 }
 
-TEST(message_without_a_receive_wqe_vanishes)
+TEST_ON(message_without_a_receive_wqe_vanishes, start(1024, 5))
 {
-	struct sim s = start(1024, 5);
 	struct duo_wr w = duo_send_wr(1, s.abuf, 0, 5000);
 
 	assert_true(duo_post(s.a, &w));
-	duo_idle(s.duo);
-	duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
+	duo_finish(s.a, 1, WC_SUCCESS);
 	assert_true(nic_counters(s.b->host->nic)->rx_dropped >= 1);
 	assert_true(duo_recv(s.b, 2, s.bbuf, 0, 5000));
 	assert_true(duo_post(s.a, &w));
-	duo_idle(s.duo);
-	duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
+	duo_finish(s.a, 1, WC_SUCCESS);
 	duo_expect(s.duo, &s.b->received, 2, WC_SUCCESS);
 	assert_memory_equal(s.abuf->p, s.bbuf->p, 5000);
-	sim_end(&s);
 }
 
 /* A receive that is posted while a message without one still arrives is not used for its tail. */
-TEST(tail_of_a_lost_message_takes_no_wqe)
+TEST_ON(tail_of_a_lost_message_takes_no_wqe, start(1024, 5))
 {
-	struct sim s = start(1024, 5);
-	struct duo_wr w = duo_send_wr(1, s.abuf, 0, 5000);
-
 	duo_rule(s.duo,
 		 (struct duo_rule){.from = DUO_A, .opcode = OP_UC_SEND_LAST, .nth = 0, .fate = DUO_DELAY, .n = 5000});
-	assert_true(duo_post(s.a, &w));
+	duo_must_post(s.a, duo_send_wr(1, s.abuf, 0, 5000));
 	duo_run_for(s.duo, 2 * DUO_LATENCY_NS);
 	assert_true(duo_recv(s.b, 2, s.bbuf, 0, 5000));
-	duo_idle(s.duo);
-	duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
+	duo_finish(s.a, 1, WC_SUCCESS);
 	assert_int_equal(s.b->received.n, 0);
-	sim_end(&s);
 }
 
 /* With an immediate too: it takes no receive, which others may share. */
@@ -147,8 +133,7 @@ TEST(bad_write_is_dropped_in_silence)
 			w.rkey = duo_buf(s.b->host, 10, MR_LOCAL_WRITE)->mr->key;
 		assert_true(duo_recv(s.b, 2, s.bbuf, 0, 0));
 		assert_true(duo_post(s.a, &w));
-		duo_idle(s.duo);
-		duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
+		duo_finish(s.a, 1, WC_SUCCESS);
 		assert_memory_equal(before, s.bbuf->p, BUF_BYTES);
 		assert_int_equal(qp_state(s.b->qp), QPS_RTS);
 		assert_true(nic_counters(s.b->host->nic)->rx_dropped >= 1);
@@ -197,22 +182,19 @@ TEST(late_and_doubled_packets_do_no_harm)
 }
 
 /* The length is the sender's choice: it costs the receiver neither a WQE nor the QP. */
-TEST(message_too_long_vanishes)
+TEST_ON(message_too_long_vanishes, start(1024, 5))
 {
 	static const uint32_t lens[] = {3000, 1, 5000, 2501, 2500};
-	struct sim s = start(1024, 5);
 	uint8_t before[BUF_BYTES];
 
 	memcpy(before, s.bbuf->p, BUF_BYTES);
 	for (size_t i = 0; i < COUNT(lens); i++) {
-		struct duo_wr w = duo_send_wr(i, s.abuf, 0, lens[i]);
 		bool fits = lens[i] <= 2500;
 
 		if (i < 2)
 			assert_true(duo_recv(s.b, 10 + i, s.bbuf, 0, 2500));
-		assert_true(duo_post(s.a, &w));
-		duo_idle(s.duo);
-		duo_expect(s.duo, &s.a->sent, i, WC_SUCCESS);
+		duo_must_post(s.a, duo_send_wr(i, s.abuf, 0, lens[i]));
+		duo_finish(s.a, i, WC_SUCCESS);
 		assert_int_equal(qp_state(s.b->qp), QPS_RTS);
 		if (fits)
 			assert_int_equal(duo_expect(s.duo, &s.b->received, i == 1 ? 10 : 11, WC_SUCCESS)->byte_len,
@@ -221,5 +203,4 @@ TEST(message_too_long_vanishes)
 		assert_memory_equal(before + 2500, s.bbuf->p + 2500, BUF_BYTES - 2500);
 	}
 	assert_int_equal(nic_counters(s.b->host->nic)->rx_too_long, 3);
-	sim_end(&s);
 }

@@ -112,8 +112,7 @@ TEST(wrong_qkey_is_dropped)
 	assert_true(duo_recv(u.s.b, 2, u.s.bbuf, 0, 200));
 	w.qkey ^= 1;
 	assert_true(duo_post(u.s.a, &w));
-	duo_idle(u.s.duo);
-	duo_expect(u.s.duo, &u.s.a->sent, 1, WC_SUCCESS);
+	duo_finish(u.s.a, 1, WC_SUCCESS);
 	assert_int_equal(u.s.b->received.n, 0);
 	assert_int_equal(nic_counters(u.s.b->host->nic)->rx_wrong_source, 1);
 	assert_int_equal(rq_posted(qp_rq(u.s.b->qp)), 1);
@@ -129,8 +128,7 @@ TEST(controlled_qkey_is_the_qps_own)
 	assert_true(duo_recv(u.s.b, 2, u.s.bbuf, 0, 200));
 	w.qkey = 0x80000000;
 	assert_true(duo_post(u.s.a, &w));
-	duo_idle(u.s.duo);
-	duo_expect(u.s.duo, &u.s.a->sent, 1, WC_SUCCESS);
+	duo_finish(u.s.a, 1, WC_SUCCESS);
 	duo_expect(u.s.duo, &u.s.b->received, 2, WC_SUCCESS);
 	sim_end(&u.s);
 }
@@ -138,11 +136,9 @@ TEST(controlled_qkey_is_the_qps_own)
 TEST(no_receive_wqe_is_a_silent_drop)
 {
 	struct ud u = start(DUO_GID_IPV4);
-	struct duo_wr w = datagram(&u, 1, 100);
 
-	assert_true(duo_post(u.s.a, &w));
-	duo_idle(u.s.duo);
-	duo_expect(u.s.duo, &u.s.a->sent, 1, WC_SUCCESS);
+	duo_must_post(u.s.a, datagram(&u, 1, 100));
+	duo_finish(u.s.a, 1, WC_SUCCESS);
 	assert_int_equal(nic_counters(u.s.b->host->nic)->rx_dropped, 1);
 	assert_int_equal(qp_state(u.s.b->qp), QPS_RTS);
 	sim_end(&u.s);
@@ -178,8 +174,7 @@ TEST(datagram_longer_than_the_receive_is_dropped)
 
 			w.dqpn = b->qpn;
 			assert_true(duo_post(u.s.a, &w));
-			duo_idle(u.s.duo);
-			duo_expect(u.s.duo, &u.s.a->sent, i, WC_SUCCESS);
+			duo_finish(u.s.a, i, WC_SUCCESS);
 			assert_int_equal(qp_state(b->qp), QPS_RTS);
 			if (i + 1 == COUNT(lens))
 				break;
@@ -202,14 +197,12 @@ TEST(receive_without_room_for_the_grh_takes_nothing)
 
 	for (size_t i = 0; i < COUNT(rooms); i++) {
 		struct ud u = start(DUO_GID_IPV4);
-		struct duo_wr w = datagram(&u, 1, 100);
 		uint8_t before[BUF_BYTES];
 
 		memcpy(before, u.s.bbuf->p, BUF_BYTES);
 		assert_true(duo_recv(u.s.b, 2, u.s.bbuf, 0, rooms[i]));
-		assert_true(duo_post(u.s.a, &w));
-		duo_idle(u.s.duo);
-		duo_expect(u.s.duo, &u.s.a->sent, 1, WC_SUCCESS);
+		duo_must_post(u.s.a, datagram(&u, 1, 100));
+		duo_finish(u.s.a, 1, WC_SUCCESS);
 		assert_int_equal(nic_counters(u.s.b->host->nic)->rx_too_long, 1);
 		assert_memory_equal(before, u.s.bbuf->p, BUF_BYTES);
 		sim_end(&u.s);
@@ -219,11 +212,9 @@ TEST(receive_without_room_for_the_grh_takes_nothing)
 TEST(datagram_above_the_path_mtu_is_a_length_error)
 {
 	struct ud u = start(DUO_GID_IPV4);
-	struct duo_wr w = datagram(&u, 1, 4097);
 
-	assert_true(duo_post(u.s.a, &w));
-	duo_idle(u.s.duo);
-	duo_expect(u.s.duo, &u.s.a->sent, 1, WC_LOC_LEN_ERR);
+	duo_must_post(u.s.a, datagram(&u, 1, 4097));
+	duo_finish(u.s.a, 1, WC_LOC_LEN_ERR);
 	assert_int_equal(duo_count(u.s.duo, DUO_A, DUO_ANY), 0);
 	sim_end(&u.s);
 }
@@ -259,13 +250,11 @@ TEST(datagrams_to_many_qps_keep_their_order)
 TEST(address_is_copied_at_post)
 {
 	struct ud u = start(DUO_GID_IPV4);
-	struct duo_wr w = datagram(&u, 1, 100);
 
 	assert_true(duo_recv(u.s.b, 2, u.s.bbuf, 0, 200));
-	assert_true(duo_post(u.s.a, &w));
+	duo_must_post(u.s.a, datagram(&u, 1, 100));
 	memset(&u.flow, 0xff, sizeof(u.flow));
-	duo_idle(u.s.duo);
-	duo_expect(u.s.duo, &u.s.a->sent, 1, WC_SUCCESS);
+	duo_finish(u.s.a, 1, WC_SUCCESS);
 	duo_expect(u.s.duo, &u.s.b->received, 2, WC_SUCCESS);
 	sim_end(&u.s);
 }
@@ -280,8 +269,7 @@ TEST(solicited_datagram_wakes)
 		cq_arm(u.s.b->recv_cq, true);
 		assert_true(duo_recv(u.s.b, 2, u.s.bbuf, 0, 200));
 		assert_true(duo_post(u.s.a, &w));
-		duo_idle(u.s.duo);
-		duo_expect(u.s.duo, &u.s.a->sent, 1, WC_SUCCESS);
+		duo_finish(u.s.a, 1, WC_SUCCESS);
 		duo_expect(u.s.duo, &u.s.b->received, 2, WC_SUCCESS);
 		assert_int_equal(u.s.b->host->cq_event_count, solicited);
 		sim_end(&u.s);
@@ -300,11 +288,8 @@ TEST(what_arrives_is_whole)
 						     .delay_ns_max = 3000};
 	for (uint64_t i = 0; i < 60; i++)
 		assert_true(duo_recv(u.s.b, i, u.s.bbuf, i * 1000, 1000));
-	for (uint64_t i = 0; i < 50; i++) {
-		struct duo_wr w = datagram(&u, i, 500);
-
-		assert_true(duo_post(u.s.a, &w));
-	}
+	for (uint64_t i = 0; i < 50; i++)
+		duo_must_post(u.s.a, datagram(&u, i, 500));
 	duo_idle(u.s.duo);
 	for (uint64_t i = 0; i < 50; i++)
 		duo_expect(u.s.duo, &u.s.a->sent, i, WC_SUCCESS);

@@ -19,12 +19,9 @@ static struct sim start(enum qp_type type)
 }
 
 /* Each packet has a RETH of its own bytes; the last alone has AckReq. */
-TEST(each_packet_says_where_its_own_bytes_go)
+TEST_ON(each_packet_says_where_its_own_bytes_go, start(QPT_RC))
 {
-	struct sim s = start(QPT_RC);
-	struct duo_wr w = duo_write_wr(1, s.abuf, 0, 2 * MTU + 5, s.bbuf, 100);
-
-	assert_true(duo_post(s.a, &w));
+	duo_must_post(s.a, duo_write_wr(1, s.abuf, 0, 2 * MTU + 5, s.bbuf, 100));
 	duo_idle(s.duo);
 	assert_int_equal(duo_count(s.duo, DUO_A, DUO_ANY), 3);
 	for (uint32_t i = 0; i < 3; i++) {
@@ -41,13 +38,11 @@ TEST(each_packet_says_where_its_own_bytes_go)
 	}
 	duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
 	assert_memory_equal(s.bbuf->p + 100, s.abuf->p, 2 * MTU + 5);
-	sim_end(&s);
 }
 
 /* The receiver's completion tells the length of the whole message, as programs expect of a WRITE with immediate. */
-TEST(a_write_with_immediate_stays_whole)
+TEST_ON(a_write_with_immediate_stays_whole, start(QPT_RC))
 {
-	struct sim s = start(QPT_RC);
 	struct duo_wr w = duo_write_wr(1, s.abuf, 0, 2 * MTU + 5, s.bbuf, 0);
 
 	w.opcode = WR_WRITE_IMM;
@@ -57,12 +52,10 @@ TEST(a_write_with_immediate_stays_whole)
 	assert_int_equal(duo_count(s.duo, DUO_A, OP_RC_WRITE_FIRST), 1);
 	duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
 	assert_int_equal(duo_expect(s.duo, &s.b->received, 10, WC_SUCCESS)->byte_len, 2 * MTU + 5);
-	sim_end(&s);
 }
 
-TEST(messages_of_one_length_share_a_train)
+TEST_ON(messages_of_one_length_share_a_train, start(QPT_RC))
 {
-	struct sim s = start(QPT_RC);
 	struct duo_wr w[8];
 
 	for (uint32_t i = 0; i < COUNT(w); i++)
@@ -73,7 +66,6 @@ TEST(messages_of_one_length_share_a_train)
 	for (uint64_t i = 0; i < COUNT(w); i++)
 		duo_expect(s.duo, &s.a->sent, i, WC_SUCCESS);
 	assert_memory_equal(s.abuf->p, s.bbuf->p, COUNT(w) * 4 * MTU);
-	sim_end(&s);
 }
 
 /* A UC message of several packets arrives whole or not at all, so its packets have to belong together. */
@@ -84,11 +76,9 @@ TEST(longer_writes_and_uc_keep_first_middle_and_last)
 	for (size_t i = 0; i < COUNT(types); i++) {
 		struct sim s = start(types[i]);
 		bool rc = types[i] == QPT_RC;
-		struct duo_wr w = duo_write_wr(1, s.abuf, 0, rc ? ONLY_BYTES + 1 : 3 * MTU, s.bbuf, 0);
 
-		assert_true(duo_post(s.a, &w));
-		duo_idle(s.duo);
-		duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
+		duo_must_post(s.a, duo_write_wr(1, s.abuf, 0, rc ? ONLY_BYTES + 1 : 3 * MTU, s.bbuf, 0));
+		duo_finish(s.a, 1, WC_SUCCESS);
 		assert_int_equal(duo_count(s.duo, DUO_A, rc ? OP_RC_WRITE_FIRST : OP_UC_WRITE_FIRST), 1);
 		assert_int_equal(duo_count(s.duo, DUO_A, rc ? OP_RC_WRITE_LAST : OP_UC_WRITE_LAST), 1);
 		sim_end(&s);
@@ -105,8 +95,7 @@ TEST(a_lost_packet_is_sent_again_as_it_was)
 
 		duo_drop(s.duo, DUO_A, OP_RC_WRITE_ONLY, lost);
 		assert_true(duo_post_chain(s.a, w, 2));
-		duo_idle(s.duo);
-		duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
+		duo_finish(s.a, 1, WC_SUCCESS);
 		duo_expect(s.duo, &s.a->sent, 2, WC_SUCCESS);
 		assert_int_equal(duo_count(s.duo, DUO_A, DUO_ANY), duo_count(s.duo, DUO_A, OP_RC_WRITE_ONLY));
 		assert_true(nic_counters(s.a->host->nic)->retransmits > 0);
@@ -117,18 +106,14 @@ TEST(a_lost_packet_is_sent_again_as_it_was)
 }
 
 /* The packets before the one that leaves the region are written: they are inside it. Nothing behind it is. */
-TEST(a_write_that_leaves_its_region_fails_where_it_leaves)
+TEST_ON(a_write_that_leaves_its_region_fails_where_it_leaves, start(QPT_RC))
 {
-	struct sim s = start(QPT_RC);
 	uint32_t at = BUF_BYTES - MTU;
-	struct duo_wr w = duo_write_wr(1, s.abuf, 0, 3 * MTU, s.bbuf, at);
 
-	assert_true(duo_post(s.a, &w));
-	duo_idle(s.duo);
-	duo_expect(s.duo, &s.a->sent, 1, WC_REM_ACCESS_ERR);
+	duo_must_post(s.a, duo_write_wr(1, s.abuf, 0, 3 * MTU, s.bbuf, at));
+	duo_finish(s.a, 1, WC_REM_ACCESS_ERR);
 	assert_int_equal(duo_count_syndrome(s.duo, DUO_B, AETH_NAK | NAK_REMOTE_ACCESS), 1);
 	assert_memory_equal(s.bbuf->p + at, s.abuf->p, MTU);
 	assert_int_equal(s.duo->host[DUO_B].event_count, 1);
 	s.duo->host[DUO_B].event_count = 0;
-	sim_end(&s);
 }

@@ -164,9 +164,8 @@ TEST(a_message_stays_with_its_srq)
 
 TEST(numbers_that_name_no_srq_are_refused)
 {
-	struct room *r;
+	struct room *r = room_make();
 
-	r = room_make();
 	arrive(r, OP_XRC_SEND_ONLY, 0, 8); /* as a basic SRQ has */
 	expect_refused(r);
 	room_end(r);
@@ -211,9 +210,8 @@ TEST(packets_of_another_service_are_dropped)
 	room_end(r);
 }
 
-TEST(an_rc_qp_takes_no_xrc_requests)
+SIM_TEST(an_rc_qp_takes_no_xrc_requests)
 {
-	struct sim s = sim_default();
 	struct bth bth = {
 		.opcode = OP_XRC_SEND_ONLY, .migreq = true, .pkey = NIC_PKEY_DEFAULT, .dqpn = s.b->qpn, .ackreq = true};
 	uint8_t ext[XRCETH_LEN] = {0};
@@ -221,7 +219,6 @@ TEST(an_rc_qp_takes_no_xrc_requests)
 	duo_forge(s.duo, DUO_B, DUO_GID_IPV4, &bth, ext, sizeof(ext), NULL, 0);
 	duo_idle(s.duo);
 	assert_int_equal(duo_count(s.duo, DUO_B, OP_XRC_ACK), 0);
-	sim_end(&s);
 }
 
 TEST(a_request_without_its_xrceth_is_malformed)

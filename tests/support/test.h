@@ -60,6 +60,17 @@ static inline void test_add(struct test t)
 #define TEST(name)        TEST_AS(name, TEST_IN_ONE, NULL, NULL)
 #define TEST_MANY(name)   TEST_AS(name, TEST_IN_MANY, NULL, NULL)
 #define TEST_ALWAYS(name) TEST_AS(name, TEST_IN_ONE | TEST_IN_MANY, NULL, NULL)
+/* Of `x`, a value of that type that `make` makes before it; `end` takes it away behind it. */
+#define TEST_OF(name, type, x, make, end) \
+	static void name##_of(type x);    \
+	TEST(name)                        \
+	{                                 \
+		type x = make;            \
+                                          \
+		name##_of(x);             \
+		end;                      \
+	}                                 \
+	static void name##_of(type x)
 /* With functions of its own before and after it. */
 #define TEST_WITH(name, before, after) TEST_AS(name, TEST_IN_ONE, before, after)
 /* Functions before the first and after the last test of the program; either may be NULL. */

@@ -11,18 +11,12 @@ enum { MTU = 1024 };
 
 static struct sim start(uint32_t paths)
 {
-	struct veroce_options v = veroce_options();
-	struct duo_options o = duo_options();
-
-	v.paths = paths;
-	return veroce_start_sim(&v, &o, 1);
+	return VEROCE_SIM(v.paths = paths);
 }
 
 static void write_to(struct sim *s, uint64_t wr_id, uint32_t packets)
 {
-	struct duo_wr w = duo_write_wr(wr_id, s->abuf, 0, packets * MTU, s->bbuf, 0);
-
-	assert_true(duo_post(s->a, &w));
+	duo_must_post(s->a, duo_write_wr(wr_id, s->abuf, 0, packets * MTU, s->bbuf, 0));
 	duo_wait(s->duo, &s->a->sent, s->a->sent.taken + 1); /* no longer, or the queue pairs rest */
 	duo_expect(s->duo, &s->a->sent, wr_id, WC_SUCCESS);
 }
@@ -45,9 +39,8 @@ static struct duo_rule *copy(struct sim *s, int opcode)
 		(struct duo_rule){.from = DUO_ANY, .opcode = opcode, .nth = DUO_ANY, .fate = DUO_DUPLICATE, .n = 100});
 }
 
-TEST(copies_are_counted)
+TEST_ON(copies_are_counted, start(1))
 {
-	struct sim s = start(1);
 	int dups[2] = {-1, -1};
 
 	s.duo->tap = take_dups;
@@ -61,16 +54,14 @@ TEST(copies_are_counted)
 	}
 	for (int i = 0; i < 5; i++) {
 		struct duo_rule *twice = copy(&s, OP_RC_READ_RESPONSE_FIRST);
-		struct duo_wr r = duo_read_wr((uint64_t)i, s.abuf, 0, 3 * MTU, s.bbuf, 0);
 
-		assert_true(duo_post(s.a, &r));
+		duo_must_post(s.a, duo_read_wr((uint64_t)i, s.abuf, 0, 3 * MTU, s.bbuf, 0));
 		duo_wait(s.duo, &s.a->sent, s.a->sent.taken + 1);
 		duo_run_for(s.duo, 1000);
 		duo_expect(s.duo, &s.a->sent, (uint64_t)i, WC_SUCCESS);
 		twice->off = true;
 		assert_int_equal(dups[1], i + 1);
 	}
-	sim_end(&s);
 }
 
 /* Sixteen packets a path may overtake another one. */
@@ -96,33 +87,28 @@ TEST(a_packet_far_behind_is_slow)
 }
 
 /* 9.1: three signals in 100 us count there, so more than one in 30 us would be of no use. */
-TEST(slow_packets_are_told_of_now_and_then)
+TEST_ON(slow_packets_are_told_of_now_and_then, start(1))
 {
 	enum { LATE = 4, PACKETS = 40, STEP_NS = 5000 };
 
 	uint8_t rank[PACKETS] = {1, 2, 3, 8};
-	struct sim s = start(1);
 	struct veroce_order order = {.psn = s.a->opt.psn[DUO_A], .count = PACKETS, .rank = rank, .step_ns = STEP_NS};
 	/* So that they are not sent again. */
 	struct duo_rule *lost = duo_drop(s.duo, DUO_B, OP_RC_SACK, DUO_ANY);
-	struct duo_wr w = duo_write_wr(1, s.abuf, 0, PACKETS * MTU, s.bbuf, 0);
 
 	veroce_set_order(s.duo, &order);
-	assert_true(duo_post(s.a, &w));
+	duo_must_post(s.a, duo_write_wr(1, s.abuf, 0, PACKETS * MTU, s.bbuf, 0));
 	duo_run_for(s.duo, 10 * STEP_NS);
 	assert_int_equal(duo_count(s.duo, DUO_B, OP_SLOW_PACKET), 2);
 	assert_int_equal(duo_packet(s.duo, DUO_B, OP_SLOW_PACKET, 0)->bth.psn, order.psn);
 	assert_int_equal(duo_packet(s.duo, DUO_B, OP_SLOW_PACKET, 1)->bth.psn, psn_add(order.psn, LATE - 1));
 	lost->off = true;
-	duo_idle(s.duo);
-	duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
-	sim_end(&s);
+	duo_finish(s.a, 1, WC_SUCCESS);
 }
 
 /* B knows that the path of A's packets is down in its own direction. */
-TEST(answers_leave_a_path_that_is_down)
+TEST_ON(answers_leave_a_path_that_is_down, start(2))
 {
-	struct sim s = start(2);
 	struct pair *pair = s.b->qp->veroce->pair;
 	size_t acks[2] = {0};
 
@@ -143,5 +129,4 @@ TEST(answers_leave_a_path_that_is_down)
 	assert_true(pair->path[1].down);
 	assert_int_equal(acks[1], 0);
 	assert_int_equal(acks[0], 40);
-	sim_end(&s);
 }

@@ -247,12 +247,10 @@ static struct veroce_packet early(const struct sim *s, uint8_t opcode, uint32_t 
 static void expect_eight_messages(struct sim *s)
 {
 	for (uint64_t i = 0; i < 8; i++) {
-		struct duo_wr w = i & 1 ? duo_send_wr(i, s->abuf, 100 * i, 100)
-					: duo_write_wr(i, s->abuf, 1000 * i, 100, s->bbuf, 1000 * i);
-
 		if (i & 1)
 			assert_true(duo_recv(s->b, i, s->bbuf, 1000 * i, 100));
-		assert_true(duo_post(s->a, &w));
+		duo_must_post(s->a, i & 1 ? duo_send_wr(i, s->abuf, 100 * i, 100)
+					  : duo_write_wr(i, s->abuf, 1000 * i, 100, s->bbuf, 1000 * i));
 	}
 	duo_idle(s->duo);
 	for (uint64_t i = 0; i < 8; i++) {

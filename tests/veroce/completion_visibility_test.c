@@ -132,15 +132,8 @@ static void *read_often(void *arg)
 /* Two paths that reorder, and some loss: most packets are placed out of their turn. */
 static struct sim start(struct program p[DUO_SIDES])
 {
-	struct veroce_options v = veroce_options();
-	struct duo_options o = duo_options();
-	struct sim s;
+	struct sim s = VEROCE_SIM(v.paths = 2, o.rnr_retry = 7, o.min_rnr_timer = 1, o.cap.max_recv_wr = SLOTS);
 
-	v.paths = 2;
-	o.rnr_retry = 7;
-	o.min_rnr_timer = 1;
-	o.cap.max_recv_wr = SLOTS;
-	s = veroce_start_sim(&v, &o, 1);
 	s.duo->path_ns[1] = 3000;
 	s.duo->steps_left = UINT64_MAX;
 	for (int side = 0; side < DUO_SIDES; side++) {

@@ -10,14 +10,7 @@ enum { MTU = 1024, PATH = 2, PATHS = 4, CNP_NS = 50000, CE = 3 };
 
 static struct sim start(enum veroce_cc cc)
 {
-	struct veroce_options v = veroce_options();
-	struct duo_options o = duo_options();
-
-	v.paths = PATHS;
-	v.cc = cc;
-	v.trim = true;
-	v.rx_window = 128;
-	return veroce_start_sim(&v, &o, 1);
+	return VEROCE_SIM(v.paths = PATHS, v.cc = cc, v.trim = true, v.rx_window = 128);
 }
 
 static int forge(struct sim *s, enum duo_side to, struct veroce_packet *p, uint32_t path, uint8_t tos)
@@ -51,9 +44,8 @@ static bool mark_data(void *ctx, const struct duo_packet *p, enum duo_fate *fate
 	return veroce_is_data(p);
 }
 
-TEST(acknowledged_marks_need_no_cnp)
+TEST_ON(acknowledged_marks_need_no_cnp, start(VEROCE_CC_NONE))
 {
-	struct sim s = start(VEROCE_CC_NONE);
 	struct duo_wr w = duo_write_wr(1, s.abuf, 0, 20 * MTU, s.bbuf, 0);
 	struct duo_wr r = duo_read_wr(2, s.abuf, 0, 20 * MTU, s.bbuf, 0);
 	uint32_t told[DUO_SIDES] = {0};
@@ -61,8 +53,7 @@ TEST(acknowledged_marks_need_no_cnp)
 	s.duo->script = mark_data;
 	assert_true(duo_post(s.a, &w));
 	assert_true(duo_post(s.a, &r));
-	duo_idle(s.duo);
-	duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
+	duo_finish(s.a, 1, WC_SUCCESS);
 	duo_expect(s.duo, &s.a->sent, 2, WC_SUCCESS);
 	for (size_t i = 0; i < s.duo->wire_count; i++) {
 		const struct duo_packet *p = &s.duo->wire[i];
@@ -71,13 +62,11 @@ TEST(acknowledged_marks_need_no_cnp)
 	}
 	assert_true(told[DUO_A] && told[DUO_B]);
 	assert_int_equal(duo_count(s.duo, DUO_ANY, OP_CNP), 0);
-	sim_end(&s);
 }
 
-TEST(unacknowledged_marks_are_told_by_a_cnp_now_and_then)
+TEST_ON(unacknowledged_marks_are_told_by_a_cnp_now_and_then, start(VEROCE_CC_NONE))
 {
 	enum { STEP_NS = 1000, STEPS = 1000 };
-	struct sim s = start(VEROCE_CC_NONE);
 	uint64_t began_ns = s.duo->now_ns, last_ns = 0;
 	size_t n;
 
@@ -104,14 +93,11 @@ TEST(unacknowledged_marks_are_told_by_a_cnp_now_and_then)
 		assert_true(p->sent_ns >= last_ns + CNP_NS);
 		last_ns = p->sent_ns;
 	}
-	sim_end(&s);
 }
 
 /* The last mark is not lost because another one was reported a moment before. */
-TEST(mark_within_the_interval_is_told_at_its_end)
+TEST_ON(mark_within_the_interval_is_told_at_its_end, start(VEROCE_CC_NONE))
 {
-	struct sim s = start(VEROCE_CC_NONE);
-
 	mark_beyond_the_window(&s);
 	duo_run_for(s.duo, 1000);
 	mark_beyond_the_window(&s);
@@ -121,13 +107,11 @@ TEST(mark_within_the_interval_is_told_at_its_end)
 	assert_int_equal(duo_count(s.duo, DUO_B, OP_CNP), 2);
 	assert_int_equal(duo_packet(s.duo, DUO_B, OP_CNP, 1)->sent_ns - duo_packet(s.duo, DUO_B, OP_CNP, 0)->sent_ns,
 			 CNP_NS);
-	sim_end(&s);
 }
 
 /* The NAK for a trimmed packet stands for its mark, once. */
-TEST(cut_packet_that_is_marked_too_gets_its_nak_only)
+TEST_ON(cut_packet_that_is_marked_too_gets_its_nak_only, start(VEROCE_CC_NONE))
 {
-	struct sim s = start(VEROCE_CC_NONE);
 	struct veroce_packet p = {.bth = {.opcode = OP_RC_WRITE_ONLY, .psn = s.a->opt.psn[DUO_A]}, .msn = 1};
 
 	forge(&s, DUO_B, &p, PATH, 9 << 2 | CE);
@@ -135,7 +119,6 @@ TEST(cut_packet_that_is_marked_too_gets_its_nak_only)
 	assert_int_equal(nic_counters(s.b->host->nic)->rx_trimmed, 1);
 	assert_int_equal(nic_counters(s.b->host->nic)->naks_sent, 1);
 	assert_int_equal(duo_count(s.duo, DUO_B, OP_CNP), 0);
-	sim_end(&s);
 }
 
 /*
@@ -146,12 +129,11 @@ TEST(cnp_slows_the_path_that_its_port_names)
 {
 	for (uint32_t port = 0; port <= PATHS; port++) {
 		struct sim s = start(VEROCE_CC_SWIFT);
-		struct duo_wr w = duo_write_wr(1, s.abuf, 0, 3 * MTU, s.bbuf, 0);
 		struct veroce_packet cnp = {.bth = {.opcode = OP_CNP, .becn = true}};
 		const struct path *path;
 		uint64_t before[PATHS];
 
-		assert_true(duo_post(s.a, &w));
+		duo_must_post(s.a, duo_write_wr(1, s.abuf, 0, 3 * MTU, s.bbuf, 0));
 		duo_run_for(s.duo, 100000000);
 		duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
 		path = s.a->qp->veroce->pair->path;
@@ -166,7 +148,7 @@ TEST(cnp_slows_the_path_that_its_port_names)
 }
 
 /* B only receives: every report is about packets that it never sent, so it keeps no state of paths. */
-TEST(who_sent_nothing_learns_nothing_of_paths)
+TEST_ON(who_sent_nothing_learns_nothing_of_paths, start(VEROCE_CC_SWIFT))
 {
 	static const struct {
 		uint8_t opcode;
@@ -177,13 +159,10 @@ TEST(who_sent_nothing_learns_nothing_of_paths)
 		    {OP_RC_ACK_RSP, DUO_A, true},
 		    {OP_RTT_RESPONSE, DUO_B, false},
 		    {OP_SLOW_PACKET, DUO_B, false}};
-	struct sim s = start(VEROCE_CC_SWIFT);
 	const struct pair *pair = s.b->qp->veroce->pair;
 
 	for (uint64_t i = 0; i < 3; i++) {
-		struct duo_wr w = duo_write_wr(i, s.abuf, 0, 3 * MTU, s.bbuf, 0);
-
-		assert_true(duo_post(s.a, &w));
+		duo_must_post(s.a, duo_write_wr(i, s.abuf, 0, 3 * MTU, s.bbuf, 0));
 		for (size_t k = 0; k < COUNT(rows); k++) {
 			for (uint32_t path = 0; path <= PATHS; path++) {
 				struct veroce_packet p = {
@@ -200,11 +179,9 @@ TEST(who_sent_nothing_learns_nothing_of_paths)
 				forge(&s, DUO_B, &p, path, CE);
 			}
 		}
-		duo_idle(s.duo);
-		duo_expect(s.duo, &s.a->sent, i, WC_SUCCESS);
+		duo_finish(s.a, i, WC_SUCCESS);
 	}
 	assert_false(pair->own);
-	sim_end(&s);
 }
 
 /* 5.3, 2: the sender must know now, not when the ACK timer or the next packet makes one due. */
@@ -212,7 +189,6 @@ TEST(marked_packet_is_acknowledged_at_once)
 {
 	for (int marked = 0; marked < 2; marked++) {
 		struct sim s = start(VEROCE_CC_NONE);
-		struct duo_wr w = duo_write_wr(1, s.abuf, 0, 3 * MTU, s.bbuf, 0);
 		const struct duo_packet *ack;
 
 		duo_rule(s.duo, (struct duo_rule){.from = DUO_A,
@@ -222,13 +198,12 @@ TEST(marked_packet_is_acknowledged_at_once)
 		duo_rule(s.duo,
 			 (struct duo_rule){
 				 .from = DUO_A, .opcode = OP_RC_WRITE_LAST, .nth = 0, .fate = DUO_DELAY, .n = 100000});
-		assert_true(duo_post(s.a, &w));
+		duo_must_post(s.a, duo_write_wr(1, s.abuf, 0, 3 * MTU, s.bbuf, 0));
 		duo_run_for(s.duo, DUO_LATENCY_NS + 1000);
 		ack = duo_packet(s.duo, DUO_B, OP_RC_ACK, 0);
 		assert_int_equal(ack != NULL, marked);
 		assert_true(!ack || ack->bth.becn);
-		duo_idle(s.duo);
-		duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
+		duo_finish(s.a, 1, WC_SUCCESS);
 		sim_end(&s);
 	}
 }

@@ -36,10 +36,9 @@ static struct sim start_full(struct duo_pair *other)
 static struct sim start_lost(struct duo_rule **lost)
 {
 	struct sim s = veroce_default();
-	struct duo_wr w = duo_write_wr(1, s.abuf, 0, 100, s.bbuf, 0);
 
 	*lost = duo_drop(s.duo, DUO_A, DUO_ANY, DUO_ANY);
-	assert_true(duo_post(s.a, &w));
+	duo_must_post(s.a, duo_write_wr(1, s.abuf, 0, 100, s.bbuf, 0));
 	duo_run_for(s.duo, 1000);
 	return s;
 }
@@ -60,24 +59,20 @@ TEST(room_that_a_dead_qp_leaves_is_used)
 {
 	struct duo_pair other;
 	struct sim s = start_full(&other);
-	struct duo_wr w = duo_write_wr(2, s.abuf, 0, 3000, s.bbuf, 32768);
 
-	assert_true(duo_post(other.a, &w));
+	duo_must_post(other.a, duo_write_wr(2, s.abuf, 0, 3000, s.bbuf, 32768));
 	duo_run_for(s.duo, 5000);
 	assert_int_equal(duo_qp_to_state(s.a, QPS_ERR), 0);
 	duo_pass_all(s.duo);
-	duo_idle(s.duo);
-	duo_expect(s.duo, &s.a->sent, 1, WC_WR_FLUSH_ERR);
+	duo_finish(s.a, 1, WC_WR_FLUSH_ERR);
 	duo_expect(s.duo, &other.a->sent, 2, WC_SUCCESS);
 	sim_end(&s);
 }
 
 /* Without memory to remember a receive WQE a message waits; it does not keep the nic busy. */
-TEST(a_receive_that_cannot_be_remembered_costs_no_endless_turn)
+VEROCE_TEST(a_receive_that_cannot_be_remembered_costs_no_endless_turn)
 {
-	struct sim s = veroce_default();
 	struct duo_wr w = duo_write_wr(1, s.abuf, 0, 100, s.bbuf, 0);
-	struct duo_wr early = duo_write_wr(2, s.abuf, 0, 20000, s.bbuf, 0);
 	struct pool *pool = &s.b->host->nic->tp.pool;
 	void *taken[4096];
 	size_t n = 0;
@@ -85,7 +80,7 @@ TEST(a_receive_that_cannot_be_remembered_costs_no_endless_turn)
 	w.opcode = WR_WRITE_IMM;
 	w.imm_or_key = 7;
 	assert_true(duo_post(s.a, &w));
-	assert_true(duo_post(s.a, &early));
+	duo_must_post(s.a, duo_write_wr(2, s.abuf, 0, 20000, s.bbuf, 0));
 	duo_run_for(s.duo, 50000);
 	s.b->host->heap.gets_left = 0;
 	while (n < COUNT(taken) && (taken[n] = pool_get(pool, 128)))
@@ -95,11 +90,9 @@ TEST(a_receive_that_cannot_be_remembered_costs_no_endless_turn)
 	s.b->host->heap.gets_left = -1;
 	while (n)
 		pool_put(pool, taken[--n], 128);
-	duo_idle(s.duo);
-	duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
+	duo_finish(s.a, 1, WC_SUCCESS);
 	duo_expect(s.duo, &s.a->sent, 2, WC_SUCCESS);
 	duo_expect(s.duo, &s.b->received, 11, WC_SUCCESS);
-	sim_end(&s);
 }
 
 /* An acknowledgement with an impossible message number leaves no state without a timer. */
@@ -126,11 +119,10 @@ TEST(an_answer_to_a_read_that_was_not_sent_is_dropped)
 	static const uint8_t junk[100] = {0xee};
 	struct duo_pair other;
 	struct sim s = start_full(&other);
-	struct duo_wr w = duo_read_wr(2, s.abuf, 40000, 100, s.bbuf, 40000);
 	struct veroce_packet p;
 	uint64_t dropped;
 
-	assert_true(duo_post(other.a, &w));
+	duo_must_post(other.a, duo_read_wr(2, s.abuf, 40000, 100, s.bbuf, 40000));
 	duo_run_for(s.duo, 5000);
 	assert_int_equal(duo_count(s.duo, DUO_A, OP_RC_READ_REQUEST), 0);
 	p = (struct veroce_packet){
@@ -145,8 +137,7 @@ TEST(an_answer_to_a_read_that_was_not_sent_is_dropped)
 	assert_int_equal(other.a->sent.n, 0);
 	assert_int_equal(nic_counters(s.a->host->nic)->rx_dropped, dropped + 1);
 	duo_pass_all(s.duo);
-	duo_idle(s.duo);
-	duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
+	duo_finish(s.a, 1, WC_SUCCESS);
 	duo_expect(s.duo, &other.a->sent, 2, WC_SUCCESS);
 	assert_memory_equal(s.abuf->p + 40000, s.bbuf->p + 40000, 100);
 	sim_end(&s);
@@ -157,37 +148,27 @@ TEST(a_read_that_was_not_sent_is_not_asked_for_again)
 {
 	struct duo_pair other;
 	struct sim s = start_full(&other);
-	struct duo_wr w = duo_fetch_add_wr(2, s.abuf, 40000, s.bbuf, 40000, 1);
 
-	assert_true(duo_post(other.a, &w));
+	duo_must_post(other.a, duo_fetch_add_wr(2, s.abuf, 40000, s.bbuf, 40000, 1));
 	assert_int_equal(duo_count(s.duo, DUO_A, OP_RC_FETCH_ADD), 0);
 	duo_run_for(s.duo, 3000000);
 	for (size_t i = 0; duo_packet(s.duo, DUO_A, OP_RC_FETCH_ADD, i); i++)
 		assert_int_equal(duo_packet(s.duo, DUO_A, OP_RC_FETCH_ADD, i)->bth.retrans, i > 0);
 	duo_pass_all(s.duo);
-	duo_idle(s.duo);
-	duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
+	duo_finish(s.a, 1, WC_SUCCESS);
 	duo_expect(s.duo, &other.a->sent, 2, WC_SUCCESS);
 	sim_end(&s);
 }
 
 /* Strong order: kept packets are freed also when their message had to wait for a receive WQE. */
-TEST(kept_packets_that_waited_for_a_receive_are_given_back)
+VEROCE_TEST(kept_packets_that_waited_for_a_receive_are_given_back, v.order = ORDER_STRONG)
 {
-	struct veroce_options v = veroce_options();
-	struct duo_options o = duo_options();
-	struct sim s;
-	struct pool *pool;
-	struct duo_wr w;
 	size_t lent;
+	struct pool *pool = &s.b->host->nic->tp.pool;
+	struct duo_wr w = duo_write_wr(1, s.abuf, 0, 2 * MTU, s.bbuf, 0);
 
-	v.order = ORDER_STRONG;
-	s = veroce_start_sim(&v, &o, 1);
-	pool = &s.b->host->nic->tp.pool;
-	w = duo_write_wr(1, s.abuf, 0, 2 * MTU, s.bbuf, 0);
 	assert_true(duo_post(s.a, &w)); /* so that state which lasts is there */
-	duo_idle(s.duo);
-	duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
+	duo_finish(s.a, 1, WC_SUCCESS);
 	lent = pool_lent_bytes(pool);
 	duo_drop(s.duo, DUO_A, OP_RC_WRITE_FIRST, 0);
 	w.wr_id = 2;
@@ -195,32 +176,21 @@ TEST(kept_packets_that_waited_for_a_receive_are_given_back)
 	assert_true(duo_post(s.a, &w)); /* its last comes first */
 	duo_run_for(s.duo, 2000000);
 	assert_true(duo_recv(s.b, 11, s.bbuf, 0, 10));
-	duo_idle(s.duo);
-	duo_expect(s.duo, &s.a->sent, 2, WC_SUCCESS);
+	duo_finish(s.a, 2, WC_SUCCESS);
 	duo_expect(s.duo, &s.b->received, 11, WC_SUCCESS);
 	assert_int_equal(pool_lent_bytes(pool), lent);
-	sim_end(&s);
 }
 
 /* A late response does not revive a READ that has failed. */
-TEST(a_read_that_failed_stays_failed)
+VEROCE_TEST(a_read_that_failed_stays_failed, o.timeout = 10, o.retry_cnt = 1)
 {
 	static const uint8_t junk[8] = {0xee};
-	struct duo_options o = duo_options();
-	struct veroce_options v = veroce_options();
-	struct sim s;
-	struct duo_rule *lost;
-	struct duo_wr w, r;
 	struct veroce_packet p;
+	struct duo_wr w = duo_write_wr(1, s.abuf, 0, 100, s.bbuf, 0);
+	struct duo_rule *lost = duo_drop(s.duo, DUO_A, DUO_ANY, DUO_ANY);
 
-	o.timeout = 10;
-	o.retry_cnt = 1;
-	s = veroce_start_sim(&v, &o, 1);
-	w = duo_write_wr(1, s.abuf, 0, 100, s.bbuf, 0);
-	r = duo_read_wr(2, s.abuf, 1000, 100, s.bbuf, 1000);
-	lost = duo_drop(s.duo, DUO_A, DUO_ANY, DUO_ANY);
 	assert_true(duo_post(s.a, &w));
-	assert_true(duo_post(s.a, &r));
+	duo_must_post(s.a, duo_read_wr(2, s.abuf, 1000, 100, s.bbuf, 1000));
 	duo_run_for(s.duo, 1000);
 	p = (struct veroce_packet){
 		.bth = {.opcode = OP_RC_READ_RESPONSE_ONLY, .dqpn = s.a->qpn, .psn = A_PSN},
@@ -240,7 +210,6 @@ TEST(a_read_that_failed_stays_failed)
 	assert_int_equal(s.a->sent.e[1].status, WC_BAD_RESP_ERR);
 	assert_int_equal(s.a->sent.e[2].status, WC_WR_FLUSH_ERR);
 	s.a->sent.taken = 3;
-	sim_end(&s);
 }
 
 /* IBTA 9.7.5.1.1: 0x40 .. 0x5f is no syndrome at all. */
@@ -248,10 +217,9 @@ TEST(reserved_syndromes_acknowledge_nothing)
 {
 	struct duo_rule *lost;
 	struct sim s = start_lost(&lost);
-	struct duo_wr w = duo_write_wr(2, s.abuf, 0, 100, s.bbuf, 200);
 
 	/* A NAK of the second would be an acknowledgement of the first. */
-	assert_true(duo_post(s.a, &w));
+	duo_must_post(s.a, duo_write_wr(2, s.abuf, 0, 100, s.bbuf, 200));
 	duo_run_for(s.duo, 1000);
 	for (uint32_t code = 0; code < 32; code++) {
 		answer(&s, A_PSN + 1, (uint8_t)(0x40 + code), 1);
@@ -260,8 +228,7 @@ TEST(reserved_syndromes_acknowledge_nothing)
 		assert_int_equal(nic_counters(s.a->host->nic)->rx_dropped, code + 1);
 	}
 	lost->off = true;
-	duo_idle(s.duo);
-	duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
+	duo_finish(s.a, 1, WC_SUCCESS);
 	duo_expect(s.duo, &s.a->sent, 2, WC_SUCCESS);
 	sim_end(&s);
 }
@@ -276,8 +243,7 @@ TEST(naks_of_what_was_not_sent_are_dropped)
 	duo_run_for(s.duo, 1000);
 	assert_int_equal(s.a->sent.n, 0); /* nor is it an acknowledgement */
 	lost->off = true;
-	duo_idle(s.duo);
-	duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
+	duo_finish(s.a, 1, WC_SUCCESS);
 	sim_end(&s);
 }
 
@@ -285,29 +251,21 @@ TEST(naks_of_what_was_not_sent_are_dropped)
  * The READ is complete, but its responder found the region gone before it knew that, and ended. This QP must
  * learn it, though none of its requests has failed.
  */
-TEST(a_nak_for_what_is_complete_ends_the_connection)
+VEROCE_TEST(a_nak_for_what_is_complete_ends_the_connection)
 {
-	struct sim s = veroce_default();
-	struct duo_wr r = duo_read_wr(1, s.abuf, 0, 3 * MTU, s.bbuf, 0);
-	struct duo_wr w = duo_write_wr(2, s.abuf, 0, 100, s.bbuf, 0);
-
-	assert_true(duo_post(s.a, &r));
-	duo_idle(s.duo);
-	duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
+	duo_must_post(s.a, duo_read_wr(1, s.abuf, 0, 3 * MTU, s.bbuf, 0));
+	duo_finish(s.a, 1, WC_SUCCESS);
 	answer(&s, A_PSN, 0x62, 0);
 	duo_idle(s.duo);
 	assert_int_equal(qp_state(s.a->qp), QPS_ERR);
 	assert_true(duo_had_event(s.a->host, EVENT_QP_FATAL, s.a));
-	assert_true(duo_post(s.a, &w));
-	duo_idle(s.duo);
-	duo_expect(s.duo, &s.a->sent, 2, WC_WR_FLUSH_ERR);
-	sim_end(&s);
+	duo_must_post(s.a, duo_write_wr(2, s.abuf, 0, 100, s.bbuf, 0));
+	duo_finish(s.a, 2, WC_WR_FLUSH_ERR);
 }
 
 /* A receive that is posted before the RNR NAK has left makes the NAK unnecessary. */
-TEST(an_rnr_nak_that_was_overtaken_is_not_sent)
+VEROCE_TEST(an_rnr_nak_that_was_overtaken_is_not_sent)
 {
-	struct sim s = veroce_default();
 	struct veroce_packet p = {
 		.bth = {.opcode = OP_RC_WRITE_ONLY_IMM, .dqpn = s.b->qpn, .psn = A_PSN},
 		.msn = 1,
@@ -318,5 +276,4 @@ TEST(an_rnr_nak_that_was_overtaken_is_not_sent)
 	duo_run_for(s.duo, 100000);
 	duo_expect(s.duo, &s.b->received, 11, WC_SUCCESS);
 	assert_int_equal(nic_counters(s.b->host->nic)->rnrs_sent, 0);
-	sim_end(&s);
 }

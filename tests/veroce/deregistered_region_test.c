@@ -50,7 +50,6 @@ static void acknowledgement_lost(const struct veroce_options *v, const struct du
 	struct sim s = veroce_start_sim(v, o, 1);
 	struct duo_buf *gone = duo_buf(s.b->host, 5 * o->mtu, ALL_ACCESS);
 	struct duo_wr r = duo_read_wr(1, s.abuf, 0, 5 * o->mtu, gone, 0);
-	struct duo_wr more = duo_read_wr(2, s.abuf, 0, 3 * o->mtu, s.bbuf, 0);
 	struct duo_rule *silent = lose(s.duo, DUO_A, is_ack_rsp, DUO_ANY);
 	size_t then;
 
@@ -70,7 +69,7 @@ static void acknowledgement_lost(const struct veroce_options *v, const struct du
 	assert_int_equal(qp_state(s.b->qp), QPS_RTS);
 	assert_int_equal(qp_state(s.a->qp), QPS_RTS);
 	assert_int_equal(s.b->host->event_count, 0);
-	assert_true(duo_post(s.a, &more));
+	duo_must_post(s.a, duo_read_wr(2, s.abuf, 0, 3 * o->mtu, s.bbuf, 0));
 	duo_wait(s.duo, &s.a->sent, 2);
 	duo_expect(s.duo, &s.a->sent, 2, WC_SUCCESS);
 	assert_memory_equal(s.abuf->p, s.bbuf->p, 3 * o->mtu);
@@ -82,8 +81,7 @@ static void acknowledgement_lost(const struct veroce_options *v, const struct du
 	for (then = told_since(s.duo, 0); told_since(s.duo, 0) == then;)
 		duo_run_for(s.duo, 100);
 	duo_buf_free(gone);
-	duo_idle(s.duo);
-	duo_expect(s.duo, &s.a->sent, 3, WC_REM_ACCESS_ERR);
+	duo_finish(s.a, 3, WC_REM_ACCESS_ERR);
 	sim_end(&s);
 }
 
@@ -109,13 +107,11 @@ static void answer_lost(const struct veroce_options *v, const struct duo_options
 {
 	struct sim s = veroce_start_sim(v, o, 1);
 	struct duo_buf *gone = duo_buf(s.b->host, 5 * o->mtu, ALL_ACCESS);
-	struct duo_wr r = duo_read_wr(1, s.abuf, 0, 5 * o->mtu, gone, 0);
-	struct duo_wr w = duo_write_wr(2, s.abuf, 0, 100, s.bbuf, 0);
 	size_t then;
 
 	lose(s.duo, DUO_B, is_first_response, nth);
 	lose(s.duo, DUO_A, is_ack_rsp, DUO_ANY)->off = true;
-	assert_true(duo_post(s.a, &r));
+	duo_must_post(s.a, duo_read_wr(1, s.abuf, 0, 5 * o->mtu, gone, 0));
 	while (duo_count(s.duo, DUO_B, nth == 4 ? OP_RC_READ_RESPONSE_LAST : OP_RC_READ_RESPONSE_FIRST) < 1)
 		duo_run_for(s.duo, 100);
 	then = s.duo->wire_count;
@@ -127,9 +123,8 @@ static void answer_lost(const struct veroce_options *v, const struct duo_options
 	assert_int_equal(qp_state(s.a->qp), QPS_ERR);
 	assert_int_equal(qp_state(s.b->qp), QPS_ERR);
 	assert_true(duo_had_event(s.b->host, EVENT_QP_ACCESS_ERR, s.b));
-	assert_true(duo_post(s.a, &w));
-	duo_idle(s.duo);
-	duo_expect(s.duo, &s.a->sent, 2, WC_WR_FLUSH_ERR);
+	duo_must_post(s.a, duo_write_wr(2, s.abuf, 0, 100, s.bbuf, 0));
+	duo_finish(s.a, 2, WC_WR_FLUSH_ERR);
 	sim_end(&s);
 }
 
@@ -161,8 +156,6 @@ TEST(an_older_acknowledgement_is_no_answer)
 		for (unsigned i = 0; veroce_variant(&v, &o, i); i++) {
 			struct sim s = veroce_start_sim(&v, &o, 1);
 			struct duo_buf *gone = duo_buf(s.b->host, 5 * o.mtu, ALL_ACCESS);
-			struct duo_wr r = duo_read_wr(1, s.abuf, 0, 5 * o.mtu, gone, 0);
-			struct duo_rule *silent;
 			/* As A sent it before anything had arrived. */
 			struct veroce_packet old = {
 				.bth = {.opcode = OP_RC_ACK_RSP,
@@ -173,9 +166,9 @@ TEST(an_older_acknowledgement_is_no_answer)
 				.tse = {.tx1 = (uint32_t)s.duo->now_ns - 5},
 			};
 			size_t then;
+			struct duo_rule *silent = lose(s.duo, DUO_A, is_ack_rsp, DUO_ANY);
 
-			silent = lose(s.duo, DUO_A, is_ack_rsp, DUO_ANY);
-			assert_true(duo_post(s.a, &r));
+			duo_must_post(s.a, duo_read_wr(1, s.abuf, 0, 5 * o.mtu, gone, 0));
 			duo_wait(s.duo, &s.a->sent, 1);
 			duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
 			duo_buf_free(gone);

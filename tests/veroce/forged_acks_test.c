@@ -7,11 +7,10 @@
 #include "veroce/forgery.h"
 #include "transport/veroce/work.h"
 
-TEST(acknowledgements_of_what_was_not_sent_are_dropped)
+VEROCE_TEST(acknowledgements_of_what_was_not_sent_are_dropped)
 {
 	static const uint32_t psns[] = {A_PSN + 5, A_PSN + 6, A_PSN + 128, A_PSN + (1u << 23) - 2};
 	static const uint8_t opcodes[] = {OP_RC_ACK, OP_RC_SACK};
-	struct sim s = veroce_default();
 	struct duo_rule *lost = post_two(&s);
 	uint64_t dropped = count_a(&s)->rx_dropped;
 
@@ -30,12 +29,10 @@ TEST(acknowledgements_of_what_was_not_sent_are_dropped)
 	assert_int_equal(s.a->sent.n, 0);
 	lost->off = true;
 	expect_both(&s);
-	sim_end(&s);
 }
 
-TEST(old_acknowledgements_confirm_nothing)
+VEROCE_TEST(old_acknowledgements_confirm_nothing)
 {
-	struct sim s = veroce_default();
 	struct duo_rule *lost = post_two(&s);
 
 	for (uint32_t back = 1; back < 1u << 23; back *= 3) {
@@ -47,14 +44,12 @@ TEST(old_acknowledgements_confirm_nothing)
 	assert_int_equal(s.a->sent.n, 0);
 	lost->off = true;
 	expect_both(&s);
-	sim_end(&s);
 }
 
 /* aMSN completes nothing whose packets are not acknowledged, and nothing that was not sent. */
-TEST(message_numbers_alone_complete_nothing)
+VEROCE_TEST(message_numbers_alone_complete_nothing)
 {
 	static const uint32_t msns[] = {1, 2, 3, 1000, 0x7fffff, 0x800000, 0xffffff};
-	struct sim s = veroce_default();
 	struct duo_rule *lost = post_two(&s);
 
 	for (size_t i = 0; i < COUNT(msns); i++) {
@@ -67,17 +62,15 @@ TEST(message_numbers_alone_complete_nothing)
 	assert_int_equal(s.a->sent.n, 0);
 	lost->off = true;
 	expect_both(&s);
-	sim_end(&s);
 }
 
 /*
  * Bits of packets that are not outstanding are ignored; the others save a copy and complete
  * nothing.
  */
-TEST(bitmaps_beyond_the_window_mean_nothing)
+VEROCE_TEST(bitmaps_beyond_the_window_mean_nothing)
 {
 	static const uint32_t starts[] = {5, 128, 4096, 65536, 0x7fff80, 0x800000, 0xffff00};
-	struct sim s = veroce_default();
 	struct duo_rule *lost = post_two(&s);
 	uint64_t copies = veroce_retransmits(s.duo);
 
@@ -99,24 +92,15 @@ TEST(bitmaps_beyond_the_window_mean_nothing)
 	assert_int_equal(veroce_retransmits(s.duo), copies);
 	lost->off = true;
 	expect_both(&s);
-	sim_end(&s);
 }
 
 /* Packets that a forged SACK acknowledges must still be acknowledged in order. */
-TEST(a_lying_bitmap_completes_nothing)
+VEROCE_TEST(a_lying_bitmap_completes_nothing, o.timeout = 8, o.retry_cnt = 2)
 {
-	struct duo_options o = duo_options();
-	struct veroce_options v = veroce_options();
-	struct sim s;
-	struct duo_rule *lost;
-	struct veroce_packet p;
 	uint8_t block[SACKETH_LEN];
+	struct duo_rule *lost = post_two(&s);
+	struct veroce_packet p = answer(&s, OP_RC_SACK, psn_add(A_PSN, -1), 0x1f, 0);
 
-	o.timeout = 8;
-	o.retry_cnt = 2;
-	s = veroce_start_sim(&v, &o, 1);
-	lost = post_two(&s);
-	p = answer(&s, OP_RC_SACK, psn_add(A_PSN, -1), 0x1f, 0);
 	sacketh_encode(block, &(struct sacketh){.valid_len = 5, .start_psn = A_PSN, .bits = {0x1f}});
 	p.sacks = block;
 	p.sack_count = 1;
@@ -134,7 +118,6 @@ TEST(a_lying_bitmap_completes_nothing)
 	duo_qp_to_state(s.b, QPS_ERR);
 	duo_idle(s.duo);
 	s.b->received.taken = s.b->received.n;
-	sim_end(&s);
 }
 
 TEST(naks_end_the_wqe_that_they_name)
@@ -160,8 +143,7 @@ TEST(naks_end_the_wqe_that_they_name)
 		post_two(&s);
 		p = answer(&s, OP_RC_ACK, rows[i].psn, rows[i].syndrome, rows[i].psn == A_PSN + 4);
 		veroce_forge(s.duo, DUO_A, &p, NULL);
-		duo_idle(s.duo);
-		duo_expect(s.duo, &s.a->sent, 1, rows[i].status[0]);
+		duo_finish(s.a, 1, rows[i].status[0]);
 		duo_expect(s.duo, &s.a->sent, 2, rows[i].status[1]);
 		assert_int_equal(count_a(&s)->naks_received, 1);
 		assert_int_equal(qp_state(s.a->qp), QPS_ERR);
@@ -170,9 +152,8 @@ TEST(naks_end_the_wqe_that_they_name)
 }
 
 /* veRoCE 5.2, 8: exactly that packet again, and nothing is acknowledged by it. */
-TEST(a_packet_drop_nak_costs_one_copy)
+VEROCE_TEST(a_packet_drop_nak_costs_one_copy)
 {
-	struct sim s = veroce_default();
 	struct duo_rule *lost = post_two(&s);
 	static const uint32_t psns[] = {A_PSN + 2, A_PSN + 5, A_PSN + 1000, A_PSN - 1, A_PSN + 0x800000};
 
@@ -188,13 +169,11 @@ TEST(a_packet_drop_nak_costs_one_copy)
 	assert_int_equal(s.a->sent.n, 0);
 	lost->off = true;
 	expect_both(&s);
-	sim_end(&s);
 }
 
-TEST(rnr_naks_make_wait_for_what_is_outstanding_only)
+VEROCE_TEST(rnr_naks_make_wait_for_what_is_outstanding_only)
 {
 	static const uint32_t psns[] = {A_PSN + 5, A_PSN + 1000, A_PSN - 1, A_PSN - 1000};
-	struct sim s = veroce_default();
 	struct duo_rule *lost = post_two(&s);
 	uint64_t dropped = count_a(&s)->rx_dropped, t;
 	struct veroce_packet p;
@@ -213,7 +192,6 @@ TEST(rnr_naks_make_wait_for_what_is_outstanding_only)
 	expect_both(&s);
 	assert_true(s.a->sent.e[0].timestamp_ns >= t + 1000000);
 	assert_true(s.a->sent.e[0].timestamp_ns < t + 5000000);
-	sim_end(&s);
 }
 
 /* 13.2: the peer cannot have held the packet for longer than the round trip, nor before it left. */
@@ -225,19 +203,17 @@ TEST(stamps_that_cannot_be_measure_nothing)
 
 	for (size_t i = 0; i < COUNT(rows); i++) {
 		struct sim s = veroce_default();
-		struct duo_wr w = duo_write_wr(1, s.abuf, 0, 100, s.bbuf, 0);
 		struct veroce_packet p = answer(&s, OP_RC_ACK, A_PSN, 0x1f, 1);
 		struct duo_rule *lost = mute(&s);
 
-		assert_true(duo_post(s.a, &w));
+		duo_must_post(s.a, duo_write_wr(1, s.abuf, 0, 100, s.bbuf, 0));
 		duo_run_for(s.duo, 2000);
 		p.bth.ts = true;
 		p.tse.tx1 = (uint32_t)s.duo->now_ns + (uint32_t)rows[i].tx1;
 		p.tse.rx1 = 7;
 		p.tse.tx2 = 7 + (uint32_t)rows[i].held;
 		veroce_forge(s.duo, DUO_A, &p, NULL);
-		duo_idle(s.duo);
-		duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS); /* the rest of it may be true */
+		duo_finish(s.a, 1, WC_SUCCESS); /* the rest of it may be true */
 		assert_true(s.a->qp->veroce->pair->path[0].srtt_ns <= 2000);
 		lost->off = true;
 		sim_end(&s);
@@ -245,9 +221,8 @@ TEST(stamps_that_cannot_be_measure_nothing)
 }
 
 /* veRoCE 11: the peer cannot use our responses. Only a response that was sent can be refused. */
-TEST(acknowledgements_of_responses_that_were_not_sent_are_dropped)
+VEROCE_TEST(acknowledgements_of_responses_that_were_not_sent_are_dropped)
 {
-	struct sim s = veroce_default();
 	uint64_t dropped = count_b(&s)->rx_dropped;
 
 	for (uint32_t ahead = 1; ahead < 1u << 22; ahead *= 7) {
@@ -258,28 +233,23 @@ TEST(acknowledgements_of_responses_that_were_not_sent_are_dropped)
 		dropped++;
 		assert_int_equal(count_b(&s)->rx_dropped, dropped);
 	}
-	struct duo_wr r = duo_read_wr(1, s.abuf, 0, 5000, s.bbuf, 0);
 
-	assert_true(duo_post(s.a, &r));
-	duo_idle(s.duo);
-	duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
+	duo_must_post(s.a, duo_read_wr(1, s.abuf, 0, 5000, s.bbuf, 0));
+	duo_finish(s.a, 1, WC_SUCCESS);
 	assert_memory_equal(s.abuf->p, s.bbuf->p, 5000);
 	expect_alive(&s, 2);
-	sim_end(&s);
 }
 
 /*
  * 7.4: a response whose packets are not acknowledged keeps its slot, even if an acknowledgement's
  * message number says otherwise.
  */
-TEST(message_numbers_alone_release_no_response)
+VEROCE_TEST(message_numbers_alone_release_no_response)
 {
-	struct sim s = veroce_default();
-	struct duo_wr r = duo_read_wr(1, s.abuf, 0, 2500, s.bbuf, 0);
 	struct duo_rule *lost = duo_drop(s.duo, DUO_B, DUO_ANY, DUO_ANY);
 	const struct veroce_work *w;
 
-	assert_true(duo_post(s.a, &r));
+	duo_must_post(s.a, duo_read_wr(1, s.abuf, 0, 2500, s.bbuf, 0));
 	duo_run_for(s.duo, 10000);
 	w = s.b->qp->veroce->w;
 	assert_int_equal(tx_outstanding(&w->r.tx), 3);
@@ -296,5 +266,4 @@ TEST(message_numbers_alone_release_no_response)
 	/* Packets that a forgery acknowledged did not arrive, so the connection can only end. */
 	duo_expect(s.duo, &s.a->sent, 1, WC_RETRY_EXC_ERR);
 	duo_qp_to_state(s.b, QPS_ERR);
-	sim_end(&s);
 }

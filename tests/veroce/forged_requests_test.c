@@ -7,10 +7,9 @@
 #include "veroce/forgery.h"
 
 /* Out-of-order R3, R12: the test comes before the memory. */
-TEST(old_psns_are_never_placed)
+VEROCE_TEST(old_psns_are_never_placed)
 {
 	static const uint32_t back[] = {1, 2, 1000, 65536, (1u << 23) - 1, 1u << 23};
-	struct sim s = veroce_default();
 
 	for (size_t i = 0; i < COUNT(back); i++) {
 		struct veroce_packet p = request(&s, OP_RC_WRITE_ONLY, 8);
@@ -21,17 +20,10 @@ TEST(old_psns_are_never_placed)
 	}
 	expect_untouched(&s);
 	expect_alive(&s, 1);
-	sim_end(&s);
 }
 
-TEST(psns_beyond_the_window_leave_no_trace)
+VEROCE_TEST(psns_beyond_the_window_leave_no_trace, v.rx_window = 128)
 {
-	struct veroce_options v = veroce_options();
-	struct duo_options o = duo_options();
-	struct sim s;
-
-	v.rx_window = 128;
-	s = veroce_start_sim(&v, &o, 1);
 	for (uint32_t ahead = 128; ahead < 1u << 23; ahead *= 2) {
 		struct veroce_packet p = request(&s, OP_RC_WRITE_ONLY, 8);
 		uint64_t beyond = count_b(&s)->rx_beyond_window;
@@ -42,11 +34,10 @@ TEST(psns_beyond_the_window_leave_no_trace)
 	}
 	expect_untouched(&s);
 	expect_alive(&s, 1);
-	sim_end(&s);
 }
 
 /* An early packet with any mistake is dropped and not recorded (out-of-order R11). */
-TEST(early_mistakes_are_dropped_and_harm_nothing)
+VEROCE_TEST(early_mistakes_are_dropped_and_harm_nothing)
 {
 	enum mistake {
 		BEFORE,
@@ -61,7 +52,6 @@ TEST(early_mistakes_are_dropped_and_harm_nothing)
 		LAST_EMPTY,
 		MISTAKES
 	};
-	struct sim s = veroce_default();
 	struct duo_buf *secret = duo_buf(&s.duo->host[DUO_B], 100, MR_LOCAL_WRITE);
 
 	assert_true(duo_recv(s.b, 11, s.bbuf, 0, 2000));
@@ -98,25 +88,20 @@ TEST(early_mistakes_are_dropped_and_harm_nothing)
 	for (int i = 0; i < 100; i++)
 		assert_int_equal(secret->p[i], 0);
 	expect_alive(&s, 1); /* whose PSNs they had */
-	struct duo_wr x = duo_send_wr(2, s.abuf, 0, 1500);
 
-	assert_true(duo_post(s.a, &x));
-	duo_idle(s.duo);
-	duo_expect(s.duo, &s.a->sent, 2, WC_SUCCESS);
+	duo_must_post(s.a, duo_send_wr(2, s.abuf, 0, 1500));
+	duo_finish(s.a, 2, WC_SUCCESS);
 	assert_int_equal(duo_expect(s.duo, &s.b->received, 11, WC_SUCCESS)->byte_len, 1500);
-	sim_end(&s);
 }
 
 /* The last message's receive is the program's again, although its place in the responder's ring may still name it. */
-TEST(an_early_send_of_the_last_message_is_not_placed)
+VEROCE_TEST(an_early_send_of_the_last_message_is_not_placed)
 {
-	struct sim s = veroce_default();
-	struct duo_wr w = duo_send_wr(1, s.abuf, 0, 100), x = duo_send_wr(2, s.abuf, 200, 100);
 	struct veroce_packet p = request(&s, OP_RC_SEND_ONLY, 8);
 
 	assert_true(duo_recv(s.b, 11, s.bbuf, 0, 100));
 	assert_true(duo_recv(s.b, 12, s.bbuf, 1000, 100));
-	assert_true(duo_post(s.a, &w));
+	duo_must_post(s.a, duo_send_wr(1, s.abuf, 0, 100));
 	duo_wait(s.duo, &s.a->sent, 1);
 	duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
 	duo_expect(s.duo, &s.b->received, 11, WC_SUCCESS);
@@ -125,11 +110,9 @@ TEST(an_early_send_of_the_last_message_is_not_placed)
 	veroce_forge(s.duo, DUO_B, &p, junk);
 	assert_int_equal(count_b(&s)->rx_dropped, 1);
 	assert_memory_equal(s.bbuf->p, s.abuf->p, 100);
-	assert_true(duo_post(s.a, &x));
-	duo_idle(s.duo);
-	duo_expect(s.duo, &s.a->sent, 2, WC_SUCCESS);
+	duo_must_post(s.a, duo_send_wr(2, s.abuf, 200, 100));
+	duo_finish(s.a, 2, WC_SUCCESS);
 	duo_expect(s.duo, &s.b->received, 12, WC_SUCCESS);
-	sim_end(&s);
 }
 
 struct mistake_row {
@@ -288,9 +271,8 @@ TEST(messages_that_do_not_go_on_are_refused)
 }
 
 /* Out-of-order R9: copies of an atomic, before its turn and after, with any stamp and on any path. */
-TEST(copied_atomics_are_executed_once)
+VEROCE_TEST(copied_atomics_are_executed_once)
 {
-	struct sim s = veroce_default();
 	struct veroce_packet p = request(&s, OP_RC_FETCH_ADD, 0);
 	struct veroce_packet write = request(&s, OP_RC_WRITE_ONLY, 8);
 	uint64_t *word = (uint64_t *)s.bbuf->p;
@@ -314,19 +296,11 @@ TEST(copied_atomics_are_executed_once)
 	assert_int_equal(count_b(&s)->rx_duplicates, 19);
 	duo_ground(s.duo); /* A never asked, so it never acknowledges the answer */
 	duo_qp_to_state(s.b, QPS_ERR);
-	sim_end(&s);
 }
 
 /* More READs than were agreed: there are no slots for their answers (veRoCE 7.4). */
-TEST(more_reads_than_agreed_are_refused)
+VEROCE_TEST(more_reads_than_agreed_are_refused, o.max_dest_rd_atomic = 2, o.max_rd_atomic = 2)
 {
-	struct duo_options o = duo_options();
-	struct veroce_options v = veroce_options();
-	struct sim s;
-
-	o.max_dest_rd_atomic = 2;
-	o.max_rd_atomic = 2;
-	s = veroce_start_sim(&v, &o, 1);
 	for (uint32_t i = 0; i < 3; i++) {
 		struct veroce_packet p = request(&s, OP_RC_READ_REQUEST, 0);
 
@@ -339,7 +313,6 @@ TEST(more_reads_than_agreed_are_refused)
 	assert_true(duo_count(s.duo, DUO_B, OP_RC_READ_RESPONSE_ONLY) <= 2);
 	duo_qp_to_state(s.b, QPS_ERR);
 	expect_untouched(&s);
-	sim_end(&s);
 }
 
 static void trim_tweak(struct nic_config *c, enum duo_side side)

@@ -6,15 +6,13 @@
 #include "support/test.h"
 #include "veroce/forgery.h"
 
-TEST(results_that_nobody_asked_for_are_dropped)
+VEROCE_TEST(results_that_nobody_asked_for_are_dropped)
 {
 	static const uint8_t opcodes[] = {OP_RC_READ_RESPONSE_ONLY, OP_RC_READ_RESPONSE_FIRST, OP_RC_READ_RESPONSE_LAST,
 					  OP_RC_ATOMIC_ACK};
-	struct sim s = veroce_default();
 	struct duo_rule *lost = mute(&s);
-	struct duo_wr w = duo_write_wr(1, s.abuf, 0, 100, s.bbuf, 0);
 
-	assert_true(duo_post(s.a, &w)); /* is not one to be answered so */
+	duo_must_post(s.a, duo_write_wr(1, s.abuf, 0, 100, s.bbuf, 0)); /* is not one to be answered so */
 	duo_run_for(s.duo, 1000);
 	for (size_t i = 0; i < COUNT(opcodes); i++) {
 		for (uint32_t msn = 0; msn < 3; msn++) {
@@ -30,15 +28,12 @@ TEST(results_that_nobody_asked_for_are_dropped)
 	expect_a_untouched(&s);
 	assert_int_equal(s.a->sent.n, 0);
 	lost->off = true;
-	duo_idle(s.duo);
-	duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
-	sim_end(&s);
+	duo_finish(s.a, 1, WC_SUCCESS);
 }
 
 /* 7.7: a copy may mean that the acknowledgement was lost. Not after the ACK timer's time, but at once. */
-TEST(copies_are_answered_at_once_in_both_spaces)
+VEROCE_TEST(copies_are_answered_at_once_in_both_spaces)
 {
-	struct sim s = veroce_default();
 	struct veroce_packet q = request(&s, OP_RC_WRITE_ONLY, 8);
 	struct veroce_packet r = result(&s, OP_RC_READ_RESPONSE_ONLY, 8);
 
@@ -54,23 +49,14 @@ TEST(copies_are_answered_at_once_in_both_spaces)
 	expect_untouched(&s);
 	expect_a_untouched(&s);
 	expect_alive(&s, 1);
-	sim_end(&s);
 }
 
 /* Out-of-order R12, in space R. */
-TEST(results_beyond_the_window_leave_no_trace)
+VEROCE_TEST(results_beyond_the_window_leave_no_trace, v.rx_window = 128)
 {
-	struct veroce_options v = veroce_options();
-	struct duo_options o = duo_options();
-	struct duo_wr w;
-	struct sim s;
-
-	v.rx_window = 128;
-	s = veroce_start_sim(&v, &o, 1);
-	w = duo_read_wr(1, s.abuf, 0, 200 * MTU / 4, s.bbuf, 0);
 	struct duo_rule *lost = duo_drop(s.duo, DUO_B, DUO_ANY, DUO_ANY);
 
-	assert_true(duo_post(s.a, &w));
+	duo_must_post(s.a, duo_read_wr(1, s.abuf, 0, 200 * MTU / 4, s.bbuf, 0));
 	duo_run_for(s.duo, 10000);
 	for (uint32_t ahead = 128; ahead < 1u << 23; ahead *= 2) {
 		struct veroce_packet p = result(&s, OP_RC_READ_RESPONSE_MIDDLE, MTU);
@@ -83,10 +69,8 @@ TEST(results_beyond_the_window_leave_no_trace)
 	}
 	expect_a_untouched(&s);
 	lost->off = true;
-	duo_idle(s.duo);
-	duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
+	duo_finish(s.a, 1, WC_SUCCESS);
 	assert_memory_equal(s.abuf->p, s.bbuf->p, 200 * MTU / 4);
-	sim_end(&s);
 }
 
 /* A READ has an answer of two or three packets; these are none of them. */
@@ -115,11 +99,10 @@ TEST(results_that_do_not_fit_are_not_placed)
 		uint32_t len = rows[i].len ? rows[i].len : 2500;
 		struct sim s = veroce_default();
 		struct duo_rule *lost = mute(&s);
-		struct duo_wr r = duo_read_wr(1, s.abuf, 0, len, s.bbuf, 0);
 		struct veroce_packet p = result(&s, rows[i].opcode, rows[i].payload_len);
 		uint64_t dropped;
 
-		assert_true(duo_post(s.a, &r));
+		duo_must_post(s.a, duo_read_wr(1, s.abuf, 0, len, s.bbuf, 0));
 		duo_run_for(s.duo, 1000);
 		dropped = count_a(&s)->rx_dropped;
 		p.bth.psn = A_PSN + 1; /* before its turn, where a mistake is no error yet */
@@ -130,29 +113,24 @@ TEST(results_that_do_not_fit_are_not_placed)
 		assert_int_equal(count_a(&s)->rx_dropped, dropped + 1);
 		expect_a_untouched(&s);
 		lost->off = true;
-		duo_idle(s.duo);
-		duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
+		duo_finish(s.a, 1, WC_SUCCESS);
 		assert_memory_equal(s.abuf->p, s.bbuf->p, len);
 		sim_end(&s);
 	}
 }
 
-TEST(a_result_that_does_not_fit_in_its_turn_ends_the_connection)
+VEROCE_TEST(a_result_that_does_not_fit_in_its_turn_ends_the_connection)
 {
-	struct sim s = veroce_default();
 	struct duo_rule *lost = mute(&s);
-	struct duo_wr r = duo_read_wr(1, s.abuf, 0, 2500, s.bbuf, 0);
 	struct veroce_packet p = result(&s, OP_RC_READ_RESPONSE_ONLY, 8);
 
-	assert_true(duo_post(s.a, &r));
+	duo_must_post(s.a, duo_read_wr(1, s.abuf, 0, 2500, s.bbuf, 0));
 	duo_run_for(s.duo, 1000);
 	veroce_forge(s.duo, DUO_A, &p, junk);
-	duo_idle(s.duo);
-	duo_expect(s.duo, &s.a->sent, 1, WC_BAD_RESP_ERR);
+	duo_finish(s.a, 1, WC_BAD_RESP_ERR);
 	assert_int_equal(qp_state(s.a->qp), QPS_ERR);
 	expect_a_untouched(&s);
 	lost->off = true;
-	sim_end(&s);
 }
 
 /*
@@ -174,14 +152,12 @@ TEST(results_out_of_place_end_the_connection)
 	for (size_t i = 0; i < COUNT(rows); i++) {
 		struct sim s = veroce_default();
 		struct duo_rule *lost = mute(&s);
-		struct duo_wr r = duo_read_wr(1, s.abuf, 0, 2500, s.bbuf, 0);
-		struct duo_wr next = duo_read_wr(2, s.abuf, 4000, 100, s.bbuf, 0);
 		struct veroce_packet p = result(&s, rows[i].opcode, rows[i].payload_len);
 		struct veroce_packet first = result(&s, OP_RC_READ_RESPONSE_FIRST, MTU);
 		const struct duo_packet *nak;
 
-		assert_true(duo_post(s.a, &r));
-		assert_true(duo_post(s.a, &next));
+		duo_must_post(s.a, duo_read_wr(1, s.abuf, 0, 2500, s.bbuf, 0));
+		duo_must_post(s.a, duo_read_wr(2, s.abuf, 4000, 100, s.bbuf, 0));
 		duo_run_for(s.duo, 1000);
 		p.bth.psn += rows[i].early;
 		p.msn = p.aeth.msn = rows[i].msn;
@@ -191,8 +167,7 @@ TEST(results_out_of_place_end_the_connection)
 		assert_int_equal(s.a->sent.n != 0, !rows[i].early);
 		if (rows[i].early)
 			veroce_forge(s.duo, DUO_A, &first, junk);
-		duo_idle(s.duo);
-		duo_expect(s.duo, &s.a->sent, 1, WC_BAD_RESP_ERR);
+		duo_finish(s.a, 1, WC_BAD_RESP_ERR);
 		duo_expect(s.duo, &s.a->sent, 2, WC_WR_FLUSH_ERR);
 		/* The peer gets a NAK, if its QP still receives. */
 		nak = duo_packet(s.duo, DUO_A, OP_RC_ACK_RSP, duo_count(s.duo, DUO_A, OP_RC_ACK_RSP) - 1);

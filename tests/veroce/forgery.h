@@ -56,11 +56,8 @@ static inline void expect_untouched(const struct sim *s)
 /* A message that is really A's gets through as if nothing had been. */
 static inline void expect_alive(struct sim *s, uint64_t wr_id)
 {
-	struct duo_wr w = duo_write_wr(wr_id, s->abuf, 0, 5000, s->bbuf, 20000);
-
-	assert_true(duo_post(s->a, &w));
-	duo_idle(s->duo);
-	duo_expect(s->duo, &s->a->sent, wr_id, WC_SUCCESS);
+	duo_must_post(s->a, duo_write_wr(wr_id, s->abuf, 0, 5000, s->bbuf, 20000));
+	duo_finish(s->a, wr_id, WC_SUCCESS);
 	assert_memory_equal(s->bbuf->p + 20000, s->abuf->p, 5000);
 }
 
@@ -75,12 +72,10 @@ static inline struct duo_rule *mute(struct sim *s)
 static inline struct duo_rule *post_two(struct sim *s)
 {
 	struct duo_rule *lost = mute(s);
-	struct duo_wr w = duo_write_wr(1, s->abuf, 0, 4 * MTU, s->bbuf, 0);
-	struct duo_wr x = duo_send_wr(2, s->abuf, 100, 100);
 
 	assert_true(duo_recv(s->b, 11, s->bbuf, 10000, 200));
-	assert_true(duo_post(s->a, &w));
-	assert_true(duo_post(s->a, &x));
+	duo_must_post(s->a, duo_write_wr(1, s->abuf, 0, 4 * MTU, s->bbuf, 0));
+	duo_must_post(s->a, duo_send_wr(2, s->abuf, 100, 100));
 	duo_run_for(s->duo, 10000);
 	assert_int_equal(duo_count(s->duo, DUO_A, OP_RC_SEND_ONLY), 1);
 	return lost;
@@ -88,8 +83,7 @@ static inline struct duo_rule *post_two(struct sim *s)
 
 static inline void expect_both(struct sim *s)
 {
-	duo_idle(s->duo);
-	duo_expect(s->duo, &s->a->sent, 1, WC_SUCCESS);
+	duo_finish(s->a, 1, WC_SUCCESS);
 	duo_expect(s->duo, &s->a->sent, 2, WC_SUCCESS);
 	duo_expect(s->duo, &s->b->received, 11, WC_SUCCESS);
 	assert_memory_equal(s->bbuf->p, s->abuf->p, 4 * MTU);

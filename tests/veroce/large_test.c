@@ -158,8 +158,7 @@ static void lose_caps(uint64_t step)
 			post_all(&e);
 			w = duo_write_wr(9, e.b, LEN + OFF, 3000, e.a, 2 * LEN + OFF);
 			assert_true(duo_post(e.s.b, &w));
-			duo_idle(e.s.duo);
-			duo_expect(e.s.duo, &e.s.b->sent, 9, WC_SUCCESS);
+			duo_finish(e.s.b, 9, WC_SUCCESS);
 			assert_memory_equal(e.a->p + 2 * LEN + OFF, e.b->p + LEN + OFF, 3000);
 			expect_all(&e);
 			sim_end(&e.s);
@@ -221,13 +220,12 @@ TEST(two_silent_ends_agree_later)
 {
 	struct veroce_options v = options(true, true);
 	struct ends e = start_unconnected(&v);
-	struct duo_rule *lose;
 	struct duo_wr w;
-
-	lose = duo_rule(
+	struct duo_rule *lose = duo_rule(
 		e.s.duo,
 		(struct duo_rule){
 			.from = DUO_ANY, .opcode = DUO_ANY, .nth = DUO_ANY, .match = is_caps, .fate = DUO_DROP});
+
 	connect(&e);
 	post_all(&e);
 	duo_idle(e.s.duo);
@@ -245,12 +243,11 @@ TEST(two_silent_ends_agree_later)
 static uint32_t read_left_out(struct ends *e, uint32_t len)
 {
 	struct duo *duo = e->s.duo;
-	struct duo_wr r = duo_read_wr(1, e->a, 0, len, e->b, 0);
 	struct pkt burst[2 * PKT_TRAIN_MAX];
 	uint32_t left_out = 0;
 	size_t n;
 
-	assert_true(duo_post(e->s.a, &r));
+	duo_must_post(e->s.a, duo_read_wr(1, e->a, 0, len, e->b, 0));
 	n = nic_output(duo->host[DUO_A].nic, burst, COUNT(burst), duo->now_ns);
 	for (size_t i = 0; i < n; i++) {
 		struct flow flow = *burst[i].flow;

@@ -15,11 +15,8 @@ static struct sim start(const struct duo_options *o, enum duo_side mute, struct 
 	struct sim s = veroce_start_sim(&v, o, 1);
 
 	*lost = duo_drop(s.duo, mute, DUO_ANY, DUO_ANY);
-	for (uint64_t i = 0; i < 3; i++) {
-		struct duo_wr w = duo_write_wr(i, s.abuf, i * MTU, MTU, s.bbuf, i * MTU);
-
-		assert_true(duo_post(s.a, &w));
-	}
+	for (uint64_t i = 0; i < 3; i++)
+		duo_must_post(s.a, duo_write_wr(i, s.abuf, i * MTU, MTU, s.bbuf, i * MTU));
 	duo_run_for(s.duo, 2000);
 	return s;
 }

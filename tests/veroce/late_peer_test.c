@@ -32,8 +32,7 @@ TEST(peer_that_was_ready_late_is_asked_again)
 	assert_true(duo_post(s.a, &w));
 	duo_run_for(s.duo, 1000 * MS); /* all that it asks by itself */
 	assert_int_equal(duo_qp_to_rtr(s.b, s.a) | duo_qp_to_rts(s.b), 0);
-	duo_idle(s.duo);
-	duo_expect(s.duo, &s.a->sent, 2, WC_SUCCESS);
+	duo_finish(s.a, 2, WC_SUCCESS);
 	assert_memory_equal(s.bbuf->p, s.abuf->p, 10);
 	assert_false(veroce_last(s.duo, DUO_A, OP_RC_WRITE_ONLY)->veroce);
 	assert_int_equal(pair_speaks(s.a->qp->veroce->pair, s.duo->now_ns), PAIR_UNKNOWN);
@@ -41,26 +40,15 @@ TEST(peer_that_was_ready_late_is_asked_again)
 }
 
 /* A peer that stops answering may have restarted: next time nothing is assumed. */
-TEST(peer_that_is_gone_is_asked_anew)
+VEROCE_TEST(peer_that_is_gone_is_asked_anew, o.timeout = 10, v.protocol[DUO_A] = v.protocol[DUO_B] = PROTOCOL_AUTO)
 {
-	struct veroce_options v = veroce_options();
-	struct duo_options o = duo_options();
-	struct duo_rule *gone;
-	struct duo_wr w;
-	struct sim s;
+	struct duo_rule *gone = duo_drop(s.duo, DUO_A, DUO_ANY, DUO_ANY);
 
-	o.timeout = 10;
-	v.protocol[DUO_A] = v.protocol[DUO_B] = PROTOCOL_AUTO;
-	s = veroce_start_sim(&v, &o, 1);
-	w = duo_write_wr(1, s.abuf, 0, 10, s.bbuf, 0);
-	gone = duo_drop(s.duo, DUO_A, DUO_ANY, DUO_ANY);
 	assert_int_equal(pair_speaks(s.a->qp->veroce->pair, s.duo->now_ns), PAIR_VEROCE);
-	assert_true(duo_post(s.a, &w));
-	duo_idle(s.duo);
-	duo_expect(s.duo, &s.a->sent, 1, WC_RETRY_EXC_ERR);
+	duo_must_post(s.a, duo_write_wr(1, s.abuf, 0, 10, s.bbuf, 0));
+	duo_finish(s.a, 1, WC_RETRY_EXC_ERR);
 	assert_int_equal(pair_speaks(s.a->qp->veroce->pair, s.duo->now_ns), PAIR_UNKNOWN);
 	gone->off = true;
-	sim_end(&s);
 }
 
 /*
@@ -84,9 +72,7 @@ TEST(peer_that_never_answers_is_not_asked_for_ever)
 	s.abuf = duo_buf(s.a->host, 100, ALL_ACCESS);
 	s.bbuf = duo_buf(s.b->host, 100, ALL_ACCESS);
 	for (uint64_t i = 0; i < 2000; i++) {
-		struct duo_wr w = duo_write_wr(i, s.abuf, 0, 100, s.bbuf, 0);
-
-		assert_true(duo_post(s.a, &w));
+		duo_must_post(s.a, duo_write_wr(i, s.abuf, 0, 100, s.bbuf, 0));
 		duo_run_for(s.duo, MS);
 		duo_expect(s.duo, &s.a->sent, i, WC_SUCCESS);
 	}

@@ -87,26 +87,22 @@ static void go_back_to_init(struct qp *qp)
 	qp_move(qp, QPS_INIT);
 }
 
-TEST(quiet_connection_is_what_its_state_says)
+VEROCE_TEST(quiet_connection_is_what_its_state_says)
 {
 	static void (*const faults[])(struct qp *) = {
 		wake_early, forget_seal, change_ops, begin_what_is_not_posted, go_back_to_rocev2, go_back_to_init};
-	struct sim s = veroce_default();
 
 	assert_int_equal(s.a->qp->veroce->state, VEROCE_SEALED);
 	assert_true(passes(s.a, NULL));
 	for (size_t i = 0; i < COUNT(faults); i++)
 		assert_false(passes(s.a, faults[i]));
-	sim_end(&s);
 }
 
-TEST(busy_connection_is_what_its_state_says)
+VEROCE_TEST(busy_connection_is_what_its_state_says)
 {
 	static void (*const faults[])(struct qp *) = {lose_timer, lose_place_of_read, forget_packet};
-	struct sim s = veroce_default();
-	struct duo_wr w = duo_write_wr(1, s.abuf, 0, 32768, s.bbuf, 0);
 
-	assert_true(duo_post(s.a, &w));
+	duo_must_post(s.a, duo_write_wr(1, s.abuf, 0, 32768, s.bbuf, 0));
 	duo_run_for(s.duo, 10);
 	assert_int_not_equal(tx_outstanding(&s.a->qp->veroce->w->q.tx), 0);
 	assert_true(passes(s.a, NULL));
@@ -114,17 +110,10 @@ TEST(busy_connection_is_what_its_state_says)
 		assert_false(passes(s.a, faults[i]));
 	duo_wait(s.duo, &s.a->sent, 1);
 	duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
-	sim_end(&s);
 }
 
-TEST(connection_without_seals_is_agreed_and_ends_with_its_qp)
+VEROCE_TEST(connection_without_seals_is_agreed_and_ends_with_its_qp, v.seal = SEAL_OFF)
 {
-	struct veroce_options v = veroce_options();
-	struct duo_options o = duo_options();
-	struct sim s;
-
-	v.seal = SEAL_OFF;
-	s = veroce_start_sim(&v, &o, 1);
 	assert_int_equal(s.a->qp->veroce->state, VEROCE_AGREED);
 	assert_int_equal(duo_qp_to_state(s.a, QPS_ERR), 0);
 	assert_int_equal(s.a->qp->veroce->state, VEROCE_AGREED);
@@ -133,19 +122,13 @@ TEST(connection_without_seals_is_agreed_and_ends_with_its_qp)
 	assert_int_equal(duo_qp_to_state(s.a, QPS_RESET), 0);
 	assert_null(s.a->qp->veroce);
 	assert_true(passes(s.a, NULL));
-	sim_end(&s);
 }
 
-TEST(peer_that_speaks_rocev2_alone_takes_the_connection_there)
+VEROCE_TEST(peer_that_speaks_rocev2_alone_takes_the_connection_there, v.protocol[DUO_A] = PROTOCOL_AUTO,
+	    v.protocol[DUO_B] = PROTOCOL_ROCEV2)
 {
-	struct veroce_options v = veroce_options();
-	struct duo_options o = duo_options();
-	struct sim s;
 	struct duo_wr w;
 
-	v.protocol[DUO_A] = PROTOCOL_AUTO;
-	v.protocol[DUO_B] = PROTOCOL_ROCEV2;
-	s = veroce_start_sim(&v, &o, 1);
 	assert_int_equal(s.b->qp->veroce->state, VEROCE_ROCEV2);
 	w = duo_write_wr(1, s.abuf, 0, 8, s.bbuf, 0);
 	assert_true(duo_post(s.a, &w));
@@ -154,5 +137,4 @@ TEST(peer_that_speaks_rocev2_alone_takes_the_connection_there)
 	assert_int_equal(s.a->qp->veroce->state, VEROCE_ROCEV2);
 	assert_true(passes(s.a, NULL));
 	assert_false(passes(s.a, wake_early));
-	sim_end(&s);
 }

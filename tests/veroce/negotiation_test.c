@@ -68,12 +68,10 @@ static void post_pair(struct sim *s, enum duo_side side, uint64_t id)
 	struct duo_qp *q = side == DUO_A ? s->a : s->b;
 	struct duo_buf *from = side == DUO_A ? s->abuf : s->bbuf;
 	struct duo_buf *to = side == DUO_A ? s->bbuf : s->abuf;
-	struct duo_wr x = duo_send_wr(id, from, 1000, 3000);
-	struct duo_wr add = duo_fetch_add_wr(id + 1, from, 16, to, 0, 1);
 
 	assert_true(duo_recv(q->peer, id, to, 8000, 3000));
-	assert_true(duo_post(q, &x));
-	assert_true(duo_post(q, &add));
+	duo_must_post(q, duo_send_wr(id, from, 1000, 3000));
+	duo_must_post(q, duo_fetch_add_wr(id + 1, from, 16, to, 0, 1));
 }
 
 static void expect_pairs(struct sim *s, enum duo_side side, uint64_t count)
@@ -140,9 +138,8 @@ static uint64_t asked_ns(const struct duo *d, uint32_t n)
 }
 
 /* It would else wait for a millisecond, with no more in flight than a base peer takes. */
-TEST(a_question_that_was_lost_is_asked_again_once_the_peer_is_heard)
+TEST_ON(a_question_that_was_lost_is_asked_again_once_the_peer_is_heard, start(PROTOCOL_VEROCE, PROTOCOL_VEROCE, 1))
 {
-	struct sim s = start(PROTOCOL_VEROCE, PROTOCOL_VEROCE, 1);
 	uint64_t mask = 3; /* that of either */
 
 	s.duo->script = lose_by_mask;
@@ -156,7 +153,6 @@ TEST(a_question_that_was_lost_is_asked_again_once_the_peer_is_heard)
 	expect_pairs(&s, DUO_A, 4);
 	DUO_CHECK(s.duo, asked_ns(s.duo, 2) - asked_ns(s.duo, 0) < MS / 4);
 	DUO_CHECK(s.duo, asked_ns(s.duo, 3) == UINT64_MAX); /* an answered end responds, to say that it seals */
-	sim_end(&s);
 }
 
 TEST(a_peer_held_to_rocev2_is_spoken_to_in_rocev2)
@@ -188,9 +184,8 @@ TEST(a_peer_held_to_rocev2_is_spoken_to_in_rocev2)
  * A path that lets nothing through to veRoCE's port costs the first message 100 ms, the host's next
  * QP none.
  */
-TEST(a_peer_that_is_silent_costs_a_tenth_of_a_second_once)
+TEST_ON(a_peer_that_is_silent_costs_a_tenth_of_a_second_once, start(PROTOCOL_AUTO, PROTOCOL_AUTO, 1))
 {
-	struct sim s = start(PROTOCOL_AUTO, PROTOCOL_AUTO, 1);
 	uint64_t began;
 
 	lose(s.duo, DUO_ANY, is_veroce);
@@ -210,7 +205,6 @@ TEST(a_peer_that_is_silent_costs_a_tenth_of_a_second_once)
 	duo_wait(s.duo, &s.a->sent, 2);
 	assert_true(s.duo->now_ns - began <= MS);
 	expect_by(&s, 1);
-	sim_end(&s);
 }
 
 /* ---- forgeries ------------------------------------------------------------------------------- */

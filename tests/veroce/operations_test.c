@@ -10,21 +10,17 @@ TEST(every_operation_arrives_and_completes)
 	for (size_t i = 0; i < COUNT(lengths); i++) {
 		struct sim s = veroce_default();
 		uint32_t len = lengths[i];
-		struct duo_wr w = duo_write_wr(1, s.abuf, 0, len, s.bbuf, 0);
-		struct duo_wr r = duo_read_wr(2, s.abuf, 32768, len, s.bbuf, 32768);
-		struct duo_wr x = duo_send_wr(3, s.abuf, 100, len);
 
-		assert_true(duo_post(s.a, &w));
-		assert_true(duo_post(s.a, &r));
+		duo_must_post(s.a, duo_write_wr(1, s.abuf, 0, len, s.bbuf, 0));
+		duo_must_post(s.a, duo_read_wr(2, s.abuf, 32768, len, s.bbuf, 32768));
 		assert_true(duo_recv(s.b, 11, s.bbuf, 40, len + 7));
 		duo_idle(s.duo);
 		assert_memory_equal(s.bbuf->p, s.abuf->p, len);
 		assert_memory_equal(s.bbuf->p + 32768, s.abuf->p + 32768, len);
 		duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
 		duo_expect(s.duo, &s.a->sent, 2, WC_SUCCESS);
-		assert_true(duo_post(s.a, &x));
-		duo_idle(s.duo);
-		duo_expect(s.duo, &s.a->sent, 3, WC_SUCCESS);
+		duo_must_post(s.a, duo_send_wr(3, s.abuf, 100, len));
+		duo_finish(s.a, 3, WC_SUCCESS);
 		assert_int_equal(duo_expect(s.duo, &s.b->received, 11, WC_SUCCESS)->byte_len, len);
 		assert_memory_equal(s.bbuf->p + 40, s.abuf->p + 100, len);
 		assert_int_equal(nic_counters(s.a->host->nic)->retransmits, 0);
@@ -33,9 +29,8 @@ TEST(every_operation_arrives_and_completes)
 	}
 }
 
-TEST(immediate_and_invalidate_arrive)
+VEROCE_TEST(immediate_and_invalidate_arrive)
 {
-	struct sim s = veroce_default();
 	struct duo_wr w = duo_write_wr(1, s.abuf, 0, 5000, s.bbuf, 0);
 	struct duo_wr x = duo_send_wr(2, s.abuf, 0, 3000), inv = duo_send_wr(3, s.abuf, 0, 30);
 	struct duo_buf *key = duo_buf(&s.duo->host[DUO_B], 100, ALL_ACCESS);
@@ -66,21 +61,16 @@ TEST(immediate_and_invalidate_arrive)
 	assert_int_equal(e->flags, WC_WITH_INV);
 	assert_int_equal(e->imm_or_key, key->mr->key);
 	assert_int_equal(key->mr->access & MR_REMOTE_WRITE, 0);
-	sim_end(&s);
 }
 
-TEST(atomics_execute_once_and_answer)
+VEROCE_TEST(atomics_execute_once_and_answer)
 {
-	struct sim s = veroce_default();
 	uint64_t *word = (uint64_t *)s.bbuf->p, *found = (uint64_t *)s.abuf->p;
-	struct duo_wr add = duo_fetch_add_wr(1, s.abuf, 0, s.bbuf, 0, 5);
-	struct duo_wr cas = duo_cmp_swap_wr(2, s.abuf, 8, s.bbuf, 0, 105, 7);
-	struct duo_wr miss = duo_cmp_swap_wr(3, s.abuf, 16, s.bbuf, 0, 105, 9);
 
 	*word = 100;
-	assert_true(duo_post(s.a, &add));
-	assert_true(duo_post(s.a, &cas));
-	assert_true(duo_post(s.a, &miss));
+	duo_must_post(s.a, duo_fetch_add_wr(1, s.abuf, 0, s.bbuf, 0, 5));
+	duo_must_post(s.a, duo_cmp_swap_wr(2, s.abuf, 8, s.bbuf, 0, 105, 7));
+	duo_must_post(s.a, duo_cmp_swap_wr(3, s.abuf, 16, s.bbuf, 0, 105, 9));
 	duo_idle(s.duo);
 	for (uint64_t i = 1; i <= 3; i++)
 		duo_expect(s.duo, &s.a->sent, i, WC_SUCCESS);
@@ -88,7 +78,6 @@ TEST(atomics_execute_once_and_answer)
 	assert_int_equal(found[0], 100);
 	assert_int_equal(found[1], 105);
 	assert_int_equal(found[2], 7);
-	sim_end(&s);
 }
 
 /*
@@ -110,13 +99,9 @@ TEST(every_path_of_either_ip_version_is_used)
 		o.gid = gids[i];
 		s = veroce_start_sim(&v, &o, 1);
 		for (uint64_t k = 0; k < 8; k++) {
-			struct duo_wr w = duo_write_wr(2 * k, s.abuf, 0, 30000, s.bbuf, 0);
-			struct duo_wr r = duo_read_wr(2 * k + 1, s.abuf, 30000, 30000, s.bbuf, 30000);
-
-			assert_true(duo_post(s.a, &w));
-			assert_true(duo_post(s.a, &r));
-			duo_idle(s.duo);
-			duo_expect(s.duo, &s.a->sent, 2 * k, WC_SUCCESS);
+			duo_must_post(s.a, duo_write_wr(2 * k, s.abuf, 0, 30000, s.bbuf, 0));
+			duo_must_post(s.a, duo_read_wr(2 * k + 1, s.abuf, 30000, 30000, s.bbuf, 30000));
+			duo_finish(s.a, 2 * k, WC_SUCCESS);
 			duo_expect(s.duo, &s.a->sent, 2 * k + 1, WC_SUCCESS);
 		}
 		assert_memory_equal(s.abuf->p, s.bbuf->p, 60000);

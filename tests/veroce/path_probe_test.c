@@ -28,8 +28,7 @@ static struct sim start(void)
 static void finish(struct sim *s)
 {
 	assert_true(duo_recv(s->b, 11, s->bbuf, 0, 100));
-	duo_idle(s->duo);
-	duo_expect(s->duo, &s->a->sent, 1, WC_SUCCESS);
+	duo_finish(s->a, 1, WC_SUCCESS);
 	duo_expect(s->duo, &s->b->received, 11, WC_SUCCESS);
 	sim_end(s);
 }
@@ -108,16 +107,10 @@ TEST(an_answer_to_another_probe_is_none)
 }
 
 /* An idle queue pair sends nothing, even if a path is down. */
-TEST(paths_without_work_are_not_probed)
+VEROCE_TEST(paths_without_work_are_not_probed, v.paths = 2)
 {
-	struct veroce_options v = veroce_options();
-	struct duo_options o = duo_options();
-	struct duo_wr w;
-	struct sim s;
+	struct duo_wr w = duo_write_wr(1, s.abuf, 0, 100, s.bbuf, 0);
 
-	v.paths = 2;
-	s = veroce_start_sim(&v, &o, 1);
-	w = duo_write_wr(1, s.abuf, 0, 100, s.bbuf, 0);
 	assert_true(duo_post(s.a, &w));
 	duo_wait(s.duo, &s.a->sent, 1);
 	duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
@@ -128,7 +121,6 @@ TEST(paths_without_work_are_not_probed)
 	duo_drop(s.duo, DUO_B, OP_RTT_RESPONSE, DUO_ANY);
 	duo_run_for(s.duo, 500 * MS);
 	assert_int_equal(duo_count(s.duo, DUO_A, OP_RTT_REQUEST), 0);
-	sim_end(&s);
 }
 
 /* The stamps of the last answer to a probe. */
@@ -141,9 +133,8 @@ static void take_stamps(void *ctx, const struct duo_packet *p, const uint8_t *da
 }
 
 /* RX1 is when the probe came, TX2 when the answer left; TX1 and the context come back as they were. */
-TEST(an_answer_has_the_stamps_of_both_ways)
+VEROCE_TEST(an_answer_has_the_stamps_of_both_ways)
 {
-	struct sim s = veroce_default();
 	struct rtteth answer = {0};
 	struct veroce_packet p = {
 		.bth = {.opcode = OP_RTT_REQUEST, .dqpn = s.b->qpn},
@@ -160,5 +151,4 @@ TEST(an_answer_has_the_stamps_of_both_ways)
 	assert_int_equal(answer.rx1, came_ns);
 	assert_in_range(answer.tx2 - came_ns, 0, 100);
 	duo_idle(s.duo);
-	sim_end(&s);
 }

@@ -39,17 +39,14 @@ TEST(reads_are_executed_in_the_order_sent)
 		struct sim s = veroce_start_sim(&v, &o, 1);
 		uint32_t first = o.psn[DUO_A], at = 0;
 		struct duo_rule *block = veroce_block(s.duo, &first);
-		struct duo_wr r1 = duo_read_wr(1, s.abuf, 0, 3 * o.mtu, s.bbuf, 0);
-		struct duo_wr r2 = duo_read_wr(2, s.abuf, 3 * o.mtu, 2 * o.mtu, s.bbuf, 3 * o.mtu);
 
-		assert_true(duo_post(s.a, &r1));
-		assert_true(duo_post(s.a, &r2));
+		duo_must_post(s.a, duo_read_wr(1, s.abuf, 0, 3 * o.mtu, s.bbuf, 0));
+		duo_must_post(s.a, duo_read_wr(2, s.abuf, 3 * o.mtu, 2 * o.mtu, s.bbuf, 3 * o.mtu));
 		duo_run_for(s.duo, 50000);
 		for (size_t k = 0; k < s.duo->wire_count; k++)
 			assert_false(is_response(&s.duo->wire[k], NULL));
 		block->off = true;
-		duo_idle(s.duo);
-		duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
+		duo_finish(s.a, 1, WC_SUCCESS);
 		duo_expect(s.duo, &s.a->sent, 2, WC_SUCCESS);
 		assert_memory_equal(s.abuf->p, s.bbuf->p, 5 * o.mtu);
 		for (size_t k = 0; k < s.duo->wire_count; k++) {
@@ -81,18 +78,15 @@ TEST(read_returns_what_was_written_before_it)
 			uint32_t psn = psn_add(o.psn[DUO_A], hole);
 			struct veroce_order order = {.psn = o.psn[DUO_A], .count = 4, .rank = rank};
 			struct duo_rule *block = veroce_block(s.duo, &psn);
-			struct duo_wr w = duo_write_wr(1, s.abuf, 0, 3 * o.mtu, s.bbuf, 0);
-			struct duo_wr r = duo_read_wr(2, s.abuf, 20000, 3 * o.mtu, s.bbuf, 0);
 
 			order.lost = 1u << hole;
 			veroce_set_order(s.duo, &order);
-			assert_true(duo_post(s.a, &w));
-			assert_true(duo_post(s.a, &r));
+			duo_must_post(s.a, duo_write_wr(1, s.abuf, 0, 3 * o.mtu, s.bbuf, 0));
+			duo_must_post(s.a, duo_read_wr(2, s.abuf, 20000, 3 * o.mtu, s.bbuf, 0));
 			duo_run_for(s.duo, 50000);
 			assert_int_equal(s.a->sent.n, 0);
 			block->off = true;
-			duo_idle(s.duo);
-			duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
+			duo_finish(s.a, 1, WC_SUCCESS);
 			duo_expect(s.duo, &s.a->sent, 2, WC_SUCCESS);
 			assert_memory_equal(s.abuf->p + 20000, s.abuf->p, 3 * o.mtu);
 			sim_end(&s);
@@ -112,12 +106,10 @@ TEST(lost_response_is_repaired_by_the_responder)
 			struct sim s = veroce_start_sim(&v, &o, 1);
 			struct veroce_order order = {
 				.from = DUO_B, .responses = true, .psn = o.psn[DUO_A], .count = 8, .lost = 1 << 3};
-			struct duo_wr r = duo_read_wr(1, s.abuf, 0, 8 * o.mtu - 3, s.bbuf, 0);
 
 			veroce_set_order(s.duo, &order);
-			assert_true(duo_post(s.a, &r));
-			duo_idle(s.duo);
-			duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
+			duo_must_post(s.a, duo_read_wr(1, s.abuf, 0, 8 * o.mtu - 3, s.bbuf, 0));
+			duo_finish(s.a, 1, WC_SUCCESS);
 			assert_memory_equal(s.abuf->p, s.bbuf->p, 8 * o.mtu - 3);
 			assert_true(duo_count(s.duo, DUO_A, OP_RC_SACK_RSP) > 0);
 			assert_int_equal(duo_count(s.duo, DUO_A, OP_RC_READ_REQUEST), 1);
@@ -129,66 +121,48 @@ TEST(lost_response_is_repaired_by_the_responder)
 }
 
 /* out-of-order O13, R13 */
-TEST(responses_that_are_all_lost_are_sent_again)
+VEROCE_VARIANTS_TEST(responses_that_are_all_lost_are_sent_again)
 {
-	struct veroce_options v = veroce_options();
-	struct duo_options o = duo_options();
-
-	for (unsigned i = 0; veroce_variant(&v, &o, i); i++) {
-		struct sim s = veroce_start_sim(&v, &o, 1);
-		struct duo_wr r = duo_read_wr(1, s.abuf, 0, 5 * o.mtu, s.bbuf, 0);
-
-		lose(s.duo, DUO_B, is_first_response);
-		assert_true(duo_post(s.a, &r));
-		duo_idle(s.duo);
-		duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
-		assert_memory_equal(s.abuf->p, s.bbuf->p, 5 * o.mtu);
-		assert_int_equal(duo_count(s.duo, DUO_A, OP_RC_READ_REQUEST), 1);
-		sim_end(&s);
-	}
+	lose(s.duo, DUO_B, is_first_response);
+	duo_must_post(s.a, duo_read_wr(1, s.abuf, 0, 5 * s.a->opt.mtu, s.bbuf, 0));
+	duo_finish(s.a, 1, WC_SUCCESS);
+	assert_memory_equal(s.abuf->p, s.bbuf->p, 5 * s.a->opt.mtu);
+	assert_int_equal(duo_count(s.duo, DUO_A, OP_RC_READ_REQUEST), 1);
 }
 
 /* out-of-order O14: a new request releases the slots in place of the lost acknowledgements. */
-TEST(new_reads_release_what_was_answered)
+VEROCE_VARIANTS_TEST(new_reads_release_what_was_answered, o.max_rd_atomic = o.max_dest_rd_atomic = 4)
 {
-	struct veroce_options v = veroce_options();
-	struct duo_options o = duo_options();
+	struct duo_rule *silent = lose(s.duo, DUO_A, is_ack_of_responses);
 
-	o.max_rd_atomic = o.max_dest_rd_atomic = 4;
-	for (unsigned i = 0; veroce_variant(&v, &o, i); i++) {
-		struct sim s = veroce_start_sim(&v, &o, 1);
-		struct duo_rule *silent = lose(s.duo, DUO_A, is_ack_of_responses);
+	memset(s.bbuf->p, 0, 8);
+	for (uint64_t k = 0; k < 40; k++) {
+		struct duo_wr r = duo_read_wr(k, s.abuf, 1024 + 24 * k, 24, s.bbuf, 32);
 
-		memset(s.bbuf->p, 0, 8);
-		for (uint64_t k = 0; k < 40; k++) {
-			struct duo_wr r = duo_read_wr(k, s.abuf, 1024 + 24 * k, 24, s.bbuf, 32);
-
-			if (k % 3 == 2)
-				r = duo_fetch_add_wr(k, s.abuf, 8 * k, s.bbuf, 0, 1);
-			assert_true(duo_post(s.a, &r));
-		}
-		duo_run_for(s.duo, 100000000);
-		for (uint64_t k = 0; k < 40; k++)
-			duo_expect(s.duo, &s.a->sent, k, WC_SUCCESS);
-		/* Only what no request released is sent again. */
-		for (size_t k = 0; k < s.duo->wire_count; k++) {
-			const struct duo_packet *p = &s.duo->wire[k];
-
-			DUO_CHECK(s.duo, !is_response(p, NULL) || !p->bth.retrans ||
-						 ((p->bth.psn - o.psn[DUO_A]) & PSN_MASK) >= 36);
-		}
-		silent->off = true;
-		duo_idle(s.duo);
-		assert_int_equal(*(uint64_t *)s.bbuf->p, 13);
-		for (uint64_t k = 0, n = 0; k < 40; k++) {
-			if (k % 3 == 2)
-				assert_int_equal(*(uint64_t *)(s.abuf->p + 8 * k), n++);
-			else
-				assert_memory_equal(s.abuf->p + 1024 + 24 * k, s.bbuf->p + 32, 24);
-		}
-		assert_int_equal(qp_state(s.b->qp), QPS_RTS);
-		sim_end(&s);
+		if (k % 3 == 2)
+			r = duo_fetch_add_wr(k, s.abuf, 8 * k, s.bbuf, 0, 1);
+		assert_true(duo_post(s.a, &r));
 	}
+	duo_run_for(s.duo, 100000000);
+	for (uint64_t k = 0; k < 40; k++)
+		duo_expect(s.duo, &s.a->sent, k, WC_SUCCESS);
+	/* Only what no request released is sent again. */
+	for (size_t k = 0; k < s.duo->wire_count; k++) {
+		const struct duo_packet *p = &s.duo->wire[k];
+
+		DUO_CHECK(s.duo, !is_response(p, NULL) || !p->bth.retrans ||
+					 ((p->bth.psn - s.a->opt.psn[DUO_A]) & PSN_MASK) >= 36);
+	}
+	silent->off = true;
+	duo_idle(s.duo);
+	assert_int_equal(*(uint64_t *)s.bbuf->p, 13);
+	for (uint64_t k = 0, n = 0; k < 40; k++) {
+		if (k % 3 == 2)
+			assert_int_equal(*(uint64_t *)(s.abuf->p + 8 * k), n++);
+		else
+			assert_memory_equal(s.abuf->p + 1024 + 24 * k, s.bbuf->p + 32, 24);
+	}
+	assert_int_equal(qp_state(s.b->qp), QPS_RTS);
 }
 
 /* out-of-order O15, R9 */
@@ -201,18 +175,16 @@ TEST(lost_atomic_answer_is_repeated_not_executed)
 		for (int lost = 1; lost <= 5; lost++) {
 			struct sim s = veroce_start_sim(&v, &o, 1);
 			uint64_t *word = (uint64_t *)s.bbuf->p;
-			struct duo_wr add = duo_fetch_add_wr(1, s.abuf, 0, s.bbuf, 0, 3);
 
 			*word = 1000;
 			for (int k = 0; k < lost; k++)
 				duo_drop(s.duo, DUO_B, OP_RC_ATOMIC_ACK, 0);
-			assert_true(duo_post(s.a, &add));
+			duo_must_post(s.a, duo_fetch_add_wr(1, s.abuf, 0, s.bbuf, 0, 3));
 			duo_run_for(s.duo, 30000);
 			/* The word changes further; the answer carries the value found then. */
 			assert_int_equal(*word, 1003);
 			*word = 5;
-			duo_idle(s.duo);
-			duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
+			duo_finish(s.a, 1, WC_SUCCESS);
 			assert_int_equal(*word, 5);
 			assert_int_equal(*(uint64_t *)s.abuf->p, 1000);
 			assert_int_equal(duo_count(s.duo, DUO_B, OP_RC_ATOMIC_ACK), lost + 1);
@@ -249,66 +221,48 @@ static void repeat(struct sim *s, const struct taken *t, int times)
 		duo_inject(s->duo, DUO_B, &flow, t->data, t->len);
 }
 
-TEST(repeated_atomic_request_is_executed_once)
+VEROCE_VARIANTS_TEST(repeated_atomic_request_is_executed_once)
 {
-	struct veroce_options v = veroce_options();
-	struct duo_options o = duo_options();
+	uint64_t *word = (uint64_t *)s.bbuf->p;
+	struct duo_wr add = duo_fetch_add_wr(1, s.abuf, 0, s.bbuf, 0, 1);
+	struct taken t = {.opcode = OP_RC_FETCH_ADD};
+	struct duo_rule *block = lose(s.duo, DUO_B, is_response);
 
-	for (unsigned i = 0; veroce_variant(&v, &o, i); i++) {
-		struct sim s = veroce_start_sim(&v, &o, 1);
-		uint64_t *word = (uint64_t *)s.bbuf->p;
-		struct duo_wr add = duo_fetch_add_wr(1, s.abuf, 0, s.bbuf, 0, 1);
-		struct taken t = {.opcode = OP_RC_FETCH_ADD};
-		struct duo_rule *block = lose(s.duo, DUO_B, is_response);
-
-		*word = 41;
-		s.duo->tap = take;
-		s.duo->tap_ctx = &t;
-		assert_true(duo_post(s.a, &add));
-		duo_run_for(s.duo, 20000);
-		assert_true(t.len > 0);
-		repeat(&s, &t, 10);
-		assert_int_equal(*word, 42);
-		duo_run_for(s.duo, 20000);
-		block->off = true;
-		duo_idle(s.duo);
-		repeat(&s, &t, 10);
-		duo_idle(s.duo);
-		duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
-		assert_int_equal(*word, 42);
-		assert_int_equal(*(uint64_t *)s.abuf->p, 41);
-		sim_end(&s);
-	}
+	*word = 41;
+	s.duo->tap = take;
+	s.duo->tap_ctx = &t;
+	assert_true(duo_post(s.a, &add));
+	duo_run_for(s.duo, 20000);
+	assert_true(t.len > 0);
+	repeat(&s, &t, 10);
+	assert_int_equal(*word, 42);
+	duo_run_for(s.duo, 20000);
+	block->off = true;
+	duo_idle(s.duo);
+	repeat(&s, &t, 10);
+	duo_finish(s.a, 1, WC_SUCCESS);
+	assert_int_equal(*word, 42);
+	assert_int_equal(*(uint64_t *)s.abuf->p, 41);
 }
 
 /* out-of-order O17, R8 */
-TEST(atomic_waits_for_the_write_before_it)
+VEROCE_VARIANTS_TEST(atomic_waits_for_the_write_before_it)
 {
-	struct veroce_options v = veroce_options();
-	struct duo_options o = duo_options();
+	uint64_t *word = (uint64_t *)(s.bbuf->p + s.a->opt.mtu), *mine = (uint64_t *)(s.abuf->p + s.a->opt.mtu);
+	uint32_t hole = psn_add(s.a->opt.psn[DUO_A], 1);
+	struct duo_rule *block = veroce_block(s.duo, &hole);
 
-	for (unsigned i = 0; veroce_variant(&v, &o, i); i++) {
-		struct sim s = veroce_start_sim(&v, &o, 1);
-		uint64_t *word = (uint64_t *)(s.bbuf->p + o.mtu), *mine = (uint64_t *)(s.abuf->p + o.mtu);
-		uint32_t hole = psn_add(o.psn[DUO_A], 1);
-		struct duo_rule *block = veroce_block(s.duo, &hole);
-		struct duo_wr w = duo_write_wr(1, s.abuf, 0, 3 * o.mtu, s.bbuf, 0);
-		struct duo_wr cas = duo_cmp_swap_wr(2, s.abuf, 20000, s.bbuf, o.mtu, 777, 888);
-
-		*mine = 777;
-		*word = 777000;
-		assert_true(duo_post(s.a, &w));
-		assert_true(duo_post(s.a, &cas));
-		duo_run_for(s.duo, 50000);
-		assert_int_equal(*word, 777000);
-		block->off = true;
-		duo_idle(s.duo);
-		duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
-		duo_expect(s.duo, &s.a->sent, 2, WC_SUCCESS);
-		assert_int_equal(*word, 888);
-		assert_int_equal(*(uint64_t *)(s.abuf->p + 20000), 777);
-		sim_end(&s);
-	}
+	*mine = 777;
+	*word = 777000;
+	duo_must_post(s.a, duo_write_wr(1, s.abuf, 0, 3 * s.a->opt.mtu, s.bbuf, 0));
+	duo_must_post(s.a, duo_cmp_swap_wr(2, s.abuf, 20000, s.bbuf, s.a->opt.mtu, 777, 888));
+	duo_run_for(s.duo, 50000);
+	assert_int_equal(*word, 777000);
+	block->off = true;
+	duo_finish(s.a, 1, WC_SUCCESS);
+	duo_expect(s.duo, &s.a->sent, 2, WC_SUCCESS);
+	assert_int_equal(*word, 888);
+	assert_int_equal(*(uint64_t *)(s.abuf->p + 20000), 777);
 }
 
 /* out-of-order R9: a counter that misses nothing and counts nothing twice, and READs between. */
@@ -396,8 +350,7 @@ TEST(responses_are_never_more_than_the_peer_records)
 		}
 		assert_int_equal(ahead, most);
 		silent->off = true;
-		duo_idle(s.duo);
-		duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
+		duo_finish(s.a, 1, WC_SUCCESS);
 		sim_end(&s);
 	}
 }
@@ -421,26 +374,18 @@ TEST(a_slow_responder_is_waited_for_as_long_as_the_program_says)
 	};
 
 	for (size_t i = 0; i < COUNT(cases); i++) {
-		struct veroce_options v = veroce_options();
-		struct duo_options o = duo_options();
-		struct sim s;
-		struct duo_wr r;
 		uint64_t patience_ns = (UINT64_C(4096) << cases[i].timeout) * (cases[i].retry_cnt + 1u);
+		struct sim s = VEROCE_SIM(o.timeout = cases[i].timeout, o.retry_cnt = cases[i].retry_cnt);
 
-		o.timeout = cases[i].timeout;
-		o.retry_cnt = cases[i].retry_cnt;
-		s = veroce_start_sim(&v, &o, 1);
-		r = duo_read_wr(1, s.abuf, 0, 100, s.bbuf, 0);
 		duo_rule(s.duo, (struct duo_rule){.from = DUO_B,
 						  .opcode = DUO_ANY,
 						  .nth = DUO_ANY,
 						  .match = is_response,
 						  .fate = DUO_DELAY,
 						  .n = cases[i].delay_ns});
-		assert_true(duo_post(s.a, &r));
+		duo_must_post(s.a, duo_read_wr(1, s.abuf, 0, 100, s.bbuf, 0));
 		if (cases[i].done) {
-			duo_idle(s.duo);
-			duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
+			duo_finish(s.a, 1, WC_SUCCESS);
 			assert_memory_equal(s.abuf->p, s.bbuf->p, 100);
 			assert_true(duo_count(s.duo, DUO_A, OP_RC_READ_REQUEST) > 1);
 		} else {
@@ -449,8 +394,7 @@ TEST(a_slow_responder_is_waited_for_as_long_as_the_program_says)
 			/* A timer of T may take T to 4 T (IBTA C9-141). */
 			duo_run_for(s.duo, 3 * patience_ns);
 			assert_int_equal(s.a->sent.n, 1);
-			duo_idle(s.duo);
-			duo_expect(s.duo, &s.a->sent, 1, WC_RETRY_EXC_ERR);
+			duo_finish(s.a, 1, WC_RETRY_EXC_ERR);
 		}
 		sim_end(&s);
 	}
@@ -460,24 +404,21 @@ TEST(a_slow_responder_is_waited_for_as_long_as_the_program_says)
  * A READ with some responses, and then no more, is requested again as soon and as often as at first: the
  * responses show that the responder is slow, not gone.
  */
-TEST(asking_begins_anew_when_something_arrives)
+VEROCE_TEST(asking_begins_anew_when_something_arrives)
 {
 	enum { FIRST_NS = 2000000 }; /* four of the shortest timeouts */
 
-	struct sim s = veroce_default();
-	struct duo_wr w = duo_write_wr(1, s.abuf, 0, 100, s.bbuf, 0);
-	struct duo_wr r = duo_read_wr(2, s.abuf, 0, 2048, s.bbuf, 0);
 	struct duo_rule *first, *last;
 	uint64_t sent_ns, gap_ns = FIRST_NS, since_ns;
 	size_t asked;
 
-	assert_true(duo_post(s.a, &w)); /* the round trip is known */
+	duo_must_post(s.a, duo_write_wr(1, s.abuf, 0, 100, s.bbuf, 0)); /* the round trip is known */
 	duo_wait(s.duo, &s.a->sent, 1);
 	duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
 	first = duo_drop(s.duo, DUO_B, OP_RC_READ_RESPONSE_FIRST, DUO_ANY);
 	last = duo_drop(s.duo, DUO_B, OP_RC_READ_RESPONSE_LAST, DUO_ANY);
 	since_ns = s.duo->now_ns;
-	assert_true(duo_post(s.a, &r));
+	duo_must_post(s.a, duo_read_wr(2, s.abuf, 0, 2048, s.bbuf, 0));
 	for (asked = 1; asked < 5; asked++) {
 		while (duo_count(s.duo, DUO_A, OP_RC_READ_REQUEST) <= asked)
 			duo_run_for(s.duo, 10000);
@@ -499,26 +440,17 @@ TEST(asking_begins_anew_when_something_arrives)
 		since_ns = sent_ns;
 	}
 	last->off = true;
-	duo_idle(s.duo);
-	duo_expect(s.duo, &s.a->sent, 2, WC_SUCCESS);
+	duo_finish(s.a, 2, WC_SUCCESS);
 	assert_memory_equal(s.abuf->p, s.bbuf->p, 2048);
-	sim_end(&s);
 }
 
 /* A larger limit does not discard executed requests: their answers are sent again unchanged. */
-TEST(a_higher_limit_forgets_nothing)
+VEROCE_TEST(a_higher_limit_forgets_nothing, o.max_rd_atomic = 2, o.max_dest_rd_atomic = 1)
 {
 	struct qp_attr sqd = {.state = QPS_SQD}, more = {.max_dest_rd_atomic = 8, .max_rd_atomic = 8};
-	struct veroce_options v = veroce_options();
-	struct duo_options o = duo_options();
-	struct duo_rule *lost;
-	struct sim s;
 	struct duo_wr w;
+	struct duo_rule *lost = lose(s.duo, DUO_B, is_response);
 
-	o.max_rd_atomic = 2;
-	o.max_dest_rd_atomic = 1;
-	s = veroce_start_sim(&v, &o, 1);
-	lost = lose(s.duo, DUO_B, is_response);
 	*(uint64_t *)s.bbuf->p = 100;
 	w = duo_fetch_add_wr(1, s.abuf, 0, s.bbuf, 0, 1);
 	assert_true(duo_post(s.a, &w));
@@ -536,5 +468,4 @@ TEST(a_higher_limit_forgets_nothing)
 		duo_expect(s.duo, &s.a->sent, i + 1, WC_SUCCESS);
 		assert_int_equal(((uint64_t *)s.abuf->p)[i], 100 + i);
 	}
-	sim_end(&s);
 }

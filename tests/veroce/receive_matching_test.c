@@ -13,13 +13,11 @@ static const uint8_t b_before_a[] = {2, 3, 4, 0, 1};
 static void post_a_and_b(struct sim *s, struct veroce_order *order)
 {
 	uint32_t mtu = s->a->opt.mtu;
-	struct duo_wr a = duo_send_wr(1, s->abuf, 0, 3 * mtu - 1);
-	struct duo_wr b = duo_send_wr(2, s->abuf, 3 * mtu, mtu + 1);
 
 	*order = (struct veroce_order){.psn = s->a->opt.psn[DUO_A], .count = 5, .rank = b_before_a, .step_ns = 100};
 	veroce_set_order(s->duo, order);
-	assert_true(duo_post(s->a, &a));
-	assert_true(duo_post(s->a, &b));
+	duo_must_post(s->a, duo_send_wr(1, s->abuf, 0, 3 * mtu - 1));
+	duo_must_post(s->a, duo_send_wr(2, s->abuf, 3 * mtu, mtu + 1));
 }
 
 static void expect_a_and_b(struct sim *s)
@@ -34,23 +32,16 @@ static void expect_a_and_b(struct sim *s)
 	assert_memory_equal(s->bbuf->p + 20000, s->abuf->p + 3 * mtu, mtu + 1);
 }
 
-TEST(messages_use_receives_in_the_order_sent)
+VEROCE_VARIANTS_TEST(messages_use_receives_in_the_order_sent)
 {
-	struct veroce_options v = veroce_options();
-	struct duo_options o = duo_options();
+	struct veroce_order order;
 
-	for (unsigned i = 0; veroce_variant(&v, &o, i); i++) {
-		struct sim s = veroce_start_sim(&v, &o, 1);
-		struct veroce_order order;
-
-		assert_true(duo_recv(s.b, 10, s.bbuf, 0, 20000));
-		assert_true(duo_recv(s.b, 11, s.bbuf, 20000, 20000));
-		post_a_and_b(&s, &order);
-		duo_idle(s.duo);
-		expect_a_and_b(&s);
-		assert_int_equal(nic_counters(s.b->host->nic)->rx_dropped, 0);
-		sim_end(&s);
-	}
+	assert_true(duo_recv(s.b, 10, s.bbuf, 0, 20000));
+	assert_true(duo_recv(s.b, 11, s.bbuf, 20000, 20000));
+	post_a_and_b(&s, &order);
+	duo_idle(s.duo);
+	expect_a_and_b(&s);
+	assert_int_equal(nic_counters(s.b->host->nic)->rx_dropped, 0);
 }
 
 /* out-of-order O6: B is ignored until A is complete; then it gets an RNR NAK. */
@@ -102,7 +93,6 @@ static void immediate_without_receive(const struct veroce_options *v, const stru
 	struct sim s = veroce_start_sim(v, o, 1);
 	uint32_t mtu = o->mtu, first = o->psn[DUO_A];
 	struct duo_wr w = duo_write_wr(1, s.abuf, 0, 2 * mtu, s.bbuf, 0);
-	struct duo_wr next = duo_write_wr(2, s.abuf, 3 * mtu, 3 * mtu, s.bbuf, 3 * mtu);
 	static const uint8_t late_first[] = {1, 0, 2, 3, 4};
 	struct veroce_order order = {.psn = first, .count = 5, .rank = late_first, .step_ns = 100};
 	const struct duo_packet *ack;
@@ -113,7 +103,7 @@ static void immediate_without_receive(const struct veroce_options *v, const stru
 	w.opcode = WR_WRITE_IMM;
 	w.imm_or_key = 1234;
 	assert_true(duo_post(s.a, &w));
-	assert_true(duo_post(s.a, &next));
+	duo_must_post(s.a, duo_write_wr(2, s.abuf, 3 * mtu, 3 * mtu, s.bbuf, 3 * mtu));
 	duo_run_for(s.duo, 100000);
 	assert_int_equal(nic_counters(s.b->host->nic)->rnrs_sent, 1);
 	assert_int_equal(s.b->received.n, 0);
@@ -128,8 +118,7 @@ static void immediate_without_receive(const struct veroce_options *v, const stru
 		duo_run_for(s.duo, 5000000);
 	assert_int_equal(s.b->received.n, 0);
 	assert_true(duo_recv(s.b, 10, s.bbuf, 0, 0));
-	duo_idle(s.duo);
-	duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
+	duo_finish(s.a, 1, WC_SUCCESS);
 	duo_expect(s.duo, &s.a->sent, 2, WC_SUCCESS);
 	e = duo_expect(s.duo, &s.b->received, 10, WC_SUCCESS);
 	assert_int_equal(e->byte_len, 2 * mtu);
@@ -154,36 +143,20 @@ TEST(immediate_waits_for_a_receive_and_completes_once)
 TEST(rnr_retries_are_counted)
 {
 	for (uint8_t retry = 0; retry < 7; retry += 3) {
-		struct veroce_options v = veroce_options();
-		struct duo_options o = duo_options();
+		struct sim s = VEROCE_SIM(o.rnr_retry = retry);
 
-		o.rnr_retry = retry;
-
-		struct sim s = veroce_start_sim(&v, &o, 1);
-		struct duo_wr w = duo_send_wr(1, s.abuf, 0, 10);
-
-		assert_true(duo_post(s.a, &w));
-		duo_idle(s.duo);
-		duo_expect(s.duo, &s.a->sent, 1, WC_RNR_RETRY_EXC_ERR);
+		duo_must_post(s.a, duo_send_wr(1, s.abuf, 0, 10));
+		duo_finish(s.a, 1, WC_RNR_RETRY_EXC_ERR);
 		assert_int_equal(nic_counters(s.a->host->nic)->rnrs_received, retry + 1);
 		sim_end(&s);
 	}
 }
 
 /* Each message has all retries (IBTA 9.7.5.2.8): a completion resets the count. */
-TEST(rnr_retries_are_counted_anew_for_each_message)
+VEROCE_TEST(rnr_retries_are_counted_anew_for_each_message, o.rnr_retry = 1)
 {
-	struct veroce_options v = veroce_options();
-	struct duo_options o = duo_options();
-	struct sim s;
-
-	o.rnr_retry = 1;
-	s = veroce_start_sim(&v, &o, 1);
-	for (uint64_t i = 1; i <= 3; i++) {
-		struct duo_wr w = duo_send_wr(i, s.abuf, 0, 10);
-
-		assert_true(duo_post(s.a, &w));
-	}
+	for (uint64_t i = 1; i <= 3; i++)
+		duo_must_post(s.a, duo_send_wr(i, s.abuf, 0, 10));
 	for (uint64_t i = 1; i <= 3; i++) {
 		while (nic_counters(s.a->host->nic)->rnrs_received < i)
 			duo_run_for(s.duo, 100);
@@ -192,7 +165,6 @@ TEST(rnr_retries_are_counted_anew_for_each_message)
 		duo_expect(s.duo, &s.a->sent, i, WC_SUCCESS);
 		duo_expect(s.duo, &s.b->received, i, WC_SUCCESS);
 	}
-	sim_end(&s);
 }
 
 /*
@@ -213,11 +185,8 @@ TEST(slow_receives_do_not_have_everything_sent_again)
 	s = veroce_start_sim(&v, &o, 1);
 	n = nic_counters(s.a->host->nic);
 	bytes = SEND_PACKETS * o.mtu;
-	for (uint64_t i = 0; i < SENDS; i++) {
-		struct duo_wr w = duo_send_wr(i, s.abuf, i % 20 * bytes, bytes);
-
-		assert_true(duo_post(s.a, &w));
-	}
+	for (uint64_t i = 0; i < SENDS; i++)
+		duo_must_post(s.a, duo_send_wr(i, s.abuf, i % 20 * bytes, bytes));
 	for (uint64_t i = 0; i < SENDS; i++) {
 		duo_run_for(s.duo, 2000000);
 		assert_true(duo_recv(s.b, i, s.bbuf, i % 20 * bytes, bytes));
@@ -237,23 +206,16 @@ TEST(slow_receives_do_not_have_everything_sent_again)
  * All refused messages arrive a few round trips after the receives are posted, however many they
  * are.
  */
-TEST(refused_run_is_taken_soon)
+VEROCE_TEST(refused_run_is_taken_soon, o.min_rnr_timer = 1)
 {
 	enum { SENDS = 60, LATENCY_NS = 10000 };
 
-	struct veroce_options v = veroce_options();
-	struct duo_options o = duo_options();
-	struct sim s;
 	uint64_t t;
 
-	o.min_rnr_timer = 1;
-	s = veroce_start_sim(&v, &o, 1);
 	s.duo->latency_ns = LATENCY_NS;
 	for (uint64_t i = 0; i < SENDS; i++) {
-		struct duo_wr w = i % 3 ? duo_send_wr(i, s.abuf, i * 1000, 1000)
-					: duo_write_wr(i, s.abuf, i * 1000, 1000, s.bbuf, i * 1000);
-
-		assert_true(duo_post(s.a, &w));
+		duo_must_post(s.a, i % 3 ? duo_send_wr(i, s.abuf, i * 1000, 1000)
+					 : duo_write_wr(i, s.abuf, i * 1000, 1000, s.bbuf, i * 1000));
 	}
 	duo_run_for(s.duo, 20 * LATENCY_NS);
 	for (uint64_t i = 0; i < SENDS; i++) {
@@ -273,7 +235,6 @@ TEST(refused_run_is_taken_soon)
 	/* WRITEs were never refused. */
 	for (size_t i = 0; i < s.duo->wire_count; i++)
 		assert_false(s.duo->wire[i].bth.opcode == OP_RC_WRITE_ONLY && s.duo->wire[i].bth.retrans);
-	sim_end(&s);
 }
 
 /*
@@ -296,11 +257,8 @@ static void rnr_nak_and_a_lost_ack(bool told)
 	o.retry_cnt = 1;
 	s = veroce_start_sim(&v, &o, 1);
 	n = nic_counters(s.a->host->nic);
-	for (uint64_t i = 0; i < 3; i++) {
-		struct duo_wr w = duo_send_wr(i, s.abuf, i * 100, 100);
-
-		assert_true(duo_post(s.a, &w));
-	}
+	for (uint64_t i = 0; i < 3; i++)
+		duo_must_post(s.a, duo_send_wr(i, s.abuf, i * 100, 100));
 	while (!n->rnrs_received)
 		duo_run_for(s.duo, 100);
 	for (uint64_t i = 0; i < 3; i++)
@@ -470,7 +428,6 @@ TEST(invalidation_waits_for_its_turn)
 		uint32_t hole = psn_add(o.psn[DUO_A], 1);
 		struct veroce_order order = {.psn = o.psn[DUO_A], .count = 4, .rank = rank, .lost = 2};
 		struct duo_rule *block = veroce_block(s.duo, &hole);
-		struct duo_wr w = duo_write_wr(1, s.abuf, 0, 3 * o.mtu, key, 0);
 		struct duo_wr inv = duo_send_wr(2, s.abuf, 0, 30);
 		const struct cqe *e;
 
@@ -479,14 +436,13 @@ TEST(invalidation_waits_for_its_turn)
 		inv.flags |= WR_SOLICITED;
 		assert_true(duo_recv(s.b, 10, s.bbuf, 0, 100));
 		veroce_set_order(s.duo, &order);
-		assert_true(duo_post(s.a, &w));
+		duo_must_post(s.a, duo_write_wr(1, s.abuf, 0, 3 * o.mtu, key, 0));
 		assert_true(duo_post(s.a, &inv));
 		duo_run_for(s.duo, 100000);
 		assert_int_not_equal(key->mr->access & MR_REMOTE_WRITE, 0);
 		assert_int_equal(s.b->received.n, 0);
 		block->off = true;
-		duo_idle(s.duo);
-		duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
+		duo_finish(s.a, 1, WC_SUCCESS);
 		duo_expect(s.duo, &s.a->sent, 2, WC_SUCCESS);
 		e = duo_expect(s.duo, &s.b->received, 10, WC_SUCCESS);
 		assert_int_equal(e->flags, WC_WITH_INV);
@@ -520,10 +476,9 @@ TEST(messages_alike_keep_what_is_their_own)
 		}
 		for (uint32_t n = 0; n < COUNT; n++) {
 			uint32_t to = (n * 7 % COUNT) * BYTES;
-			struct duo_wr write = n & 1 ? duo_write_wr(COUNT + n, s.abuf, to, BYTES, other, to)
-						    : duo_write_wr(COUNT + n, s.abuf, to, BYTES, s.bbuf, AREA + to);
 
-			assert_true(duo_post(s.a, &write));
+			duo_must_post(s.a, n & 1 ? duo_write_wr(COUNT + n, s.abuf, to, BYTES, other, to)
+						 : duo_write_wr(COUNT + n, s.abuf, to, BYTES, s.bbuf, AREA + to));
 		}
 		duo_idle(s.duo);
 		for (uint32_t n = 0; n < COUNT; n++) {

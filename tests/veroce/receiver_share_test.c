@@ -161,9 +161,8 @@ TEST(one_end_alone_changes_nothing)
  * At a share of which a packet comes in 10 us, one that waits 20 us for an acknowledgement would gather one more:
  * each packet is acknowledged at once, and each acknowledgement carries the share.
  */
-TEST(packets_that_come_apart_are_acknowledged_at_once)
+TEST_ON(packets_that_come_apart_are_acknowledged_at_once, start(true, true))
 {
-	struct sim s = start(true, true);
 	uint64_t from_ns = s.duo->now_ns + 25 * MS, to_ns = from_ns + 5 * MS;
 	uint32_t data = 0, acks = 0;
 
@@ -177,7 +176,6 @@ TEST(packets_that_come_apart_are_acknowledged_at_once)
 	}
 	assert_true(data > 1000);
 	assert_in_range(acks, data - QPS, data + QPS);
-	sim_end(&s);
 }
 
 /* An acknowledgement of nothing new, with what a peer may make up. */
@@ -201,12 +199,11 @@ TEST(no_share_that_is_told_stops_a_qp)
 
 	for (size_t i = 0; i < COUNT(shares); i++) {
 		struct sim s = start(true, true);
-		struct duo_wr w = duo_write_wr(1, s.abuf, 0, BYTES, s.bbuf, 0);
 		uint64_t began_ns = s.duo->now_ns;
 		uint32_t n;
 
 		tell(&s, shares[i]);
-		assert_true(duo_post(s.a, &w));
+		duo_must_post(s.a, duo_write_wr(1, s.abuf, 0, BYTES, s.bbuf, 0));
 		duo_wait(s.duo, &s.a->sent, 1);
 		assert_true(s.duo->now_ns - began_ns < 200 * MS);
 		n = data_for(s.duo, s.b, began_ns, began_ns + US);
@@ -217,16 +214,13 @@ TEST(no_share_that_is_told_stops_a_qp)
 }
 
 /* A share in a forged or stale acknowledgement has no effect on a QP that did not agree. */
-TEST(share_that_was_not_agreed_on_is_not_heard)
+TEST_ON(share_that_was_not_agreed_on_is_not_heard, start(true, false))
 {
-	struct sim s = start(true, false);
-	struct duo_wr w = duo_write_wr(1, s.abuf, 0, BYTES, s.bbuf, 0);
 	uint64_t began_ns = s.duo->now_ns;
 
 	tell(&s, 1);
-	assert_true(duo_post(s.a, &w));
+	duo_must_post(s.a, duo_write_wr(1, s.abuf, 0, BYTES, s.bbuf, 0));
 	duo_wait(s.duo, &s.a->sent, 1);
 	assert_int_equal(data_for(s.duo, s.b, began_ns, began_ns + US), BYTES / MTU);
 	duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
-	sim_end(&s);
 }

@@ -15,11 +15,8 @@ static uint64_t in_flight(const struct sim *s)
 /* A path whose round trip is known may have a window in flight. */
 static void open_window(struct sim *s)
 {
-	struct duo_wr w = duo_write_wr(0, s->abuf, 0, 2 * WINDOW, s->bbuf, 0);
-
-	assert_true(duo_post(s->a, &w));
-	duo_idle(s->duo);
-	duo_expect(s->duo, &s->a->sent, 0, WC_SUCCESS);
+	duo_must_post(s->a, duo_write_wr(0, s->abuf, 0, 2 * WINDOW, s->bbuf, 0));
+	duo_finish(s->a, 0, WC_SUCCESS);
 	memset(s->bbuf->p, 0, 2 * WINDOW);
 }
 
@@ -67,8 +64,7 @@ TEST(the_window_is_free_for_other_queue_pairs)
 		assert_memory_equal(to->p, from->p, SMALL);
 		lost->off = true;
 		assert_true(duo_recv(s.b, 7, s.bbuf, 2 * WINDOW, 100));
-		duo_idle(s.duo);
-		duo_expect(s.duo, &s.a->sent, 0, WC_SUCCESS);
+		duo_finish(s.a, 0, WC_SUCCESS);
 		duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
 		duo_expect(s.duo, &s.b->received, 7, WC_SUCCESS);
 		assert_memory_equal(s.bbuf->p, s.abuf->p, 2 * WINDOW);
@@ -79,15 +75,10 @@ TEST(the_window_is_free_for_other_queue_pairs)
 }
 
 /* A queue pair that ends while it waits takes back what it had in flight. */
-TEST(a_queue_pair_that_ends_meanwhile_leaves_nothing)
+VEROCE_TEST(a_queue_pair_that_ends_meanwhile_leaves_nothing, v.window_bytes = WINDOW)
 {
-	struct veroce_options v = veroce_options();
-	struct duo_options o = duo_options();
 	struct duo_wr w[2];
-	struct sim s;
 
-	v.window_bytes = WINDOW;
-	s = veroce_start_sim(&v, &o, 1);
 	open_window(&s);
 	duo_drop(s.duo, DUO_B, OP_RC_SACK, DUO_ANY);
 	w[0] = duo_send_wr(0, s.abuf, 0, 100);
@@ -102,5 +93,4 @@ TEST(a_queue_pair_that_ends_meanwhile_leaves_nothing)
 	assert_int_equal(s.a->qp->veroce->pair->idle_bytes, 0);
 	duo_expect(s.duo, &s.a->sent, 0, WC_WR_FLUSH_ERR);
 	duo_expect(s.duo, &s.a->sent, 1, WC_WR_FLUSH_ERR);
-	sim_end(&s);
 }

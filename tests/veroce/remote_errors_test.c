@@ -39,18 +39,16 @@ TEST(error_of_a_late_first_packet_is_told_in_turn)
 		uint32_t first = o.psn[DUO_A], psn = 0;
 		struct veroce_order order = {.psn = first, .count = 5, .rank = rank};
 		/* The first packet would lie before the region. */
-		struct duo_wr w = duo_write_wr(1, s.abuf, 0, 5 * o.mtu, s.bbuf, -(uint64_t)o.mtu);
 		struct duo_rule *block = veroce_block(s.duo, &first);
 
 		order.lost = 1;
 		veroce_set_order(s.duo, &order);
-		assert_true(duo_post(s.a, &w));
+		duo_must_post(s.a, duo_write_wr(1, s.abuf, 0, 5 * o.mtu, s.bbuf, -(uint64_t)o.mtu));
 		duo_run_for(s.duo, 50000);
 		assert_int_equal(naks(s.duo, NAK_ACCESS, &psn), 0);
 		assert_int_equal(s.a->sent.n, 0);
 		block->off = true;
-		duo_idle(s.duo);
-		duo_expect(s.duo, &s.a->sent, 1, WC_REM_ACCESS_ERR);
+		duo_finish(s.a, 1, WC_REM_ACCESS_ERR);
 		assert_int_equal(naks(s.duo, NAK_ACCESS, &psn), 1);
 		assert_int_equal(psn, first);
 		assert_int_equal(qp_state(s.a->qp), QPS_ERR);
@@ -115,22 +113,19 @@ static void make_mistake(const struct veroce_options *v, const struct duo_option
 	uint32_t mtu = o->mtu, first = o->psn[DUO_A], hole = psn_add(first, 1), psn = 0;
 	struct duo_rule *block = veroce_block(s.duo, &hole);
 	struct veroce_order order = {.psn = first, .count = 6, .lost = 2};
-	struct duo_wr good = duo_send_wr(1, s.abuf, 0, 3 * mtu), bad = make(&s, which);
-	struct duo_wr after = duo_write_wr(3, s.abuf, 0, mtu, s.bbuf, 20000);
 
 	assert_true(duo_recv(s.b, 10, s.bbuf, 32768, 3 * mtu));
 	assert_true(duo_recv(s.b, 11, s.bbuf, 50000, mtu));
 	veroce_set_order(s.duo, &order);
-	assert_true(duo_post(s.a, &good));
-	assert_true(duo_post(s.a, &bad));
-	assert_true(duo_post(s.a, &after));
+	duo_must_post(s.a, duo_send_wr(1, s.abuf, 0, 3 * mtu));
+	duo_must_post(s.a, make(&s, which));
+	duo_must_post(s.a, duo_write_wr(3, s.abuf, 0, mtu, s.bbuf, 20000));
 	duo_run_for(s.duo, 50000);
 	for (uint8_t code = 0; code < 5; code++)
 		DUO_CHECK(s.duo, !naks(s.duo, AETH_NAK | code, &psn));
 	DUO_CHECK(s.duo, !s.a->sent.n && !s.b->received.n && qp_state(s.b->qp) == QPS_RTS);
 	block->off = true;
-	duo_idle(s.duo);
-	duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
+	duo_finish(s.a, 1, WC_SUCCESS);
 	duo_expect(s.duo, &s.a->sent, 2, mistakes[which].status);
 	duo_expect(s.duo, &s.a->sent, 3, mistakes[which].syndrome ? WC_WR_FLUSH_ERR : WC_RETRY_EXC_ERR);
 	duo_expect(s.duo, &s.b->received, 10, WC_SUCCESS);
@@ -178,8 +173,7 @@ TEST(receives_of_later_messages_are_flushed)
 			assert_true(duo_recv(s.b, 10 + i, s.bbuf, 1000 * i, 1000));
 		veroce_set_order(s.duo, &order);
 		assert_true(duo_post_chain(s.a, w, 2));
-		duo_idle(s.duo);
-		duo_expect(s.duo, &s.a->sent, 1, WC_REM_ACCESS_ERR);
+		duo_finish(s.a, 1, WC_REM_ACCESS_ERR);
 		duo_expect(s.duo, &s.a->sent, 2, WC_WR_FLUSH_ERR);
 		duo_expect(s.duo, &s.b->received, 10, imm ? WC_LOC_ACCESS_ERR : WC_WR_FLUSH_ERR);
 		duo_expect(s.duo, &s.b->received, 11, WC_WR_FLUSH_ERR);
@@ -198,16 +192,14 @@ TEST(first_of_two_mistakes_is_told)
 	for (unsigned i = 0; veroce_variant(&v, &o, i); i++) {
 		struct sim s = veroce_start_sim(&v, &o, 1);
 		struct veroce_order order = {.psn = o.psn[DUO_A], .count = 2, .rank = rank};
-		struct duo_wr odd = duo_fetch_add_wr(1, s.abuf, 0, s.bbuf, 1, 1);
 		struct duo_wr key = duo_write_wr(2, s.abuf, 0, 4, s.bbuf, 0);
 		uint32_t psn;
 
 		key.rkey ^= 1;
 		veroce_set_order(s.duo, &order);
-		assert_true(duo_post(s.a, &odd));
+		duo_must_post(s.a, duo_fetch_add_wr(1, s.abuf, 0, s.bbuf, 1, 1));
 		assert_true(duo_post(s.a, &key));
-		duo_idle(s.duo);
-		duo_expect(s.duo, &s.a->sent, 1, WC_REM_INV_REQ_ERR);
+		duo_finish(s.a, 1, WC_REM_INV_REQ_ERR);
 		duo_expect(s.duo, &s.a->sent, 2, WC_WR_FLUSH_ERR);
 		assert_int_equal(naks(s.duo, NAK_INVALID, &psn), 1);
 		assert_int_equal(naks(s.duo, NAK_ACCESS, &psn), 0);
@@ -216,21 +208,15 @@ TEST(first_of_two_mistakes_is_told)
 }
 
 /* A lost NAK is repeated, or the requester finds its peer silent. */
-TEST(lost_nak_ends_in_an_error_too)
+VEROCE_TEST(lost_nak_ends_in_an_error_too)
 {
-	struct veroce_options v = veroce_options();
-	struct duo_options o = duo_options();
-	struct sim s = veroce_start_sim(&v, &o, 1);
-	struct duo_wr w = duo_write_wr(1, s.abuf, 0, 10, s.bbuf, BUF_BYTES);
-
 	duo_drop(s.duo, DUO_B, OP_RC_ACK, 0);
-	assert_true(duo_post(s.a, &w));
+	duo_must_post(s.a, duo_write_wr(1, s.abuf, 0, 10, s.bbuf, BUF_BYTES));
 	duo_idle(s.duo);
 	assert_int_equal(s.a->sent.n, 1);
 	assert_int_not_equal(s.a->sent.e[0].status, WC_SUCCESS);
 	s.a->sent.taken = 1;
 	assert_int_equal(qp_state(s.a->qp), QPS_ERR);
-	sim_end(&s);
 }
 
 /* The QP's own access, for any access of the region (IBTA 9.7.4.1.1). */
@@ -240,43 +226,30 @@ TEST(access_that_the_qp_does_not_give_is_refused)
 					 MR_REMOTE_WRITE | MR_REMOTE_READ};
 
 	for (size_t i = 0; i < COUNT(gives); i++) {
-		struct veroce_options v = veroce_options();
-		struct duo_options o = duo_options();
-		struct sim s;
-		struct duo_wr w;
 		uint32_t psn;
+		struct sim s = VEROCE_SIM(o.access = gives[i]);
 
-		o.access = gives[i];
-		s = veroce_start_sim(&v, &o, 1);
-		w = i == 0   ? duo_write_wr(1, s.abuf, 0, 8, s.bbuf, 0)
-		    : i == 1 ? duo_read_wr(1, s.abuf, 0, 8, s.bbuf, 0)
-			     : duo_fetch_add_wr(1, s.abuf, 0, s.bbuf, 0, 1);
-		assert_true(duo_post(s.a, &w));
-		duo_idle(s.duo);
-		duo_expect(s.duo, &s.a->sent, 1, WC_REM_INV_REQ_ERR);
+		duo_must_post(s.a, i == 0   ? duo_write_wr(1, s.abuf, 0, 8, s.bbuf, 0)
+				   : i == 1 ? duo_read_wr(1, s.abuf, 0, 8, s.bbuf, 0)
+					    : duo_fetch_add_wr(1, s.abuf, 0, s.bbuf, 0, 1));
+		duo_finish(s.a, 1, WC_REM_INV_REQ_ERR);
 		assert_int_equal(naks(s.duo, NAK_INVALID, &psn), 1);
 		sim_end(&s);
 	}
 }
 
 /* As qp_states_test.c has it of RoCEv2: copies of what was lost do not leave either. */
-TEST(muted_qp_acknowledges_and_sends_nothing)
+VEROCE_TEST(muted_qp_acknowledges_and_sends_nothing)
 {
-	struct veroce_options v = veroce_options();
-	struct duo_options o = duo_options();
-	struct sim s = veroce_start_sim(&v, &o, 1);
-	struct duo_wr lost = duo_write_wr(1, s.abuf, 0, 100, s.bbuf, 0);
-	struct duo_wr later = duo_write_wr(2, s.abuf, 0, 100, s.bbuf, 0);
-	struct duo_wr back = duo_write_wr(3, s.bbuf, 200, 100, s.abuf, 200);
 	size_t then;
 
 	duo_rule(s.duo, (struct duo_rule){.from = DUO_A, .opcode = OP_RC_WRITE_ONLY, .nth = 0, .fate = DUO_DROP});
-	assert_true(duo_post(s.a, &lost));
+	duo_must_post(s.a, duo_write_wr(1, s.abuf, 0, 100, s.bbuf, 0));
 	duo_run_for(s.duo, 10000);
 	nic_qp_mute(s.a->host->nic, s.a->qp, true);
 	then = duo_count(s.duo, DUO_A, OP_RC_WRITE_ONLY);
-	assert_true(duo_post(s.a, &later));
-	assert_true(duo_post(s.b, &back));
+	duo_must_post(s.a, duo_write_wr(2, s.abuf, 0, 100, s.bbuf, 0));
+	duo_must_post(s.b, duo_write_wr(3, s.bbuf, 200, 100, s.abuf, 200));
 	duo_wait(s.duo, &s.b->sent, 1);
 	duo_expect(s.duo, &s.b->sent, 3, WC_SUCCESS);
 	duo_run_for(s.duo, 5000000);
@@ -285,5 +258,4 @@ TEST(muted_qp_acknowledges_and_sends_nothing)
 	duo_wait(s.duo, &s.a->sent, 2);
 	duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
 	duo_expect(s.duo, &s.a->sent, 2, WC_SUCCESS);
-	sim_end(&s);
 }

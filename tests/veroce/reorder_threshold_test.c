@@ -65,10 +65,9 @@ static void swap_two(struct sim *s, const struct duo_buf *from, const struct duo
 {
 	static const uint8_t rank[] = {1, 0};
 	struct veroce_order order = {.psn = psn, .count = 2, .rank = rank};
-	struct duo_wr w = duo_write_wr(psn, from, 0, 2 * s->a->opt.mtu, to, 0);
 
 	veroce_set_order(s->duo, &order);
-	assert_true(duo_post(s->a, &w));
+	duo_must_post(s->a, duo_write_wr(psn, from, 0, 2 * s->a->opt.mtu, to, 0));
 	duo_run_for(s->duo, 2000000);
 	s->duo->script = NULL;
 	duo_expect(s->duo, &s->a->sent, psn, WC_SUCCESS);
@@ -135,12 +134,11 @@ TEST(a_hole_that_stays_is_told_ever_later)
 		struct sim s = veroce_start_sim(&v, &o, 1);
 		uint32_t hole = psn_add(o.psn[DUO_A], 1);
 		struct duo_rule *block = veroce_block(s.duo, &hole), *silence;
-		struct duo_wr w = duo_write_wr(1, s.abuf, 0, 3 * o.mtu, s.bbuf, 0);
 		const struct duo_packet *p;
 		uint64_t at[SACKS];
 		size_t n = 0;
 
-		assert_true(duo_post(s.a, &w));
+		duo_must_post(s.a, duo_write_wr(1, s.abuf, 0, 3 * o.mtu, s.bbuf, 0));
 		duo_run_for(s.duo, 2 * DUO_LATENCY_NS);
 		silence = duo_drop(s.duo, DUO_A, DUO_ANY, DUO_ANY);
 		duo_run_for(s.duo, 100000000);
@@ -153,8 +151,7 @@ TEST(a_hole_that_stays_is_told_ever_later)
 		for (size_t k = 2; k < SACKS; k++)
 			assert_int_equal(at[k] - at[k - 1], 2 * (at[k - 1] - at[k - 2]));
 		block->off = silence->off = true;
-		duo_idle(s.duo);
-		duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
+		duo_finish(s.a, 1, WC_SUCCESS);
 		sim_end(&s);
 	}
 }
@@ -179,7 +176,6 @@ TEST(threshold_leaves_half_the_window)
 			struct duo_buf *to = duo_buf(s.b->host, packets * o.mtu, ALL_ACCESS);
 			const struct nic_counters *n = nic_counters(s.b->host->nic);
 			uint32_t hole = psn_add(o.psn[DUO_A], VEROCE_REVERSED);
-			struct duo_wr w = duo_write_wr(1, from, 0, packets * o.mtu, to, 0);
 			struct duo_rule *block;
 			uint64_t sacks;
 
@@ -188,12 +184,11 @@ TEST(threshold_leaves_half_the_window)
 			veroce_write_reversed(&s, from, to, o.psn[DUO_A]);
 			sacks = n->sacks_sent;
 			block = veroce_block(s.duo, &hole);
-			assert_true(duo_post(s.a, &w));
+			duo_must_post(s.a, duo_write_wr(1, from, 0, packets * o.mtu, to, 0));
 			duo_run_for(s.duo, 3 * DUO_LATENCY_NS);
 			DUO_CHECK(s.duo, n->sacks_sent - sacks == (packets > WINDOW / 2));
 			block->off = true;
-			duo_idle(s.duo);
-			duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
+			duo_finish(s.a, 1, WC_SUCCESS);
 			assert_memory_equal(to->p, from->p, packets * o.mtu);
 			sim_end(&s);
 		}

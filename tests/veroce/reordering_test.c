@@ -16,13 +16,11 @@ TEST(neighbours_that_swap_cost_nothing)
 	for (unsigned i = 0; veroce_variant(&v, &o, i); i++) {
 		struct sim s = veroce_start_sim(&v, &o, 1);
 		struct veroce_order order = {.psn = o.psn[DUO_A], .count = 4, .rank = rank};
-		struct duo_wr w = duo_write_wr(1, s.abuf, 0, 4 * o.mtu, s.bbuf, 0);
 		const struct duo_packet *ack;
 
 		veroce_set_order(s.duo, &order);
-		assert_true(duo_post(s.a, &w));
-		duo_idle(s.duo);
-		duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
+		duo_must_post(s.a, duo_write_wr(1, s.abuf, 0, 4 * o.mtu, s.bbuf, 0));
+		duo_finish(s.a, 1, WC_SUCCESS);
 		assert_memory_equal(s.bbuf->p, s.abuf->p, 4 * o.mtu);
 		assert_int_equal(veroce_retransmits(s.duo), 0);
 		assert_int_equal(nic_counters(s.b->host->nic)->rx_out_of_sequence, 1);
@@ -92,8 +90,6 @@ TEST(receive_completion_waits_for_earlier_messages)
 	for (unsigned i = 0; veroce_variant(&v, &o, i); i++) {
 		struct sim s = veroce_start_sim(&v, &o, 1);
 		uint32_t mtu = o.mtu, hole = psn_add(o.psn[DUO_A], 2);
-		struct duo_wr w1 = duo_write_wr(1, s.abuf, 0, 1, s.bbuf, 0);
-		struct duo_wr w2 = duo_write_wr(2, s.abuf, mtu, 3 * mtu, s.bbuf, mtu);
 		struct duo_wr w3 = duo_write_wr(3, s.abuf, 4 * mtu, 2 * mtu - 3, s.bbuf, 4 * mtu);
 		struct duo_rule *block = veroce_block(s.duo, &hole);
 		const struct cqe *e;
@@ -102,8 +98,8 @@ TEST(receive_completion_waits_for_earlier_messages)
 		w3.imm_or_key = 0xabcd0000 + i;
 		w3.flags |= WR_SOLICITED;
 		assert_true(duo_recv(s.b, 7, s.bbuf, 0, 0));
-		assert_true(duo_post(s.a, &w1));
-		assert_true(duo_post(s.a, &w2));
+		duo_must_post(s.a, duo_write_wr(1, s.abuf, 0, 1, s.bbuf, 0));
+		duo_must_post(s.a, duo_write_wr(2, s.abuf, mtu, 3 * mtu, s.bbuf, mtu));
 		assert_true(duo_post(s.a, &w3));
 		duo_run_for(s.duo, 100000);
 		assert_memory_equal(s.bbuf->p + 4 * mtu, s.abuf->p + 4 * mtu, 2 * mtu - 3);
@@ -147,8 +143,7 @@ TEST(immediate_that_comes_first_waits_for_the_straggler)
 		duo_run_for(s.duo, 100000);
 		assert_int_equal(s.b->received.n, 0);
 		block->off = true;
-		duo_idle(s.duo);
-		duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
+		duo_finish(s.a, 1, WC_SUCCESS);
 		e = duo_expect(s.duo, &s.b->received, 7, WC_SUCCESS);
 		assert_int_equal(e->imm_or_key, 99);
 		assert_int_equal(e->byte_len, len);
@@ -158,31 +153,21 @@ TEST(immediate_that_comes_first_waits_for_the_straggler)
 }
 
 /* out-of-order O18, problem E */
-TEST(late_copy_does_not_overwrite_what_came_after)
+VEROCE_VARIANTS_TEST(late_copy_does_not_overwrite_what_came_after)
 {
-	struct veroce_options v = veroce_options();
-	struct duo_options o = duo_options();
+	struct duo_rule twice = {.from = DUO_A, .opcode = DUO_ANY, .nth = DUO_ANY, .fate = DUO_DUPLICATE, .n = 1000000};
+	struct duo_rule *r = duo_rule(s.duo, twice);
 
-	for (unsigned i = 0; veroce_variant(&v, &o, i); i++) {
-		struct sim s = veroce_start_sim(&v, &o, 1);
-		struct duo_wr w1 = duo_write_wr(1, s.abuf, 0, 3 * o.mtu, s.bbuf, 0);
-		struct duo_wr w2 = duo_write_wr(2, s.abuf, 4 * o.mtu, 3 * o.mtu, s.bbuf, 0);
-		struct duo_rule twice = {
-			.from = DUO_A, .opcode = DUO_ANY, .nth = DUO_ANY, .fate = DUO_DUPLICATE, .n = 1000000};
-		struct duo_rule *r = duo_rule(s.duo, twice);
-
-		assert_true(duo_post(s.a, &w1));
-		duo_run_for(s.duo, 100000);
-		duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
-		r->off = true;
-		assert_true(duo_post(s.a, &w2));
-		duo_run_for(s.duo, 100000);
-		duo_expect(s.duo, &s.a->sent, 2, WC_SUCCESS);
-		duo_idle(s.duo);
-		assert_int_equal(nic_counters(s.b->host->nic)->rx_duplicates, 3);
-		assert_memory_equal(s.bbuf->p, s.abuf->p + 4 * o.mtu, 3 * o.mtu);
-		sim_end(&s);
-	}
+	duo_must_post(s.a, duo_write_wr(1, s.abuf, 0, 3 * s.a->opt.mtu, s.bbuf, 0));
+	duo_run_for(s.duo, 100000);
+	duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
+	r->off = true;
+	duo_must_post(s.a, duo_write_wr(2, s.abuf, 4 * s.a->opt.mtu, 3 * s.a->opt.mtu, s.bbuf, 0));
+	duo_run_for(s.duo, 100000);
+	duo_expect(s.duo, &s.a->sent, 2, WC_SUCCESS);
+	duo_idle(s.duo);
+	assert_int_equal(nic_counters(s.b->host->nic)->rx_duplicates, 3);
+	assert_memory_equal(s.bbuf->p, s.abuf->p + 4 * s.a->opt.mtu, 3 * s.a->opt.mtu);
 }
 
 /* Two WRITEs to one place, the packets of the first late by more than any timeout. */
@@ -190,53 +175,33 @@ static void overlap(struct sim *s, bool fence)
 {
 	uint32_t mtu = s->a->opt.mtu;
 	struct veroce_order order = {.psn = s->a->opt.psn[DUO_A], .count = 3, .step_ns = 1000000};
-	struct duo_wr w1 = duo_write_wr(1, s->abuf, 0, 3 * mtu, s->bbuf, 0);
 	struct duo_wr w2 = duo_write_wr(2, s->abuf, 4 * mtu, 3 * mtu, s->bbuf, 0);
 
 	if (fence)
 		w2.flags |= WR_FENCE;
 	veroce_set_order(s->duo, &order);
-	assert_true(duo_post(s->a, &w1));
+	duo_must_post(s->a, duo_write_wr(1, s->abuf, 0, 3 * mtu, s->bbuf, 0));
 	assert_true(duo_post(s->a, &w2));
-	duo_idle(s->duo);
-	duo_expect(s->duo, &s->a->sent, 1, WC_SUCCESS);
+	duo_finish(s->a, 1, WC_SUCCESS);
 	duo_expect(s->duo, &s->a->sent, 2, WC_SUCCESS);
 }
 
 /* out-of-order O19: the bytes of either message, in any mix of packets, and nothing else. */
-TEST(unfenced_overlap_ends_with_either)
+VEROCE_VARIANTS_TEST(unfenced_overlap_ends_with_either, v.order = ORDER_WEAK)
 {
-	struct veroce_options v = veroce_options();
-	struct duo_options o = duo_options();
+	overlap(&s, false);
+	for (uint32_t p = 0; p < 3; p++) {
+		const uint8_t *got = s.bbuf->p + p * s.a->opt.mtu, *sent = s.abuf->p + p * s.a->opt.mtu;
 
-	v.order = ORDER_WEAK;
-	for (unsigned i = 0; veroce_variant(&v, &o, i); i++) {
-		struct sim s = veroce_start_sim(&v, &o, 1);
-
-		overlap(&s, false);
-		for (uint32_t p = 0; p < 3; p++) {
-			const uint8_t *got = s.bbuf->p + p * o.mtu, *sent = s.abuf->p + p * o.mtu;
-
-			assert_true(!memcmp(got, sent, o.mtu) || !memcmp(got, sent + 4 * o.mtu, o.mtu));
-		}
-		sim_end(&s);
+		assert_true(!memcmp(got, sent, s.a->opt.mtu) || !memcmp(got, sent + 4 * s.a->opt.mtu, s.a->opt.mtu));
 	}
 }
 
 /* out-of-order O20 */
-TEST(fenced_overlap_ends_with_the_second)
+VEROCE_VARIANTS_TEST(fenced_overlap_ends_with_the_second, v.order = ORDER_WEAK)
 {
-	struct veroce_options v = veroce_options();
-	struct duo_options o = duo_options();
-
-	v.order = ORDER_WEAK;
-	for (unsigned i = 0; veroce_variant(&v, &o, i); i++) {
-		struct sim s = veroce_start_sim(&v, &o, 1);
-
-		overlap(&s, true);
-		assert_memory_equal(s.bbuf->p, s.abuf->p + 4 * o.mtu, 3 * o.mtu);
-		sim_end(&s);
-	}
+	overlap(&s, true);
+	assert_memory_equal(s.bbuf->p, s.abuf->p + 4 * s.a->opt.mtu, 3 * s.a->opt.mtu);
 }
 
 /* out-of-order R15: no packet of a fenced WR leaves while any WR before it is not complete. */
@@ -439,14 +404,10 @@ TEST(copies_write_nothing_after_completion)
 			s.duo->faults[side].delay_ns_max = 300000;
 		}
 		for (uint64_t i = 0; i < 10; i++) {
-			struct duo_wr w = duo_write_wr(i, s.abuf, 0, len, s.bbuf, 0);
-			struct duo_wr x = duo_send_wr(100 + i, s.abuf, 0, len);
-			struct duo_wr r = duo_read_wr(200 + i, s.abuf, 32768, len, s.bbuf, 32768);
-
 			assert_true(duo_recv(s.b, i, s.bbuf, 16384, len));
-			assert_true(duo_post(s.a, &w));
-			assert_true(duo_post(s.a, &x));
-			assert_true(duo_post(s.a, &r));
+			duo_must_post(s.a, duo_write_wr(i, s.abuf, 0, len, s.bbuf, 0));
+			duo_must_post(s.a, duo_send_wr(100 + i, s.abuf, 0, len));
+			duo_must_post(s.a, duo_read_wr(200 + i, s.abuf, 32768, len, s.bbuf, 32768));
 			duo_wait(s.duo, &s.a->sent, 3 * i + 3);
 			assert_memory_equal(s.bbuf->p, s.abuf->p, len);
 			assert_memory_equal(s.bbuf->p + 16384, s.abuf->p, len);

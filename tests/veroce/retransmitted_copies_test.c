@@ -47,17 +47,11 @@ static void compare(void *ctx, const struct duo_packet *p, const uint8_t *data)
 	DUO_CHECK(w->duo, v.payload_len == k->p.payload_len && !memcmp(v.payload, k->payload, v.payload_len));
 }
 
-TEST(copies_are_what_was_sent)
+VEROCE_TEST(copies_are_what_was_sent, v.paths = 4, o.mtu = MTU)
 {
 	static struct watch w;
-	struct veroce_options v = veroce_options();
-	struct duo_options o = duo_options();
-	struct sim s;
 
-	v.paths = 4;
-	o.mtu = MTU;
-	s = veroce_start_sim(&v, &o, 1);
-	w = (struct watch){.duo = s.duo, .psn = o.psn[DUO_A]};
+	w = (struct watch){.duo = s.duo, .psn = s.a->opt.psn[DUO_A]};
 	s.duo->tap = compare;
 	s.duo->tap_ctx = &w;
 	for (int side = 0; side < DUO_SIDES; side++)
@@ -79,5 +73,4 @@ TEST(copies_are_what_was_sent)
 		duo_expect(s.duo, &s.a->sent, i, WC_SUCCESS);
 	s.b->received.taken = s.b->received.n;
 	assert_true(w.copies > 20);
-	sim_end(&s);
 }

@@ -8,29 +8,21 @@ enum { MIB = 1 << 20 };
 
 static struct sim start(bool same_host, uint32_t window_bytes)
 {
-	struct veroce_options v = veroce_options();
-	struct duo_options o = duo_options();
-
-	v.same_host = same_host;
-	v.window_bytes = window_bytes;
-	return veroce_start_sim(&v, &o, 1);
+	return VEROCE_SIM(v.same_host = same_host, v.window_bytes = window_bytes);
 }
 
 static void send_short(struct sim *s, struct duo_qp *from, uint64_t i)
 {
 	struct duo_buf *src = from == s->a ? s->abuf : s->bbuf, *dst = from == s->a ? s->bbuf : s->abuf;
-	struct duo_wr w = duo_send_wr(i, src, 0, 8);
 
 	assert_true(duo_recv(from->peer, i, dst, 0, 8));
-	assert_true(duo_post(from, &w));
+	duo_must_post(from, duo_send_wr(i, src, 0, 8));
 	duo_wait(s->duo, &from->peer->received, i + 1);
 }
 
 /* The acknowledgement is shorter than the shortest message, and so the end of its train. */
-TEST(a_ping_pong_is_one_train_a_message)
+TEST_ON(a_ping_pong_is_one_train_a_message, start(true, MIB))
 {
-	struct sim s = start(true, MIB);
-
 	nic_hold_acks(s.a->host->nic, true);
 	nic_hold_acks(s.b->host->nic, true);
 	for (uint64_t i = 0; i < 10; i++) {
@@ -47,7 +39,6 @@ TEST(a_ping_pong_is_one_train_a_message)
 		duo_expect(s.duo, &s.b->sent, i, WC_SUCCESS);
 		duo_expect(s.duo, &s.a->received, i, WC_SUCCESS);
 	}
-	sim_end(&s);
 }
 
 static size_t stamped(const struct duo *d)
@@ -64,13 +55,12 @@ static struct sim transfer(bool same_host, bool read, uint32_t drop_ppm)
 {
 	struct sim s = start(same_host, MIB / 4);
 	struct duo_buf *a = duo_buf(s.a->host, MIB, ALL_ACCESS), *b = duo_buf(s.b->host, MIB, ALL_ACCESS);
-	struct duo_wr w = read ? duo_read_wr(1, a, 0, MIB, b, 0) : duo_write_wr(1, a, 0, MIB, b, 0);
 
 	duo_fill(a, 3);
 	duo_fill(b, 4);
 	s.duo->faults[DUO_A].drop_ppm = drop_ppm;
 	s.duo->faults[DUO_B].drop_ppm = drop_ppm;
-	assert_true(duo_post(s.a, &w));
+	duo_must_post(s.a, read ? duo_read_wr(1, a, 0, MIB, b, 0) : duo_write_wr(1, a, 0, MIB, b, 0));
 	duo_wait(s.duo, &s.a->sent, 1);
 	duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
 	assert_memory_equal(a->p, b->p, MIB);
@@ -125,8 +115,7 @@ TEST(what_did_not_ask_is_acknowledged_after_a_while)
 		ack = duo_packet(s.duo, to, read ? OP_RC_ACK_RSP : OP_RC_ACK, 0);
 		assert_non_null(ack);
 		assert_int_equal(ack->sent_ns, duo_packet(s.duo, !to, data, 0)->sent_ns + DUO_LATENCY_NS + WAIT_NS);
-		duo_idle(s.duo);
-		duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
+		duo_finish(s.a, 1, WC_SUCCESS);
 		sim_end(&s);
 	}
 }
@@ -144,9 +133,8 @@ TEST(what_is_lost_is_repaired_without_timeouts)
 }
 
 /* Each QP has fewer packets under way than its AckReq interval; all together fill a window. */
-TEST(queue_pairs_that_share_a_window_do_not_wait_for_a_probe)
+TEST_ON(queue_pairs_that_share_a_window_do_not_wait_for_a_probe, start(true, MIB / 4))
 {
-	struct sim s = start(true, MIB / 4);
 	struct duo_options o = duo_options();
 	struct duo_pair p[15];
 
@@ -154,11 +142,8 @@ TEST(queue_pairs_that_share_a_window_do_not_wait_for_a_probe)
 		p[i] = duo_connect(s.duo, &o);
 	duo_idle(s.duo);
 	for (uint64_t k = 0; k < 4; k++) {
-		for (size_t i = 0; i < COUNT(p); i++) {
-			struct duo_wr w = duo_write_wr(k, s.abuf, 0, BUF_BYTES, s.bbuf, 0);
-
-			assert_true(duo_post(p[i].a, &w));
-		}
+		for (size_t i = 0; i < COUNT(p); i++)
+			duo_must_post(p[i].a, duo_write_wr(k, s.abuf, 0, BUF_BYTES, s.bbuf, 0));
 	}
 	for (size_t i = 0; i < COUNT(p); i++) {
 		duo_wait(s.duo, &p[i].a->sent, 4);
@@ -168,17 +153,14 @@ TEST(queue_pairs_that_share_a_window_do_not_wait_for_a_probe)
 	assert_memory_equal(s.abuf->p, s.bbuf->p, BUF_BYTES);
 	assert_int_equal(nic_counters(s.a->host->nic)->tail_probes, 0);
 	assert_int_equal(nic_counters(s.a->host->nic)->retransmits, 0);
-	sim_end(&s);
 }
 
 /* 10.2.2.3: from SQD on, of a queue pair that has just sent and so has its flow made. */
-TEST(a_new_address_vector_is_that_of_the_next_packet)
+TEST_ON(a_new_address_vector_is_that_of_the_next_packet, start(true, MIB))
 {
 	enum { TRAFFIC_CLASS = 0xa0 };
-	struct sim s = start(true, MIB);
 	struct nic *nic = s.a->host->nic;
 	struct qp_attr attr = {.state = QPS_SQD};
-	struct duo_wr w = duo_send_wr(1, s.abuf, 0, 8);
 	struct pkt burst[8];
 
 	send_short(&s, s.a, 0);
@@ -190,7 +172,7 @@ TEST(a_new_address_vector_is_that_of_the_next_packet)
 	attr.state = QPS_RTS;
 	assert_int_equal(nic_qp_modify(nic, s.a->qp, &attr, QPA_STATE, s.duo->now_ns), 0);
 	assert_true(duo_recv(s.b, 1, s.bbuf, 0, 8));
-	assert_true(duo_post(s.a, &w));
+	duo_must_post(s.a, duo_send_wr(1, s.abuf, 0, 8));
 	assert_int_equal(nic_output(nic, burst, 8, s.duo->now_ns), 1);
 	assert_int_equal(burst[0].flow->tos & ~3, TRAFFIC_CLASS);
 	duo_idle(s.duo);
@@ -198,7 +180,6 @@ TEST(a_new_address_vector_is_that_of_the_next_packet)
 		duo_expect(s.duo, &s.a->sent, i, WC_SUCCESS);
 		duo_expect(s.duo, &s.b->received, i, WC_SUCCESS);
 	}
-	sim_end(&s);
 }
 
 /* Bytes that the nic of A makes packets of, without an answer. */
@@ -274,9 +255,8 @@ static void judge_passing(void *ctx, const struct duo_packet *p, const uint8_t *
 
 /* Payload is asked for behind acknowledgements only: a NAK ends the queue pair or makes it wait, and other packets have
  * effects. */
-TEST(only_acknowledgements_pass)
+TEST_ON(only_acknowledgements_pass, start(true, MIB / 4))
 {
-	struct sim s = start(true, MIB / 4);
 	struct duo_buf *a = duo_buf(s.a->host, MIB, ALL_ACCESS), *b = duo_buf(s.b->host, MIB, ALL_ACCESS);
 	struct duo_wr w[] = {duo_write_wr(1, a, 0, MIB, b, 0), duo_read_wr(2, a, 0, MIB, b, 0), duo_send_wr(3, a, 0, 8),
 			     duo_write_wr(4, a, 0, 8, b, MIB)};
@@ -305,5 +285,4 @@ TEST(only_acknowledgements_pass)
 	assert_true(n.pass > 16 && n.stay > 2048);
 	assert_true(duo_count(s.duo, DUO_B, OP_RC_SACK) + duo_count(s.duo, DUO_A, OP_RC_SACK_RSP) > 0);
 	assert_true(duo_count_syndrome(s.duo, DUO_B, AETH_NAK | NAK_REMOTE_ACCESS) > 0);
-	sim_end(&s);
 }

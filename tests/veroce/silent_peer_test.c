@@ -14,10 +14,8 @@ static void post_reads(struct sim *s, struct duo_qp *qp)
 	bool is_a = qp == s->a;
 
 	for (uint64_t i = 0; i < READS; i++) {
-		struct duo_wr r = duo_read_wr(i, is_a ? s->abuf : s->bbuf, 32768 + i * READ_BYTES, READ_BYTES,
-					      is_a ? s->bbuf : s->abuf, 0);
-
-		assert_true(duo_post(qp, &r));
+		duo_must_post(qp, duo_read_wr(i, is_a ? s->abuf : s->bbuf, 32768 + i * READ_BYTES, READ_BYTES,
+					      is_a ? s->bbuf : s->abuf, 0));
 	}
 }
 
@@ -37,13 +35,8 @@ static struct duo_rule *lose_responses(struct duo *d, enum duo_side from)
 TEST(a_peer_in_error_fails_the_oldest_request)
 {
 	for (int heard = 0; heard < 2; heard++) { /* B's requests were acknowledged, or not */
-		struct veroce_options v = veroce_options();
-		struct duo_options o = duo_options();
-		struct sim s;
+		struct sim s = VEROCE_SIM(o.timeout = 12, o.retry_cnt = 2);
 
-		o.timeout = 12;
-		o.retry_cnt = 2;
-		s = veroce_start_sim(&v, &o, 1);
 		lose_responses(s.duo, DUO_A);
 		lose_responses(s.duo, DUO_B);
 		post_reads(&s, s.a);
@@ -72,16 +65,11 @@ TEST(a_mere_responder_waits)
 
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		for (int lost = 0; lost < 2; lost++) {
-			struct veroce_options v = veroce_options();
-			struct duo_options o = duo_options();
 			struct duo_rule *away, *on_the_way;
-			struct sim s;
 			size_t sent;
+			struct sim s = VEROCE_SIM(v.paths = 1 + 3 * (i & 1), o.timeout = cases[i].timeout,
+						  o.retry_cnt = cases[i].retry_cnt);
 
-			v.paths = 1 + 3 * (i & 1);
-			o.timeout = cases[i].timeout;
-			o.retry_cnt = cases[i].retry_cnt;
-			s = veroce_start_sim(&v, &o, 1);
 			s.a->qp->timeout = 0; /* it has all the time */
 			post_reads(&s, s.a);
 			on_the_way = lose_responses(s.duo, DUO_B);
@@ -114,16 +102,10 @@ TEST(a_mere_responder_waits)
 
 /* The responder's own error is reported when the responses before it were acknowledged; the QP fails without that as
  * well. */
-TEST(an_error_does_not_wait_for_ever)
+VEROCE_TEST(an_error_does_not_wait_for_ever, o.timeout = 10, o.retry_cnt = 1)
 {
-	struct veroce_options v = veroce_options();
-	struct duo_options o = duo_options();
 	struct duo_wr bad;
-	struct sim s;
 
-	o.timeout = 10;
-	o.retry_cnt = 1;
-	s = veroce_start_sim(&v, &o, 1);
 	post_reads(&s, s.a);
 	bad = duo_write_wr(READS, s.abuf, 0, 8, s.bbuf, BUF_BYTES);
 	assert_true(duo_post(s.a, &bad));
@@ -136,5 +118,4 @@ TEST(an_error_does_not_wait_for_ever)
 	assert_false(duo_had_event(s.b->host, EVENT_QP_FATAL, s.b));
 	for (uint64_t i = 0; i <= READS; i++)
 		duo_expect(s.duo, &s.a->sent, i, i < READS ? WC_SUCCESS : WC_RETRY_EXC_ERR);
-	sim_end(&s);
 }

@@ -33,15 +33,13 @@ TEST(packets_outside_the_window_change_nothing)
 	for (unsigned i = 0; veroce_variant(&v, &o, i); i++) {
 		struct sim s = veroce_start_sim(&v, &o, 1);
 		const struct nic_counters *n = nic_counters(s.b->host->nic);
-		struct duo_wr w = duo_write_wr(1, s.abuf, 0, 2 * o.mtu, s.bbuf, 0);
 		uint32_t apsn = psn_add(o.psn[DUO_A], 1);
 		uint32_t old[] = {apsn, psn_add(apsn, 0xffffff), psn_add(apsn, 1 + (1 << 23)),
 				  psn_add(apsn, 2 + (1 << 23))};
 		uint32_t beyond[] = {psn_add(apsn, WINDOW + 1), psn_add(apsn, 100000), psn_add(apsn, 1 << 23)};
 
-		assert_true(duo_post(s.a, &w));
-		duo_idle(s.duo);
-		duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
+		duo_must_post(s.a, duo_write_wr(1, s.abuf, 0, 2 * o.mtu, s.bbuf, 0));
+		duo_finish(s.a, 1, WC_SUCCESS);
 		for (size_t k = 0; k < COUNT(old); k++) {
 			uint64_t dups = n->rx_duplicates, acks = n->acks_sent;
 
@@ -306,8 +304,7 @@ static void base_peer(const struct veroce_options *v, const struct duo_options *
 	duo_fill(from, 3);
 	w = duo_write_wr(1, from, 0, 400 * o->mtu, to, 0);
 	assert_true(duo_post(s.a, &w));
-	duo_idle(s.duo);
-	duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
+	duo_finish(s.a, 1, WC_SUCCESS);
 	assert_memory_equal(to->p, from->p, 400 * o->mtu);
 	/* As many as the peer announced, or as any peer can record (4.2). */
 	assert_true(mute ? span.max == 128 : span.max > 128);
@@ -315,8 +312,7 @@ static void base_peer(const struct veroce_options *v, const struct duo_options *
 	/* A hole smaller than T causes no SACK at first, and then one now and then (5.3). */
 	w = duo_write_wr(2, from, 0, 101 * o->mtu, to, 0);
 	assert_true(duo_post(s.a, &w));
-	duo_idle(s.duo);
-	duo_expect(s.duo, &s.a->sent, 2, WC_SUCCESS);
+	duo_finish(s.a, 2, WC_SUCCESS);
 	sacks = nic_counters(s.b->host->nic)->sacks_sent;
 	assert_int_equal(sacks, 0);
 	block = veroce_block(s.duo, &hole);
@@ -328,8 +324,7 @@ static void base_peer(const struct veroce_options *v, const struct duo_options *
 	duo_run_until(s.duo, began + 60000);
 	assert_true(nic_counters(s.b->host->nic)->sacks_sent > sacks);
 	block->off = true;
-	duo_idle(s.duo);
-	duo_expect(s.duo, &s.a->sent, 3, WC_SUCCESS);
+	duo_finish(s.a, 3, WC_SUCCESS);
 	sim_end(&s);
 }
 

@@ -58,9 +58,8 @@ static void tweak(struct nic_config *c, enum duo_side side)
 static void post(struct stalled *t, uint32_t writes)
 {
 	for (uint32_t i = 0; i < PAIRS * writes; i++) {
-		struct duo_wr w = duo_write_wr(i / PAIRS, t->s.abuf, i * MTU, MTU, t->s.bbuf, i * MTU);
-
-		assert_true(duo_post(t->pair[i % PAIRS].a, &w));
+		duo_must_post(t->pair[i % PAIRS].a,
+			      duo_write_wr(i / PAIRS, t->s.abuf, i * MTU, MTU, t->s.bbuf, i * MTU));
 	}
 }
 

@@ -72,13 +72,11 @@ TEST(memory_fills_in_the_order_sent)
 						     .rank = ranks[k / 2],
 						     .step_ns = 100,
 						     .lost = k & 1 ? 0x209 : 0};
-			struct duo_wr w = duo_write_wr(1, s.abuf, 0, PACKETS * o.mtu, s.bbuf, 0);
 
 			veroce_set_order(s.duo, &order);
-			assert_true(duo_post(s.a, &w));
+			duo_must_post(s.a, duo_write_wr(1, s.abuf, 0, PACKETS * o.mtu, s.bbuf, 0));
 			poll_memory(&s, o.mtu);
-			duo_idle(s.duo);
-			duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
+			duo_finish(s.a, 1, WC_SUCCESS);
 			sim_end(&s);
 		}
 	}
@@ -131,28 +129,21 @@ TEST(everything_completes_whatever_is_lost)
 }
 
 /* Packets beyond the limit are dropped, and sent again when there is room. */
-TEST(more_than_can_be_kept_is_sent_again)
+VEROCE_TEST(more_than_can_be_kept_is_sent_again, v.order = ORDER_STRONG, v.rx_window = 4096, v.early_bytes = 1 << 20,
+	    o.mtu = 256)
 {
 	enum { SENT = 1124, MTU = 256, BYTES = 1 << 20 };
 
-	struct veroce_options v = veroce_options();
-	struct duo_options o = duo_options();
 	const struct nic_counters *n;
 	struct duo_buf *from, *to;
 	struct duo_rule *block;
 	struct duo_wr w;
-	struct sim s;
 
-	v.order = ORDER_STRONG;
-	v.rx_window = 4096;
-	v.early_bytes = BYTES;
-	o.mtu = MTU;
-	s = veroce_start_sim(&v, &o, 1);
 	n = nic_counters(s.b->host->nic);
 	from = duo_buf(s.a->host, SENT * MTU, ALL_ACCESS);
 	to = duo_buf(s.b->host, SENT * MTU, ALL_ACCESS);
 	duo_fill(from, 1);
-	block = veroce_block(s.duo, &o.psn[DUO_A]);
+	block = veroce_block(s.duo, &s.a->opt.psn[DUO_A]);
 	w = duo_write_wr(1, from, 0, SENT * MTU, to, 0);
 	assert_true(duo_post(s.a, &w));
 	duo_run_for(s.duo, 2 * DUO_LATENCY_NS);
@@ -161,8 +152,6 @@ TEST(more_than_can_be_kept_is_sent_again)
 	assert_in_range(n->rx_early_kept, 500, BYTES / 2 / MTU);
 	assert_in_range(s.b->host->nic->tp.early_bytes, BYTES / 2 - 1024, BYTES / 2);
 	block->off = true;
-	duo_idle(s.duo);
-	duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
+	duo_finish(s.a, 1, WC_SUCCESS);
 	assert_memory_equal(to->p, from->p, SENT * MTU);
-	sim_end(&s);
 }

@@ -26,24 +26,13 @@ TEST(oldest_packet_is_the_one_that_leaves_without_room)
 	static const enum veroce_loss losses[] = {LOSS_FAST, LOSS_BASE, LOSS_IRN};
 
 	for (size_t i = 0; i < COUNT(losses); i++) {
-		struct veroce_options v = veroce_options();
-		struct duo_options o = duo_options();
-		struct duo_wr w;
-		struct duo_rule *lost;
-		const struct nic_counters *n;
-		struct pair *pair;
-		uint64_t window;
-		struct sim s;
+		struct sim s = VEROCE_SIM(v.loss = losses[i], o.psn[DUO_A] = PSN);
+		const struct nic_counters *n = nic_counters(s.a->host->nic);
+		struct pair *pair = s.a->qp->veroce->pair;
+		uint64_t window = pair->window_bytes;
+		struct duo_rule *lost = duo_drop(s.duo, DUO_A, DUO_ANY, DUO_ANY);
 
-		v.loss = losses[i];
-		o.psn[DUO_A] = PSN;
-		s = veroce_start_sim(&v, &o, 1);
-		n = nic_counters(s.a->host->nic);
-		pair = s.a->qp->veroce->pair;
-		window = pair->window_bytes;
-		w = duo_write_wr(1, s.abuf, 0, PACKETS * MTU, s.bbuf, 0);
-		lost = duo_drop(s.duo, DUO_A, DUO_ANY, DUO_ANY);
-		assert_true(duo_post(s.a, &w));
+		duo_must_post(s.a, duo_write_wr(1, s.abuf, 0, PACKETS * MTU, s.bbuf, 0));
 		duo_run_for(s.duo, 10000);
 		pair->window_bytes = 1; /* as after many trims */
 		trim(&s, psn_add(PSN, 4));
@@ -57,8 +46,7 @@ TEST(oldest_packet_is_the_one_that_leaves_without_room)
 		DUO_CHECK(s.duo, veroce_last(s.duo, DUO_A, OP_RC_WRITE_FIRST)->bth.retrans);
 		pair->window_bytes = window;
 		lost->off = true;
-		duo_idle(s.duo);
-		duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
+		duo_finish(s.a, 1, WC_SUCCESS);
 		assert_memory_equal(s.bbuf->p, s.abuf->p, PACKETS * MTU);
 		sim_end(&s);
 	}
@@ -69,22 +57,16 @@ TEST(oldest_packet_is_the_one_that_leaves_without_room)
  * than it fires. The oldest one goes with each timeout all the same: others, which are known to be lost, end no stall,
  * and are dropped by a peer that keeps packets until their turn and has no room for more.
  */
-TEST(oldest_packet_goes_again_however_long_the_round_trip)
+VEROCE_TEST(oldest_packet_goes_again_however_long_the_round_trip, o.psn[DUO_A] = PSN, o.timeout = 5)
 {
 	enum { TIMEOUTS = 6 };
 
-	struct veroce_options v = veroce_options();
-	struct duo_options o = duo_options();
 	const struct nic_counters *n;
 	struct duo_rule *lost;
 	struct pair *pair;
 	struct duo_wr w;
-	struct sim s;
 	size_t firsts;
 
-	o.psn[DUO_A] = PSN;
-	o.timeout = 5;
-	s = veroce_start_sim(&v, &o, 1);
 	n = nic_counters(s.a->host->nic);
 	pair = s.a->qp->veroce->pair;
 	w = duo_write_wr(1, s.abuf, 0, PACKETS * MTU, s.bbuf, 0);
@@ -105,21 +87,18 @@ TEST(oldest_packet_goes_again_however_long_the_round_trip)
 	}
 	pair->window_bytes = 1 << 20;
 	lost->off = true;
-	duo_idle(s.duo);
-	duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
+	duo_finish(s.a, 1, WC_SUCCESS);
 	assert_memory_equal(s.bbuf->p, s.abuf->p, PACKETS * MTU);
-	sim_end(&s);
 }
 
 /*
  * 6.2, on a path that reorders: only time shows that a packet is lost, and each packet has its own time. Of two
  * overtaken packets each is judged by itself, and the first does not wait for the second.
  */
-TEST(earliest_of_two_late_packets_sets_the_timer)
+VEROCE_TEST(earliest_of_two_late_packets_sets_the_timer)
 {
 	enum { WRITES = 4, LATENCY_NS = 100000, RTT_NS = 2 * LATENCY_NS, GAP_NS = 150000 };
 
-	struct sim s = veroce_default();
 	uint32_t psn = s.a->opt.psn[DUO_A];
 	const struct duo_packet *again;
 	struct path *path;
@@ -153,5 +132,4 @@ TEST(earliest_of_two_late_packets_sets_the_timer)
 	for (uint64_t i = 0; i < WRITES; i++)
 		duo_expect(s.duo, &s.a->sent, i, WC_SUCCESS);
 	assert_memory_equal(s.bbuf->p, s.abuf->p, WRITES * MTU);
-	sim_end(&s);
 }

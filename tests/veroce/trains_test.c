@@ -10,13 +10,12 @@ enum kind { WRITES, SENDS, READS, KINDS };
 static void post(struct sim *s, enum kind kind, uint64_t i, uint32_t bytes)
 {
 	uint32_t off = (uint32_t)i * bytes;
-	struct duo_wr w = kind == WRITES  ? duo_write_wr(i, s->abuf, off, bytes, s->bbuf, off)
-			  : kind == SENDS ? duo_send_wr(i, s->abuf, off, bytes)
-					  : duo_read_wr(i, s->abuf, off, bytes, s->bbuf, off);
 
 	if (kind == SENDS)
 		assert_true(duo_recv(s->b, i, s->bbuf, off, bytes));
-	assert_true(duo_post(s->a, &w));
+	duo_must_post(s->a, kind == WRITES  ? duo_write_wr(i, s->abuf, off, bytes, s->bbuf, off)
+			    : kind == SENDS ? duo_send_wr(i, s->abuf, off, bytes)
+					    : duo_read_wr(i, s->abuf, off, bytes, s->bbuf, off));
 }
 
 /* All are posted before the first turn of output. */
@@ -85,12 +84,8 @@ TEST(a_base_peer_gets_first_packets)
 
 	for (int base = 0; base < 2; base++) {
 		for (int kind = 0; kind < KINDS; kind++) {
-			struct veroce_options v = veroce_options();
-			struct duo_options o = duo_options();
-			struct sim s;
+			struct sim s = VEROCE_SIM(v.base[DUO_B] = base);
 
-			v.base[DUO_B] = base;
-			s = veroce_start_sim(&v, &o, 1);
 			run(&s, kind, 3 * MTU);
 			assert_int_equal(was_sent(s.duo, first[kind]), base);
 			sim_end(&s);
@@ -125,10 +120,9 @@ TEST(a_first_packet_may_be_lost)
 static void send_bytes(struct sim *s, struct duo_qp *from, uint64_t i, uint32_t bytes)
 {
 	struct duo_buf *src = from == s->a ? s->abuf : s->bbuf, *dst = from == s->a ? s->bbuf : s->abuf;
-	struct duo_wr w = duo_send_wr(i, src, 0, bytes);
 
 	assert_true(duo_recv(from->peer, i, dst, 0, bytes));
-	assert_true(duo_post(from, &w));
+	duo_must_post(from, duo_send_wr(i, src, 0, bytes));
 	duo_wait(s->duo, &from->peer->received, i + 1);
 }
 
@@ -203,11 +197,8 @@ TEST(a_turn_takes_one_path)
 		for (size_t i = 1; i < COUNT(qps); i++)
 			qps[i] = duo_connect(s.duo, &o).a;
 		duo_idle(s.duo);
-		for (uint64_t i = 0; i < (lens[k] < MTU ? 512 : 16) * COUNT(qps); i++) {
-			struct duo_wr w = duo_write_wr(i, s.abuf, 0, lens[k], s.bbuf, 0);
-
-			assert_true(duo_post(qps[i % COUNT(qps)], &w));
-		}
+		for (uint64_t i = 0; i < (lens[k] < MTU ? 512 : 16) * COUNT(qps); i++)
+			duo_must_post(qps[i % COUNT(qps)], duo_write_wr(i, s.abuf, 0, lens[k], s.bbuf, 0));
 		while ((used = paths_of_turn(s.a->host))) {
 			assert_int_equal(used & (used - 1), 0);
 			all |= used;
@@ -220,13 +211,8 @@ TEST(a_turn_takes_one_path)
 /* 13.2: an acknowledgement names the path of what it answers, so it goes along with the data of a turn. */
 TEST(an_acknowledgement_goes_along_with_data)
 {
-	struct veroce_options v = veroce_options();
-	struct duo_options o = duo_options();
-	struct sim s;
+	struct sim s = VEROCE_SIM(v.paths = 16, o.cap.max_send_wr = 128);
 
-	v.paths = 16;
-	o.cap.max_send_wr = 128;
-	s = veroce_start_sim(&v, &o, 1);
 	for (uint64_t i = 0; i < 100; i++) {
 		struct duo_wr w = duo_write_wr(i, s.bbuf, 0, MTU, s.abuf, 0);
 		struct pkt burst[2 * PKT_TRAIN_MAX + NIC_TX_ANSWERS];
@@ -257,10 +243,9 @@ static size_t acknowledge(struct sim *s, struct duo_qp *const *qps, size_t count
 
 	*came = 0;
 	for (size_t i = 0; i < count; i++) {
-		struct duo_wr w = duo_write_wr(i, s->bbuf, 0, MTU, s->abuf, 0);
 		size_t n;
 
-		assert_true(duo_post(qps[i], &w));
+		duo_must_post(qps[i], duo_write_wr(i, s->bbuf, 0, MTU, s->abuf, 0));
 		n = nic_output(b->nic, burst, 64, s->duo->now_ns);
 		assert_int_equal(n, 1);
 		*came |= 1u << (burst[0].flow->sport - DUO_SPORT_IPV4);

@@ -48,9 +48,8 @@ static inline void transfer_post(struct transfer *t, uint64_t off, uint32_t len)
 {
 	struct duo_buf *a = t->read ? t->dst : t->src, *b = t->read ? t->src : t->dst;
 	uint64_t id = t->posted++;
-	struct duo_wr w = t->read ? duo_read_wr(id, a, off, len, b, off) : duo_write_wr(id, a, off, len, b, off);
 
-	assert_true(duo_post(t->s.a, &w));
+	duo_must_post(t->s.a, t->read ? duo_read_wr(id, a, off, len, b, off) : duo_write_wr(id, a, off, len, b, off));
 }
 
 /* All that was posted succeeded, in order, and what is in dst is what was in src. */

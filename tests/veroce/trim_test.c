@@ -229,18 +229,11 @@ TEST(whole_message_may_be_trimmed)
 TEST(data_alone_is_marked_trimmable)
 {
 	for (unsigned i = 0; i < 4; i++) {
-		struct veroce_options v = veroce_options();
-		struct duo_options o = duo_options();
-		struct sim s;
 		struct pkt burst[16];
-		struct duo_wr w;
 		size_t n;
+		struct sim s = VEROCE_SIM(v.trim = i & 1, v.base[DUO_B] = i & 2);
 
-		v.trim = i & 1;
-		v.base[DUO_B] = i & 2;
-		s = veroce_start_sim(&v, &o, 1);
-		w = duo_write_wr(1, s.abuf, 0, 3 * MTU, s.bbuf, 0);
-		assert_true(duo_post(s.a, &w));
+		duo_must_post(s.a, duo_write_wr(1, s.abuf, 0, 3 * MTU, s.bbuf, 0));
 		n = nic_output(s.a->host->nic, burst, COUNT(burst), s.duo->now_ns);
 		assert_int_equal(n, 3);
 		for (size_t k = 0; k < n; k++) {
@@ -251,8 +244,7 @@ TEST(data_alone_is_marked_trimmable)
 		assert_int_equal(n, 1);
 		assert_int_equal(burst[0].flow->tos, 2);
 		duo_inject(s.duo, DUO_A, burst[0].flow, burst[0].data, burst[0].len);
-		duo_idle(s.duo);
-		duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
+		duo_finish(s.a, 1, WC_SUCCESS);
 		assert_memory_equal(s.abuf->p, s.bbuf->p, 3 * MTU);
 		sim_end(&s);
 	}

@@ -71,14 +71,22 @@ static inline struct sim veroce_start_sim(const struct veroce_options *v, const 
 	return s;
 }
 
-/* One path, the default loss detection, no congestion control. */
+/* One path, the default loss detection, no congestion control; or with changes: VEROCE_SIM(v.loss = LOSS_BASE, o.mtu = 256). */
+#define VEROCE_SIM(...)                                     \
+	({                                                  \
+		struct veroce_options v = veroce_options(); \
+		struct duo_options o = duo_options();       \
+		__VA_ARGS__;                                \
+		veroce_start_sim(&v, &o, 1);                \
+	})
+
 static inline struct sim veroce_default(void)
 {
-	struct veroce_options v = veroce_options();
-	struct duo_options o = duo_options();
-
-	return veroce_start_sim(&v, &o, 1);
+	return VEROCE_SIM();
 }
+
+/* A test on such a pair, `s`; what follows the name are changes to the options. */
+#define VEROCE_TEST(name, ...) TEST_ON(name, VEROCE_SIM(__VA_ARGS__))
 
 /* ---- the variants of every scenario (out-of-order 4, O40) ------------------------------------- */
 
@@ -107,6 +115,24 @@ static inline bool veroce_variant(struct veroce_options *v, struct duo_options *
 		v->sent = (struct veroce_sent){0xffffff, 0xffffff, 0xffffff};
 	return true;
 }
+
+/* A test on `s`, once in each variant. What follows the name are changes to the options. */
+#define VEROCE_VARIANTS_TEST(name, ...)                                \
+	static void name##_in(struct sim s);                           \
+	TEST(name)                                                     \
+	{                                                              \
+		struct veroce_options v = veroce_options();            \
+		struct duo_options o = duo_options();                  \
+                                                                       \
+		__VA_ARGS__;                                           \
+		for (unsigned i = 0; veroce_variant(&v, &o, i); i++) { \
+			struct sim s = veroce_start_sim(&v, &o, 1);    \
+                                                                       \
+			name##_in(s);                                  \
+			sim_end(&s);                                   \
+		}                                                      \
+	}                                                              \
+	static void name##_in(struct sim s)
 
 /* ---- an order of arrival --------------------------------------------------------------------- */
 
@@ -156,11 +182,10 @@ static inline void veroce_write_reversed(struct sim *s, const struct duo_buf *fr
 {
 	uint32_t len = VEROCE_REVERSED * s->a->opt.mtu;
 	struct veroce_order order = {.psn = psn, .count = VEROCE_REVERSED};
-	struct duo_wr w = duo_write_wr(psn, from, 0, len, to, 0);
 
 	memset(to->p, 0, len);
 	veroce_set_order(s->duo, &order);
-	assert_true(duo_post(s->a, &w));
+	duo_must_post(s->a, duo_write_wr(psn, from, 0, len, to, 0));
 	duo_idle(s->duo);
 	s->duo->script = NULL;
 	duo_expect(s->duo, &s->a->sent, psn, WC_SUCCESS);

@@ -56,8 +56,7 @@ TEST(packets_that_come_in_any_order_get_to_their_places)
 		}
 		veroce_set_order(s.duo, &order);
 		assert_true(duo_post(s.a, &w));
-		duo_idle(s.duo);
-		duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
+		duo_finish(s.a, 1, WC_SUCCESS);
 		if (i & 1)
 			assert_int_equal(duo_expect(s.duo, &s.b->received, 7, WC_SUCCESS)->byte_len, len);
 		expect_written(s.duo, to, 6, from, BEFORE, len);
@@ -73,11 +72,9 @@ TEST(a_write_that_leaves_its_region_is_refused)
 
 	for (unsigned i = 0; veroce_variant(&v, &o, i); i++) {
 		struct sim s = veroce_start_sim(&v, &o, 1);
-		struct duo_wr w = duo_write_wr(1, s.abuf, 0, 3 * o.mtu, s.bbuf, BUF_BYTES - 3 * o.mtu + 1);
 
-		assert_true(duo_post(s.a, &w));
-		duo_idle(s.duo);
-		duo_expect(s.duo, &s.a->sent, 1, WC_REM_ACCESS_ERR);
+		duo_must_post(s.a, duo_write_wr(1, s.abuf, 0, 3 * o.mtu, s.bbuf, BUF_BYTES - 3 * o.mtu + 1));
+		duo_finish(s.a, 1, WC_REM_ACCESS_ERR);
 		/* Of the first packets the region holds all. */
 		assert_memory_equal(s.bbuf->p + BUF_BYTES - 3 * o.mtu + 1, s.abuf->p, 2 * o.mtu);
 		sim_end(&s);
