@@ -4,21 +4,13 @@
  * with its arguments. A model with a byte for each bit does the same and must agree. The words are
  * an exact-size heap block, so that the sanitizer sees a step outside.
  */
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/bitring.h"
+#include "support/fuzz_input.h"
 
 enum { BITS_MAX = 1024, OPS_MAX = 400 };
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void must(int claim)
-{
-	if (!claim)
-		abort();
-}
 
 static uint32_t model_next(const uint8_t *bit, uint32_t mask, uint32_t from, uint32_t max, int want)
 {

@@ -1,18 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Any bytes: what decodes encodes to the same bytes, and no hop unpacks to anything absurd. */
-#include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/int_stack.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void must(int claim)
-{
-	if (!claim)
-		abort();
-}
+#include "support/fuzz_input.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

@@ -5,12 +5,11 @@
  * are put, and are refused only when the memory is really used up. Memory that is held but not lent
  * stays within bounds, and none is left once the pool ends.
  */
-#include <stdbool.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/pool.h"
+#include "support/fuzz_input.h"
 
 enum {
 	SLOTS = 64,
@@ -46,14 +45,6 @@ struct model {
 	size_t lent_bytes;
 	size_t count[POOL_CLASSES]; /* of each class, lent now */
 };
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void must(int claim)
-{
-	if (!claim)
-		abort();
-}
 
 static struct block *block_at(struct budget *b, const uint8_t *mem)
 {

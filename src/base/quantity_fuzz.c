@@ -4,12 +4,10 @@
  * forms that can be written; rounding never differs from the exact value where there is one.
  */
 #include <assert.h>
-#include <stdbool.h>
 #include <string.h>
 
 #include "base/quantity.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "support/fuzz_input.h"
 
 static const struct quantity_unit extra[] = {{"km", 5, -6, 0}, {NULL, 0, 0, 0}};
 

@@ -6,38 +6,19 @@
  * The first bytes are the configuration; then each byte is an event, with its arguments behind it.
  * Numbers are written as a mantissa and a shift, so that extremes are common.
  */
-#include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "cc/cc.h"
 #include "cc/params.h"
+#include "support/fuzz_input.h"
 
 #define SECOND_NS UINT64_C(1000000000)
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-struct input {
-	const uint8_t *at;
-	const uint8_t *end;
-};
-
-static void must(int claim)
-{
-	if (!claim)
-		abort();
-}
-
-static uint8_t byte(struct input *in)
-{
-	return in->at < in->end ? *in->at++ : 0;
-}
 
 /* 0 .. 2^64 - 1 in two bytes. */
 static uint64_t number(struct input *in)
 {
-	uint64_t mantissa = byte(in);
-	unsigned int shift = byte(in);
+	uint64_t mantissa = next_byte(in);
+	unsigned int shift = next_byte(in);
 
 	return shift >= 0xf0 ? UINT64_MAX - mantissa : mantissa << (shift & 63);
 }
@@ -52,7 +33,7 @@ static uint64_t bound(uint64_t bytes, uint64_t otherwise)
 /* Telemetry that a peer could send: any words, and any count of them that the decoder accepts. */
 static void stack(struct input *in, struct int_stack *s)
 {
-	uint8_t b = byte(in);
+	uint8_t b = next_byte(in);
 
 	int_stack_init(s);
 	s->hops = (b & 7) + 1;
@@ -66,24 +47,24 @@ static void configure(struct input *in, struct cc_params *p, enum cc_algorithm a
 {
 	size_t n;
 	const struct cc_param_info *info = cc_params_table(&n);
-	uint8_t few = byte(in) & 15;
+	uint8_t few = next_byte(in) & 15;
 
 	cc_params_default(p, algorithm);
 	while (few--) {
-		const struct cc_param_info *i = &info[byte(in) % n];
-		bool most = byte(in) & 1;
+		const struct cc_param_info *i = &info[next_byte(in) % n];
+		bool most = next_byte(in) & 1;
 
 		if (*i->value_min)
 			cc_params_set(p, i->name, most ? i->value_max : i->value_min);
 		else
 			cc_params_set(p, i->name, "on");
 	}
-	p->loss = (enum cc_loss_policy)(byte(in) % CC_LOSS_POLICIES);
+	p->loss = (enum cc_loss_policy)(next_byte(in) % CC_LOSS_POLICIES);
 }
 
 static void event(struct cc *c, struct input *in, uint64_t *now_ns, uint64_t *seq)
 {
-	uint8_t what = byte(in);
+	uint8_t what = next_byte(in);
 	struct cc_ack ack = {0};
 	struct int_stack s;
 
@@ -100,7 +81,7 @@ static void event(struct cc *c, struct input *in, uint64_t *now_ns, uint64_t *se
 		ack.rtt_ns = number(in);
 		ack.remote_ns = number(in);
 		ack.local_ns = number(in);
-		ack.hops = byte(in);
+		ack.hops = next_byte(in);
 		if (what & 0x10) {
 			stack(in, &s);
 			ack.int_stack = &s;
@@ -139,8 +120,8 @@ static void event(struct cc *c, struct input *in, uint64_t *now_ns, uint64_t *se
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct input in = {data, data + size};
-	enum cc_algorithm algorithm = (enum cc_algorithm)(byte(&in) % CC_ALGORITHMS);
+	struct input in = {data, size};
+	enum cc_algorithm algorithm = (enum cc_algorithm)(next_byte(&in) % CC_ALGORITHMS);
 	uint64_t now_ns, seq = 0, now_twin, seq_twin = 0;
 	struct cc_params params;
 	struct cc_config config;
@@ -149,7 +130,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	uint64_t min, max;
 
 	memset(&config, 0, sizeof(config));
-	what = byte(&in);
+	what = next_byte(&in);
 	config.loss_ignored = what & 1;
 	if (what & 2) {
 		configure(&in, &params, algorithm);
@@ -173,7 +154,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	cc_init(&c, algorithm, &config, now_ns);
 	cc_init(&twin, algorithm, &config, now_ns);
-	while (in.at < in.end) {
+	while (in.size) {
 		struct input again = in;
 
 		must(c.cwnd_bytes >= min && c.cwnd_bytes <= max && c.cwnd_bytes > 0);

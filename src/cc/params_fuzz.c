@@ -4,20 +4,10 @@
  * works. The first byte chooses the algorithm, then words up to a space or NUL each: "name=value"
  * is set, any other is taken for a preset.
  */
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "cc/params.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void must(int claim)
-{
-	if (!claim)
-		abort();
-}
+#include "support/fuzz_input.h"
 
 static void word(struct cc_params *p, char *text)
 {

@@ -3,24 +3,15 @@
  * Any MADs in a small fabric, 260 bytes each: from which adapter, two bytes of DLID, one unused, and the MAD. Nothing
  * breaks, and what is answered is a response to what was asked.
  */
-#include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "fabric/fabric.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "support/fuzz_input.h"
 
 enum { RECORD = 4 + MAD_LEN };
 
 static const char text[] =
 	"Switch 3 \"s\"\n[1] \"a\"[1]\n[2] \"t\"[1]\nSwitch 2 \"t\"\n[2] \"b\"[1]\nHca 1 \"a\"\nHca 1 \"b\"\n";
-
-static void must(int claim)
-{
-	if (!claim)
-		abort();
-}
 
 static void carry(struct fabric *f, const uint8_t *record)
 {

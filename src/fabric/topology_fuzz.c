@@ -1,17 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Any text as a topology: what is read has links that both ends know. */
-#include <stdint.h>
-#include <stdlib.h>
-
 #include "fabric/fabric.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void must(int claim)
-{
-	if (!claim)
-		abort();
-}
+#include "support/fuzz_input.h"
 
 static void check_port(const struct fabric *f, uint16_t node, uint8_t port)
 {

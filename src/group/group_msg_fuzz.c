@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* A message that decodes is within bounds, and is the same when encoded and decoded again. */
 #include <assert.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
 #include "group/group_msg.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "support/fuzz_input.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

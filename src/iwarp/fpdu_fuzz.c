@@ -3,20 +3,12 @@
  * Any bytes as a stream: read in one piece and in pieces whose sizes the first bytes choose, they give the same ULPDUs
  * and end the same way. A ULPDU that was read is sealed again to the same length.
  */
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "iwarp/fpdu.h"
 #include "../tests/support/heap.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void must(int claim)
-{
-	if (!claim)
-		abort();
-}
+#include "support/fuzz_input.h"
 
 struct trace {
 	uint64_t sum, ulpdus, bytes;

@@ -1,18 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Any bytes as a start-up frame: the length is said once and for all; what is a frame comes back as it went in. */
-#include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "iwarp/mpa.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void must(int claim)
-{
-	if (!claim)
-		abort();
-}
+#include "support/fuzz_input.h"
 
 static void fuzz(const uint8_t *data, size_t size, bool reply)
 {

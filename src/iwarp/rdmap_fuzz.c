@@ -3,19 +3,11 @@
  * Any bytes as a ULPDU: what passes the judge goes through the decoders that its opcode names, and back. The output
  * differs from the input by reserved bits alone.
  */
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "iwarp/rdmap.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void must(int claim)
-{
-	if (!claim)
-		abort();
-}
+#include "support/fuzz_input.h"
 
 static void fuzz_header(const struct rdmap_segment *s)
 {

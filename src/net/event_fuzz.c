@@ -4,11 +4,11 @@
  * ahead (from no time at all to the end of time), or pop some. The model is an array that is
  * searched.
  */
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "net/event.h"
+#include "support/fuzz_input.h"
 
 enum { OPS_MAX = 600 };
 
@@ -17,14 +17,6 @@ struct model_event {
 	unsigned class, kind;
 	void *object;
 };
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void must(int claim)
-{
-	if (!claim)
-		abort();
-}
 
 /* Of equals the one pushed first: the array is in that order. */
 static size_t model_next(const struct model_event *m, size_t count)

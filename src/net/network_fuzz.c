@@ -4,35 +4,14 @@
  * the network is refused with a reason, or runs with all invariants held after each event, until
  * every packet has arrived or is counted as dropped.
  */
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "support/fuzz_input.h"
 #include "support/sim_flows.h"
 #include "support/sim_trees.h"
 
 enum { HOSTS_MAX = 6, SWITCHES_MAX = 4, EVENTS_MAX = 1500 };
-
-struct input {
-	const uint8_t *data;
-	size_t size;
-};
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void must(int claim)
-{
-	if (!claim)
-		abort();
-}
-
-static uint8_t take(struct input *in)
-{
-	if (!in->size)
-		return 0;
-	in->size--;
-	return *in->data++;
-}
 
 /* Hosts hang on switches, switches on the one before them, and there may be links more. */
 static void topology(struct input *in, struct topology *t)
@@ -45,66 +24,68 @@ static void topology(struct input *in, struct topology *t)
 					 UINT64_C(100000000000000),
 					 999,
 					 0};
-	uint32_t hosts = 1 + take(in) % HOSTS_MAX, switches = 1 + take(in) % SWITCHES_MAX, extra = take(in) % 4;
+	uint32_t hosts = 1 + next_byte(in) % HOSTS_MAX, switches = 1 + next_byte(in) % SWITCHES_MAX,
+		 extra = next_byte(in) % 4;
 
 	tree_new(t, hosts, hosts + switches, hosts + switches - 1 + extra);
 	for (uint32_t h = 0; h < hosts; h++)
-		tree_link(t, h, hosts + take(in) % switches, rates[take(in) % 4], take(in) * UINT64_C(20000));
+		tree_link(t, h, hosts + next_byte(in) % switches, rates[next_byte(in) % 4],
+			  next_byte(in) * UINT64_C(20000));
 	for (uint32_t s = 1; s < switches; s++)
-		tree_link(t, hosts + s - 1, hosts + s, rates[take(in) % 4], take(in) * UINT64_C(20000));
+		tree_link(t, hosts + s - 1, hosts + s, rates[next_byte(in) % 4], next_byte(in) * UINT64_C(20000));
 	for (uint32_t e = 0; e < extra; e++)
-		tree_link(t, hosts + take(in) % switches, hosts + take(in) % switches,
-			  rates[take(in) % 32 ? take(in) % 6 : 7], take(in) * UINT64_C(20000));
+		tree_link(t, hosts + next_byte(in) % switches, hosts + next_byte(in) % switches,
+			  rates[next_byte(in) % 32 ? next_byte(in) % 6 : 7], next_byte(in) * UINT64_C(20000));
 }
 
 static void configuration(struct input *in, struct network_config *c)
 {
-	uint8_t flags = take(in);
+	uint8_t flags = next_byte(in);
 
 	network_config_init(c);
 	c->check = true;
-	c->seed = take(in);
-	c->switch_latency_ps = flags & 1 ? take(in) * 10000 : 0;
-	c->routing = take(in) % (NETWORK_SPRAY_LEAST + 1);
+	c->seed = next_byte(in);
+	c->switch_latency_ps = flags & 1 ? next_byte(in) * 10000 : 0;
+	c->routing = next_byte(in) % (NETWORK_SPRAY_LEAST + 1);
 	c->weighted = flags & 2;
-	c->converge_ps = flags & 4 ? NETWORK_NEVER_PS : take(in) * UINT64_C(100000);
-	c->port_queue_bytes = 256u * take(in);
-	c->control_queue_bytes = 256u * take(in);
-	c->control_burst = take(in) % 16;
+	c->converge_ps = flags & 4 ? NETWORK_NEVER_PS : next_byte(in) * UINT64_C(100000);
+	c->port_queue_bytes = 256u * next_byte(in);
+	c->control_queue_bytes = 256u * next_byte(in);
+	c->control_burst = next_byte(in) % 16;
 	c->mtu_bytes = 1600;
-	c->resume_offset_bytes = take(in) * 32u;
-	c->dwrr_quantum_bytes[1] = 60 + take(in) * 8u;
+	c->resume_offset_bytes = next_byte(in) * 32u;
+	c->dwrr_quantum_bytes[1] = 60 + next_byte(in) * 8u;
 	c->low_class = flags & 16 ? 2 : 0;
 	if (flags & 8) {
-		c->buffer_bytes = (1 + (uint64_t)take(in)) << (take(in) % 12 + 8);
-		c->lossless_classes = take(in) & (take(in) % 32 ? 0xfe : 0xff);
-		c->pfc = take(in) % 2 ? NETWORK_PFC_HPCC : NETWORK_PFC;
-		c->pause_quanta = (uint16_t)(take(in) * 100);
-		c->pause_response_ps = take(in) * 10000;
-		c->reserve_bytes = take(in) * 16u;
+		c->buffer_bytes = (1 + (uint64_t)next_byte(in)) << (next_byte(in) % 12 + 8);
+		c->lossless_classes = next_byte(in) & (next_byte(in) % 32 ? 0xfe : 0xff);
+		c->pfc = next_byte(in) % 2 ? NETWORK_PFC_HPCC : NETWORK_PFC;
+		c->pause_quanta = (uint16_t)(next_byte(in) * 100);
+		c->pause_response_ps = next_byte(in) * 10000;
+		c->reserve_bytes = next_byte(in) * 16u;
 		for (unsigned class = 0; class < PACKET_CLASSES; class ++)
-			c->alpha_log2[class] = (int8_t)(take(in) % 10 - 6 + take(in) / 255);
+			c->alpha_log2[class] = (int8_t)(next_byte(in) % 10 - 6 + next_byte(in) / 255);
 	}
 	if (flags & 16)
-		c->red = (struct network_red){.classes = take(in),
+		c->red = (struct network_red){.classes = next_byte(in),
 					      .at_enqueue = flags & 32,
-					      .kmin_bytes = 64u * take(in),
-					      .kmax_bytes = 128u * take(in),
-					      .pmax_ppb = take(in) * 4000000u};
+					      .kmin_bytes = 64u * next_byte(in),
+					      .kmax_bytes = 128u * next_byte(in),
+					      .pmax_ppb = next_byte(in) * 4000000u};
 	if (flags & 64) {
-		c->trim_wire_bytes = take(in);
+		c->trim_wire_bytes = next_byte(in);
 		c->trim_coin = flags & 128;
 	}
 	if (flags & 128 && !(flags & (8 | 16 | 64))) {
-		c->credits.buffer_bytes = 64u * (take(in) + take(in) * 8u);
-		c->credits.queue_per_output = take(in) % 2;
-		c->credits.lifetime_ps = take(in) % 2 ? take(in) * UINT64_C(100000) : 0;
-		c->credits.arbitration.high_limit = take(in);
-		c->credits.arbitration.high_count = take(in) % 3;
-		c->credits.arbitration.low_count = take(in) % 3;
+		c->credits.buffer_bytes = 64u * (next_byte(in) + next_byte(in) * 8u);
+		c->credits.queue_per_output = next_byte(in) % 2;
+		c->credits.lifetime_ps = next_byte(in) % 2 ? next_byte(in) * UINT64_C(100000) : 0;
+		c->credits.arbitration.high_limit = next_byte(in);
+		c->credits.arbitration.high_count = next_byte(in) % 3;
+		c->credits.arbitration.low_count = next_byte(in) % 3;
 		for (unsigned i = 0; i < 2; i++) {
-			c->credits.arbitration.high[i] = (struct vl_entry){take(in), take(in)};
-			c->credits.arbitration.low[i] = (struct vl_entry){take(in), take(in)};
+			c->credits.arbitration.high[i] = (struct vl_entry){next_byte(in), next_byte(in)};
+			c->credits.arbitration.low[i] = (struct vl_entry){next_byte(in), next_byte(in)};
 		}
 	}
 }
@@ -114,16 +95,16 @@ static bool go_wrong(struct input *in, struct network *net, uint32_t links)
 {
 	bool wrong = false;
 
-	for (unsigned n = take(in) % 6; n > 0; n--) {
-		uint32_t link = take(in) % (links + 1);
-		uint64_t at_ps = take(in) * UINT64_C(200000);
-		const struct network_loss loss = {.loss_ppb = take(in) * 4000000u,
+	for (unsigned n = next_byte(in) % 6; n > 0; n--) {
+		uint32_t link = next_byte(in) % (links + 1);
+		uint64_t at_ps = next_byte(in) * UINT64_C(200000);
+		const struct network_loss loss = {.loss_ppb = next_byte(in) * 4000000u,
 						  .good_to_bad_ppb = 1000000,
 						  .bad_to_good_ppb = 100000000,
 						  .bad_loss_ppb = 900000000,
-						  .corrupt_ppb = take(in) % 2 * 4000000u};
+						  .corrupt_ppb = next_byte(in) % 2 * 4000000u};
 
-		switch (take(in) % 7) {
+		switch (next_byte(in) % 7) {
 		case 0:
 			network_link_down(net, link, at_ps);
 			wrong = true;
@@ -148,14 +129,14 @@ static bool go_wrong(struct input *in, struct network *net, uint32_t links)
 static void flows(struct input *in, struct flow_host *hosts, uint32_t count)
 {
 	for (uint32_t h = 0; h < count; h++) {
-		uint8_t what = take(in);
+		uint8_t what = next_byte(in);
 
 		hosts[h].class = what % PACKET_CLASSES;
 		hosts[h].acks = what & 8;
 		hosts[h].new_sport = what & 16;
 		hosts[h].flags |= what & 32 ? PACKET_TRIMMABLE : 0;
-		hosts[h].window = take(in) % 32;
-		flow_start(&hosts[h], take(in) % count, take(in) % 64, 100 + take(in) * 5u);
+		hosts[h].window = next_byte(in) % 32;
+		flow_start(&hosts[h], next_byte(in) % count, next_byte(in) % 64, 100 + next_byte(in) * 5u);
 	}
 }
 

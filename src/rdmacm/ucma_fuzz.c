@@ -4,14 +4,12 @@
  * them are made to point into one page or nowhere; the other bytes are used as they are. The machine receives its own
  * messages, so it is both ends of each connection.
  */
-#include <stdint.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "rdmacm/ucma.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "support/fuzz_input.h"
 
 enum { HEADER_LEN = 8, COMMAND_MAX = 320, OTHER_FD = 5 };
 

@@ -3,11 +3,11 @@
  * A scenario's text, and overrides after a zero byte. Nothing crashes, an error has a text, and
  * accepted values are within their bounds.
  */
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "sim/scenario.h"
+#include "support/fuzz_input.h"
 
 /* Works also where asserts are compiled out. */
 #define MUST(x)                  \
@@ -40,8 +40,6 @@ static void check(const struct scenario *s)
 		MUST(s->failure[i - 1].time_ps <= s->failure[i].time_ps);
 	MUST(scenario_files((struct scenario *)s, files, 80) <= 80);
 }
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

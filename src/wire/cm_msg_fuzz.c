@@ -4,10 +4,9 @@
  * by reserved bits alone; a second pass changes nothing. So every field has a place of its own: one that overlapped
  * another would spoil it.
  */
-#include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "support/fuzz_input.h"
 #include "wire/cm_dreq.h"
 #include "wire/cm_msg.h"
 #include "wire/cm_rej.h"
@@ -15,14 +14,6 @@
 #include "wire/cm_req.h"
 #include "wire/cm_sidr.h"
 #include "wire/mad.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void must(int claim)
-{
-	if (!claim)
-		abort();
-}
 
 /* The bytes of each message that have reserved bits, and which bits these are. */
 struct reserved {

@@ -4,23 +4,15 @@
  * bytes with a VCRC that fits reach the checks behind the first one. The first six bytes are a flow control packet,
  * too.
  */
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "support/fuzz_input.h"
 #include "wire/bth.h"
 #include "wire/flow_control.h"
 #include "wire/ib_packet.h"
 #include "wire/icrc.h"
 #include "wire/vcrc.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void must(int claim)
-{
-	if (!claim)
-		abort();
-}
 
 static void check_packet(const uint8_t *data, size_t size)
 {

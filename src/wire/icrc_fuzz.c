@@ -5,26 +5,18 @@
  * input instead of sealing, bit 2: damage, bit 3: RoCEv1 instead of UDP), bytes 1..2 the identification, 3..22 the rest
  * of the flow, 23..26 where and what to damage, and from 27 on the transport bytes.
  */
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "support/fuzz_input.h"
 #include "wire/bth.h"
 #include "wire/icrc.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 enum {
 	RECIPE_LEN = 27,
 	BRUTE_LEN_MAX = 200, /* trying all identifications is affordable up to here */
 	MODEL_LEN_MAX = 8 + 48 + 16384
 };
-
-static void must(int claim)
-{
-	if (!claim)
-		abort();
-}
 
 static uint32_t divide(uint32_t crc, const uint8_t *p, size_t n)
 {

@@ -4,10 +4,10 @@
  * at the place the table says, and back: the bytes must come out as they went in, reserved bits
  * aside.
  */
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "support/fuzz_input.h"
 #include "wire/aeth.h"
 #include "wire/atomicacketh.h"
 #include "wire/atomiceth.h"
@@ -20,14 +20,6 @@
 #include "wire/packet.h"
 #include "wire/reth.h"
 #include "wire/xrceth.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void must(int claim)
-{
-	if (!claim)
-		abort();
-}
 
 static void fuzz_grh(const uint8_t *data, size_t size)
 {

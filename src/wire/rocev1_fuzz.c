@@ -3,21 +3,13 @@
  * Any bytes as a frame: what passes comes out as it went in, flow and tag included, and the packet lies within the
  * frame. What the seal makes of that packet, the check accepts.
  */
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "support/fuzz_input.h"
 #include "wire/bth.h"
 #include "wire/icrc.h"
 #include "wire/rocev1.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void must(int claim)
-{
-	if (!claim)
-		abort();
-}
 
 static void seal_and_check(const struct flow *f, const uint8_t *data, uint32_t len)
 {

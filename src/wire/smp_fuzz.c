@@ -1,19 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Any 256 bytes as an SMP: reserved bytes aside they come back, and so does what its attribute is read as. */
-#include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "support/fuzz_input.h"
 #include "wire/smi.h"
 #include "wire/smp.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void must(int claim)
-{
-	if (!claim)
-		abort();
-}
 
 /* What was written once is read as the same again. */
 static void check_attributes(const uint8_t *data)

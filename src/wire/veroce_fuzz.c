@@ -3,20 +3,11 @@
  * Any bytes go to the decoder; what passes is written again and must come out as it went in,
  * reserved bits aside, and all that the packet points to must lie in it.
  */
-#include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "support/fuzz_input.h"
 #include "wire/icrc.h"
 #include "wire/veroce.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void must(int claim)
-{
-	if (!claim)
-		abort();
-}
 
 /* Clears the bits that a sender cannot set. The stamps lie behind the BTH, if there are any. */
 static void clear_reserved(uint8_t *headers, const struct veroce_packet *p, uint32_t stamps)

@@ -5,14 +5,11 @@
  * format.
  */
 #include <assert.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "support/fuzz_input.h"
 #include "workload/workload.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void run(struct workload *w, uint64_t promised)
 {

@@ -5,30 +5,14 @@
  * ends.
  */
 #include <assert.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "support/fuzz_input.h"
 #include "workload/workload.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
 enum { STEPS_MAX = 3000, QUEUE_MAX = 1 << 17 };
-
-struct input {
-	const uint8_t *at, *end;
-};
-
-static uint64_t take(struct input *in, int bytes)
-{
-	uint64_t value = 0;
-
-	for (int i = 0; i < bytes && in->at < in->end; i++)
-		value |= (uint64_t)*in->at++ << 8 * i;
-	return value;
-}
 
 /* Sizes that need memory are kept small; the other parameters may be anything. */
 static struct workload_params take_params(struct input *in, const struct cdf *cdf)
@@ -36,32 +20,32 @@ static struct workload_params take_params(struct input *in, const struct cdf *cd
 	static struct workload_pair pairs[2];
 	struct workload_params p = {0};
 
-	p.seed = take(in, 1);
-	p.host_count = (uint32_t)take(in, 1);
-	p.start_ps = take(in, 8);
-	p.tag = (uint16_t)take(in, 2);
-	p.bytes = take(in, 6);
-	p.senders = (uint32_t)take(in, 2);
-	p.target = (uint32_t)take(in, 2);
-	p.stride = (uint32_t)take(in, 2);
-	p.jitter_ps = take(in, 8);
-	p.order = (enum workload_order)take(in, 1);
-	p.active_max = (uint32_t)take(in, 2);
-	p.rings = (uint32_t)take(in, 2);
-	p.chunks = (uint32_t)take(in, 2);
-	p.zipf_milli = (uint32_t)take(in, 2);
-	p.combine = take(in, 1) & 1;
-	p.step_gap_ps = take(in, 8);
-	p.rate_bps = take(in, 6);
-	p.load_ppm = (uint32_t)take(in, 4);
-	p.end_ps = take(in, 8);
-	p.count_max = take(in, 2);
-	p.victim_src = (uint32_t)take(in, 1);
-	p.victim_dst = (uint32_t)take(in, 1);
-	p.victim_bytes = take(in, 6);
-	p.interval_ps = take(in, 8);
-	p.connections = (uint32_t)take(in, 2);
-	p.idle = (uint32_t)take(in, 2);
+	p.seed = next_number(in, 1);
+	p.host_count = (uint32_t)next_number(in, 1);
+	p.start_ps = next_number(in, 8);
+	p.tag = (uint16_t)next_number(in, 2);
+	p.bytes = next_number(in, 6);
+	p.senders = (uint32_t)next_number(in, 2);
+	p.target = (uint32_t)next_number(in, 2);
+	p.stride = (uint32_t)next_number(in, 2);
+	p.jitter_ps = next_number(in, 8);
+	p.order = (enum workload_order)next_number(in, 1);
+	p.active_max = (uint32_t)next_number(in, 2);
+	p.rings = (uint32_t)next_number(in, 2);
+	p.chunks = (uint32_t)next_number(in, 2);
+	p.zipf_milli = (uint32_t)next_number(in, 2);
+	p.combine = next_number(in, 1) & 1;
+	p.step_gap_ps = next_number(in, 8);
+	p.rate_bps = next_number(in, 6);
+	p.load_ppm = (uint32_t)next_number(in, 4);
+	p.end_ps = next_number(in, 8);
+	p.count_max = next_number(in, 2);
+	p.victim_src = (uint32_t)next_number(in, 1);
+	p.victim_dst = (uint32_t)next_number(in, 1);
+	p.victim_bytes = next_number(in, 6);
+	p.interval_ps = next_number(in, 8);
+	p.connections = (uint32_t)next_number(in, 2);
+	p.idle = (uint32_t)next_number(in, 2);
 	p.cdf = cdf;
 	pairs[0] = (struct workload_pair){p.victim_src, p.victim_dst};
 	pairs[1] = (struct workload_pair){p.target, p.stride};
@@ -118,7 +102,7 @@ static void run(struct workload *w, const uint32_t *hosts)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct input in = {data, data + size};
+	struct input in = {data, size};
 	uint32_t hosts[WORKLOAD_PARTS_MAX], kinds = 0;
 	struct workload *w = workload_create();
 	struct text_error none;
@@ -126,12 +110,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	char sizes[32];
 
 	/* All of one size. */
-	snprintf(sizes, sizeof(sizes), "%u 100\n", (unsigned)take(&in, 2) + 1);
+	snprintf(sizes, sizeof(sizes), "%u 100\n", (unsigned)next_number(&in, 2) + 1);
 	assert(w && cdf_read(&cdf, sizes, strlen(sizes), &none) == 0);
 	while (workload_kind(kinds))
 		kinds++;
-	while (in.at < in.end && workload_parts(w) < 3) {
-		const char *kind = workload_kind(take(&in, 1) % kinds);
+	while (in.size && workload_parts(w) < 3) {
+		const char *kind = workload_kind(next_number(&in, 1) % kinds);
 		struct workload_params p = take_params(&in, &cdf);
 		struct text_error err = {0};
 

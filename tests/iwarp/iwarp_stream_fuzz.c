@@ -5,24 +5,15 @@
  * their places. In any case the QP answers with at most one Terminate, completes each WQE once, and leaves nothing
  * behind. The pipe and the nic check the rest themselves.
  */
-#include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/byteorder.h"
 #include "iwarp/fpdu.h"
 #include "iwarp/pipe.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "support/fuzz_input.h"
 
 /* Zeroing the memory of the two ends would take most of the time of an input, so they have little. */
 enum { RECVS = 4, SENDS = 4, FORGED_MAX = 16384, MEM_BYTES = 72 << 10 };
-
-static void must(int claim)
-{
-	if (!claim)
-		abort();
-}
 
 /* Each ULPDU stands behind its length. STags of ffffffff become the region's, so that some segments get further. */
 static void inject(struct pipe *p, const uint8_t *data, size_t size, bool crc)

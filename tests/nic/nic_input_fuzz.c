@@ -22,12 +22,11 @@
 
 #include "base/byteorder.h"
 #include "duo/duo.h"
+#include "support/fuzz_input.h"
 #include "wire/atomiceth.h"
 #include "wire/deth.h"
 #include "wire/ieth.h"
 #include "wire/psn.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 enum { KINDS = 3, REGION = 4096, SECRET = 512, RECORDS_MAX = 64, STEPS = 20000, MTU = 256 };
 
@@ -50,19 +49,6 @@ struct world {
 	uint32_t recvs[DUO_SIDES][KINDS];
 	uint8_t gid;
 };
-
-struct input {
-	const uint8_t *p;
-	size_t left;
-};
-
-static uint8_t take(struct input *in)
-{
-	if (!in->left)
-		return 0;
-	in->left--;
-	return *in->p++;
-}
 
 /* ---- set-up -------------------------------------------------------------------------------------- */
 
@@ -197,18 +183,18 @@ static void make_right(struct world *w, uint8_t *p, uint32_t len, int side, uint
 static void packet(struct world *w, struct input *in, uint8_t control)
 {
 	int side = control & TO_B ? DUO_B : DUO_A;
-	int8_t psn_offset = (int8_t)take(in);
-	uint32_t len = take(in);
+	int8_t psn_offset = (int8_t)next_byte(in);
+	uint32_t len = next_byte(in);
 	struct flow flow = duo_flow(w->d, side, w->gid);
 	uint8_t buf[DUO_PACKET_MAX];
 	struct pkt pkt = {.data = buf, .flow = &flow, .train = 1};
 
-	len |= (take(in) & 1u) << 8;
-	if (len > in->left)
-		len = (uint32_t)in->left;
-	memcpy(buf, in->p, len);
-	in->p += len;
-	in->left -= len;
+	len |= (next_byte(in) & 1u) << 8;
+	if (len > in->size)
+		len = (uint32_t)in->size;
+	memcpy(buf, in->data, len);
+	in->data += len;
+	in->size -= len;
 	make_right(w, buf, len, side, control, psn_offset);
 	if (control & STRANGER)
 		flow.src[15] ^= 0x80;
@@ -253,7 +239,7 @@ static void post_one(struct world *w, int side, int kind, uint8_t argument)
 
 static void action(struct world *w, struct input *in, uint8_t what)
 {
-	uint8_t argument = take(in);
+	uint8_t argument = next_byte(in);
 	int side = what >> 2 & 1, kind = argument >> 6;
 
 	switch (what & 3) {
@@ -302,9 +288,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (!w.d)
 		w.d = duo_create(1, NULL);
 	w.d->steps_left = STEPS;
-	connect_all(&w, take(&in));
-	for (int n = 0; n < RECORDS_MAX && in.left; n++) {
-		uint8_t control = take(&in);
+	connect_all(&w, next_byte(&in));
+	for (int n = 0; n < RECORDS_MAX && in.size; n++) {
+		uint8_t control = next_byte(&in);
 
 		if (control >= ACTION)
 			action(&w, &in, control & 0xf);

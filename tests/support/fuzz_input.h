@@ -22,6 +22,16 @@ static inline uint8_t next_byte(struct input *in)
 	return *in->data++;
 }
 
+/* A number of so many bytes, the lowest first. */
+static inline uint64_t next_number(struct input *in, int bytes)
+{
+	uint64_t value = 0;
+
+	for (int i = 0; i < bytes && in->size; i++)
+		value |= (uint64_t)next_byte(in) << 8 * i;
+	return value;
+}
+
 /* What does not hold ends the target, so that the fuzzer keeps the input. */
 static inline void must(bool claim)
 {

@@ -20,10 +20,9 @@
 #include "base/pool.h"
 #include "nic/state.h"
 #include "duo/duo.h"
+#include "support/fuzz_input.h"
 #include "transport/veroce/work.h"
 #include "wire/rocev2.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 enum kind {
 	REPLAY, /* a packet of the real traffic, changed; bit 7: with a PSN that is near */
@@ -78,25 +77,12 @@ struct world {
 	uint8_t gid;
 };
 
-struct input {
-	const uint8_t *p;
-	size_t left;
-};
-
-static uint8_t take(struct input *in)
-{
-	if (!in->left)
-		return 0;
-	in->left--;
-	return *in->p++;
-}
-
 /* Mostly small, otherwise where sequence numbers wrap. */
 static uint32_t offset(struct input *in)
 {
 	static const int32_t far[] = {64,    127,   128,      129,      1000,     4095,     4096,     65535,
 				      65536, 70000, 0x7ffffe, 0x7fffff, 0x800000, 0x800001, 0x400000, 0xffff00};
-	uint8_t b = take(in);
+	uint8_t b = next_byte(in);
 
 	if (b < 0xc0)
 		return (uint32_t)(int32_t)(int8_t)(b < 0x60 ? b : b - 0xc0);
@@ -129,7 +115,7 @@ static void read_mode(struct input *in)
 	static const uint8_t paths[] = {1, 2, 5, 16};
 	static const enum veroce_loss losses[] = {LOSS_FAST, LOSS_BASE, LOSS_IRN, LOSS_FAST};
 	static const enum rx_order orders[] = {ORDER_MESSAGE, ORDER_STRONG, ORDER_WEAK, ORDER_STRONG};
-	uint8_t a = take(in), b = take(in), c = take(in);
+	uint8_t a = next_byte(in), b = next_byte(in), c = next_byte(in);
 
 	mode = (struct mode){
 		.paths = paths[a & 3],
@@ -358,10 +344,10 @@ static void inject(struct world *w, const struct target *t, uint8_t *buf, uint32
 
 static void forge(struct world *w, struct input *in, struct target *t, struct veroce_packet *p, bool cut)
 {
-	uint8_t buf[DUO_PACKET_MAX], flags = take(in);
+	uint8_t buf[DUO_PACKET_MAX], flags = next_byte(in);
 	uint32_t len;
 
-	t->way = take(in);
+	t->way = next_byte(in);
 	p->bth.pkey = 0xffff;
 	p->bth.dqpn = t->q->qpn;
 	p->bth.ackreq = flags & 1;
@@ -399,7 +385,7 @@ static void replay(struct world *w, struct input *in, struct target *t)
 
 	if (!w->taken_count)
 		return;
-	k = &w->taken[take(in) % (w->taken_count < TAKEN ? w->taken_count : TAKEN)];
+	k = &w->taken[next_byte(in) % (w->taken_count < TAKEN ? w->taken_count : TAKEN)];
 	memcpy(buf, k->data, k->len);
 	t->way = (uint8_t)(2 << 4 | (k->path & 15));
 	info = veroce_opcode_info(buf[0]);
@@ -409,10 +395,10 @@ static void replay(struct world *w, struct input *in, struct target *t)
 		put_be24(buf + 5, t->q->qpn);
 		put_be24(buf + 9, psn_add(near, offset(in)));
 	}
-	for (changes = take(in) & 3; changes; changes--) {
-		uint32_t at = take(in) % (k->len - ICRC_LEN);
+	for (changes = next_byte(in) & 3; changes; changes--) {
+		uint32_t at = next_byte(in) % (k->len - ICRC_LEN);
 
-		buf[at] ^= take(in);
+		buf[at] ^= next_byte(in);
 	}
 	inject(w, t, buf, k->len, k->veroce ? VEROCE_UDP_PORT : ROCEV2_UDP_PORT);
 }
@@ -422,7 +408,7 @@ static void forge_ack(struct world *w, struct input *in, struct target *t)
 	static const uint8_t syndromes[] = {0x1f, 0x60, 0x61, 0x62, 0x63, 0x64, 0x21, 0x20,
 					    0x3f, 0x40, 0x00, 0x7f, 0x9f, 0xe1, 0x1f, 0x1f};
 	uint32_t una = t->own ? t->x.r_una : t->x.q_una;
-	uint8_t which = take(in);
+	uint8_t which = next_byte(in);
 	struct veroce_packet p = {
 		.bth = {.opcode = t->own ? OP_RC_ACK_RSP : OP_RC_ACK, .psn = psn_add(una, offset(in))},
 		.aeth = {.syndrome = which < 16 ? syndromes[which] : which},
@@ -440,16 +426,16 @@ static void forge_sack(struct world *w, struct input *in, struct target *t)
 	struct veroce_packet p = {
 		.bth = {.opcode = t->own ? OP_RC_SACK_RSP : OP_RC_SACK, .psn = psn_add(una - 1, offset(in))},
 		.sacks = blocks,
-		.sack_count = 1 + take(in) % VEROCE_SACKS_MAX,
+		.sack_count = 1 + next_byte(in) % VEROCE_SACKS_MAX,
 	};
 
-	p.aeth.syndrome = take(in);
+	p.aeth.syndrome = next_byte(in);
 	p.aeth.msn = psn_add(t->own ? t->x.released : t->vr->acked_msn, offset(in));
 	for (uint32_t i = 0; i < p.sack_count; i++) {
-		struct sacketh h = {.start_psn = psn_add(una, offset(in)), .valid_len = take(in)};
+		struct sacketh h = {.start_psn = psn_add(una, offset(in)), .valid_len = next_byte(in)};
 
-		h.bits[0] = take(in) * UINT64_C(0x0101010101010101);
-		h.bits[1] = take(in) * UINT64_C(0x0101010101010101);
+		h.bits[0] = next_byte(in) * UINT64_C(0x0101010101010101);
+		h.bits[1] = next_byte(in) * UINT64_C(0x0101010101010101);
 		sacketh_encode(blocks + i * SACKETH_LEN, &h);
 	}
 	forge(w, in, t, &p, false);
@@ -457,17 +443,17 @@ static void forge_sack(struct world *w, struct input *in, struct target *t)
 
 static void forge_caps(struct world *w, struct input *in, struct target *t)
 {
-	uint8_t wrong = take(in);
+	uint8_t wrong = next_byte(in);
 	struct veroce_packet p = {
 		.bth = {.opcode = t->own ? OP_CAPS_RESPONSE : OP_CAPS_REQUEST, .psn = t->q->opt.psn[t->side]},
 		.caps = {.magic = CAPS_MAGIC,
 			 .version = CAPS_VERSION,
-			 .profile = take(in) & 3,
-			 .flags = take(in),
-			 .mtu_code = take(in),
+			 .profile = next_byte(in) & 3,
+			 .flags = next_byte(in),
+			 .mtu_code = next_byte(in),
 			 .rx_window_q = offset(in) & PSN_MASK,
 			 .rx_window_r = offset(in) & PSN_MASK,
-			 .paths = take(in),
+			 .paths = next_byte(in),
 			 .source_qpn = t->q->peer->qpn,
 			 .nonce = t->vr->nonce},
 	};
@@ -484,7 +470,7 @@ static void forge_caps(struct world *w, struct input *in, struct target *t)
  * end. */
 static void forge_address(struct world *w, struct input *in, const struct target *t, uint64_t *va, uint32_t *rkey)
 {
-	uint8_t which = take(in);
+	uint8_t which = next_byte(in);
 	const struct duo_buf *b = which & 1 ? w->secret[t->side] : w->region[t->side];
 
 	*va = b->iova - 64 + (which >> 1) * (b->len + 128) / 127;
@@ -498,7 +484,7 @@ static void forge_message(struct world *w, struct input *in, struct target *t)
 		OP_RC_SEND_ONLY,     OP_RC_SEND_ONLY_IMM,  OP_RC_WRITE_FIRST, OP_RC_WRITE_MIDDLE,
 		OP_RC_WRITE_LAST,    OP_RC_WRITE_LAST_IMM, OP_RC_WRITE_ONLY,  OP_RC_WRITE_ONLY_IMM,
 		OP_RC_SEND_LAST_INV, OP_RC_SEND_ONLY_INV,  OP_RC_WRITE_FIRST, OP_RC_WRITE_MIDDLE};
-	uint8_t opcode = opcodes[take(in) & 15], len;
+	uint8_t opcode = opcodes[next_byte(in) & 15], len;
 	const struct opcode_info *info = veroce_opcode_info(opcode);
 	struct veroce_packet p = {.bth = {.opcode = opcode}};
 
@@ -506,7 +492,7 @@ static void forge_message(struct world *w, struct input *in, struct target *t)
 	p.msn = psn_add(t->x.q_amsn + 1, offset(in));
 	p.rqmsn = psn_add(t->vr->rq_done, offset(in));
 	p.po = psn_add(t->x.q_po, offset(in));
-	len = take(in);
+	len = next_byte(in);
 	p.payload_len = info->flags & F_FULL && !(len & 0x80) ? MTU : len * 3u;
 	p.imm_or_key = w->region[t->side]->mr->key;
 	forge_address(w, in, t, &p.reth.va, &p.reth.rkey);
@@ -518,14 +504,14 @@ static void forge_request(struct world *w, struct input *in, struct target *t)
 {
 	static const uint8_t opcodes[] = {OP_RC_READ_REQUEST, OP_RC_READ_REQUEST, OP_RC_FETCH_ADD, OP_RC_CMP_SWAP};
 	static const uint8_t mpe[] = {OP_RC_FLUSH, OP_RC_ATOMIC_WRITE};
-	uint8_t which = take(in);
+	uint8_t which = next_byte(in);
 	struct veroce_packet p = {.bth = {.opcode = which & 4 ? mpe[which & 1] : opcodes[which & 3]}};
 
 	p.bth.psn = psn_add(t->x.q_epsn, offset(in));
 	p.msn = psn_add(t->x.q_amsn + 1, offset(in));
 	p.feth = (struct feth){.placement = which >> 3 & 3, .selectivity = which >> 5 & 3};
 	forge_address(w, in, t, &p.reth.va, &p.reth.rkey);
-	p.reth.len = take(in) * 16u;
+	p.reth.len = next_byte(in) * 16u;
 	if (p.reth.len == 255 * 16)
 		p.reth.len = UINT32_MAX;
 	if (p.bth.opcode == OP_RC_ATOMIC_WRITE) {
@@ -541,7 +527,7 @@ static void forge_result(struct world *w, struct input *in, struct target *t)
 {
 	static const uint8_t opcodes[] = {OP_RC_READ_RESPONSE_FIRST, OP_RC_READ_RESPONSE_MIDDLE,
 					  OP_RC_READ_RESPONSE_LAST, OP_RC_READ_RESPONSE_ONLY, OP_RC_ATOMIC_ACK};
-	struct veroce_packet p = {.bth = {.opcode = opcodes[take(in) % 5]}};
+	struct veroce_packet p = {.bth = {.opcode = opcodes[next_byte(in) % 5]}};
 	const struct send_wqe *wqe = NULL;
 	uint32_t left = 0;
 
@@ -556,7 +542,7 @@ static void forge_result(struct world *w, struct input *in, struct target *t)
 	p.payload_len = left < MTU ? left : MTU;
 	if (p.bth.opcode == OP_RC_ATOMIC_ACK)
 		p.payload_len = 0;
-	p.payload_len ^= take(in);
+	p.payload_len ^= next_byte(in);
 	if (p.bth.opcode == OP_RC_ATOMIC_ACK)
 		p.payload_len = 0;
 	p.orig = 77;
@@ -566,11 +552,11 @@ static void forge_result(struct world *w, struct input *in, struct target *t)
 static void forge_control(struct world *w, struct input *in, struct target *t)
 {
 	static const uint8_t opcodes[] = {OP_CNP, OP_RTT_REQUEST, OP_RTT_RESPONSE, OP_SLOW_PACKET};
-	struct veroce_packet p = {.bth = {.opcode = opcodes[take(in) & 3]}};
-	uint32_t path = take(in);
+	struct veroce_packet p = {.bth = {.opcode = opcodes[next_byte(in) & 3]}};
+	uint32_t path = next_byte(in);
 
 	p.bth.psn = psn_add(t->x.q_una, offset(in));
-	p.rtt = (struct rtteth){.context = path, .tx1 = (uint32_t)w->d->now_ns - take(in)};
+	p.rtt = (struct rtteth){.context = path, .tx1 = (uint32_t)w->d->now_ns - next_byte(in)};
 	if (p.bth.opcode == OP_RTT_RESPONSE && path < t->vr->pair->path_count)
 		p.rtt.tx1 = (uint32_t)t->vr->pair->path[path].probe_sent_ns;
 	if (p.bth.opcode == OP_CNP && path & 1)
@@ -581,13 +567,13 @@ static void forge_control(struct world *w, struct input *in, struct target *t)
 static void raw(struct world *w, struct input *in, struct target *t)
 {
 	uint8_t buf[256];
-	uint32_t len = take(in);
+	uint32_t len = next_byte(in);
 
-	if (len > in->left)
-		len = (uint32_t)in->left;
-	memcpy(buf, in->p, len);
-	in->p += len;
-	in->left -= len;
+	if (len > in->size)
+		len = (uint32_t)in->size;
+	memcpy(buf, in->data, len);
+	in->data += len;
+	in->size -= len;
 	if (len >= BTH_LEN) {
 		put_be16(buf + 2, 0xffff);
 		put_be24(buf + 5, t->q->qpn);
@@ -602,8 +588,8 @@ static void post(struct world *w, struct input *in, const struct target *t)
 	static const enum wr_opcode ops[] = {WR_SEND,     WR_WRITE,     WR_READ,     WR_FETCH_ADD,
 					     WR_SEND_INV, WR_WRITE_IMM, WR_CMP_SWAP, WR_SEND_IMM};
 	static const uint8_t inline_data[64] = "what is inline";
-	uint8_t which = take(in);
-	uint32_t len = take(in) * 16u % 3300;
+	uint8_t which = next_byte(in);
+	uint32_t len = next_byte(in) * 16u % 3300;
 	uint64_t *n = &w->posted[t->side][t->pair], off = *n * 512 % (SINK - SINK_GUARD - 4096);
 	enum wr_opcode op = ops[which & 7];
 	bool response = op == WR_READ || op == WR_FETCH_ADD || op == WR_CMP_SWAP;
@@ -631,7 +617,7 @@ static void post(struct world *w, struct input *in, const struct target *t)
 
 static void set_faults(struct world *w, struct input *in, const struct target *t)
 {
-	uint8_t b = take(in);
+	uint8_t b = next_byte(in);
 
 	w->d->faults[t->side] = (struct duo_faults){
 		.drop_ppm = (b & 3) * 200000u + (b == 255 ? 400000u : 0),
@@ -645,7 +631,7 @@ static void set_faults(struct world *w, struct input *in, const struct target *t
 
 static void set_state(struct world *w, struct input *in, const struct target *t)
 {
-	uint8_t b = take(in);
+	uint8_t b = next_byte(in);
 
 	if (b < 0x40)
 		nic_hold_acks(t->q->host->nic, b & 1);
@@ -659,7 +645,7 @@ static void set_state(struct world *w, struct input *in, const struct target *t)
 static void change_keys(struct world *w, struct input *in, const struct target *t)
 {
 	struct duo_buf *b[] = {w->region[t->side], w->source[t->side], w->sink[t->side], w->region[t->side]};
-	uint8_t which = take(in);
+	uint8_t which = next_byte(in);
 	int64_t access = which & 4 ? MR_LOCAL_WRITE : which & 8 ? 0 : -1;
 
 	if ((which & 3) == 0 && !(which & 12))
@@ -669,7 +655,7 @@ static void change_keys(struct world *w, struct input *in, const struct target *
 
 static void record(struct world *w, struct input *in)
 {
-	uint8_t control = take(in);
+	uint8_t control = next_byte(in);
 	enum kind kind = control & 15;
 	struct target t = {
 		.side = control >> 4 & 1,
@@ -693,12 +679,12 @@ static void record(struct world *w, struct input *in)
 	}
 	switch (kind) {
 	case POST: post(w, in, &t); break;
-	case RECV: post_recv(w, t.side, t.pair, take(in) * 16u); break;
-	case RUN: duo_run_for(w->d, (uint64_t)take(in) << (control >> 4)); break;
+	case RECV: post_recv(w, t.side, t.pair, next_byte(in) * 16u); break;
+	case RUN: duo_run_for(w->d, (uint64_t)next_byte(in) << (control >> 4)); break;
 	case FAULTS: set_faults(w, in, &t); break;
 	case STATE: set_state(w, in, &t); break;
 	case KEYS: change_keys(w, in, &t); break;
-	default: w->d->host[t.side].heap.gets_left = t.own ? -1 : take(in) & 3;
+	default: w->d->host[t.side].heap.gets_left = t.own ? -1 : next_byte(in) & 3;
 	}
 }
 
@@ -768,7 +754,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	memset(&w, 0, sizeof(w));
 	read_mode(&in);
 	start(&w);
-	for (int n = 0; n < RECORDS_MAX && in.left; n++) {
+	for (int n = 0; n < RECORDS_MAX && in.size; n++) {
 		record(&w, &in);
 		duo_run_for(w.d, 100);
 	}

@@ -4,14 +4,11 @@
  * nothing is read or written outside of the memory, which the sanitizer sees.
  */
 #include <assert.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "io/shm/shm_ring.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "support/fuzz_input.h"
 
 enum { STEP_BYTES = 8 };
 

@@ -1,38 +1,22 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* With any accepted parameters the topology passes its check and keeps to the limits. */
 #include <assert.h>
-#include <stddef.h>
-#include <stdint.h>
 
 #include "net/topology/topology_build.h"
 #include "net/topology/topology_path.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-struct input {
-	const uint8_t *at, *end;
-};
-
-static uint64_t take(struct input *in, int bytes)
-{
-	uint64_t value = 0;
-
-	for (int i = 0; i < bytes && in->at < in->end; i++)
-		value |= (uint64_t)*in->at++ << 8 * i;
-	return value;
-}
+#include "support/fuzz_input.h"
 
 /* Small numbers mostly, so that a run is quick; the largest now and then. */
 static uint32_t take_size(struct input *in)
 {
-	uint32_t value = (uint32_t)take(in, 1);
+	uint32_t value = (uint32_t)next_number(in, 1);
 
 	return value == 255 ? UINT32_MAX : value == 254 ? 1u << 20 : value % 12;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct input in = {data, data + size};
+	struct input in = {data, size};
 	struct topology_long_link far[4] = {{0}};
 	struct topology_params p = topology_params_default();
 	struct text_error err = {0};
@@ -43,8 +27,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	while (topology_kinds[kinds])
 		kinds++;
 
-	const char *kind = topology_kinds[take(&in, 1) % kinds];
-	uint64_t site = take(&in, 1);
+	const char *kind = topology_kinds[next_number(&in, 1) % kinds];
+	uint64_t site = next_number(&in, 1);
 
 	p.site_kind = site % (kinds + 1) < kinds ? topology_kinds[site % (kinds + 1)] : NULL;
 	p.hosts = take_size(&in);
@@ -56,18 +40,19 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	p.k = take_size(&in);
 	p.nics = take_size(&in);
 	p.borders = take_size(&in);
-	p.long_link_count = (uint32_t)take(&in, 1) % 5;
+	p.long_link_count = (uint32_t)next_number(&in, 1) % 5;
 	p.long_links = far;
-	if (take(&in, 1) % 4 == 0) {
-		p.rate_bps = take(&in, 8);
-		p.fabric_rate_bps = take(&in, 8);
-		p.border_rate_bps = take(&in, 8);
-		p.delay_ps = take(&in, 8);
-		p.fabric_delay_ps = take(&in, 8);
-		p.loss_ppb = (uint32_t)take(&in, 4);
+	if (next_number(&in, 1) % 4 == 0) {
+		p.rate_bps = next_number(&in, 8);
+		p.fabric_rate_bps = next_number(&in, 8);
+		p.border_rate_bps = next_number(&in, 8);
+		p.delay_ps = next_number(&in, 8);
+		p.fabric_delay_ps = next_number(&in, 8);
+		p.loss_ppb = (uint32_t)next_number(&in, 4);
 	}
 	for (int i = 0; i < 4; i++)
-		far[i] = (struct topology_long_link){take(&in, 6), take(&in, 6), (uint32_t)take(&in, 3)};
+		far[i] = (struct topology_long_link){next_number(&in, 6), next_number(&in, 6),
+						     (uint32_t)next_number(&in, 3)};
 	if (topology_build(&t, kind, &p, &err)) {
 		assert(err.message[0]);
 		return 0;

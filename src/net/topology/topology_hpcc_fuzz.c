@@ -4,15 +4,12 @@
  * path.
  */
 #include <assert.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
 #include "base/prng.h"
 #include "net/topology/topology_hpcc.h"
 #include "net/topology/topology_path.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "support/fuzz_input.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

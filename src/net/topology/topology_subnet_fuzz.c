@@ -2,14 +2,11 @@
 /* A text that is accepted is a topology that passes its check, and tables that a network takes and that lead packets
  * somewhere. */
 #include <assert.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
 #include "net/network.h"
 #include "net/topology/topology_subnet.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "support/fuzz_input.h"
 
 struct sender {
 	struct network *net;

@@ -4,21 +4,13 @@
  * keeps every list as an array does the same and must agree. The calls keep to their contract: only
  * outstanding PSNs are named, only lost ones sent again or hurried.
  */
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "support/fuzz_input.h"
 #include "transport/paths/tx_space.h"
 
 enum { STEP = 3, OPS_MAX = 400, OUTSTANDING_MAX = 700, CHECK_EVERY = 8, LOG = 1024 };
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void must(int claim)
-{
-	if (!claim)
-		abort();
-}
 
 /* ---- memory that can run dry --------------------------------------------------------------------- */
 

@@ -4,21 +4,13 @@
  * call with its arguments; a model with one entry a PSN does the same and must agree. The calls keep to their
  * contract: only PSNs that were judged new are recorded, and only those in [epsn, hpsn] are queried.
  */
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "support/fuzz_input.h"
 #include "transport/veroce/rx_space.h"
 
 enum { OPS_MAX = 400, MODEL = 1 << 17, STEPS_MAX = 20000 };
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void must(int claim)
-{
-	if (!claim)
-		abort();
-}
 
 /* ---- memory that can run dry --------------------------------------------------------------------- */
 
