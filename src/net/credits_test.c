@@ -65,21 +65,14 @@ TEST(a_links_rate_is_its_buffer_a_round_trip)
 }
 
 /* What a switch holds frees its room only when it has left: the loop is longer by that. */
-TEST(room_in_a_switch_is_free_when_the_packet_has_left)
+STAR_TEST(room_in_a_switch_is_free_when_the_packet_has_left, 2, config = credits(1))
 {
 	const uint64_t loop_ps = 2 * PACKET_PS + 2 * US + FRAME_PS;
-	struct network_config config = credits(1);
-	struct topology t;
-
-	tree_star(&t, 2, G100, US);
-	struct network *net = must_create(&t, &config);
-	struct flow_host *hosts = flow_hosts(net, 2);
 
 	flow_start(&hosts[0], 1, PACKETS, BYTES);
 	must_end(net);
 	assert_int_equal(hosts[1].last_ps, (PACKETS - 1) * loop_ps + 2 * PACKET_PS + 2 * US);
 	must_be_empty(net);
-	finish(net, hosts);
 }
 
 TEST(incast_takes_as_long_as_its_bytes_and_loses_nothing)
@@ -110,21 +103,13 @@ TEST(incast_takes_as_long_as_its_bytes_and_loses_nothing)
 	}
 }
 
-TEST(senders_of_an_incast_share_alike)
+STAR_TEST(senders_of_an_incast_share_alike, SENDERS + 1, config = credits(8))
 {
-	struct network_config config = credits(8);
-	struct topology t;
-
-	tree_star(&t, SENDERS + 1, G100, US);
-	struct network *net = must_create(&t, &config);
-	struct flow_host *hosts = flow_hosts(net, SENDERS + 1);
-
 	for (uint32_t i = 1; i <= SENDERS; i++)
 		flow_start(&hosts[i], 0, 10000, BYTES);
 	assert_int_equal(network_run(net, 200 * US, UINT64_MAX), NETWORK_UNTIL);
 	for (uint32_t i = 2; i <= SENDERS; i++)
 		assert_in_range(hosts[i].sent, hosts[1].sent - 1, hosts[1].sent + 1);
-	finish(net, hosts);
 }
 
 /* The victim's host sends to the full port and to an idle one, a packet each in turn, or each on its lane. */
@@ -200,35 +185,21 @@ TEST(a_packet_behind_one_that_waits_waits_too_unless_it_has_a_lane_of_its_own)
 	}
 }
 
-TEST(lanes_share_a_port_by_their_weights)
+STAR_TEST(lanes_share_a_port_by_their_weights, 3, config = credits(32),
+	  config.credits.arbitration = (struct vl_tables){.low = {{1, 16}, {2, 48}}, .low_count = 2})
 {
-	struct network_config config = credits(32);
-	struct topology t;
-
-	config.credits.arbitration = (struct vl_tables){.low = {{1, 16}, {2, 48}}, .low_count = 2};
-	tree_star(&t, 3, G100, US);
-	struct network *net = must_create(&t, &config);
-	struct flow_host *hosts = flow_hosts(net, 3);
-
 	hosts[2].class = 2;
 	flow_start(&hosts[1], 0, 100000, BYTES);
 	flow_start(&hosts[2], 0, 100000, BYTES);
 	network_run(net, 500 * US, UINT64_MAX);
 	assert_true(hosts[0].got > 5000);
 	assert_in_range(hosts[0].got_class[2], 3 * hosts[0].got_class[1] - 20, 3 * hosts[0].got_class[1] + 40);
-	finish(net, hosts);
 }
 
-TEST(credits_do_not_leak_on_a_link_that_loses)
+STAR_TEST(credits_do_not_leak_on_a_link_that_loses, 2, config = credits(2))
 {
 	const struct network_loss loss = {.loss_ppb = 20000000, .corrupt_ppb = 20000000};
-	struct network_config config = credits(2);
-	struct topology t;
 	uint64_t lost;
-
-	tree_star(&t, 2, G100, US);
-	struct network *net = must_create(&t, &config);
-	struct flow_host *hosts = flow_hosts(net, 2);
 
 	assert_int_equal(network_set_loss(net, 0, 0, &loss), 0);
 	assert_int_equal(network_set_loss(net, 1, 1, &loss), 0);
@@ -239,18 +210,10 @@ TEST(credits_do_not_leak_on_a_link_that_loses)
 	assert_int_equal(hosts[1].got + lost, 3000);
 	assert_int_equal(drops_of_all(net), lost);
 	must_be_empty(net);
-	finish(net, hosts);
 }
 
-TEST(a_link_that_was_down_begins_with_all_its_credits)
+STAR_TEST(a_link_that_was_down_begins_with_all_its_credits, 2, config = credits(4))
 {
-	struct network_config config = credits(4);
-	struct topology t;
-
-	tree_star(&t, 2, G100, US);
-	struct network *net = must_create(&t, &config);
-	struct flow_host *hosts = flow_hosts(net, 2);
-
 	for (uint64_t i = 1; i <= 5; i++) {
 		assert_int_equal(network_link_down(net, 1, 40 * i * US), 0);
 		assert_int_equal(network_link_up(net, 1, (40 * i + 10) * US), 0);
@@ -262,7 +225,6 @@ TEST(a_link_that_was_down_begins_with_all_its_credits)
 	assert_int_equal(hosts[1].got + drops_of_all(net), 4000);
 	assert_true(hosts[1].got > 3000);
 	must_be_empty(net);
-	finish(net, hosts);
 }
 
 /* Each of n switches in a ring has a host, which sends to the one `hops` on. */
@@ -347,22 +309,13 @@ TEST(what_only_waits_long_is_no_deadlock)
 }
 
 /* A flow control packet tells what was sent before it: it must not overtake packets that a switch's pipeline holds. */
-TEST(credits_hold_behind_a_switchs_pipeline)
+STAR_TEST(credits_hold_behind_a_switchs_pipeline, 3, config = credits(2), config.switch_latency_ps = 3 * US)
 {
-	struct network_config config = credits(2);
-	struct topology t;
-
-	config.switch_latency_ps = 3 * US;
-	tree_star(&t, 3, G100, US);
-	struct network *net = must_create(&t, &config);
-	struct flow_host *hosts = flow_hosts(net, 3);
-
 	for (uint32_t i = 0; i < 3; i++)
 		flow_start(&hosts[i], (i + 1) % 3, 300, BYTES);
 	must_end(net);
 	assert_int_equal(hosts[0].got + hosts[1].got + hosts[2].got, 900);
 	must_be_empty(net);
-	finish(net, hosts);
 }
 
 /* The life of a head of queue (HOQLife) ends a circle, at the price of what is dropped. */

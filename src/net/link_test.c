@@ -230,21 +230,14 @@ static void sample(void *context, struct network *net, uint64_t now_ps)
  * Two senders of n: the queue grows by a packet each 80 ns and then shrinks, so each length lasts
  * as long.
  */
-TEST(queues_can_be_watched)
+STAR_TEST(queues_can_be_watched, 3)
 {
 	enum { N = 64, BYTES = 1024 };
-	struct network_config config;
 	struct network_port_counts counts;
 	struct seen seen = {0};
-	struct topology t;
 	const uint64_t *time_ps, round_ps = BYTES * 80;
 	uint64_t sum = 0;
 	uint32_t bins;
-
-	network_config_init(&config);
-	tree_star(&t, 3, G100, US);
-	struct network *net = must_create(&t, &config);
-	struct flow_host *hosts = flow_hosts(net, 3);
 
 	assert_null(network_queue_histogram(net, 0, 1, &bins));
 	assert_int_equal(network_watch_queue(net, 0, 1, 32), 0);
@@ -268,7 +261,6 @@ TEST(queues_can_be_watched)
 	assert_in_range(seen.longest, (N - 2) * BYTES, (N + 1) * BYTES);
 	must_end(net);
 	assert_true(seen.samples > 50);
-	finish(net, hosts);
 }
 
 struct poisson {

@@ -9,21 +9,13 @@
  * 1000 bytes at 100 Gbit/s take 80 ns; two hops of 1 us; the last packet is sent behind n - 1
  * others.
  */
-TEST(a_flow_takes_as_long_as_its_bytes)
+STAR_TEST(a_flow_takes_as_long_as_its_bytes, 2, config = (struct network_config){.switch_latency_ps = 600000})
 {
-	struct network_config config = {.switch_latency_ps = 600000};
-	struct topology t;
-
-	tree_star(&t, 2, G100, US);
-	struct network *net = must_create(&t, &config);
-	struct flow_host *hosts = flow_hosts(net, 2);
-
 	flow_start(&hosts[0], 1, 50, 1000);
 	must_end(net);
 	assert_int_equal(hosts[1].got, 50);
 	assert_int_equal(hosts[1].last_ps, 50 * 80000 + US + 600000 + 80000 + US);
 	must_be_empty(net);
-	finish(net, hosts);
 }
 
 TEST(hosts_back_to_back_need_no_switch)
@@ -43,15 +35,9 @@ TEST(hosts_back_to_back_need_no_switch)
 }
 
 /* Three senders, room for ten packets beside the one being sent. */
-TEST(what_does_not_fit_is_dropped)
+STAR_TEST(what_does_not_fit_is_dropped, 4, config = (struct network_config){.port_queue_bytes = 10500})
 {
-	struct network_config config = {.port_queue_bytes = 10500};
-	struct topology t;
 	struct network_counts counts;
-
-	tree_star(&t, 4, G100, US);
-	struct network *net = must_create(&t, &config);
-	struct flow_host *hosts = flow_hosts(net, 4);
 
 	for (uint32_t i = 1; i < 4; i++)
 		flow_start(&hosts[i], 0, 10, 1000);
@@ -66,25 +52,16 @@ TEST(what_does_not_fit_is_dropped)
 	assert_int_equal(counts.dropped, 1 + 5 * 2);
 	assert_int_equal(hosts[0].got, 19);
 	must_be_empty(net);
-	finish(net, hosts);
 }
 
-TEST(control_overtakes_data)
+STAR_TEST(control_overtakes_data, 4, config = (struct network_config){0})
 {
-	struct network_config config = {0};
-	struct topology t;
-
-	tree_star(&t, 4, G100, US);
-	struct network *net = must_create(&t, &config);
-	struct flow_host *hosts = flow_hosts(net, 4);
-
 	for (uint32_t i = 1; i < 3; i++)
 		flow_start(&hosts[i], 0, 100, 1000);
 	hosts[3].class = PACKET_CONTROL_CLASS;
 	flow_start(&hosts[3], 0, 1, 1000);
 	network_run(net, 3 * US, UINT64_MAX);
 	assert_int_equal(hosts[0].got_class[PACKET_CONTROL_CLASS], 1);
-	finish(net, hosts);
 }
 
 struct timed {

@@ -86,19 +86,11 @@ TEST(a_resume_offset_spares_pauses)
 }
 
 /* 256 quanta are 1.3 us: each pause lasts that long after its last frame, independent of the queue. */
-TEST(without_resume_frames_pauses_run_out_by_themselves)
+STAR_TEST(without_resume_frames_pauses_run_out_by_themselves, SENDERS + 1, config = lossless(NETWORK_PFC),
+	  config.buffer_bytes = 1500 << 10, config.no_resume_frames = true, config.pause_quanta = 256)
 {
 	const uint64_t quanta_ps = 256 * 512 * 10;
-	struct network_config config = lossless(NETWORK_PFC);
 	struct network_port_counts first, at_switch;
-	struct topology t;
-
-	config.buffer_bytes = 1500 << 10;
-	config.no_resume_frames = true;
-	config.pause_quanta = 256;
-	tree_star(&t, SENDERS + 1, G100, US);
-	struct network *net = must_create(&t, &config);
-	struct flow_host *hosts = flow_hosts(net, SENDERS + 1);
 
 	for (uint32_t i = 1; i <= SENDERS; i++)
 		flow_start(&hosts[i], 0, PACKETS, 1000);
@@ -112,7 +104,6 @@ TEST(without_resume_frames_pauses_run_out_by_themselves)
 	assert_int_equal(first.resumes_received + at_switch.resumes_sent, 0);
 	assert_true(first.longest_pause_ps >= quanta_ps);
 	must_be_empty(net);
-	finish(net, hosts);
 }
 
 /*

@@ -43,16 +43,8 @@ TEST(dwrr_gives_shares_of_bytes_whatever_the_packets)
 }
 
 /* A class that leaves its turn unused because its queue is empty gets no credit for later. */
-TEST(an_empty_class_saves_nothing)
+STAR_TEST(an_empty_class_saves_nothing, 3)
 {
-	struct network_config config;
-	struct topology t;
-
-	network_config_init(&config);
-	tree_star(&t, 3, G100, US);
-	struct network *net = must_create(&t, &config);
-	struct flow_host *hosts = flow_hosts(net, 3);
-
 	for (uint8_t i = 1; i < 3; i++) {
 		hosts[i].class = i;
 		flow_start(&hosts[i], 0, 19, 300); /* no multiple of a quantum */
@@ -62,24 +54,13 @@ TEST(an_empty_class_saves_nothing)
 	for (uint32_t p = 0; p < net->port_count; p++)
 		for (unsigned class = 0; class < PACKET_CLASSES; class ++)
 			assert_int_equal(net->ports[p].deficit_bytes[class], 0);
-	finish(net, hosts);
 }
 
 /* Classes 1 and 2 share a port, and class 3 gets what they leave: a packet that was under way when they began, and all
  * when they have ended. */
-TEST(the_low_class_gets_what_others_leave)
+STAR_TEST(the_low_class_gets_what_others_leave, 4, config.low_class = 3, config.port_queue_bytes = 1 << 24,
+	  config.check = true)
 {
-	struct network_config config;
-	struct topology t;
-
-	network_config_init(&config);
-	config.low_class = 3;
-	config.port_queue_bytes = 1 << 24;
-	config.check = true;
-	tree_star(&t, 4, G100, US);
-	struct network *net = must_create(&t, &config);
-	struct flow_host *hosts = flow_hosts(net, 4);
-
 	for (uint8_t i = 1; i < 4; i++) {
 		hosts[i].class = i;
 		flow_start(&hosts[i], 0, 100, 1000);
@@ -89,19 +70,10 @@ TEST(the_low_class_gets_what_others_leave)
 	assert_true(hosts[0].got_class[1] >= 85 && hosts[0].got_class[2] >= 85);
 	must_end(net);
 	assert_int_equal(hosts[0].got_class[3], 100);
-	finish(net, hosts);
 }
 
-TEST(control_overtakes_data)
+STAR_TEST(control_overtakes_data, 4)
 {
-	struct network_config config;
-	struct topology t;
-
-	network_config_init(&config);
-	tree_star(&t, 4, G100, US);
-	struct network *net = must_create(&t, &config);
-	struct flow_host *hosts = flow_hosts(net, 4);
-
 	flow_start(&hosts[1], 0, 100, 1000);
 	flow_start(&hosts[2], 0, 100, 1000);
 	hosts[3].class = PACKET_CONTROL_CLASS;
@@ -109,28 +81,16 @@ TEST(control_overtakes_data)
 	network_run(net, 80000 + US + 51 * 80000 + US, UINT64_MAX);
 	/* One packet of data may have been first. */
 	assert_true(hosts[0].got_class[PACKET_CONTROL_CLASS] >= 49);
-	finish(net, hosts);
 }
 
-TEST(a_control_burst_lets_data_through)
+STAR_TEST(a_control_burst_lets_data_through, 4, config.control_burst = 10, config.control_queue_bytes = 1 << 22)
 {
-	struct network_config config;
-	struct topology t;
-
-	network_config_init(&config);
-	config.control_burst = 10;
-	config.control_queue_bytes = 1 << 22;
-	tree_star(&t, 4, G100, US);
-	struct network *net = must_create(&t, &config);
-	struct flow_host *hosts = flow_hosts(net, 4);
-
 	flow_start(&hosts[1], 0, 1000, 1000);
 	hosts[2].class = hosts[3].class = PACKET_CONTROL_CLASS;
 	flow_start(&hosts[2], 0, 1000, 1000);
 	flow_start(&hosts[3], 0, 1000, 1000);
 	network_run(net, 2 * US + 1100 * 80000, UINT64_MAX);
 	assert_in_range(hosts[0].got_class[1], 97, 103);
-	finish(net, hosts);
 }
 
 static struct network_config trimming(void)
@@ -298,21 +258,14 @@ TEST(red_marks_with_the_probability_of_the_line)
  * leave in round r, r wait before and r + 1 once that round's two have arrived, of which one
  * leaves.
  */
-TEST(a_step_marks_by_the_queue_that_is_left_behind)
+STAR_TEST(a_step_marks_by_the_queue_that_is_left_behind, 3,
+	  config.red = (struct network_red){.classes = 1 << 1,
+					    .kmin_bytes = 3000,
+					    .kmax_bytes = 3000,
+					    .pmax_ppb = 1000000000,
+					    .rate_bps = G100 / 10})
 {
 	enum { N = 100, K = 30 };
-	struct network_config config;
-	struct topology t;
-
-	network_config_init(&config);
-	config.red = (struct network_red){.classes = 1 << 1,
-					  .kmin_bytes = K * 100,
-					  .kmax_bytes = K * 100,
-					  .pmax_ppb = 1000000000,
-					  .rate_bps = G100 / 10};
-	tree_star(&t, 3, G100, US);
-	struct network *net = must_create(&t, &config);
-	struct flow_host *hosts = flow_hosts(net, 3);
 
 	flow_start(&hosts[1], 0, N, 1000);
 	flow_start(&hosts[2], 0, N, 1000);
@@ -322,7 +275,6 @@ TEST(a_step_marks_by_the_queue_that_is_left_behind)
 	 * marked.
 	 */
 	assert_int_equal(hosts[0].got_ce, (N - K) + (N - 1 - K));
-	finish(net, hosts);
 }
 
 static void read_stack(struct flow_host *h, const struct packet *p, uint64_t now_ps)

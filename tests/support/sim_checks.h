@@ -22,6 +22,29 @@ static inline struct network *must_create(struct topology *t, const struct netwo
 	return net;
 }
 
+/*
+ * A test on `net`, a switch with so many links of 100 Gbit/s, whose `hosts` send nothing yet. What follows are changes
+ * to `config`, the default configuration.
+ */
+#define STAR_TEST(name, count, ...)                                          \
+	static void name##_on(struct network *net, struct flow_host *hosts); \
+	TEST(name)                                                           \
+	{                                                                    \
+		struct network_config config;                                \
+		struct topology t;                                           \
+                                                                             \
+		network_config_init(&config);                                \
+		__VA_ARGS__;                                                 \
+		tree_star(&t, count, G100, US);                              \
+		struct network *net = must_create(&t, &config);              \
+		struct flow_host *hosts = flow_hosts(net, count);            \
+                                                                             \
+		name##_on(net, hosts);                                       \
+		network_destroy(net);                                        \
+		free(hosts);                                                 \
+	}                                                                    \
+	static void name##_on(struct network *net, struct flow_host *hosts)
+
 static inline void must_end(struct network *net)
 {
 	enum network_stop stop = network_run(net, NETWORK_NEVER_PS, UINT64_MAX);
