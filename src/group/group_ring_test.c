@@ -204,9 +204,8 @@ GROUP_TEST(the_end_of_a_reader_is_seen_though_its_slot_is_taken_again)
 {
 	struct group *g = join(true);
 	int fds[GROUP_RING_FDS];
-	pid_t pid;
+	pid_t pid = fork_first(g);
 
-	pid = fork_first(g);
 	make_fds(fds, "hello");
 	assert_int_equal(group_offer_ring(g, 1, fds), 0);
 	assert_true(group_ring_lives(g, 1));

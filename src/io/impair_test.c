@@ -125,7 +125,7 @@ struct rig {
 	uint64_t now_ns;
 };
 
-static void rig_open(struct rig *r, const char *spec, uint32_t len)
+static struct rig *rig_open(struct rig *r, const char *spec, uint32_t len)
 {
 	struct impair_config cfg;
 	char why[256];
@@ -135,7 +135,11 @@ static void rig_open(struct rig *r, const char *spec, uint32_t len)
 	r->fake = fake_new(len);
 	assert_int_equal(impair_parse(spec, &cfg, why, sizeof(why)), 0);
 	assert_int_equal(impair_open(&r->io, &r->fake->io, &cfg, &r->counters), 0);
+	return r;
 }
+
+/* What is before it and the packets' length are given. */
+#define RIG_TEST(name, spec, len) TEST_OF(name, struct rig *, r, rig_open(&(struct rig){0}, spec, len), io_close(r->io))
 
 static uint32_t number_of(const struct pkt *p)
 {
@@ -166,37 +170,30 @@ static size_t run(struct rig *r, uint64_t in, uint32_t *out, size_t max)
 	}
 }
 
-TEST(nothing_is_spoiled_without_a_reason)
+RIG_TEST(nothing_is_spoiled_without_a_reason, "", 100)
 {
 	static uint32_t out[10000];
-	struct rig r;
 
-	rig_open(&r, "", 100);
-	assert_int_equal(run(&r, 10000, out, 10000), 10000);
+	assert_int_equal(run(r, 10000, out, 10000), 10000);
 	for (uint32_t i = 0; i < 10000; i++)
 		assert_int_equal(out[i], i);
-	assert_int_equal(io_deadline_ns(r.io), UINT64_MAX);
-	io_close(r.io);
+	assert_int_equal(io_deadline_ns(r->io), UINT64_MAX);
 }
 
-TEST(shares_are_as_asked)
+RIG_TEST(shares_are_as_asked, "drop=5%,dup=2%,reorder=3%,corrupt=1%,seed=9", 100)
 {
 	enum { N = 200000 };
 	static uint32_t out[2 * N];
-	struct rig r;
 
-	rig_open(&r, "drop=5%,dup=2%,reorder=3%,corrupt=1%,seed=9", 100);
-
-	size_t n = run(&r, N, out, 2 * N);
+	size_t n = run(r, N, out, 2 * N);
 
 	/* Five standard deviations of a binomial share. */
-	assert_true(fabs((double)r.counters.impair_dropped - N * 0.05) < 5 * sqrt(N * 0.05));
-	assert_true(fabs((double)r.counters.impair_duplicated - N * 0.95 * 0.02) < 5 * sqrt(N * 0.02));
-	assert_true(fabs((double)r.counters.impair_reordered - N * 0.95 * 0.03) < 5 * sqrt(N * 0.03));
-	assert_true(fabs((double)r.counters.impair_corrupted - N * 0.95 * 0.01) < 5 * sqrt(N * 0.01));
-	assert_int_equal(r.counters.impair_overflow, 0);
-	assert_int_equal(n, N - r.counters.impair_dropped + r.counters.impair_duplicated);
-	io_close(r.io);
+	assert_true(fabs((double)r->counters.impair_dropped - N * 0.05) < 5 * sqrt(N * 0.05));
+	assert_true(fabs((double)r->counters.impair_duplicated - N * 0.95 * 0.02) < 5 * sqrt(N * 0.02));
+	assert_true(fabs((double)r->counters.impair_reordered - N * 0.95 * 0.03) < 5 * sqrt(N * 0.03));
+	assert_true(fabs((double)r->counters.impair_corrupted - N * 0.95 * 0.01) < 5 * sqrt(N * 0.01));
+	assert_int_equal(r->counters.impair_overflow, 0);
+	assert_int_equal(n, N - r->counters.impair_dropped + r->counters.impair_duplicated);
 }
 
 TEST(a_burst_takes_as_many_in_a_row_as_asked)
@@ -221,19 +218,16 @@ TEST(a_burst_takes_as_many_in_a_row_as_asked)
 }
 
 /* Of packets that come one in 10 ms, bursts that would last for ever take no second one. */
-TEST(a_silence_ends_a_burst)
+RIG_TEST(a_silence_ends_a_burst, "drop=50%,burst=1000000", 100)
 {
 	enum { N = 10000 };
 	static uint32_t out[N];
-	struct rig r;
 
-	rig_open(&r, "drop=50%,burst=1000000", 100);
 	for (int i = 0; i < N; i++) {
-		run(&r, 1, out, N);
-		r.now_ns += 10 * (uint64_t)MS;
+		run(r, 1, out, N);
+		r->now_ns += 10 * (uint64_t)MS;
 	}
-	assert_true(r.counters.impair_dropped < 5);
-	io_close(r.io);
+	assert_true(r->counters.impair_dropped < 5);
 }
 
 TEST(a_seed_repeats_and_another_differs)
@@ -280,15 +274,13 @@ TEST(losses_do_not_depend_on_other_keys)
 	assert_memory_equal(seen[0], seen[1], sizeof(seen[0]));
 }
 
-TEST(a_reordered_packet_is_overtaken_by_at_most_eight)
+RIG_TEST(a_reordered_packet_is_overtaken_by_at_most_eight, "reorder=5%", 100)
 {
 	enum { N = 20000 };
 	static uint32_t out[N];
-	struct rig r;
 	uint32_t late = 0;
 
-	rig_open(&r, "reorder=5%", 100);
-	assert_int_equal(run(&r, N, out, N), N);
+	assert_int_equal(run(r, N, out, N), N);
 	for (uint32_t i = 0; i < N; i++) {
 		/* Others that step aside meanwhile shift it a little further. */
 		assert_true(labs((long)out[i] - (long)i) <= 24);
@@ -300,36 +292,28 @@ TEST(a_reordered_packet_is_overtaken_by_at_most_eight)
 		}
 	}
 	assert_true(late > N / 50);
-	io_close(r.io);
 }
 
-TEST(the_last_reordered_packet_comes_after_a_millisecond)
+RIG_TEST(the_last_reordered_packet_comes_after_a_millisecond, "reorder=100%", 100)
 {
-	struct rig r;
 	struct pkt p[BURST];
-	uint64_t start;
+	uint64_t start = r->now_ns;
 
-	rig_open(&r, "reorder=100%", 100);
-	start = r.now_ns;
-	r.fake->pending = 3;
-	assert_int_equal(io_recv(r.io, p, BURST, start), 0);
-	assert_int_equal(io_deadline_ns(r.io), start + MS);
-	assert_int_equal(io_recv(r.io, p, BURST, start + MS - 1), 0);
-	assert_int_equal(io_recv(r.io, p, BURST, start + MS), 3);
-	assert_int_equal(io_recv(r.io, p, BURST, start + MS), 0);
-	assert_int_equal(io_deadline_ns(r.io), UINT64_MAX);
-	io_close(r.io);
+	r->fake->pending = 3;
+	assert_int_equal(io_recv(r->io, p, BURST, start), 0);
+	assert_int_equal(io_deadline_ns(r->io), start + MS);
+	assert_int_equal(io_recv(r->io, p, BURST, start + MS - 1), 0);
+	assert_int_equal(io_recv(r->io, p, BURST, start + MS), 3);
+	assert_int_equal(io_recv(r->io, p, BURST, start + MS), 0);
+	assert_int_equal(io_deadline_ns(r->io), UINT64_MAX);
 }
 
-TEST(corruption_flips_one_bit)
+RIG_TEST(corruption_flips_one_bit, "corrupt=1", 64)
 {
-	struct rig r;
-
-	rig_open(&r, "corrupt=1", 64);
-	r.fake->pending = 1000;
+	r->fake->pending = 1000;
 	for (uint32_t i = 0; i < 1000;) {
 		struct pkt p[BURST];
-		size_t n = io_recv(r.io, p, BURST, r.now_ns);
+		size_t n = io_recv(r->io, p, BURST, r->now_ns);
 
 		assert_true(n > 0);
 		for (size_t k = 0; k < n; k++, i++) {
@@ -342,7 +326,6 @@ TEST(corruption_flips_one_bit)
 			assert_int_equal(bits, 1);
 		}
 	}
-	io_close(r.io);
 }
 
 /* RFC 3168 s5: only ECN-capable packets are marked, and nothing else of the TOS changes. */
@@ -384,19 +367,17 @@ TEST(ecn_capable_packets_are_marked)
 }
 
 /* If some packets of a datagram are marked, each has its own flow; the others keep the shared one. */
-TEST(a_share_of_a_datagram_is_marked)
+RIG_TEST(a_share_of_a_datagram_is_marked, "ce=20%,seed=3", 100)
 {
 	enum { N = 100000 };
-	struct rig r;
 	size_t marked = 0;
 
-	rig_open(&r, "ce=20%,seed=3", 100);
-	r.fake->flow.tos = 2;
-	r.fake->datagram = BURST;
-	r.fake->pending = N;
+	r->fake->flow.tos = 2;
+	r->fake->datagram = BURST;
+	r->fake->pending = N;
 	for (size_t got = 0; got < N;) {
 		struct pkt p[BURST];
-		size_t n = io_recv(r.io, p, BURST, r.now_ns);
+		size_t n = io_recv(r->io, p, BURST, r->now_ns);
 
 		for (size_t i = 0; i < n; i++) {
 			assert_int_equal(number_of(&p[i]), got + i);
@@ -408,37 +389,32 @@ TEST(a_share_of_a_datagram_is_marked)
 		}
 		got += n;
 	}
-	assert_int_equal(r.counters.impair_marked, marked);
+	assert_int_equal(r->counters.impair_marked, marked);
 	assert_true(fabs((double)marked - N * 0.2) < 5 * sqrt(N * 0.2));
-	io_close(r.io);
 }
 
-TEST(delay_is_exact_and_keeps_order)
+RIG_TEST(delay_is_exact_and_keeps_order, "delay=5ms", 100)
 {
-	struct rig r;
 	struct pkt p[BURST];
-	uint64_t start;
+	uint64_t start = r->now_ns;
 
-	rig_open(&r, "delay=5ms", 100);
-	start = r.now_ns;
-	r.fake->pending = 10;
-	assert_int_equal(io_recv(r.io, p, BURST, start), 0);
-	r.fake->pending = 10;
-	assert_int_equal(io_recv(r.io, p, BURST, start + 10), 0);
-	assert_int_equal(io_deadline_ns(r.io), start + 5 * MS);
-	assert_int_equal(io_recv(r.io, p, BURST, start + 5 * MS), 10);
+	r->fake->pending = 10;
+	assert_int_equal(io_recv(r->io, p, BURST, start), 0);
+	r->fake->pending = 10;
+	assert_int_equal(io_recv(r->io, p, BURST, start + 10), 0);
+	assert_int_equal(io_deadline_ns(r->io), start + 5 * MS);
+	assert_int_equal(io_recv(r->io, p, BURST, start + 5 * MS), 10);
 	for (uint32_t i = 0; i < 10; i++) {
 		assert_int_equal(number_of(&p[i]), i);
 		assert_int_equal(p[i].train, 1);
-		assert_memory_equal(p[i].flow, &r.fake->flow, sizeof(r.fake->flow));
+		assert_memory_equal(p[i].flow, &r->fake->flow, sizeof(r->fake->flow));
 	}
-	assert_int_equal(io_deadline_ns(r.io), start + 5 * MS + 10);
+	assert_int_equal(io_deadline_ns(r->io), start + 5 * MS + 10);
 	/* Less room than there are packets: the others follow. */
-	assert_int_equal(io_recv(r.io, p, 3, start + 6 * MS), 3);
+	assert_int_equal(io_recv(r->io, p, 3, start + 6 * MS), 3);
 	assert_int_equal(number_of(&p[0]), 10);
-	assert_int_equal(io_recv(r.io, p, BURST, start + 6 * MS), 7);
+	assert_int_equal(io_recv(r->io, p, BURST, start + 6 * MS), 7);
 	assert_int_equal(number_of(&p[6]), 19);
-	io_close(r.io);
 }
 
 static uint64_t seven_ms_later(const void *ctx)
@@ -466,82 +442,66 @@ TEST(delay_begins_when_a_packet_is_taken)
 	io_close(r.io);
 }
 
-TEST(rate_spaces_packets_out)
+RIG_TEST(rate_spaces_packets_out, "rate=1G", 1250)
 {
 	enum { N = 1000 };
 	static uint32_t out[N];
-	struct rig r;
-	uint64_t start;
+	uint64_t start = r->now_ns;
 
-	rig_open(&r, "rate=1G", 1250);
-	start = r.now_ns;
-	assert_int_equal(run(&r, N, out, N), N);
+	assert_int_equal(run(r, N, out, N), N);
 	for (uint32_t i = 0; i < N; i++)
 		assert_int_equal(out[i], i);
 	/* 1250 bytes are 10 us at 1 Gbit/s. */
-	assert_int_equal(r.now_ns - start, N * 10 * US);
-	io_close(r.io);
+	assert_int_equal(r->now_ns - start, N * 10 * US);
 }
 
-TEST(a_full_pool_drops_the_tail)
+RIG_TEST(a_full_pool_drops_the_tail, "delay=1ms,limit=10", 100)
 {
 	enum { N = 100 };
 	static uint32_t out[N];
-	struct rig r;
 
-	rig_open(&r, "delay=1ms,limit=10", 100);
-	assert_int_equal(run(&r, N, out, N), 10);
+	assert_int_equal(run(r, N, out, N), 10);
 	for (uint32_t i = 0; i < 10; i++)
 		assert_int_equal(out[i], i);
-	assert_int_equal(r.counters.impair_overflow, N - 10);
+	assert_int_equal(r->counters.impair_overflow, N - 10);
 	/* The cells come back. */
-	assert_int_equal(run(&r, 5, out, N), 5);
+	assert_int_equal(run(r, 5, out, N), 5);
 	assert_int_equal(out[0], N);
-	io_close(r.io);
 }
 
-TEST(trains_are_counted_anew)
+RIG_TEST(trains_are_counted_anew, "drop=20%", 100)
 {
-	struct rig r;
 	struct pkt p[BURST];
 	size_t n;
 
-	rig_open(&r, "drop=20%", 100);
-	r.fake->pending = BURST;
-	r.fake->datagram = BURST;
-	n = io_recv(r.io, p, BURST, r.now_ns);
+	r->fake->pending = BURST;
+	r->fake->datagram = BURST;
+	n = io_recv(r->io, p, BURST, r->now_ns);
 	assert_true(n > 0 && n < BURST);
 	for (size_t i = 0; i < n; i++)
 		assert_int_equal(p[i].train, n - i);
-	io_close(r.io);
 }
 
-TEST(everything_lost_is_an_empty_queue)
+RIG_TEST(everything_lost_is_an_empty_queue, "drop=1", 100)
 {
-	struct rig r;
 	struct pkt p[BURST];
 
-	rig_open(&r, "drop=1", 100);
-	r.fake->pending = 1000;
-	assert_int_equal(io_recv(r.io, p, BURST, r.now_ns), 0);
-	assert_int_equal(r.fake->pending, 0);
-	assert_int_equal(r.counters.impair_dropped, 1000);
-	io_close(r.io);
+	r->fake->pending = 1000;
+	assert_int_equal(io_recv(r->io, p, BURST, r->now_ns), 0);
+	assert_int_equal(r->fake->pending, 0);
+	assert_int_equal(r->counters.impair_dropped, 1000);
 }
 
-TEST(sending_is_not_touched)
+RIG_TEST(sending_is_not_touched, "drop=1", 100)
 {
-	struct rig r;
 	struct pkt p[BURST] = {0};
 	int fd;
 
-	rig_open(&r, "drop=1", 100);
-	assert_int_equal(io_send(r.io, p, BURST, r.now_ns), BURST);
-	r.fake->send_max = 3;
-	assert_int_equal(io_send(r.io, p, BURST, r.now_ns), 3);
-	assert_int_equal(r.fake->sent, BURST + 3);
-	assert_int_equal(io_train_max(r.io), 7);
-	assert_int_equal(io_fds(r.io, &fd, 1), 1);
+	assert_int_equal(io_send(r->io, p, BURST, r->now_ns), BURST);
+	r->fake->send_max = 3;
+	assert_int_equal(io_send(r->io, p, BURST, r->now_ns), 3);
+	assert_int_equal(r->fake->sent, BURST + 3);
+	assert_int_equal(io_train_max(r->io), 7);
+	assert_int_equal(io_fds(r->io, &fd, 1), 1);
 	assert_int_equal(fd, 42);
-	io_close(r.io);
 }

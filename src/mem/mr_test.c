@@ -16,34 +16,29 @@ struct world {
 	struct pd pd, other_pd;
 };
 
-static int setup(void **state)
+static struct world *world_new(void)
 {
 	struct world *w = calloc(1, sizeof(*w));
 
 	w->heap.gets_left = -1;
 	w->alloc = heap_alloc(&w->heap);
 	assert_int_equal(mr_table_init(&w->table, &w->alloc, secret), 0);
-	*state = w;
-	return 0;
+	return w;
 }
 
-static int teardown(void **state)
+static void world_free(struct world *w)
 {
-	struct world *w = *state;
-
 	mr_table_fini(&w->table);
 	assert_int_equal(w->heap.blocks, 0);
 	assert_int_equal(w->heap.bytes, 0);
 	free(w);
-	return 0;
 }
 
-#define CASE(name) TEST_WITH(name, setup, teardown)
+#define CASE(name) TEST_OF(name, struct world *, w, world_new(), world_free(w))
 
 CASE(check_opens_exactly_the_range)
 {
 	static uint8_t mem[4096];
-	struct world *w = *state;
 	const uint64_t high = UINT64_MAX - 99; /* 100 bytes up to the end of the address space */
 	static const uint64_t huge = UINT64_MAX;
 	const struct {
@@ -80,7 +75,6 @@ CASE(check_opens_exactly_the_range)
 CASE(check_wants_every_access_bit_and_the_pd)
 {
 	static uint8_t mem[64];
-	struct world *w = *state;
 
 	for (uint32_t granted = 0; granted <= MR_ACCESS_KNOWN; granted++) {
 		struct mr *mr;
@@ -127,7 +121,6 @@ CASE(validate_refuses_what_no_region_may_be)
 		{last, 2, 0, 0, -EINVAL},
 		{base, UINT64_MAX, 0, 0, -EINVAL},
 	};
-	struct world *w = *state;
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		struct mr *mr;
@@ -147,7 +140,6 @@ CASE(validate_refuses_what_no_region_may_be)
 CASE(zero_based_region_starts_at_0)
 {
 	static uint8_t mem[64];
-	struct world *w = *state;
 	struct mr *mr;
 
 	assert_int_equal(
@@ -160,7 +152,6 @@ CASE(zero_based_region_starts_at_0)
 CASE(pd_counts_its_regions)
 {
 	static uint8_t mem[64];
-	struct world *w = *state;
 	struct mr *a, *b;
 
 	assert_int_equal(mr_create(&w->table, &w->pd, (struct mr_range){mem, 8, 0}, 0, &a), 0);
@@ -176,7 +167,6 @@ CASE(pd_counts_its_regions)
 CASE(rekey_closes_the_old_key)
 {
 	static uint8_t mem[64];
-	struct world *w = *state;
 	struct mr *mr;
 
 	assert_int_equal(mr_create(&w->table, &w->pd, (struct mr_range){mem, 8, 0}, 0, &mr), 0);
@@ -194,7 +184,6 @@ CASE(rekey_closes_the_old_key)
 CASE(keys_0_and_all_ones_open_nothing)
 {
 	static uint8_t mem[64];
-	struct world *w = *state;
 	struct mr *mr;
 
 	for (int i = 0; i < 40; i++)
@@ -208,7 +197,6 @@ CASE(keys_depend_on_the_secret)
 {
 	static uint8_t mem[64];
 	static const uint8_t other[16] = {1, 2, 4};
-	struct world *w = *state;
 	struct mr_table same, different;
 	struct mr *a, *b, *c;
 
@@ -228,7 +216,6 @@ CASE(keys_depend_on_the_secret)
 CASE(create_without_memory_changes_nothing)
 {
 	static uint8_t mem[64];
-	struct world *w = *state;
 	struct mr *mr = NULL;
 	int failures = 0;
 
@@ -253,7 +240,6 @@ CASE(table_agrees_with_a_naive_model)
 	static uint8_t mem[64];
 	static struct mr *live[LIVE_MAX];
 	static uint32_t dead[256];
-	struct world *w = *state;
 	struct prng r;
 	uint32_t n = 0, d = 0;
 
@@ -291,7 +277,6 @@ CASE(table_agrees_with_a_naive_model)
 /* What a READ's response lends comes back when its region or its key closes, and only what is of that region. */
 CASE(what_a_response_lends_comes_back_with_its_region)
 {
-	struct world *w = *state;
 	static uint8_t region[2][PKT_FAR_BYTES_MIN], packet[PKT_FAR_BYTES_MIN];
 	_Atomic uint64_t told = 0, given_back = 0;
 	struct loan loan = {.told = &told, .given_back = &given_back};

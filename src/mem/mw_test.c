@@ -30,7 +30,7 @@ static struct mr *region(struct world *w, struct pd *pd, uint32_t access)
 	return mr;
 }
 
-static int setup(void **state)
+static struct world *world_new(void)
 {
 	struct world *w = calloc(1, sizeof(*w));
 
@@ -47,20 +47,16 @@ static int setup(void **state)
 	w->foreign = region(w, &w->other_pd, WRITABLE);
 	assert_int_equal(mw_create(&w->table, &w->pd, MW_TYPE_1, &w->type_1), 0);
 	assert_int_equal(mw_create(&w->table, &w->pd, MW_TYPE_2, &w->type_2), 0);
-	*state = w;
-	return 0;
+	return w;
 }
 
 /* The table frees those that are left. */
-static int teardown(void **state)
+static void world_free(struct world *w)
 {
-	struct world *w = *state;
-
 	mr_table_fini(&w->table);
 	assert_int_equal(w->heap.blocks, 0);
 	assert_int_equal(w->heap.bytes, 0);
 	free(w);
-	return 0;
 }
 
 static struct mw_binding binding(const struct mw *mw, uint32_t rkey, const struct mr *mr)
@@ -103,11 +99,10 @@ static const enum mw_type T1 = MW_TYPE_1, T2 = MW_TYPE_2;
 
 enum { R = MR_REMOTE_READ, W = MR_REMOTE_WRITE, A = MR_REMOTE_ATOMIC };
 
-#define CASE(name) TEST_WITH(name, setup, teardown)
+#define CASE(name) TEST_OF(name, struct world *, w, world_new(), world_free(w))
 
 CASE(bind_keeps_what_ibta_demands)
 {
-	struct world *w = *state;
 	const struct {
 		const char *what;
 		enum mw_type type;
@@ -163,7 +158,6 @@ CASE(bind_keeps_what_ibta_demands)
 
 CASE(bind_refuses_keys_that_are_not_the_windows)
 {
-	struct world *w = *state;
 	struct mw *other;
 	struct mw_binding b;
 
@@ -195,7 +189,6 @@ CASE(bind_refuses_keys_that_are_not_the_windows)
 
 CASE(handle_of_a_window_that_is_gone_binds_nothing)
 {
-	struct world *w = *state;
 	struct mw_binding b = binding(w->type_2, w->type_2->opened.key, w->mr);
 
 	mw_destroy(&w->table, w->type_2);
@@ -208,7 +201,6 @@ CASE(handle_of_a_window_that_is_gone_binds_nothing)
 
 CASE(window_opens_its_range_and_access_alone)
 {
-	struct world *w = *state;
 	struct mw_binding b = binding(w->type_2, w->type_2->opened.key, w->mr);
 
 	for (int zero = 0; zero < 2; zero++) {
@@ -234,7 +226,6 @@ CASE(window_opens_its_range_and_access_alone)
 
 CASE(type_2_opens_for_the_qp_that_bound_it)
 {
-	struct world *w = *state;
 	uint32_t key = bind_2(w, &w->qp);
 
 	assert_true(opens(w, key, &w->qp, IOVA + 100, 1, R));
@@ -254,7 +245,6 @@ CASE(type_2_opens_for_the_qp_that_bound_it)
 CASE(what_a_response_lends_comes_back_with_its_window)
 {
 	static uint8_t packet[PKT_FAR_BYTES_MIN];
-	struct world *w = *state;
 	_Atomic uint64_t told = 0, given_back = 0;
 	struct loan loan = {.told = &told, .given_back = &given_back};
 	struct borrower peer = {0};
@@ -282,7 +272,6 @@ CASE(what_a_response_lends_comes_back_with_its_window)
 
 CASE(type_1_opens_for_every_qp_of_its_pd_until_bound_anew)
 {
-	struct world *w = *state;
 	struct mw_binding b = binding(w->type_1, mw_draw_key(&w->table), w->mr);
 	uint32_t old = b.rkey;
 
@@ -311,7 +300,6 @@ CASE(type_1_opens_for_every_qp_of_its_pd_until_bound_anew)
 
 CASE(type_2_is_bound_when_it_is_free)
 {
-	struct world *w = *state;
 	uint32_t key = bind_2(w, &w->qp);
 	struct mw_binding again = binding(w->type_2, next_key(key), w->mr);
 
@@ -325,7 +313,6 @@ CASE(type_2_is_bound_when_it_is_free)
 
 CASE(invalidated_region_keeps_its_l_key)
 {
-	struct world *w = *state;
 	struct mr *mr = region(w, &w->pd, MR_LOCAL_WRITE | R | W | A);
 
 	assert_false(mw_may_invalidate(&w->table, mr->key, &w->stranger));
@@ -338,7 +325,6 @@ CASE(invalidated_region_keeps_its_l_key)
 
 CASE(region_that_goes_unbinds_its_windows)
 {
-	struct world *w = *state;
 	uint32_t key = bind_2(w, &w->qp);
 	struct mw_binding b = binding(w->type_1, mw_draw_key(&w->table), w->mr);
 
@@ -361,7 +347,6 @@ CASE(table_finds_what_a_model_says)
 		uint32_t key;
 		bool bound;
 	} model[COUNT];
-	struct world *w = *state;
 	struct prng prng;
 
 	memset(model, 0, sizeof(model));
@@ -405,7 +390,6 @@ CASE(table_finds_what_a_model_says)
 
 CASE(window_is_a_user_of_its_pd)
 {
-	struct world *w = *state;
 	uint32_t before = w->other_pd.users;
 	struct mw *mw;
 

@@ -15,7 +15,7 @@ struct world {
 	uint8_t rw_mem[REGION_BYTES], ro_mem[REGION_BYTES];
 };
 
-static int setup(void **state)
+static struct world *world_new(void)
 {
 	static const uint8_t secret[16] = {9};
 	struct world *w = calloc(1, sizeof(*w));
@@ -27,25 +27,20 @@ static int setup(void **state)
 		mr_create(&w->table, &w->pd, (struct mr_range){w->rw_mem, REGION_BYTES, IOVA}, MR_LOCAL_WRITE, &w->rw),
 		0);
 	assert_int_equal(mr_create(&w->table, &w->pd, (struct mr_range){w->ro_mem, REGION_BYTES, IOVA}, 0, &w->ro), 0);
-	*state = w;
-	return 0;
+	return w;
 }
 
-static int teardown(void **state)
+static void world_free(struct world *w)
 {
-	struct world *w = *state;
-
 	mr_table_fini(&w->table);
 	assert_int_equal(w->heap.bytes, 0);
 	free(w);
-	return 0;
 }
 
-#define CASE(name) TEST_WITH(name, setup, teardown)
+#define CASE(name) TEST_OF(name, struct world *, w, world_new(), world_free(w))
 
 CASE(check_looks_at_every_element)
 {
-	struct world *w = *state;
 	uint32_t rw = w->rw->key, ro = w->ro->key, none = 0;
 	const struct {
 		struct sge sge[3];
@@ -72,7 +67,6 @@ CASE(check_looks_at_every_element)
 CASE(copies_agree_with_a_byte_by_byte_model)
 {
 	enum { ELEMENTS = 6, ROUNDS = 4000 };
-	struct world *w = *state;
 	struct prng r;
 
 	prng_init(&r, 3);
@@ -119,7 +113,6 @@ CASE(copies_agree_with_a_byte_by_byte_model)
 
 CASE(copies_stop_at_a_key_that_does_not_open)
 {
-	struct world *w = *state;
 	uint8_t msg[64] = {0};
 	const struct sge two[] = {{IOVA, 16, w->rw->key}, {IOVA, 16, 0}};
 	const struct sge one[] = {{IOVA, 16, w->ro->key}};

@@ -315,9 +315,9 @@ static double second_ns(const char *const *sets)
 TEST(idle_fill_slows_nobody_down)
 {
 	const char *sets[] = {NULL, NULL, NULL};
-	double alone, low, lowest, high;
+	double low, lowest, high;
+	double alone = second_ns(sets);
 
-	alone = second_ns(sets);
 	sets[0] = "sdr.idle_fill=1";
 	low = second_ns(sets);
 	sets[1] = "switch.low=1";
@@ -334,9 +334,9 @@ TEST(idle_fill_slows_nobody_down)
 TEST(idle_fill_stops_for_a_message_of_the_host)
 {
 	const char *sets[] = {"workload.second.senders=0", "workload.second.start=200us", NULL, NULL};
-	double alone, low;
+	double low;
+	double alone = second_ns(sets);
 
-	alone = second_ns(sets);
 	sets[2] = "sdr.idle_fill=1";
 	low = second_ns(sets);
 	assert_true(low >= alone);

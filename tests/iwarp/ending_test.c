@@ -16,9 +16,8 @@ static int move(enum pipe_side side, enum qp_state to)
 }
 
 /* All that was posted before the end is asked for arrives; then both sides end, and the rest is flushed. */
-TEST(a_graceful_end_sends_what_was_posted)
+PIPE_TEST(a_graceful_end_sends_what_was_posted, .piece_max = 100)
 {
-	pipe_open(&p, &(struct pipe_config){.seed = 1, .piece_max = 100});
 	memset(p.end[PIPE_A].mem, 0x5a, 50000);
 	pipe_post(&p, PIPE_A, &(struct pipe_wr){.opcode = WR_READ, .at = 200000, .len = 20000, .wr_id = 1});
 	pipe_post(&p, PIPE_A, &(struct pipe_wr){.opcode = WR_WRITE, .len = 50000, .to = 100000, .wr_id = 2});
@@ -39,12 +38,10 @@ TEST(a_graceful_end_sends_what_was_posted)
 		assert_int_equal(pipe_event(&p, (enum pipe_side)side), -1);
 		assert_int_equal(nic_streams_ended(p.end[side].nic), 1);
 	}
-	pipe_close(&p);
 }
 
-TEST(both_may_end_at_once)
+PIPE_TEST(both_may_end_at_once)
 {
-	pipe_open(&p, &(struct pipe_config){.seed = 1});
 	nic_stream_finish(p.end[PIPE_A].nic, p.end[PIPE_A].qp, p.now_ns);
 	nic_stream_finish(p.end[PIPE_B].nic, p.end[PIPE_B].qp, p.now_ns);
 	pipe_run(&p);
@@ -52,23 +49,19 @@ TEST(both_may_end_at_once)
 		assert_true(p.end[side].fin && p.end[side].fin_taken);
 		assert_int_equal(qp_state(p.end[side].qp), QPS_ERR);
 	}
-	pipe_close(&p);
 }
 
 /* A responder that never heard the initiator ends without having spoken. */
-TEST(one_that_may_not_speak_can_still_end)
+PIPE_TEST(one_that_may_not_speak_can_still_end, .hears_first = true)
 {
-	pipe_open(&p, &(struct pipe_config){.seed = 1, .hears_first = true});
 	nic_stream_finish(p.end[PIPE_B].nic, p.end[PIPE_B].qp, p.now_ns);
 	pipe_run(&p);
 	assert_true(p.end[PIPE_B].fin);
 	assert_int_equal(p.end[PIPE_B].sent_bytes, 0);
-	pipe_close(&p);
 }
 
-TEST(a_program_that_moves_to_err_ends_the_stream)
+PIPE_TEST(a_program_that_moves_to_err_ends_the_stream)
 {
-	pipe_open(&p, &(struct pipe_config){.seed = 1});
 	pipe_post_recv(&p, PIPE_B, 9, 0, 10);
 	assert_int_equal(move(PIPE_A, QPS_ERR), 0);
 	pipe_run(&p);
@@ -77,7 +70,6 @@ TEST(a_program_that_moves_to_err_ends_the_stream)
 	pipe_post(&p, PIPE_A, &(struct pipe_wr){.opcode = WR_WRITE, .len = 10, .wr_id = 3});
 	pipe_run(&p);
 	pipe_expect(&p, PIPE_A, 3, WC_WR_FLUSH_ERR);
-	pipe_close(&p);
 }
 
 /* RFC 5044 7.2: FIN inside an FPDU, or a reset, is a stream that is lost. */
@@ -190,16 +182,14 @@ TEST(states_that_a_program_may_ask_for)
 	}
 }
 
-TEST(other_types_have_no_engine)
+PIPE_TEST(other_types_have_no_engine)
 {
-	struct qp_init init;
 	struct qp *qp;
+	struct qp_init init =
+		(struct qp_init){.pd = p.end[PIPE_A].pd, .send_cq = p.end[PIPE_A].cq, .recv_cq = p.end[PIPE_A].cq};
 
-	pipe_open(&p, &(struct pipe_config){.seed = 1});
-	init = (struct qp_init){.pd = p.end[PIPE_A].pd, .send_cq = p.end[PIPE_A].cq, .recv_cq = p.end[PIPE_A].cq};
 	init.type = QPT_UC;
 	assert_int_equal(nic_qp_create(p.end[PIPE_A].nic, &init, &qp), -EINVAL);
 	init.type = QPT_UD;
 	assert_int_equal(nic_qp_create(p.end[PIPE_A].nic, &init, &qp), -EINVAL);
-	pipe_close(&p);
 }

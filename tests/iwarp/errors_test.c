@@ -142,12 +142,11 @@ TEST(a_write_without_right_is_terminated)
 	check_write((struct pipe_wr){.len = 100}, ALL, MR_REMOTE_READ, TERM_TAGGED_STAG);
 }
 
-TEST(a_write_to_another_domain_is_terminated)
+PIPE_TEST(a_write_to_another_domain_is_terminated)
 {
 	struct pd *other;
 	struct mr *mr;
 
-	pipe_open(&p, &(struct pipe_config){.seed = 1});
 	assert_int_equal(nic_pd_alloc(p.end[PIPE_B].nic, &other), 0);
 	assert_int_equal(nic_mr_reg(p.end[PIPE_B].nic, other,
 				    (struct mr_range){.addr = p.end[PIPE_B].mem, .length = 4096, .iova = 4096}, ALL,
@@ -156,7 +155,6 @@ TEST(a_write_to_another_domain_is_terminated)
 	pipe_post(&p, PIPE_A, &(struct pipe_wr){.opcode = WR_WRITE, .len = 100, .rkey = mr->key, .remote_va = 4096});
 	run_and_listen(PIPE_B);
 	expect_terminate(TERM_TAGGED_STREAM);
-	pipe_close(&p);
 }
 
 static void check_read(struct pipe_wr wr, uint32_t qp_access, enum term_cause cause)
@@ -190,20 +188,17 @@ TEST(a_read_without_right_is_terminated)
 }
 
 /* RFC 5041 7.2: there is no RNR. */
-TEST(a_send_without_receive_wqe_is_terminated)
+PIPE_TEST(a_send_without_receive_wqe_is_terminated)
 {
-	pipe_open(&p, &(struct pipe_config){.seed = 1});
 	pipe_post(&p, PIPE_A, &(struct pipe_wr){.opcode = WR_SEND, .len = 100, .wr_id = 1});
 	run_and_listen(PIPE_B);
 	expect_terminate(TERM_UNTAGGED_NO_BUFFER);
 	expect_over();
 	assert_int_equal(pipe_event(&p, PIPE_B), EVENT_QP_FATAL);
-	pipe_close(&p);
 }
 
-TEST(a_send_that_is_too_long_is_terminated)
+PIPE_TEST(a_send_that_is_too_long_is_terminated)
 {
-	pipe_open(&p, &(struct pipe_config){.seed = 1});
 	pipe_post_recv(&p, PIPE_B, 5, 0, 99);
 	pipe_post_recv(&p, PIPE_B, 6, 0, 99);
 	memset(p.end[PIPE_A].mem, 0xff, 4096);
@@ -214,19 +209,16 @@ TEST(a_send_that_is_too_long_is_terminated)
 	pipe_expect(&p, PIPE_B, 6, WC_WR_FLUSH_ERR);
 	expect_over();
 	assert_memory_equal(p.end[PIPE_B].mem, zeros, PIPE_MEM);
-	pipe_close(&p);
 }
 
-TEST(invalidating_what_is_not_there_is_terminated)
+PIPE_TEST(invalidating_what_is_not_there_is_terminated)
 {
-	pipe_open(&p, &(struct pipe_config){.seed = 1});
 	pipe_post_recv(&p, PIPE_B, 5, 0, 100);
 	pipe_post(&p, PIPE_A, &(struct pipe_wr){.opcode = WR_SEND_INV, .len = 4, .imm_or_key = 0x99});
 	run_and_listen(PIPE_B);
 	expect_terminate(TERM_PROTECTION_NO_INVALIDATE);
 	pipe_expect(&p, PIPE_B, 5, WC_WR_FLUSH_ERR);
 	expect_over();
-	pipe_close(&p);
 }
 
 /* Segments that no conforming peer sends. */
@@ -261,9 +253,8 @@ TEST(forged_segments_are_terminated)
 }
 
 /* RFC 6581 4.4: one Read Request more than agreed on. */
-TEST(a_read_too_many_is_terminated)
+PIPE_TEST(a_read_too_many_is_terminated, .reads = 2)
 {
-	pipe_open(&p, &(struct pipe_config){.seed = 1, .reads = 2});
 	for (uint32_t i = 1; i <= 3; i++) {
 		struct ddp ddp = untagged(RDMAP_READ_REQUEST, QN_READ, i, 0);
 		uint8_t body[READ_REQUEST_LEN];
@@ -275,7 +266,6 @@ TEST(a_read_too_many_is_terminated)
 	}
 	run_and_listen(PIPE_B);
 	expect_terminate(TERM_OPERATION_STREAM);
-	pipe_close(&p);
 }
 
 /* A response fits its READ to the byte, or is not placed, whatever key it names. */
@@ -326,15 +316,13 @@ static void expect_counted(uint64_t crc_errors, uint64_t marker_errors)
 	assert_int_equal(a->terminates_sent, 0);
 }
 
-TEST(a_bad_crc_is_terminated_and_nothing_placed)
+PIPE_TEST(a_bad_crc_is_terminated_and_nothing_placed)
 {
 	uint8_t raw[64];
 	struct fpdu_framing f = {.crc = true};
-	struct ddp ddp;
 	uint32_t len;
+	struct ddp ddp = tagged(RDMAP_WRITE, p.end[PIPE_B].mr->key, PIPE_IOVA);
 
-	pipe_open(&p, &(struct pipe_config){.seed = 1});
-	ddp = tagged(RDMAP_WRITE, p.end[PIPE_B].mr->key, PIPE_IOVA);
 	ddp_encode(raw + FPDU_LENGTH_LEN, &ddp);
 	memset(raw + FPDU_LENGTH_LEN + DDP_TAGGED_LEN, 0xff, 8);
 	len = fpdu_seal(&f, raw, DDP_TAGGED_LEN + 8);
@@ -346,19 +334,16 @@ TEST(a_bad_crc_is_terminated_and_nothing_placed)
 	assert_int_equal(pipe_event(&p, PIPE_B), EVENT_QP_FATAL);
 	assert_memory_equal(p.end[PIPE_B].mem, zeros, PIPE_MEM);
 	expect_counted(1, 0);
-	pipe_close(&p);
 }
 
 /* RFC 5044 8: Terminate 2/0/3. Only an end that asked for markers finds one wrong; the Terminate has markers, too. */
-TEST(a_wrong_marker_is_terminated_and_nothing_placed)
+PIPE_TEST(a_wrong_marker_is_terminated_and_nothing_placed, .markers = true, .no_crc = true)
 {
 	uint8_t raw[64];
 	struct fpdu_framing f = {.markers = true};
-	struct ddp ddp;
 	uint32_t len;
+	struct ddp ddp = tagged(RDMAP_WRITE, p.end[PIPE_B].mr->key, PIPE_IOVA);
 
-	pipe_open(&p, &(struct pipe_config){.seed = 1, .markers = true, .no_crc = true});
-	ddp = tagged(RDMAP_WRITE, p.end[PIPE_B].mr->key, PIPE_IOVA);
 	ddp_encode(raw + FPDU_LENGTH_LEN, &ddp);
 	memset(raw + FPDU_LENGTH_LEN + DDP_TAGGED_LEN, 0xff, 8);
 	len = fpdu_seal(&f, raw, DDP_TAGGED_LEN + 8);
@@ -370,15 +355,13 @@ TEST(a_wrong_marker_is_terminated_and_nothing_placed)
 	expect_over();
 	assert_memory_equal(p.end[PIPE_B].mem, zeros, PIPE_MEM);
 	expect_counted(0, 1);
-	pipe_close(&p);
 }
 
 /* The first error wins: nothing behind it is placed, and there is one Terminate. */
-TEST(nothing_behind_an_error_is_placed)
+PIPE_TEST(nothing_behind_an_error_is_placed)
 {
 	struct ddp good, bad = tagged(RDMAP_WRITE, 0x5555, PIPE_IOVA);
 
-	pipe_open(&p, &(struct pipe_config){.seed = 1});
 	good = tagged(RDMAP_WRITE, p.end[PIPE_B].mr->key, PIPE_IOVA);
 	inject(&bad, (const uint8_t *)"12345678", 8);
 	inject(&good, (const uint8_t *)"12345678", 8);
@@ -387,13 +370,11 @@ TEST(nothing_behind_an_error_is_placed)
 	expect_terminate(TERM_TAGGED_STAG);
 	assert_int_equal(said_len, 2 + 18 + 4 + 2 + 14 + 4);
 	assert_memory_equal(p.end[PIPE_B].mem, zeros, PIPE_MEM);
-	pipe_close(&p);
 }
 
 /* Our own WQE is wrong: it completes so, and the stream ends. */
-TEST(a_bad_local_key_fails_its_wqe)
+PIPE_TEST(a_bad_local_key_fails_its_wqe)
 {
-	pipe_open(&p, &(struct pipe_config){.seed = 1});
 	pipe_post(&p, PIPE_A, &(struct pipe_wr){.opcode = WR_READ, .len = 10, .wr_id = 1});
 	pipe_post(&p, PIPE_A, &(struct pipe_wr){.opcode = WR_WRITE, .len = 10, .lkey = 0x77, .wr_id = 2});
 	pipe_post(&p, PIPE_A, &(struct pipe_wr){.opcode = WR_WRITE, .len = 10, .wr_id = 3});
@@ -402,7 +383,6 @@ TEST(a_bad_local_key_fails_its_wqe)
 	pipe_expect(&p, PIPE_A, 2, WC_LOC_PROT_ERR);
 	pipe_expect(&p, PIPE_A, 3, WC_WR_FLUSH_ERR);
 	expect_over();
-	pipe_close(&p);
 }
 
 TEST(what_iwarp_has_not_fails_its_wqe)

@@ -126,11 +126,10 @@ TEST_ALWAYS(operations_arrive_in_place)
 }
 
 /* RFC 5040 4.3: the key of a Send with Invalidate opens nothing to peers any more, and the receiver is told. */
-TEST(send_with_invalidate_closes_the_region)
+PIPE_TEST(send_with_invalidate_closes_the_region)
 {
 	struct cqe e;
 
-	pipe_open(&p, &(struct pipe_config){.seed = 1});
 	pipe_post_recv(&p, PIPE_B, 1, 0, 100);
 	pipe_post(
 		&p, PIPE_A,
@@ -143,7 +142,6 @@ TEST(send_with_invalidate_closes_the_region)
 	assert_int_equal(e.imm_or_key, p.end[PIPE_B].mr->key);
 	assert_true(e.solicited);
 	assert_int_equal(p.end[PIPE_B].mr->access, MR_LOCAL_WRITE);
-	pipe_close(&p);
 }
 
 /* B's request without a message: a window of type 2 over 100 bytes at 4096 is bound to that key, or the key is taken
@@ -174,13 +172,12 @@ static void post_local(enum wr_opcode opcode, const struct mw *mw, uint32_t key,
 }
 
 /* IBTA 10.6.7, RFC 5040 6.3: its key is an STag like a region's, for as long as the window is bound. */
-TEST(a_window_opens_its_bytes_while_it_is_bound)
+PIPE_TEST(a_window_opens_its_bytes_while_it_is_bound, .piece_max = 100)
 {
 	struct pipe_end *b = &p.end[PIPE_B];
 	uint32_t key;
 	struct mw *mw;
 
-	pipe_open(&p, &(struct pipe_config){.seed = 1, .piece_max = 100});
 	b->mr->access = MR_LOCAL_WRITE | MR_MW_BIND;
 	assert_int_equal(nic_mw_alloc(b->nic, b->pd, MW_TYPE_2, &mw), 0);
 	key = mw->opened.key ^ 1; /* the consumer's part of the key is new */
@@ -205,14 +202,12 @@ TEST(a_window_opens_its_bytes_while_it_is_bound)
 	assert_int_equal(pipe_event(&p, PIPE_B), EVENT_QP_ACCESS_ERR);
 	assert_int_not_equal(b->mem[4096] | b->mem[4097] | b->mem[4098], 0);
 	nic_mw_free(b->nic, mw);
-	pipe_close(&p);
 }
 
-TEST(shared_receive_queue_serves)
+PIPE_TEST(shared_receive_queue_serves, .srq = true, .piece_max = 100)
 {
 	struct cqe e;
 
-	pipe_open(&p, &(struct pipe_config){.seed = 1, .srq = true, .piece_max = 100});
 	for (uint32_t i = 0; i < 10; i++) {
 		pipe_post_recv(&p, PIPE_B, i, TARGET + i * 4096, 4096);
 		p.end[PIPE_A].mem[i] = (uint8_t)(i + 1);
@@ -224,7 +219,6 @@ TEST(shared_receive_queue_serves)
 		assert_int_equal(p.end[PIPE_B].mem[TARGET + i * 4096], i + 1);
 	}
 	assert_false(pipe_poll(&p, PIPE_A, &e)); /* unsignalled */
-	pipe_close(&p);
 }
 
 /* Both directions at once: responses and requests share a stream, and neither waits for the other for ever. */

@@ -102,3 +102,14 @@ void pipe_expect(struct pipe *, enum pipe_side, uint64_t wr_id, enum wc_status);
 int pipe_event(struct pipe *, enum pipe_side);
 /* Bytes that the end has sent and that nobody took: the last that it said. */
 const uint8_t *pipe_wire(const struct pipe *, enum pipe_side, size_t *len);
+
+/* A test (support/test.h) of `p`, the file's pipe, opened with seed 1 and what follows the name. */
+#define PIPE_TEST(name, ...)                                                  \
+	static void name##_on(void);                                          \
+	TEST(name)                                                            \
+	{                                                                     \
+		pipe_open(&p, &(struct pipe_config){.seed = 1, __VA_ARGS__}); \
+		name##_on();                                                  \
+		pipe_close(&p);                                               \
+	}                                                                     \
+	static void name##_on(void)

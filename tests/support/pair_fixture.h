@@ -45,8 +45,8 @@ struct fixture {
 static uint16_t flowlet_packets = 8; /* of the next start() */
 static uint64_t base_rtt_ns;         /* likewise; 0: not configured */
 
-/* In place, as the table's lists must not move. */
-static inline void start(struct fixture *f, uint32_t paths, enum cc_algorithm cc)
+/* In place, as the table's lists must not move; returns it. */
+static inline struct fixture *start(struct fixture *f, uint32_t paths, enum cc_algorithm cc)
 {
 	static const struct alloc alloc = {get, put, NULL};
 	static const uint8_t secret[16] = "pair_test";
@@ -68,6 +68,7 @@ static inline void start(struct fixture *f, uint32_t paths, enum cc_algorithm cc
 	f->pair = pair_get(&f->table, here, there, false, MTU, start_ns);
 	assert_non_null(f->pair);
 	assert_true(pair_begin(&f->table, f->pair));
+	return f;
 }
 
 static inline void end(struct fixture *f)
@@ -76,6 +77,9 @@ static inline void end(struct fixture *f)
 	pair_table_fini(&f->table);
 	assert_int_equal(blocks, 0);
 }
+
+/* A test of `f`, a fixture with so many paths and that congestion control. */
+#define FIXTURE_TEST(name, paths, cc) TEST_OF(name, struct fixture *, f, start(&(struct fixture){0}, paths, cc), end(f))
 
 static inline int pick(struct fixture *f, uint32_t bytes)
 {

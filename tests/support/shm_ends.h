@@ -56,6 +56,19 @@ static inline void end_free(struct end *e)
 	free(e);
 }
 
+/* A test of `a` and `b`, two ends in slots A and B. */
+#define ENDS_TEST(name)                                      \
+	static void name##_of(struct end *a, struct end *b); \
+	TEST(name)                                           \
+	{                                                    \
+		struct end *a = end_new(A), *b = end_new(B); \
+                                                             \
+		name##_of(a, b);                             \
+		end_free(a);                                 \
+		end_free(b);                                 \
+	}                                                    \
+	static void name##_of(struct end *a, struct end *b)
+
 /* Fills in n packets for a slot, numbered from `first` on, as one train. */
 static inline void fill(struct pkt *pkts, uint8_t bytes[][LEN], size_t n, unsigned slot, uint32_t first)
 {

@@ -134,7 +134,7 @@ static void side_make(struct pair *p, int which)
 	}
 }
 
-void pair_make(struct pair *p, struct wishes wish)
+struct pair *pair_make(struct pair *p, struct wishes wish)
 {
 	memset(p, 0, sizeof(*p));
 	if (!wish.type)
@@ -148,6 +148,7 @@ void pair_make(struct pair *p, struct wishes wish)
 	side_make(p, B);
 	if (!wish.unconnected)
 		pair_connect(p);
+	return p;
 }
 
 int step_init(struct pair *p, int side)

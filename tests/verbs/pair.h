@@ -82,9 +82,14 @@ struct ibv_context *device_open(void);
 /* The index of ::ffff:127.0.0.1, or of the first GID. */
 int gid_pick(struct ibv_context *, union ibv_gid *);
 
-void pair_make(struct pair *, struct wishes);
+/* Returns it. */
+struct pair *pair_make(struct pair *, struct wishes);
 void pair_connect(struct pair *);
 void pair_destroy(struct pair *);
+
+/* A test (support/test.h) of `p`, a pair with those wishes. */
+#define PAIR_TEST(name, ...) \
+	TEST_OF(name, struct pair *, p, pair_make(&(struct pair){0}, (struct wishes){__VA_ARGS__}), pair_destroy(p))
 
 struct ibv_ah_attr pair_ah_attr(const struct pair *);
 /* One step of a QP towards RTS; the errno value. */

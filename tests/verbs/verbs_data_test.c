@@ -116,29 +116,26 @@ TEST(the_path_mtu_does_not_show)
 	}
 }
 
-TEST(pieces_are_gathered_and_scattered_in_order)
+PAIR_TEST(pieces_are_gathered_and_scattered_in_order)
 {
-	struct pair p;
 	struct ibv_send_wr wr = {.opcode = IBV_WR_SEND, .num_sge = 4};
 	struct ibv_recv_wr recv = {.num_sge = 3}, *bad;
 
-	pair_make(&p, (struct wishes){0});
 	{
 		/* One empty piece on each side. */
-		struct ibv_sge from[] = {sge_at(&p, A, 0, 1000), sge_at(&p, A, 50000, 0), sge_at(&p, A, 1000, 7),
-					 sge_at(&p, A, 1007, 3000)};
-		struct ibv_sge to[] = {sge_at(&p, B, 0, 2001), sge_at(&p, B, 2001, 0), sge_at(&p, B, 10000, 5000)};
+		struct ibv_sge from[] = {sge_at(p, A, 0, 1000), sge_at(p, A, 50000, 0), sge_at(p, A, 1000, 7),
+					 sge_at(p, A, 1007, 3000)};
+		struct ibv_sge to[] = {sge_at(p, B, 0, 2001), sge_at(p, B, 2001, 0), sge_at(p, B, 10000, 5000)};
 
 		wr.sg_list = from;
 		recv.sg_list = to;
-		pattern_fill(p.side[A].buf, 4007, 3);
-		assert_int_equal(ibv_post_recv(p.side[B].qp, &recv, &bad), 0);
-		assert_int_equal(post(&p, A, &wr), 0);
-		assert_int_equal(wc_await(p.side[B].cq).byte_len, 4007);
-		memmove(p.side[B].buf + 2001, p.side[B].buf + 10000, 2006);
-		pattern_check(p.side[B].buf, 4007, 3);
+		pattern_fill(p->side[A].buf, 4007, 3);
+		assert_int_equal(ibv_post_recv(p->side[B].qp, &recv, &bad), 0);
+		assert_int_equal(post(p, A, &wr), 0);
+		assert_int_equal(wc_await(p->side[B].cq).byte_len, 4007);
+		memmove(p->side[B].buf + 2001, p->side[B].buf + 10000, 2006);
+		pattern_check(p->side[B].buf, 4007, 3);
 	}
-	pair_destroy(&p);
 }
 
 /* ---- RDMA and atomics -------------------------------------------------------------------------- */
@@ -182,70 +179,61 @@ TEST(writes_of_every_size_arrive)
 	}
 }
 
-TEST(a_plain_write_takes_no_receive)
+PAIR_TEST(a_plain_write_takes_no_receive)
 {
-	struct pair p;
 	struct ibv_sge sge;
 	struct ibv_send_wr wr = {
 		.num_sge = 1, .opcode = IBV_WR_RDMA_WRITE, .sg_list = &sge, .send_flags = IBV_SEND_INLINE};
 
-	pair_make(&p, (struct wishes){0});
-	recv_post(&p, B, 1, 0, 100);
-	sge = sge_at(&p, A, 0, 200);
-	pattern_fill(p.side[A].buf, 200, 1);
-	point_at(&p, &wr, B, 300);
-	assert_int_equal(post(&p, A, &wr), 0);
-	expect(p.side[A].cq, 0, IBV_WC_SUCCESS);
-	wc_none(p.side[B].cq, 10);
-	pattern_check(p.side[B].buf + 300, 200, 1);
-	pair_destroy(&p);
+	recv_post(p, B, 1, 0, 100);
+	sge = sge_at(p, A, 0, 200);
+	pattern_fill(p->side[A].buf, 200, 1);
+	point_at(p, &wr, B, 300);
+	assert_int_equal(post(p, A, &wr), 0);
+	expect(p->side[A].cq, 0, IBV_WC_SUCCESS);
+	wc_none(p->side[B].cq, 10);
+	pattern_check(p->side[B].buf + 300, 200, 1);
 }
 
-TEST(reads_of_every_size_return)
+PAIR_TEST(reads_of_every_size_return)
 {
-	struct pair p;
-
-	pair_make(&p, (struct wishes){0});
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
-		struct ibv_sge sge[2] = {sge_at(&p, A, 0, sizes[i] / 3),
-					 sge_at(&p, A, sizes[i] / 3, sizes[i] - sizes[i] / 3)};
+		struct ibv_sge sge[2] = {sge_at(p, A, 0, sizes[i] / 3),
+					 sge_at(p, A, sizes[i] / 3, sizes[i] - sizes[i] / 3)};
 		struct ibv_send_wr wr = {.wr_id = i, .sg_list = sge, .num_sge = 2, .opcode = IBV_WR_RDMA_READ};
 		struct ibv_wc wc;
 
-		pattern_fill(p.side[B].buf + 5, sizes[i], sizes[i]);
-		memset(p.side[A].buf, 0, sizes[i] + 1);
-		point_at(&p, &wr, B, 5);
-		assert_int_equal(post(&p, A, &wr), 0);
-		wc = wc_await(p.side[A].cq);
+		pattern_fill(p->side[B].buf + 5, sizes[i], sizes[i]);
+		memset(p->side[A].buf, 0, sizes[i] + 1);
+		point_at(p, &wr, B, 5);
+		assert_int_equal(post(p, A, &wr), 0);
+		wc = wc_await(p->side[A].cq);
 		assert_int_equal(wc.status, IBV_WC_SUCCESS);
 		assert_int_equal(wc.opcode, IBV_WC_RDMA_READ);
 		assert_int_equal(wc.byte_len, sizes[i]);
-		pattern_check(p.side[A].buf, sizes[i], sizes[i]);
-		assert_int_equal(p.side[A].buf[sizes[i]], 0);
+		pattern_check(p->side[A].buf, sizes[i], sizes[i]);
+		assert_int_equal(p->side[A].buf[sizes[i]], 0);
 	}
-	pair_destroy(&p);
 }
 
-TEST(atomics_return_what_was_there)
+PAIR_TEST(atomics_return_what_was_there)
 {
-	struct pair p;
 	struct ibv_sge sge;
 	struct ibv_send_wr wr = {.sg_list = &sge, .num_sge = 1};
 	uint64_t *mine, *theirs;
 	struct ibv_wc wc;
 
-	pair_make(&p, (struct wishes){0});
-	sge = sge_at(&p, A, 0, 8);
-	mine = (uint64_t *)p.side[A].buf;
-	theirs = (uint64_t *)(p.side[B].buf + 64);
+	sge = sge_at(p, A, 0, 8);
+	mine = (uint64_t *)p->side[A].buf;
+	theirs = (uint64_t *)(p->side[B].buf + 64);
 	*theirs = 40;
 	wr.wr.atomic.remote_addr = (uintptr_t)theirs;
-	wr.wr.atomic.rkey = p.side[B].mr->rkey;
+	wr.wr.atomic.rkey = p->side[B].mr->rkey;
 
 	wr.opcode = IBV_WR_ATOMIC_FETCH_AND_ADD;
 	wr.wr.atomic.compare_add = 2;
-	assert_int_equal(post(&p, A, &wr), 0);
-	wc = wc_await(p.side[A].cq);
+	assert_int_equal(post(p, A, &wr), 0);
+	wc = wc_await(p->side[A].cq);
 	assert_int_equal(wc.status, IBV_WC_SUCCESS);
 	assert_int_equal(wc.opcode, IBV_WC_FETCH_ADD);
 	assert_int_equal(wc.byte_len, 8);
@@ -255,106 +243,94 @@ TEST(atomics_return_what_was_there)
 	wr.opcode = IBV_WR_ATOMIC_CMP_AND_SWP;
 	wr.wr.atomic.compare_add = 42;
 	wr.wr.atomic.swap = UINT64_C(0x1122334455667788);
-	assert_int_equal(post(&p, A, &wr), 0);
-	wc = wc_await(p.side[A].cq);
+	assert_int_equal(post(p, A, &wr), 0);
+	wc = wc_await(p->side[A].cq);
 	assert_int_equal(wc.status, IBV_WC_SUCCESS);
 	assert_int_equal(wc.opcode, IBV_WC_COMP_SWAP);
 	assert_int_equal(*mine, 42);
 	assert_true(*theirs == UINT64_C(0x1122334455667788));
 
-	assert_int_equal(post(&p, A, &wr), 0); /* compares unequal now */
-	expect(p.side[A].cq, 0, IBV_WC_SUCCESS);
+	assert_int_equal(post(p, A, &wr), 0); /* compares unequal now */
+	expect(p->side[A].cq, 0, IBV_WC_SUCCESS);
 	assert_true(*mine == UINT64_C(0x1122334455667788) && *theirs == *mine);
 
 	wr.wr.atomic.remote_addr++; /* IBTA C9-85: must be aligned */
-	assert_int_equal(post(&p, A, &wr), 0);
-	expect(p.side[A].cq, 0, IBV_WC_REM_INV_REQ_ERR);
-	pair_destroy(&p);
+	assert_int_equal(post(p, A, &wr), 0);
+	expect(p->side[A].cq, 0, IBV_WC_REM_INV_REQ_ERR);
 }
 
-TEST(a_fence_waits_for_reads)
+PAIR_TEST(a_fence_waits_for_reads)
 {
-	struct pair p;
 	struct ibv_sge sge;
 	struct ibv_send_wr read = {.wr_id = 1, .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_RDMA_READ};
 	struct ibv_send_wr write = {
 		.wr_id = 2, .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_RDMA_WRITE, .send_flags = IBV_SEND_FENCE};
 
-	pair_make(&p, (struct wishes){0});
 	for (unsigned int round = 0; round < 20; round++) {
 		/* The write sends on what the read fetches into the same bytes. */
-		sge = sge_at(&p, A, 0, 20000);
-		memset(p.side[A].buf, 0, 20000);
-		pattern_fill(p.side[B].buf, 20000, round);
-		point_at(&p, &read, B, 0);
-		point_at(&p, &write, B, FAR);
-		assert_int_equal(post(&p, A, &read), 0);
-		assert_int_equal(post(&p, A, &write), 0);
-		expect(p.side[A].cq, 1, IBV_WC_SUCCESS);
-		expect(p.side[A].cq, 2, IBV_WC_SUCCESS);
-		pattern_check(p.side[B].buf + FAR, 20000, round);
+		sge = sge_at(p, A, 0, 20000);
+		memset(p->side[A].buf, 0, 20000);
+		pattern_fill(p->side[B].buf, 20000, round);
+		point_at(p, &read, B, 0);
+		point_at(p, &write, B, FAR);
+		assert_int_equal(post(p, A, &read), 0);
+		assert_int_equal(post(p, A, &write), 0);
+		expect(p->side[A].cq, 1, IBV_WC_SUCCESS);
+		expect(p->side[A].cq, 2, IBV_WC_SUCCESS);
+		pattern_check(p->side[B].buf + FAR, 20000, round);
 	}
-	pair_destroy(&p);
 }
 
-TEST(a_zero_based_region_is_addressed_from_zero)
+PAIR_TEST(a_zero_based_region_is_addressed_from_zero)
 {
-	struct pair p;
 	struct ibv_sge sge;
 	struct ibv_send_wr wr = {.sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_RDMA_WRITE};
 	struct ibv_mr *mr;
 
-	pair_make(&p, (struct wishes){0});
-	sge = sge_at(&p, A, 0, 64);
-	pattern_fill(p.side[A].buf, 64, 1);
+	sge = sge_at(p, A, 0, 64);
+	pattern_fill(p->side[A].buf, 64, 1);
 	for (int way = 0; way < 2; way++) {
-		mr = way ? ibv_reg_mr_iova(p.pd, p.side[B].buf + 4096, 4096, 0x7000, ACCESS_ALL)
-			 : ibv_reg_mr(p.pd, p.side[B].buf + 4096, 4096, ACCESS_ALL | IBV_ACCESS_ZERO_BASED);
+		mr = way ? ibv_reg_mr_iova(p->pd, p->side[B].buf + 4096, 4096, 0x7000, ACCESS_ALL)
+			 : ibv_reg_mr(p->pd, p->side[B].buf + 4096, 4096, ACCESS_ALL | IBV_ACCESS_ZERO_BASED);
 		assert_non_null(mr);
-		memset(p.side[B].buf, 0, 8192);
+		memset(p->side[B].buf, 0, 8192);
 		wr.wr.rdma.remote_addr = (way ? 0x7000 : 0) + 100;
 		wr.wr.rdma.rkey = mr->rkey;
-		assert_int_equal(post(&p, A, &wr), 0);
-		expect(p.side[A].cq, 0, IBV_WC_SUCCESS);
-		pattern_check(p.side[B].buf + 4196, 64, 1);
+		assert_int_equal(post(p, A, &wr), 0);
+		expect(p->side[A].cq, 0, IBV_WC_SUCCESS);
+		pattern_check(p->side[B].buf + 4196, 64, 1);
 		assert_int_equal(ibv_dereg_mr(mr), 0);
 	}
-	pair_destroy(&p);
 }
 
 /* ---- chains and queues ------------------------------------------------------------------------- */
 
-TEST(only_signaled_requests_complete)
+PAIR_TEST(only_signaled_requests_complete)
 {
-	struct pair p;
 	struct ibv_send_wr wr[8] = {0}, *bad;
 
-	pair_make(&p, (struct wishes){0});
 	for (int i = 0; i < 8; i++)
 		wr[i] = (struct ibv_send_wr){.wr_id = (uint64_t)i,
 					     .next = i < 7 ? &wr[i + 1] : NULL,
 					     .opcode = IBV_WR_RDMA_WRITE,
 					     .send_flags = i % 4 == 3 ? IBV_SEND_SIGNALED : 0};
 	for (int round = 0; round < 40; round++) {
-		assert_int_equal(ibv_post_send(p.side[A].qp, wr, &bad), 0);
-		expect(p.side[A].cq, 3, IBV_WC_SUCCESS);
-		expect(p.side[A].cq, 7, IBV_WC_SUCCESS);
+		assert_int_equal(ibv_post_send(p->side[A].qp, wr, &bad), 0);
+		expect(p->side[A].cq, 3, IBV_WC_SUCCESS);
+		expect(p->side[A].cq, 7, IBV_WC_SUCCESS);
 	}
-	wc_none(p.side[A].cq, 5);
-	pair_destroy(&p);
+	wc_none(p->side[A].cq, 5);
 }
 
-TEST(a_full_queue_names_the_first_request_left_out)
+PAIR_TEST(a_full_queue_names_the_first_request_left_out, .all_signaled = true, .max_wr = 8, .cqe = 1000)
 {
-	struct pair p;
 	struct ibv_send_wr wr[300] = {0}, *bad = NULL;
 	struct ibv_recv_wr recv[300] = {0}, *bad_recv = NULL;
 	struct ibv_qp_init_attr init;
 	struct ibv_qp_attr attr;
 	uint32_t sends, recvs;
 
-	pair_make(&p, (struct wishes){.all_signaled = true, .max_wr = 8, .cqe = 1000});
-	assert_int_equal(ibv_query_qp(p.side[A].qp, &attr, IBV_QP_CAP, &init), 0);
+	assert_int_equal(ibv_query_qp(p->side[A].qp, &attr, IBV_QP_CAP, &init), 0);
 	sends = attr.cap.max_send_wr;
 	recvs = attr.cap.max_recv_wr;
 	assert_true(sends < 300 && recvs < 300);
@@ -366,15 +342,14 @@ TEST(a_full_queue_names_the_first_request_left_out)
 		wr[i].wr_id = recv[i].wr_id = i;
 		wr[i].opcode = IBV_WR_SEND;
 	}
-	assert_int_equal(ibv_post_recv(p.side[B].qp, recv, &bad_recv), ENOMEM);
+	assert_int_equal(ibv_post_recv(p->side[B].qp, recv, &bad_recv), ENOMEM);
 	assert_ptr_equal(bad_recv, &recv[recvs]);
-	assert_int_equal(ibv_post_send(p.side[A].qp, wr, &bad), ENOMEM);
+	assert_int_equal(ibv_post_send(p->side[A].qp, wr, &bad), ENOMEM);
 	assert_ptr_equal(bad, &wr[sends]);
 	for (uint64_t i = 0; i < sends && i < recvs; i++) {
-		expect(p.side[A].cq, i, IBV_WC_SUCCESS);
-		expect(p.side[B].cq, i, IBV_WC_SUCCESS);
+		expect(p->side[A].cq, i, IBV_WC_SUCCESS);
+		expect(p->side[B].cq, i, IBV_WC_SUCCESS);
 	}
-	pair_destroy(&p);
 }
 
 struct refusal {
@@ -432,23 +407,20 @@ TEST(impossible_requests_are_refused_at_once)
 	}
 }
 
-TEST(receives_are_judged_too)
+PAIR_TEST(receives_are_judged_too, .with_srq = true)
 {
-	struct pair p;
 	struct ibv_sge sge[40];
 	struct ibv_recv_wr wr = {.sg_list = sge, .num_sge = 33}, good = {.next = &wr}, *bad = NULL;
 
-	pair_make(&p, (struct wishes){.with_srq = true});
 	for (int j = 0; j < 40; j++)
-		sge[j] = sge_at(&p, A, 0, 1);
-	assert_int_equal(ibv_post_recv(p.side[A].qp, &good, &bad), EINVAL);
+		sge[j] = sge_at(p, A, 0, 1);
+	assert_int_equal(ibv_post_recv(p->side[A].qp, &good, &bad), EINVAL);
 	assert_ptr_equal(bad, &wr);
-	assert_int_equal(ibv_post_srq_recv(p.side[B].srq, &good, &bad), EINVAL);
+	assert_int_equal(ibv_post_srq_recv(p->side[B].srq, &good, &bad), EINVAL);
 	assert_ptr_equal(bad, &wr);
 	/* A QP with an SRQ has no receive queue. */
-	assert_int_equal(ibv_post_recv(p.side[B].qp, &good, &bad), EINVAL);
+	assert_int_equal(ibv_post_recv(p->side[B].qp, &good, &bad), EINVAL);
 	assert_ptr_equal(bad, &good);
-	pair_destroy(&p);
 }
 
 /* ---- errors ------------------------------------------------------------------------------------ */
@@ -644,48 +616,43 @@ TEST(without_a_receive_the_sender_waits_or_gives_up)
 	pair_destroy(&p);
 }
 
-TEST(a_silent_peer_exceeds_the_retries)
+PAIR_TEST(a_silent_peer_exceeds_the_retries, .timeout = 10, .retry_cnt_given = 1, .retry_cnt = 1)
 {
-	struct pair p;
 	struct ibv_send_wr wr = {.wr_id = 1, .opcode = IBV_WR_SEND};
 
-	pair_make(&p, (struct wishes){.timeout = 10, .retry_cnt_given = 1, .retry_cnt = 1});
-	assert_int_equal(state_set(p.side[B].qp, IBV_QPS_RESET), 0);
+	assert_int_equal(state_set(p->side[B].qp, IBV_QPS_RESET), 0);
 	for (uint64_t i = 1; i <= 3; i++) {
 		wr.wr_id = i;
 		wr.send_flags = 0;
-		assert_int_equal(post(&p, A, &wr), 0);
+		assert_int_equal(post(p, A, &wr), 0);
 	}
-	recv_post(&p, A, 9, 0, 0);
-	expect(p.side[A].cq, 1, IBV_WC_RETRY_EXC_ERR);
-	expect(p.side[A].cq, 2, IBV_WC_WR_FLUSH_ERR);
-	expect(p.side[A].cq, 3, IBV_WC_WR_FLUSH_ERR);
-	expect(p.side[A].cq, 9, IBV_WC_WR_FLUSH_ERR);
-	pair_destroy(&p);
+	recv_post(p, A, 9, 0, 0);
+	expect(p->side[A].cq, 1, IBV_WC_RETRY_EXC_ERR);
+	expect(p->side[A].cq, 2, IBV_WC_WR_FLUSH_ERR);
+	expect(p->side[A].cq, 3, IBV_WC_WR_FLUSH_ERR);
+	expect(p->side[A].cq, 9, IBV_WC_WR_FLUSH_ERR);
 }
 
-TEST(the_error_state_flushes_in_order)
+PAIR_TEST(the_error_state_flushes_in_order)
 {
-	struct pair p;
 	struct ibv_send_wr wr = {.opcode = IBV_WR_SEND};
 
-	pair_make(&p, (struct wishes){0});
 	for (uint64_t i = 0; i < 10; i++)
-		recv_post(&p, A, 100 + i, 0, 8);
-	assert_int_equal(state_set(p.side[A].qp, IBV_QPS_SQD), 0);
+		recv_post(p, A, 100 + i, 0, 8);
+	assert_int_equal(state_set(p->side[A].qp, IBV_QPS_SQD), 0);
 	for (uint64_t i = 0; i < 10; i++) {
 		wr.wr_id = i;
-		assert_int_equal(post(&p, A, &wr), 0);
+		assert_int_equal(post(p, A, &wr), 0);
 	}
-	assert_int_equal(state_set(p.side[A].qp, IBV_QPS_ERR), 0);
+	assert_int_equal(state_set(p->side[A].qp, IBV_QPS_ERR), 0);
 	{
 		uint64_t send = 0, recv = 100;
 
 		for (int i = 0; i < 20; i++) {
-			struct ibv_wc wc = wc_await(p.side[A].cq);
+			struct ibv_wc wc = wc_await(p->side[A].cq);
 
 			assert_int_equal(wc.status, IBV_WC_WR_FLUSH_ERR);
-			assert_int_equal(wc.qp_num, p.side[A].qp->qp_num);
+			assert_int_equal(wc.qp_num, p->side[A].qp->qp_num);
 			assert_true(wc.wr_id == send || wc.wr_id == recv);
 			if (wc.wr_id == send)
 				send++;
@@ -693,8 +660,7 @@ TEST(the_error_state_flushes_in_order)
 				recv++;
 		}
 	}
-	wc_none(p.side[A].cq, 5);
-	pair_destroy(&p);
+	wc_none(p->side[A].cq, 5);
 }
 
 TEST(unreliable_services_lose_in_silence)
@@ -735,28 +701,24 @@ TEST(unreliable_services_lose_in_silence)
 	pair_destroy(&p);
 }
 
-TEST(a_datagram_longer_than_the_mtu_is_an_error_of_length)
+PAIR_TEST(a_datagram_longer_than_the_mtu_is_an_error_of_length, .type = IBV_QPT_UD)
 {
 	struct ibv_port_attr port;
-	struct pair p;
 	struct ibv_sge sge;
 	struct ibv_send_wr wr = {.wr_id = 1, .num_sge = 1, .sg_list = &sge, .opcode = IBV_WR_SEND};
 
-	pair_make(&p, (struct wishes){.type = IBV_QPT_UD});
-	assert_int_equal(ibv_query_port(p.ctx, PORT, &port), 0);
-	recv_post(&p, B, 2, 0, 8192);
-	sge = sge_at(&p, A, 0, (128u << port.active_mtu) + 1);
-	assert_int_equal(post(&p, A, &wr), 0);
-	expect(p.side[A].cq, 1, IBV_WC_LOC_LEN_ERR);
-	wc_none(p.side[B].cq, 20);
-	pair_destroy(&p);
+	assert_int_equal(ibv_query_port(p->ctx, PORT, &port), 0);
+	recv_post(p, B, 2, 0, 8192);
+	sge = sge_at(p, A, 0, (128u << port.active_mtu) + 1);
+	assert_int_equal(post(p, A, &wr), 0);
+	expect(p->side[A].cq, 1, IBV_WC_LOC_LEN_ERR);
+	wc_none(p->side[B].cq, 20);
 }
 
 /* ---- UD ---------------------------------------------------------------------------------------- */
 
-TEST(the_sender_of_a_datagram_can_be_answered)
+PAIR_TEST(the_sender_of_a_datagram_can_be_answered, .type = IBV_QPT_UD)
 {
-	struct pair p;
 	struct ibv_sge sge;
 	struct ibv_send_wr wr = {.num_sge = 1, .sg_list = &sge, .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED},
 			   *bad;
@@ -765,52 +727,46 @@ TEST(the_sender_of_a_datagram_can_be_answered)
 	struct ibv_ah *ah;
 	struct ibv_wc wc;
 
-	pair_make(&p, (struct wishes){.type = IBV_QPT_UD});
-	sge = sge_at(&p, A, 0, 32);
-	pattern_fill(p.side[A].buf, 32, 8);
-	recv_post(&p, B, 1, 0, 1000);
-	assert_int_equal(post(&p, A, &wr), 0);
-	wc = wc_await(p.side[B].cq);
+	sge = sge_at(p, A, 0, 32);
+	pattern_fill(p->side[A].buf, 32, 8);
+	recv_post(p, B, 1, 0, 1000);
+	assert_int_equal(post(p, A, &wr), 0);
+	wc = wc_await(p->side[B].cq);
 	assert_int_equal(wc.byte_len, 32 + GRH_BYTES);
 	assert_true(wc.wc_flags & IBV_WC_GRH);
-	grh = (struct ibv_grh *)p.side[B].buf;
-	assert_int_equal(ibv_init_ah_from_wc(p.ctx, PORT, &wc, grh, &attr), 0);
+	grh = (struct ibv_grh *)p->side[B].buf;
+	assert_int_equal(ibv_init_ah_from_wc(p->ctx, PORT, &wc, grh, &attr), 0);
 	assert_int_equal(attr.is_global, 1);
 	assert_int_equal(attr.port_num, PORT);
-	assert_int_equal(attr.grh.sgid_index, p.gid_index);
-	assert_memory_equal(&attr.grh.dgid, &p.gid, sizeof(p.gid));
-	assert_int_equal(ibv_init_ah_from_wc(p.ctx, 2, &wc, grh, &attr), -1);
-	assert_null(ibv_create_ah_from_wc(p.pd, &wc, grh, 2));
+	assert_int_equal(attr.grh.sgid_index, p->gid_index);
+	assert_memory_equal(&attr.grh.dgid, &p->gid, sizeof(p->gid));
+	assert_int_equal(ibv_init_ah_from_wc(p->ctx, 2, &wc, grh, &attr), -1);
+	assert_null(ibv_create_ah_from_wc(p->pd, &wc, grh, 2));
 
-	ah = ibv_create_ah_from_wc(p.pd, &wc, grh, PORT);
+	ah = ibv_create_ah_from_wc(p->pd, &wc, grh, PORT);
 	assert_non_null(ah);
-	recv_post(&p, A, 2, 1000, 1000);
-	sge = sge_at(&p, B, GRH_BYTES, 32);
+	recv_post(p, A, 2, 1000, 1000);
+	sge = sge_at(p, B, GRH_BYTES, 32);
 	wr.wr.ud.ah = ah;
 	wr.wr.ud.remote_qpn = wc.src_qp;
 	wr.wr.ud.remote_qkey = QKEY;
-	assert_int_equal(ibv_post_send(p.side[B].qp, &wr, &bad), 0);
+	assert_int_equal(ibv_post_send(p->side[B].qp, &wr, &bad), 0);
 	do {
-		wc = wc_await(p.side[A].cq);
+		wc = wc_await(p->side[A].cq);
 	} while (wc.opcode != IBV_WC_RECV);
-	pattern_check(p.side[A].buf + 1000 + GRH_BYTES, 32, 8);
+	pattern_check(p->side[A].buf + 1000 + GRH_BYTES, 32, 8);
 
 	/* A buffer that has neither header gives no address. */
 	memset(grh, 0, sizeof(*grh));
 	wc.wc_flags = IBV_WC_GRH;
-	assert_int_equal(ibv_init_ah_from_wc(p.ctx, PORT, &wc, grh, &attr), -1);
+	assert_int_equal(ibv_init_ah_from_wc(p->ctx, PORT, &wc, grh, &attr), -1);
 	assert_int_equal(ibv_destroy_ah(ah), 0);
-	pair_destroy(&p);
 }
 
 /* ---- SRQ --------------------------------------------------------------------------------------- */
 
-TEST(qps_share_receives)
+PAIR_TEST(qps_share_receives, .with_srq = true)
 {
-	struct pair p;
-
-	pair_make(&p, (struct wishes){.with_srq = true});
 	for (int i = 0; i < 100; i++)
-		send_of(&p, 777, i % 2, false);
-	pair_destroy(&p);
+		send_of(p, 777, i % 2, false);
 }

@@ -71,117 +71,99 @@ TEST(an_armed_cq_raises_one_event)
 }
 
 /* What UCX relies on: it polls until nothing comes, arms, and sleeps in poll(). */
-TEST(completions_that_wait_raise_an_event_when_the_cq_is_armed)
+PAIR_TEST(completions_that_wait_raise_an_event_when_the_cq_is_armed, .with_channel = true)
 {
-	struct pair p;
-
-	pair_make(&p, (struct wishes){.with_channel = true});
-	send_one(&p, false);
-	send_one(&p, false);
-	assert_int_equal(readable(p.side[B].channel->fd, 20), 0);
-	assert_int_equal(ibv_req_notify_cq(p.side[B].cq, 1), 0);
-	assert_int_equal(readable(p.side[B].channel->fd, 20), 0);
-	assert_int_equal(ibv_req_notify_cq(p.side[B].cq, 0), 0);
-	assert_int_equal(readable(p.side[B].channel->fd, 0), 1);
-	event_take(&p.side[B]);
-	assert_int_equal(readable(p.side[B].channel->fd, 0), 0);
-	send_one(&p, true);
-	assert_int_equal(readable(p.side[B].channel->fd, 20), 0);
-	assert_int_equal(ibv_req_notify_cq(p.side[B].cq, 1), 0);
-	assert_int_equal(readable(p.side[B].channel->fd, 0), 1);
-	event_take(&p.side[B]);
-	pair_destroy(&p);
+	send_one(p, false);
+	send_one(p, false);
+	assert_int_equal(readable(p->side[B].channel->fd, 20), 0);
+	assert_int_equal(ibv_req_notify_cq(p->side[B].cq, 1), 0);
+	assert_int_equal(readable(p->side[B].channel->fd, 20), 0);
+	assert_int_equal(ibv_req_notify_cq(p->side[B].cq, 0), 0);
+	assert_int_equal(readable(p->side[B].channel->fd, 0), 1);
+	event_take(&p->side[B]);
+	assert_int_equal(readable(p->side[B].channel->fd, 0), 0);
+	send_one(p, true);
+	assert_int_equal(readable(p->side[B].channel->fd, 20), 0);
+	assert_int_equal(ibv_req_notify_cq(p->side[B].cq, 1), 0);
+	assert_int_equal(readable(p->side[B].channel->fd, 0), 1);
+	event_take(&p->side[B]);
 }
 
 /*
  * What perftest relies on: with -e -b it takes an event, asks for the next and polls only a part; ib_send_lat -e takes
  * every event for a message.
  */
-TEST(each_completion_can_be_polled_by_an_event)
+PAIR_TEST(each_completion_can_be_polled_by_an_event, .with_channel = true)
 {
-	struct pair p;
-
-	pair_make(&p, (struct wishes){.with_channel = true});
-	assert_int_equal(ibv_req_notify_cq(p.side[B].cq, 0), 0);
+	assert_int_equal(ibv_req_notify_cq(p->side[B].cq, 0), 0);
 	for (int i = 0; i < 3; i++) {
-		send_one(&p, false);
-		event_take(&p.side[B]);
-		assert_int_equal(ibv_req_notify_cq(p.side[B].cq, 0), 0);
-		assert_int_equal(wc_await(p.side[B].cq).wr_id, 1);
-		assert_int_equal(readable(p.side[B].channel->fd, 0), 0);
+		send_one(p, false);
+		event_take(&p->side[B]);
+		assert_int_equal(ibv_req_notify_cq(p->side[B].cq, 0), 0);
+		assert_int_equal(wc_await(p->side[B].cq).wr_id, 1);
+		assert_int_equal(readable(p->side[B].channel->fd, 0), 0);
 	}
-	send_one(&p, false);
-	send_one(&p, false);
+	send_one(p, false);
+	send_one(p, false);
 	for (int i = 0; i < 2; i++) {
-		event_take(&p.side[B]);
-		assert_int_equal(ibv_req_notify_cq(p.side[B].cq, 0), 0);
-		assert_int_equal(wc_await(p.side[B].cq).wr_id, 1);
+		event_take(&p->side[B]);
+		assert_int_equal(ibv_req_notify_cq(p->side[B].cq, 0), 0);
+		assert_int_equal(wc_await(p->side[B].cq).wr_id, 1);
 	}
-	pair_destroy(&p);
 }
 
-TEST(solicited_notification_waits_for_a_solicited_message)
+PAIR_TEST(solicited_notification_waits_for_a_solicited_message, .with_channel = true)
 {
-	struct pair p;
-
-	pair_make(&p, (struct wishes){.with_channel = true});
-	assert_int_equal(ibv_req_notify_cq(p.side[B].cq, 1), 0);
-	send_one(&p, false);
-	assert_int_equal(readable(p.side[B].channel->fd, 50), 0);
-	send_one(&p, true);
-	assert_int_equal(readable(p.side[B].channel->fd, 2000), 1);
-	event_take(&p.side[B]);
+	assert_int_equal(ibv_req_notify_cq(p->side[B].cq, 1), 0);
+	send_one(p, false);
+	assert_int_equal(readable(p->side[B].channel->fd, 50), 0);
+	send_one(p, true);
+	assert_int_equal(readable(p->side[B].channel->fd, 2000), 1);
+	event_take(&p->side[B]);
 
 	/* An error counts as solicited. */
-	assert_int_equal(ibv_req_notify_cq(p.side[B].cq, 1), 0);
-	recv_post(&p, B, 3, 0, 0);
-	assert_int_equal(state_set(p.side[B].qp, IBV_QPS_ERR), 0);
-	assert_int_equal(readable(p.side[B].channel->fd, 2000), 1);
-	event_take(&p.side[B]);
-	pair_destroy(&p);
+	assert_int_equal(ibv_req_notify_cq(p->side[B].cq, 1), 0);
+	recv_post(p, B, 3, 0, 0);
+	assert_int_equal(state_set(p->side[B].qp, IBV_QPS_ERR), 0);
+	assert_int_equal(readable(p->side[B].channel->fd, 2000), 1);
+	event_take(&p->side[B]);
 }
 
-TEST(every_event_is_a_new_edge)
+PAIR_TEST(every_event_is_a_new_edge, .with_channel = true)
 {
 	struct epoll_event ev = {.events = EPOLLIN | EPOLLET};
 	int epfd = epoll_create1(EPOLL_CLOEXEC);
-	struct pair p;
 
-	pair_make(&p, (struct wishes){.with_channel = true});
-	nonblocking(p.side[B].channel->fd);
-	assert_int_equal(epoll_ctl(epfd, EPOLL_CTL_ADD, p.side[B].channel->fd, &ev), 0);
+	nonblocking(p->side[B].channel->fd);
+	assert_int_equal(epoll_ctl(epfd, EPOLL_CTL_ADD, p->side[B].channel->fd, &ev), 0);
 	for (int i = 0; i < 3; i++) {
 		/* The event before is still unread. */
-		assert_int_equal(ibv_req_notify_cq(p.side[B].cq, 0), 0);
-		send_one(&p, false);
+		assert_int_equal(ibv_req_notify_cq(p->side[B].cq, 0), 0);
+		send_one(p, false);
 		assert_int_equal(epoll_wait(epfd, &ev, 1, 2000), 1);
 		assert_int_equal(epoll_wait(epfd, &ev, 1, 0), 0);
 	}
 	for (int i = 0; i < 3; i++) {
-		assert_int_equal(readable(p.side[B].channel->fd, 0), 1);
-		event_take(&p.side[B]);
+		assert_int_equal(readable(p->side[B].channel->fd, 0), 1);
+		event_take(&p->side[B]);
 	}
-	assert_int_equal(readable(p.side[B].channel->fd, 0), 0);
+	assert_int_equal(readable(p->side[B].channel->fd, 0), 0);
 	close(epfd);
-	pair_destroy(&p);
 }
 
-TEST(a_blocked_reader_is_woken)
+PAIR_TEST(a_blocked_reader_is_woken, .with_channel = true)
 {
-	struct pair p;
 	struct ibv_sge sge;
 	struct ibv_send_wr wr = {.num_sge = 1, .sg_list = &sge, .opcode = IBV_WR_SEND}, *bad;
 
-	pair_make(&p, (struct wishes){.with_channel = true});
 	for (uint32_t i = 0; i < 50; i++) {
-		sge = sge_at(&p, A, 0, 1000 * i);
-		recv_post(&p, B, i, 0, 1000 * i);
-		assert_int_equal(ibv_req_notify_cq(p.side[B].cq, 0), 0);
-		assert_int_equal(ibv_post_send(p.side[A].qp, &wr, &bad), 0);
-		event_take(&p.side[B]);
-		assert_int_equal(wc_await(p.side[B].cq).wr_id, i);
+		sge = sge_at(p, A, 0, 1000 * i);
+		recv_post(p, B, i, 0, 1000 * i);
+		assert_int_equal(ibv_req_notify_cq(p->side[B].cq, 0), 0);
+		assert_int_equal(ibv_post_send(p->side[A].qp, &wr, &bad), 0);
+		event_take(&p->side[B]);
+		assert_int_equal(wc_await(p->side[B].cq).wr_id, i);
 	}
-	pair_destroy(&p);
 }
 
 static void on_alarm(int signo)
@@ -297,104 +279,89 @@ TEST(no_event_is_no_event)
 	assert_int_equal(ibv_close_device(ctx), 0);
 }
 
-TEST(an_srq_below_its_limit_says_so_once)
+PAIR_TEST(an_srq_below_its_limit_says_so_once, .with_srq = true)
 {
 	struct ibv_srq_attr attr = {.srq_limit = 5};
 	struct ibv_async_event ev;
-	struct pair p;
 
-	pair_make(&p, (struct wishes){.with_srq = true});
-	nonblocking(p.ctx->async_fd);
+	nonblocking(p->ctx->async_fd);
 	for (int i = 0; i < 6; i++)
-		recv_post(&p, B, 100, 0, 0);
-	assert_int_equal(ibv_modify_srq(p.side[B].srq, &attr, IBV_SRQ_LIMIT), 0);
-	assert_int_equal(ibv_query_srq(p.side[B].srq, &attr), 0);
+		recv_post(p, B, 100, 0, 0);
+	assert_int_equal(ibv_modify_srq(p->side[B].srq, &attr, IBV_SRQ_LIMIT), 0);
+	assert_int_equal(ibv_query_srq(p->side[B].srq, &attr), 0);
 	assert_int_equal(attr.srq_limit, 5);
 	for (int i = 0; i < 3; i++) {
 		struct ibv_send_wr wr = {.opcode = IBV_WR_SEND}, *bad;
 
-		assert_int_equal(readable(p.ctx->async_fd, 20), i < 2 ? 0 : 1);
-		assert_int_equal(ibv_post_send(p.side[A].qp, &wr, &bad), 0);
-		wc_await(p.side[B].cq);
+		assert_int_equal(readable(p->ctx->async_fd, 20), i < 2 ? 0 : 1);
+		assert_int_equal(ibv_post_send(p->side[A].qp, &wr, &bad), 0);
+		wc_await(p->side[B].cq);
 	}
-	ev = async_take(p.ctx, IBV_EVENT_SRQ_LIMIT_REACHED);
-	assert_ptr_equal(ev.element.srq, p.side[B].srq);
+	ev = async_take(p->ctx, IBV_EVENT_SRQ_LIMIT_REACHED);
+	assert_ptr_equal(ev.element.srq, p->side[B].srq);
 	ibv_ack_async_event(&ev);
-	assert_int_equal(readable(p.ctx->async_fd, 20), 0);
-	assert_int_equal(ibv_query_srq(p.side[B].srq, &attr), 0);
+	assert_int_equal(readable(p->ctx->async_fd, 20), 0);
+	assert_int_equal(ibv_query_srq(p->side[B].srq, &attr), 0);
 	assert_int_equal(attr.srq_limit, 0);
-	pair_destroy(&p);
 }
 
-TEST(a_dying_qp_of_an_srq_reports_its_last_wqe)
+PAIR_TEST(a_dying_qp_of_an_srq_reports_its_last_wqe, .with_srq = true)
 {
 	struct ibv_async_event ev;
-	struct pair p;
 
-	pair_make(&p, (struct wishes){.with_srq = true});
-	recv_post(&p, B, 1, 0, 0);
-	assert_int_equal(state_set(p.side[B].qp, IBV_QPS_ERR), 0);
-	ev = async_take(p.ctx, IBV_EVENT_QP_LAST_WQE_REACHED);
-	assert_ptr_equal(ev.element.qp, p.side[B].qp);
+	recv_post(p, B, 1, 0, 0);
+	assert_int_equal(state_set(p->side[B].qp, IBV_QPS_ERR), 0);
+	ev = async_take(p->ctx, IBV_EVENT_QP_LAST_WQE_REACHED);
+	assert_ptr_equal(ev.element.qp, p->side[B].qp);
 	ibv_ack_async_event(&ev);
-	wc_none(p.side[B].cq, 5);
-	pair_destroy(&p);
+	wc_none(p->side[B].cq, 5);
 }
 
-TEST(a_violation_is_reported_to_the_responder)
+PAIR_TEST(a_violation_is_reported_to_the_responder)
 {
 	struct ibv_async_event ev;
-	struct pair p;
 	struct ibv_sge sge;
 	struct ibv_send_wr wr = {.num_sge = 1, .sg_list = &sge, .opcode = IBV_WR_RDMA_WRITE}, *bad;
 
-	pair_make(&p, (struct wishes){0});
-	sge = sge_at(&p, A, 0, 8);
-	wr.wr.rdma.rkey = p.side[B].mr->rkey ^ 0x12345678;
-	assert_int_equal(ibv_post_send(p.side[A].qp, &wr, &bad), 0);
-	assert_int_equal(wc_await(p.side[A].cq).status, IBV_WC_REM_ACCESS_ERR);
-	ev = async_take(p.ctx, IBV_EVENT_QP_ACCESS_ERR);
-	assert_ptr_equal(ev.element.qp, p.side[B].qp);
+	sge = sge_at(p, A, 0, 8);
+	wr.wr.rdma.rkey = p->side[B].mr->rkey ^ 0x12345678;
+	assert_int_equal(ibv_post_send(p->side[A].qp, &wr, &bad), 0);
+	assert_int_equal(wc_await(p->side[A].cq).status, IBV_WC_REM_ACCESS_ERR);
+	ev = async_take(p->ctx, IBV_EVENT_QP_ACCESS_ERR);
+	assert_ptr_equal(ev.element.qp, p->side[B].qp);
 	ibv_ack_async_event(&ev);
-	pair_destroy(&p);
 }
 
-TEST(a_drained_queue_says_so_when_asked)
+PAIR_TEST(a_drained_queue_says_so_when_asked)
 {
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_SQD, .en_sqd_async_notify = 1};
 	struct ibv_async_event ev;
-	struct pair p;
 
-	pair_make(&p, (struct wishes){0});
-	assert_int_equal(ibv_modify_qp(p.side[A].qp, &attr, IBV_QP_STATE | IBV_QP_EN_SQD_ASYNC_NOTIFY), 0);
-	ev = async_take(p.ctx, IBV_EVENT_SQ_DRAINED);
-	assert_ptr_equal(ev.element.qp, p.side[A].qp);
+	assert_int_equal(ibv_modify_qp(p->side[A].qp, &attr, IBV_QP_STATE | IBV_QP_EN_SQD_ASYNC_NOTIFY), 0);
+	ev = async_take(p->ctx, IBV_EVENT_SQ_DRAINED);
+	assert_ptr_equal(ev.element.qp, p->side[A].qp);
 	ibv_ack_async_event(&ev);
-	pair_destroy(&p);
 }
 
-TEST(an_overrun_cq_is_an_event_and_a_poll_error)
+PAIR_TEST(an_overrun_cq_is_an_event_and_a_poll_error, .cqe = 4, .all_signaled = true, .max_wr = 64)
 {
 	struct ibv_async_event ev;
 	struct ibv_wc wc;
-	struct pair p;
 	int n, total = 0;
 
-	pair_make(&p, (struct wishes){.cqe = 4, .all_signaled = true, .max_wr = 64});
 	for (int i = 0; i < 40; i++) {
 		struct ibv_send_wr wr = {.opcode = IBV_WR_RDMA_WRITE}, *bad;
 
-		assert_int_equal(ibv_post_send(p.side[A].qp, &wr, &bad), 0);
+		assert_int_equal(ibv_post_send(p->side[A].qp, &wr, &bad), 0);
 	}
 	do {
-		ev = async_take(p.ctx, IBV_EVENT_CQ_ERR);
+		ev = async_take(p->ctx, IBV_EVENT_CQ_ERR);
 		ibv_ack_async_event(&ev);
-	} while (ev.element.cq != p.side[A].cq);
-	while ((n = ibv_poll_cq(p.side[A].cq, 1, &wc)) > 0)
+	} while (ev.element.cq != p->side[A].cq);
+	while ((n = ibv_poll_cq(p->side[A].cq, 1, &wc)) > 0)
 		total++;
 	assert_true(n < 0);
 	assert_true(total < 40);
-	pair_destroy(&p);
 }
 
 static void *ack_async_later(void *arg)
@@ -424,19 +391,16 @@ TEST(destroying_a_qp_waits_for_acknowledgements)
 	pair_destroy(&p);
 }
 
-TEST(undelivered_events_go_with_their_object)
+PAIR_TEST(undelivered_events_go_with_their_object, .with_srq = true)
 {
 	struct ibv_async_event ev;
-	struct pair p;
 
-	pair_make(&p, (struct wishes){.with_srq = true});
-	assert_int_equal(state_set(p.side[B].qp, IBV_QPS_ERR), 0);
-	assert_int_equal(readable(p.ctx->async_fd, 2000), 1);
-	assert_int_equal(ibv_destroy_qp(p.side[B].qp), 0);
-	p.side[B].qp = NULL;
-	assert_int_equal(readable(p.ctx->async_fd, 20), 0);
-	nonblocking(p.ctx->async_fd);
-	assert_int_equal(ibv_get_async_event(p.ctx, &ev), -1);
+	assert_int_equal(state_set(p->side[B].qp, IBV_QPS_ERR), 0);
+	assert_int_equal(readable(p->ctx->async_fd, 2000), 1);
+	assert_int_equal(ibv_destroy_qp(p->side[B].qp), 0);
+	p->side[B].qp = NULL;
+	assert_int_equal(readable(p->ctx->async_fd, 20), 0);
+	nonblocking(p->ctx->async_fd);
+	assert_int_equal(ibv_get_async_event(p->ctx, &ev), -1);
 	assert_int_equal(errno, EAGAIN);
-	pair_destroy(&p);
 }

@@ -36,18 +36,15 @@ static void side_move(struct pair *p, int side, struct ibv_cq *cq)
 	assert_non_null(s->qp);
 }
 
-TEST(readers_tell_what_a_completion_holds)
+PAIR_TEST(readers_tell_what_a_completion_holds, .extended = true)
 {
-	struct ibv_cq_ex *cq;
-	struct pair p;
 	uint64_t ts;
 	struct timespec now;
+	struct ibv_cq_ex *cq = p->side[B].cq_ex;
 
-	pair_make(&p, (struct wishes){.extended = true});
-	cq = p.side[B].cq_ex;
 	assert_int_equal(ibv_start_poll(cq, &no_attr), ENOENT);
 	for (uint64_t i = 0; i < 3; i++) {
-		struct ibv_sge sge = sge_at(&p, A, 0, 100);
+		struct ibv_sge sge = sge_at(p, A, 0, 100);
 		struct ibv_send_wr wr = {.sg_list = &sge,
 					 .num_sge = 1,
 					 .opcode = IBV_WR_SEND_WITH_IMM,
@@ -55,18 +52,18 @@ TEST(readers_tell_what_a_completion_holds)
 					 .send_flags = IBV_SEND_SIGNALED};
 		struct ibv_send_wr *bad;
 
-		recv_post(&p, B, 10 + i, 0, 100);
-		assert_int_equal(ibv_post_send(p.side[A].qp, &wr, &bad), 0);
+		recv_post(p, B, 10 + i, 0, 100);
+		assert_int_equal(ibv_post_send(p->side[A].qp, &wr, &bad), 0);
 	}
 	for (int i = 0; i < 3; i++)
-		start(p.side[A].cq_ex), ibv_end_poll(p.side[A].cq_ex);
+		start(p->side[A].cq_ex), ibv_end_poll(p->side[A].cq_ex);
 	start(cq);
 	assert_int_equal(cq->wr_id, 10);
 	assert_int_equal(cq->status, IBV_WC_SUCCESS);
 	assert_int_equal(ibv_wc_read_opcode(cq), IBV_WC_RECV);
 	assert_int_equal(ibv_wc_read_byte_len(cq), 100);
 	assert_int_equal(ibv_wc_read_imm_data(cq), htobe32(55));
-	assert_int_equal(ibv_wc_read_qp_num(cq), p.side[B].qp->qp_num);
+	assert_int_equal(ibv_wc_read_qp_num(cq), p->side[B].qp->qp_num);
 	assert_int_equal(ibv_wc_read_wc_flags(cq), IBV_WC_WITH_IMM);
 	assert_int_equal(ibv_wc_read_slid(cq), 0);
 	assert_int_equal(ibv_wc_read_dlid_path_bits(cq), 0);
@@ -75,7 +72,7 @@ TEST(readers_tell_what_a_completion_holds)
 	assert_true(llabs((long long)ibv_wc_read_completion_wallclock_ns(cq) / 1000000000 - (long long)now.tv_sec) <
 		    10);
 	/* The plain receives may be posted while the completion is looked at. */
-	recv_post(&p, B, 20, 0, 100);
+	recv_post(p, B, 20, 0, 100);
 	assert_int_equal(ibv_next_poll(cq), 0);
 	assert_int_equal(cq->wr_id, 11);
 	assert_true(ibv_wc_read_completion_ts(cq) >= ts);
@@ -89,24 +86,21 @@ TEST(readers_tell_what_a_completion_holds)
 
 		assert_int_equal(ibv_start_poll(cq, &wrong), EINVAL);
 	}
-	pair_destroy(&p);
 }
 
 /* A completion's time stays the same, even if it is read late, often, or between others. */
-TEST(wallclock_times_are_fixed_and_never_go_back)
+PAIR_TEST(wallclock_times_are_fixed_and_never_go_back, .extended = true)
 {
 	enum { COMPLETIONS = 20, READINGS = 50 };
 	uint64_t last_ns = 0, offset_ns = 0;
-	struct pair p;
 
-	pair_make(&p, (struct wishes){.extended = true});
 	for (uint64_t i = 0; i < COMPLETIONS; i++) {
 		struct ibv_send_wr wr = {.wr_id = i, .opcode = IBV_WR_RDMA_WRITE, .send_flags = IBV_SEND_SIGNALED},
 				   *bad;
-		struct ibv_cq_ex *cq = p.side[A].cq_ex;
+		struct ibv_cq_ex *cq = p->side[A].cq_ex;
 		uint64_t wall_ns;
 
-		assert_int_equal(ibv_post_send(p.side[A].qp, &wr, &bad), 0);
+		assert_int_equal(ibv_post_send(p->side[A].qp, &wr, &bad), 0);
 		start(cq);
 		wall_ns = ibv_wc_read_completion_wallclock_ns(cq);
 		for (int k = 0; k < READINGS; k++)
@@ -118,18 +112,14 @@ TEST(wallclock_times_are_fixed_and_never_go_back)
 		last_ns = wall_ns;
 		ibv_end_poll(cq);
 	}
-	pair_destroy(&p);
 }
 
-TEST(an_extended_cq_can_be_polled_plainly)
+PAIR_TEST(an_extended_cq_can_be_polled_plainly, .extended = true)
 {
 	struct ibv_send_wr wr = {.wr_id = 4, .opcode = IBV_WR_RDMA_WRITE, .send_flags = IBV_SEND_SIGNALED}, *bad;
-	struct pair p;
 
-	pair_make(&p, (struct wishes){.extended = true});
-	assert_int_equal(ibv_post_send(p.side[A].qp, &wr, &bad), 0);
-	assert_int_equal(wc_await(p.side[A].cq).wr_id, 4);
-	pair_destroy(&p);
+	assert_int_equal(ibv_post_send(p->side[A].qp, &wr, &bad), 0);
+	assert_int_equal(wc_await(p->side[A].cq).wr_id, 4);
 }
 
 /*
@@ -183,21 +173,17 @@ TEST(a_batch_holds_nobody_up_who_polls)
 }
 
 /* A queue of one request: the next may be posted from within the poll that shows the last one's end. */
-TEST(a_slot_is_free_when_its_completion_is_seen)
+PAIR_TEST(a_slot_is_free_when_its_completion_is_seen, .extended = true, .max_wr = 1, .all_signaled = true)
 {
-	struct pair p;
-
-	pair_make(&p, (struct wishes){.extended = true, .max_wr = 1, .all_signaled = true});
 	for (int i = 0; i < 10; i++) {
 		struct ibv_send_wr wr = {.opcode = IBV_WR_RDMA_WRITE}, *bad;
 
-		while (ibv_post_send(p.side[A].qp, &wr, &bad) == 0)
+		while (ibv_post_send(p->side[A].qp, &wr, &bad) == 0)
 			;
-		start(p.side[A].cq_ex);
-		assert_int_equal(ibv_post_send(p.side[A].qp, &wr, &bad), 0);
-		ibv_end_poll(p.side[A].cq_ex);
+		start(p->side[A].cq_ex);
+		assert_int_equal(ibv_post_send(p->side[A].qp, &wr, &bad), 0);
+		ibv_end_poll(p->side[A].cq_ex);
 	}
-	pair_destroy(&p);
 }
 
 static struct ibv_wc built(struct pair *p, uint64_t wr_id)
@@ -211,91 +197,87 @@ static struct ibv_wc built(struct pair *p, uint64_t wr_id)
 	return wc;
 }
 
-TEST(the_builder_does_every_operation)
+PAIR_TEST(the_builder_does_every_operation, .extended = true)
 {
-	struct ibv_qp_ex *qp;
 	struct ibv_wc wc;
-	struct pair p;
 	uint64_t remote, *word;
 	uint32_t rkey;
+	struct ibv_qp_ex *qp = p->side[A].qp_ex;
 
-	pair_make(&p, (struct wishes){.extended = true});
-	qp = p.side[A].qp_ex;
-	assert_ptr_equal(qp, p.side[A].qp);
-	remote = (uintptr_t)p.side[B].buf + 4096;
-	rkey = p.side[B].mr->rkey;
-	pattern_fill(p.side[A].buf, 1000, 1);
+	assert_ptr_equal(qp, p->side[A].qp);
+	remote = (uintptr_t)p->side[B].buf + 4096;
+	rkey = p->side[B].mr->rkey;
+	pattern_fill(p->side[A].buf, 1000, 1);
 	qp->wr_flags = IBV_SEND_SIGNALED;
 
-	recv_post(&p, B, 1, 0, 1000);
+	recv_post(p, B, 1, 0, 1000);
 	ibv_wr_start(qp);
 	qp->wr_id = 1;
 	ibv_wr_send(qp);
-	ibv_wr_set_sge(qp, p.side[A].mr->lkey, (uintptr_t)p.side[A].buf, 1000);
-	assert_int_equal(built(&p, 1).opcode, IBV_WC_SEND);
-	wc_await(p.side[B].cq);
-	pattern_check(p.side[B].buf, 1000, 1);
+	ibv_wr_set_sge(qp, p->side[A].mr->lkey, (uintptr_t)p->side[A].buf, 1000);
+	assert_int_equal(built(p, 1).opcode, IBV_WC_SEND);
+	wc_await(p->side[B].cq);
+	pattern_check(p->side[B].buf, 1000, 1);
 
-	recv_post(&p, B, 2, 0, 1000);
+	recv_post(p, B, 2, 0, 1000);
 	ibv_wr_start(qp);
 	qp->wr_id = 2;
 	ibv_wr_send_imm(qp, htobe32(9));
 	{
-		struct ibv_data_buf parts[] = {{p.side[A].buf, 100}, {p.side[A].buf + 100, 50}};
+		struct ibv_data_buf parts[] = {{p->side[A].buf, 100}, {p->side[A].buf + 100, 50}};
 
 		ibv_wr_set_inline_data_list(qp, 2, parts);
 	}
-	built(&p, 2);
-	wc = wc_await(p.side[B].cq);
+	built(p, 2);
+	wc = wc_await(p->side[B].cq);
 	assert_int_equal(wc.byte_len, 150);
 	assert_int_equal(wc.imm_data, htobe32(9));
-	pattern_check(p.side[B].buf, 150, 1);
+	pattern_check(p->side[B].buf, 150, 1);
 
 	ibv_wr_start(qp);
 	qp->wr_id = 3;
 	ibv_wr_rdma_write(qp, rkey, remote);
 	{
-		struct ibv_sge parts[] = {sge_at(&p, A, 0, 300), sge_at(&p, A, 300, 700)};
+		struct ibv_sge parts[] = {sge_at(p, A, 0, 300), sge_at(p, A, 300, 700)};
 
 		ibv_wr_set_sge_list(qp, 2, parts);
 	}
-	assert_int_equal(built(&p, 3).opcode, IBV_WC_RDMA_WRITE);
-	pattern_check(p.side[B].buf + 4096, 1000, 1);
+	assert_int_equal(built(p, 3).opcode, IBV_WC_RDMA_WRITE);
+	pattern_check(p->side[B].buf + 4096, 1000, 1);
 
-	recv_post(&p, B, 4, 0, 0);
+	recv_post(p, B, 4, 0, 0);
 	ibv_wr_start(qp);
 	qp->wr_id = 4;
 	ibv_wr_rdma_write_imm(qp, rkey, remote, htobe32(77));
-	ibv_wr_set_inline_data(qp, p.side[A].buf, 10);
-	built(&p, 4);
-	wc = wc_await(p.side[B].cq);
+	ibv_wr_set_inline_data(qp, p->side[A].buf, 10);
+	built(p, 4);
+	wc = wc_await(p->side[B].cq);
 	assert_int_equal(wc.opcode, IBV_WC_RECV_RDMA_WITH_IMM);
 	assert_int_equal(wc.imm_data, htobe32(77));
 
 	ibv_wr_start(qp);
 	qp->wr_id = 5;
 	ibv_wr_rdma_read(qp, rkey, remote);
-	ibv_wr_set_sge(qp, p.side[A].mr->lkey, (uintptr_t)p.side[A].buf + 8192, 1000);
-	assert_int_equal(built(&p, 5).opcode, IBV_WC_RDMA_READ);
-	pattern_check(p.side[A].buf + 8192, 1000, 1);
+	ibv_wr_set_sge(qp, p->side[A].mr->lkey, (uintptr_t)p->side[A].buf + 8192, 1000);
+	assert_int_equal(built(p, 5).opcode, IBV_WC_RDMA_READ);
+	pattern_check(p->side[A].buf + 8192, 1000, 1);
 
-	word = (uint64_t *)(p.side[B].buf + 4096);
+	word = (uint64_t *)(p->side[B].buf + 4096);
 	*word = 5;
 	ibv_wr_start(qp);
 	qp->wr_id = 6;
 	ibv_wr_atomic_fetch_add(qp, rkey, remote, 3);
-	ibv_wr_set_sge(qp, p.side[A].mr->lkey, (uintptr_t)p.side[A].buf, 8);
-	assert_int_equal(built(&p, 6).opcode, IBV_WC_FETCH_ADD);
+	ibv_wr_set_sge(qp, p->side[A].mr->lkey, (uintptr_t)p->side[A].buf, 8);
+	assert_int_equal(built(p, 6).opcode, IBV_WC_FETCH_ADD);
 	assert_int_equal(*word, 8);
-	assert_int_equal(*(uint64_t *)p.side[A].buf, 5);
+	assert_int_equal(*(uint64_t *)p->side[A].buf, 5);
 
 	ibv_wr_start(qp);
 	qp->wr_id = 7;
 	ibv_wr_atomic_cmp_swp(qp, rkey, remote, 8, 99);
-	ibv_wr_set_sge(qp, p.side[A].mr->lkey, (uintptr_t)p.side[A].buf, 8);
-	assert_int_equal(built(&p, 7).opcode, IBV_WC_COMP_SWAP);
+	ibv_wr_set_sge(qp, p->side[A].mr->lkey, (uintptr_t)p->side[A].buf, 8);
+	assert_int_equal(built(p, 7).opcode, IBV_WC_COMP_SWAP);
 	assert_int_equal(*word, 99);
-	pair_destroy(&p);
 }
 
 /* IBTA A19. The word that is written is taken when it is posted. */
@@ -380,87 +362,79 @@ TEST(other_types_build_no_flush)
 	pair_destroy(&p);
 }
 
-TEST(the_builder_addresses_datagrams)
+PAIR_TEST(the_builder_addresses_datagrams, .type = IBV_QPT_UD, .extended = true)
 {
-	struct ibv_qp_ex *qp;
-	struct pair p;
+	struct ibv_qp_ex *qp = p->side[A].qp_ex;
 
-	pair_make(&p, (struct wishes){.type = IBV_QPT_UD, .extended = true});
-	qp = p.side[A].qp_ex;
-	pattern_fill(p.side[A].buf, 64, 2);
-	recv_post(&p, B, 1, 0, 200);
-	recv_post(&p, B, 2, 200, 200);
+	pattern_fill(p->side[A].buf, 64, 2);
+	recv_post(p, B, 1, 0, 200);
+	recv_post(p, B, 2, 200, 200);
 	ibv_wr_start(qp);
 	for (uint64_t i = 0; i < 2; i++) {
 		qp->wr_id = i;
 		qp->wr_flags = i ? IBV_SEND_SIGNALED : 0;
 		ibv_wr_send(qp);
-		ibv_wr_set_ud_addr(qp, p.side[A].ah, p.side[B].qp->qp_num, QKEY);
-		ibv_wr_set_inline_data(qp, p.side[A].buf, 64);
+		ibv_wr_set_ud_addr(qp, p->side[A].ah, p->side[B].qp->qp_num, QKEY);
+		ibv_wr_set_inline_data(qp, p->side[A].buf, 64);
 	}
-	built(&p, 1);
+	built(p, 1);
 	for (uint64_t i = 1; i <= 2; i++) {
-		struct ibv_wc wc = wc_await(p.side[B].cq);
+		struct ibv_wc wc = wc_await(p->side[B].cq);
 
 		assert_int_equal(wc.wr_id, i);
 		assert_int_equal(wc.byte_len, 64 + GRH_BYTES);
-		pattern_check(p.side[B].buf + (i - 1) * 200 + GRH_BYTES, 64, 2);
+		pattern_check(p->side[B].buf + (i - 1) * 200 + GRH_BYTES, 64, 2);
 	}
 
 	/* Without an address nothing goes. */
 	ibv_wr_start(qp);
 	ibv_wr_send(qp);
-	ibv_wr_set_inline_data(qp, p.side[A].buf, 64);
+	ibv_wr_set_inline_data(qp, p->side[A].buf, 64);
 	assert_int_equal(ibv_wr_complete(qp), EINVAL);
-	pair_destroy(&p);
 }
 
-TEST(an_error_sticks_and_nothing_is_posted)
+PAIR_TEST(an_error_sticks_and_nothing_is_posted, .extended = true)
 {
-	struct ibv_qp_ex *qp;
-	struct pair p;
+	struct ibv_qp_ex *qp = p->side[A].qp_ex;
 
-	pair_make(&p, (struct wishes){.extended = true});
-	qp = p.side[A].qp_ex;
 	qp->wr_flags = IBV_SEND_SIGNALED;
 
 	ibv_wr_start(qp);
-	ibv_wr_rdma_write(qp, p.side[B].mr->rkey, (uintptr_t)p.side[B].buf);
-	ibv_wr_set_inline_data(qp, p.side[A].buf, 100000); /* too much */
-	ibv_wr_rdma_write(qp, p.side[B].mr->rkey, (uintptr_t)p.side[B].buf);
-	ibv_wr_set_inline_data(qp, p.side[A].buf, 1);
+	ibv_wr_rdma_write(qp, p->side[B].mr->rkey, (uintptr_t)p->side[B].buf);
+	ibv_wr_set_inline_data(qp, p->side[A].buf, 100000); /* too much */
+	ibv_wr_rdma_write(qp, p->side[B].mr->rkey, (uintptr_t)p->side[B].buf);
+	ibv_wr_set_inline_data(qp, p->side[A].buf, 1);
 	assert_int_equal(ibv_wr_complete(qp), EINVAL);
-	wc_none(p.side[A].cq, 5);
+	wc_none(p->side[A].cq, 5);
 
 	ibv_wr_start(qp);
-	ibv_wr_set_inline_data(qp, p.side[A].buf, 1); /* of what? */
+	ibv_wr_set_inline_data(qp, p->side[A].buf, 1); /* of what? */
 	assert_int_equal(ibv_wr_complete(qp), EINVAL);
 
 	ibv_wr_start(qp);
-	ibv_wr_rdma_read(qp, p.side[B].mr->rkey, (uintptr_t)p.side[B].buf);
-	ibv_wr_set_inline_data(qp, p.side[A].buf, 1);
+	ibv_wr_rdma_read(qp, p->side[B].mr->rkey, (uintptr_t)p->side[B].buf);
+	ibv_wr_set_inline_data(qp, p->side[A].buf, 1);
 	assert_int_equal(ibv_wr_complete(qp), EINVAL);
 
 	ibv_wr_start(qp);
 	for (int i = 0; i < 1000; i++)
-		ibv_wr_rdma_write(qp, p.side[B].mr->rkey, (uintptr_t)p.side[B].buf);
+		ibv_wr_rdma_write(qp, p->side[B].mr->rkey, (uintptr_t)p->side[B].buf);
 	assert_int_equal(ibv_wr_complete(qp), ENOMEM);
 
 	ibv_wr_start(qp);
-	ibv_wr_rdma_write(qp, p.side[B].mr->rkey, (uintptr_t)p.side[B].buf);
+	ibv_wr_rdma_write(qp, p->side[B].mr->rkey, (uintptr_t)p->side[B].buf);
 	ibv_wr_abort(qp);
-	wc_none(p.side[A].cq, 5);
+	wc_none(p->side[A].cq, 5);
 
 	ibv_wr_start(qp);
 	assert_int_equal(ibv_wr_complete(qp), 0); /* an empty chain is one */
 
 	ibv_wr_start(qp);
 	qp->wr_id = 8;
-	ibv_wr_rdma_write(qp, p.side[B].mr->rkey, (uintptr_t)p.side[B].buf);
-	built(&p, 8);
-	assert_int_equal(state_set(p.side[A].qp, IBV_QPS_RESET), 0);
+	ibv_wr_rdma_write(qp, p->side[B].mr->rkey, (uintptr_t)p->side[B].buf);
+	built(p, 8);
+	assert_int_equal(state_set(p->side[A].qp, IBV_QPS_RESET), 0);
 	ibv_wr_start(qp);
-	ibv_wr_rdma_write(qp, p.side[B].mr->rkey, (uintptr_t)p.side[B].buf);
+	ibv_wr_rdma_write(qp, p->side[B].mr->rkey, (uintptr_t)p->side[B].buf);
 	assert_int_equal(ibv_wr_complete(qp), EINVAL);
-	pair_destroy(&p);
 }

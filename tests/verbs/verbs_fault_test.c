@@ -244,28 +244,24 @@ TEST(unreliable_ends_are_told_and_live)
  * A WRITE to a UC queue pair whose memory is gone is dropped, like any that is not permitted; the
  * next one lands.
  */
-TEST(uc_write_is_dropped)
+PAIR_TEST(uc_write_is_dropped, .type = IBV_QPT_UC)
 {
-	struct pair p;
-	struct area a;
 	struct ibv_sge sge;
 	struct ibv_send_wr wr = {.opcode = IBV_WR_RDMA_WRITE, .sg_list = &sge, .num_sge = 1};
+	struct area a = area_make(p, UNMAPPED);
 
-	pair_make(&p, (struct wishes){.type = IBV_QPT_UC});
-	a = area_make(&p, UNMAPPED);
-	sge = sge_at(&p, A, 0, LONG);
+	sge = sge_at(p, A, 0, LONG);
 	wr.wr.rdma.remote_addr = (uintptr_t)a.p;
 	wr.wr.rdma.rkey = a.mr->rkey;
 	area_cut(&a, UNMAPPED);
-	post(&p, A, wr);
-	expect(&p, A, IBV_WC_SUCCESS);
-	recv_post(&p, B, 1, 0, LONG);
+	post(p, A, wr);
+	expect(p, A, IBV_WC_SUCCESS);
+	recv_post(p, B, 1, 0, LONG);
 	wr.opcode = IBV_WR_SEND;
-	post(&p, A, wr);
-	expect(&p, A, IBV_WC_SUCCESS);
-	expect(&p, B, IBV_WC_SUCCESS);
+	post(p, A, wr);
+	expect(p, A, IBV_WC_SUCCESS);
+	expect(p, B, IBV_WC_SUCCESS);
 	area_drop(&a, UNMAPPED);
-	pair_destroy(&p);
 }
 
 /* What a program that uses much makes: of everything that the device has memory for. */
@@ -383,26 +379,21 @@ TEST(freed_memory_never_becomes_the_device_s)
 }
 
 /* Nor does a region become the program's way to it. */
-TEST(the_device_s_memory_is_not_registered)
+PAIR_TEST(the_device_s_memory_is_not_registered)
 {
-	struct pair p;
 	struct ibv_mr *mr;
 
-	pair_make(&p, (struct wishes){0});
-	assert_null(ibv_reg_mr(p.pd, p.side[A].qp, sizeof(*p.side[A].qp), IBV_ACCESS_LOCAL_WRITE));
+	assert_null(ibv_reg_mr(p->pd, p->side[A].qp, sizeof(*p->side[A].qp), IBV_ACCESS_LOCAL_WRITE));
 	assert_int_equal(errno, EFAULT);
-	mr = p.side[A].mr;
-	assert_int_equal(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, p.side[A].cq, 1, 0),
+	mr = p->side[A].mr;
+	assert_int_equal(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, p->side[A].cq, 1, 0),
 			 IBV_REREG_MR_ERR_INPUT);
 	assert_int_equal(errno, EFAULT);
-	pair_destroy(&p);
 }
 
 /* Inline data is copied when it is posted, so the post fails; the queue pair is not affected. */
-TEST(inline_post_fails)
+PAIR_TEST(inline_post_fails, .extended = true)
 {
-	struct pair p;
-	struct area a;
 	struct ibv_sge sge;
 	struct ibv_send_wr wr = {.wr_id = 5,
 				 .opcode = IBV_WR_SEND,
@@ -410,24 +401,22 @@ TEST(inline_post_fails)
 				 .num_sge = 1,
 				 .send_flags = IBV_SEND_INLINE | IBV_SEND_SIGNALED},
 			   *bad = NULL;
+	struct area a = area_make(p, UNMAPPED);
 
-	pair_make(&p, (struct wishes){.extended = true});
-	a = area_make(&p, UNMAPPED);
 	sge = area_sge(&a, PAGE - 10, 100);
 	area_cut(&a, UNMAPPED);
-	assert_int_equal(ibv_post_send(p.side[A].qp, &wr, &bad), EFAULT);
+	assert_int_equal(ibv_post_send(p->side[A].qp, &wr, &bad), EFAULT);
 	assert_ptr_equal(bad, &wr);
-	ibv_wr_start(p.side[A].qp_ex);
-	ibv_wr_send(p.side[A].qp_ex);
-	ibv_wr_set_inline_data(p.side[A].qp_ex, a.p + PAGE - 10, 100);
-	assert_int_equal(ibv_wr_complete(p.side[A].qp_ex), EFAULT);
-	wc_none(p.side[A].cq, 1);
-	recv_post(&p, B, 1, 0, 100);
+	ibv_wr_start(p->side[A].qp_ex);
+	ibv_wr_send(p->side[A].qp_ex);
+	ibv_wr_set_inline_data(p->side[A].qp_ex, a.p + PAGE - 10, 100);
+	assert_int_equal(ibv_wr_complete(p->side[A].qp_ex), EFAULT);
+	wc_none(p->side[A].cq, 1);
+	recv_post(p, B, 1, 0, 100);
 	sge = area_sge(&a, PAGE - 100, 100);
-	post(&p, A, wr);
-	expect(&p, A, IBV_WC_SUCCESS);
-	expect(&p, B, IBV_WC_SUCCESS);
-	assert_memory_equal(p.side[B].buf, a.p + PAGE - 100, 100);
+	post(p, A, wr);
+	expect(p, A, IBV_WC_SUCCESS);
+	expect(p, B, IBV_WC_SUCCESS);
+	assert_memory_equal(p->side[B].buf, a.p + PAGE - 100, 100);
 	area_drop(&a, UNMAPPED);
-	pair_destroy(&p);
 }

@@ -355,47 +355,39 @@ TEST(the_extended_cq_refuses_what_it_lacks)
 	assert_int_equal(errno, EINVAL);
 }
 
-TEST(resizing_keeps_completions_and_refuses_to_lose_any)
+PAIR_TEST(resizing_keeps_completions_and_refuses_to_lose_any, .all_signaled = true)
 {
-	struct pair p;
-
-	pair_make(&p, (struct wishes){.all_signaled = true});
 	for (uint64_t i = 0; i < 20; i++) {
 		struct ibv_send_wr wr = {.wr_id = i, .opcode = IBV_WR_RDMA_WRITE}, *bad;
 
-		assert_int_equal(ibv_post_send(p.side[A].qp, &wr, &bad), 0);
+		assert_int_equal(ibv_post_send(p->side[A].qp, &wr, &bad), 0);
 	}
-	assert_int_equal(wc_await(p.side[A].cq).wr_id, 0);
+	assert_int_equal(wc_await(p->side[A].cq).wr_id, 0);
 	usleep(100000);
-	assert_int_equal(ibv_resize_cq(p.side[A].cq, 0), EINVAL);
-	assert_int_equal(ibv_resize_cq(p.side[A].cq, limits.max_cqe + 1), EINVAL);
-	assert_int_equal(ibv_resize_cq(p.side[A].cq, 2), EINVAL);
-	assert_int_equal(ibv_resize_cq(p.side[A].cq, 500), 0);
-	assert_true(p.side[A].cq->cqe >= 500);
+	assert_int_equal(ibv_resize_cq(p->side[A].cq, 0), EINVAL);
+	assert_int_equal(ibv_resize_cq(p->side[A].cq, limits.max_cqe + 1), EINVAL);
+	assert_int_equal(ibv_resize_cq(p->side[A].cq, 2), EINVAL);
+	assert_int_equal(ibv_resize_cq(p->side[A].cq, 500), 0);
+	assert_true(p->side[A].cq->cqe >= 500);
 	for (uint64_t i = 1; i < 20; i++)
-		assert_int_equal(wc_await(p.side[A].cq).wr_id, i);
-	assert_int_equal(ibv_resize_cq(p.side[A].cq, 2), 0);
-	pair_destroy(&p);
+		assert_int_equal(wc_await(p->side[A].cq).wr_id, i);
+	assert_int_equal(ibv_resize_cq(p->side[A].cq, 2), 0);
 }
 
-TEST(a_cq_or_channel_in_use_stays)
+PAIR_TEST(a_cq_or_channel_in_use_stays, .with_channel = true, .with_srq = true)
 {
-	struct pair p;
-
-	pair_make(&p, (struct wishes){.with_channel = true, .with_srq = true});
-	assert_int_equal(ibv_destroy_cq(p.side[A].cq), EBUSY);
-	assert_int_equal(ibv_destroy_comp_channel(p.side[A].channel), EBUSY);
-	assert_int_equal(ibv_destroy_srq(p.side[B].srq), EBUSY);
-	assert_int_equal(ibv_dealloc_pd(p.pd), EBUSY);
+	assert_int_equal(ibv_destroy_cq(p->side[A].cq), EBUSY);
+	assert_int_equal(ibv_destroy_comp_channel(p->side[A].channel), EBUSY);
+	assert_int_equal(ibv_destroy_srq(p->side[B].srq), EBUSY);
+	assert_int_equal(ibv_dealloc_pd(p->pd), EBUSY);
 	/* The refusals changed nothing. */
-	recv_post(&p, B, 7, 0, 16);
+	recv_post(p, B, 7, 0, 16);
 	{
 		struct ibv_send_wr wr = {.opcode = IBV_WR_SEND}, *bad;
 
-		assert_int_equal(ibv_post_send(p.side[A].qp, &wr, &bad), 0);
+		assert_int_equal(ibv_post_send(p->side[A].qp, &wr, &bad), 0);
 	}
-	assert_int_equal(wc_await(p.side[B].cq).wr_id, 7);
-	pair_destroy(&p);
+	assert_int_equal(wc_await(p->side[B].cq).wr_id, 7);
 }
 
 /* ---- SRQ --------------------------------------------------------------------------------------- */

@@ -172,21 +172,19 @@ static const struct refusal {
 	{no_qp_destroyed, EINVAL, {NULL}},
 };
 
-TEST(a_refusal_is_told_once_in_one_line)
+PAIR_TEST(a_refusal_is_told_once_in_one_line, .unconnected = true)
 {
 	char told[TOLD_BYTES];
-	struct pair p;
 
-	pair_make(&p, (struct wishes){.unconnected = true});
-	assert_int_equal(step_init(&p, A), 0);
+	assert_int_equal(step_init(p, A), 0);
 	for (size_t i = 0; i < sizeof(refusals) / sizeof(refusals[0]); i++) {
 		const struct refusal *r = &refusals[i];
 
 		setenv("VERBENA_QUIET", "1", 1);
-		listen_to(r->refuse, &p, r->err, told);
+		listen_to(r->refuse, p, r->err, told);
 		assert_string_equal(told, "");
 		unsetenv("VERBENA_QUIET");
-		listen_to(r->refuse, &p, r->err, told);
+		listen_to(r->refuse, p, r->err, told);
 		if (r->words[0]) {
 			assert_int_equal(strncmp(told, "verbena: ", 9), 0);
 			assert_ptr_equal(strchr(told, '\n'), told + strlen(told) - 1);
@@ -197,14 +195,13 @@ TEST(a_refusal_is_told_once_in_one_line)
 			if (!strstr(told, r->words[k]))
 				fail_msg("no \"%s\" in: %s", r->words[k], told);
 		}
-		listen_to(r->refuse, &p, r->err, told);
+		listen_to(r->refuse, p, r->err, told);
 		assert_string_equal(told, "");
 	}
 	/* The same cause in another call is no new one; another type of queue pair is the same
 	 * cause. */
-	listen_to(address_without_grh, &p, EINVAL, told);
+	listen_to(address_without_grh, p, EINVAL, told);
 	assert_string_equal(told, "");
-	listen_to(raw_qp, &p, EOPNOTSUPP, told);
+	listen_to(raw_qp, p, EOPNOTSUPP, told);
 	assert_string_equal(told, "");
-	pair_destroy(&p);
 }

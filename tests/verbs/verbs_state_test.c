@@ -218,19 +218,16 @@ TEST(a_query_tells_what_was_set)
 	pair_destroy(&p);
 }
 
-TEST(a_query_after_reset_tells_of_reset)
+PAIR_TEST(a_query_after_reset_tells_of_reset, .type = IBV_QPT_UD)
 {
 	struct ibv_qp_init_attr init;
 	struct ibv_qp_attr a;
-	struct pair p;
 
-	pair_make(&p, (struct wishes){.type = IBV_QPT_UD});
-	assert_int_equal(ibv_query_qp(p.side[A].qp, &a, IBV_QP_QKEY, &init), 0);
+	assert_int_equal(ibv_query_qp(p->side[A].qp, &a, IBV_QP_QKEY, &init), 0);
 	assert_int_equal(a.qkey, QKEY);
-	assert_int_equal(state_set(p.side[A].qp, IBV_QPS_RESET), 0);
-	assert_int_equal(ibv_query_qp(p.side[A].qp, &a, IBV_QP_STATE, &init), 0);
+	assert_int_equal(state_set(p->side[A].qp, IBV_QPS_RESET), 0);
+	assert_int_equal(ibv_query_qp(p->side[A].qp, &a, IBV_QP_STATE, &init), 0);
 	assert_int_equal(a.qp_state, IBV_QPS_RESET);
-	pair_destroy(&p);
 }
 
 /* ---- what may be posted when ------------------------------------------------------------------- */
@@ -265,42 +262,35 @@ TEST(posting_depends_on_the_state)
 	pair_destroy(&p);
 }
 
-TEST(a_qp_can_be_used_again_after_reset)
+PAIR_TEST(a_qp_can_be_used_again_after_reset, .all_signaled = true)
 {
-	struct pair p;
-
-	pair_make(&p, (struct wishes){.all_signaled = true});
 	for (int round = 0; round < 3; round++) {
-		struct ibv_sge sge = sge_at(&p, A, 0, 100);
+		struct ibv_sge sge = sge_at(p, A, 0, 100);
 		struct ibv_send_wr wr = {.sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND}, *bad;
 
-		pattern_fill(p.side[A].buf, 100, (unsigned int)round);
-		recv_post(&p, B, 1, 0, 100);
-		recv_post(&p, B, 2, 0, 100); /* is forgotten */
-		assert_int_equal(ibv_post_send(p.side[A].qp, &wr, &bad), 0);
-		assert_int_equal(wc_await(p.side[A].cq).status, IBV_WC_SUCCESS);
-		assert_int_equal(wc_await(p.side[B].cq).wr_id, 1);
-		pattern_check(p.side[B].buf, 100, (unsigned int)round);
+		pattern_fill(p->side[A].buf, 100, (unsigned int)round);
+		recv_post(p, B, 1, 0, 100);
+		recv_post(p, B, 2, 0, 100); /* is forgotten */
+		assert_int_equal(ibv_post_send(p->side[A].qp, &wr, &bad), 0);
+		assert_int_equal(wc_await(p->side[A].cq).status, IBV_WC_SUCCESS);
+		assert_int_equal(wc_await(p->side[B].cq).wr_id, 1);
+		pattern_check(p->side[B].buf, 100, (unsigned int)round);
 		for (int i = 0; i < SIDES; i++)
-			assert_int_equal(state_set(p.side[i].qp, IBV_QPS_RESET), 0);
-		wc_none(p.side[B].cq, 5);
-		pair_connect(&p);
+			assert_int_equal(state_set(p->side[i].qp, IBV_QPS_RESET), 0);
+		wc_none(p->side[B].cq, 5);
+		pair_connect(p);
 	}
-	pair_destroy(&p);
 }
 
-TEST(sqd_holds_sends_back_until_rts)
+PAIR_TEST(sqd_holds_sends_back_until_rts)
 {
 	struct ibv_send_wr wr = {.opcode = IBV_WR_SEND, .wr_id = 9, .send_flags = IBV_SEND_SIGNALED};
 	struct ibv_send_wr *bad;
-	struct pair p;
 
-	pair_make(&p, (struct wishes){0});
-	recv_post(&p, B, 1, 0, 0);
-	assert_int_equal(state_set(p.side[A].qp, IBV_QPS_SQD), 0);
-	assert_int_equal(ibv_post_send(p.side[A].qp, &wr, &bad), 0);
-	wc_none(p.side[A].cq, 50);
-	assert_int_equal(state_set(p.side[A].qp, IBV_QPS_RTS), 0);
-	assert_int_equal(wc_await(p.side[A].cq).wr_id, 9);
-	pair_destroy(&p);
+	recv_post(p, B, 1, 0, 0);
+	assert_int_equal(state_set(p->side[A].qp, IBV_QPS_SQD), 0);
+	assert_int_equal(ibv_post_send(p->side[A].qp, &wr, &bad), 0);
+	wc_none(p->side[A].cq, 50);
+	assert_int_equal(state_set(p->side[A].qp, IBV_QPS_RTS), 0);
+	assert_int_equal(wc_await(p->side[A].cq).wr_id, 9);
 }

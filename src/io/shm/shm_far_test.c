@@ -63,10 +63,9 @@ static size_t take_far(struct end *e, const uint8_t *memory)
 	return got;
 }
 
-TEST(what_packets_leave_out_is_read_where_it_is)
+ENDS_TEST(what_packets_leave_out_is_read_where_it_is)
 {
 	static uint8_t memory[10 * PKT_FAR_BYTES_MIN];
-	struct end *a = end_new(A), *b = end_new(B);
 
 	for (size_t i = 0; i < sizeof(memory); i++)
 		memory[i] = (uint8_t)(i * 7 + i / 251);
@@ -84,16 +83,13 @@ TEST(what_packets_leave_out_is_read_where_it_is)
 	assert_int_equal(send_far(a, B, memory, 10), 10);
 	assert_int_equal(a->lower->sent, 0);
 	assert_false(look_at(a, B, 1)->reached);
-	end_free(a);
-	end_free(b);
 }
 
 /* If the pieces of a message lie apart, one is left out, and the packet may be large. */
-TEST(a_large_packet_may_leave_out_little)
+ENDS_TEST(a_large_packet_may_leave_out_little)
 {
 	enum { BYTES = 96 + CAPS_LARGE_BYTES };
 	static uint8_t memory[PKT_FAR_BYTES_MIN], bytes[BYTES];
-	struct end *a = end_new(A), *b = end_new(B);
 	const struct pkt_far far = {.from = memory, .lot = lot};
 	struct pkt pkts[BURST], pkt = {.data = bytes,
 				       .flow = &within,
@@ -116,8 +112,6 @@ TEST(a_large_packet_may_leave_out_little)
 	assert_memory_equal(pkts[0].data + pkt.far_at, memory, sizeof(memory));
 	assert_memory_equal(pkts[0].data + pkt.far_at + sizeof(memory), bytes + pkt.far_at + sizeof(memory),
 			    BYTES - pkt.far_at - sizeof(memory));
-	end_free(a);
-	end_free(b);
 }
 
 /* Packets are cut to one length, so one behind a shorter one would begin at the wrong place. */
@@ -145,10 +139,9 @@ TEST(only_the_last_packet_may_be_short)
 }
 
 /* Trains are read together, and one that cannot be read does not take the others with it. */
-TEST(one_that_is_not_there_is_lost_alone)
+ENDS_TEST(one_that_is_not_there_is_lost_alone)
 {
 	static uint8_t good[2 * PKT_FAR_BYTES_MIN];
-	struct end *a = end_new(A), *b = end_new(B);
 	uint8_t *gone = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	struct pkt pkts[BURST];
 
@@ -174,13 +167,10 @@ TEST(one_that_is_not_there_is_lost_alone)
 	assert_int_equal(io_recv(b->io, pkts, 2, 1), 0);
 	send(a, B, 3, 1);
 	expect(b, 3, 1);
-	end_free(a);
-	end_free(b);
 }
 
-TEST(what_is_not_there_is_lost)
+ENDS_TEST(what_is_not_there_is_lost)
 {
-	struct end *a = end_new(A), *b = end_new(B);
 	uint8_t *memory = mmap(NULL, 8 * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	connect_ends(a, A, b, B);
@@ -191,16 +181,13 @@ TEST(what_is_not_there_is_lost)
 	send(a, B, 3, 1);
 	expect(b, 3, 1);
 	munmap(memory, 4096);
-	end_free(a);
-	end_free(b);
 }
 
 /* The program has got its memory back before its peer looked: the packets have not arrived, and what comes after them
  * has. */
-TEST(what_was_taken_back_is_lost)
+ENDS_TEST(what_was_taken_back_is_lost)
 {
 	static uint8_t memory[10 * PKT_FAR_BYTES_MIN];
-	struct end *a = end_new(A), *b = end_new(B);
 
 	connect_ends(a, A, b, B);
 	send(a, B, 0, 1);
@@ -213,8 +200,6 @@ TEST(what_was_taken_back_is_lost)
 	assert_int_equal(send_far(a, B, memory, 10), 10);
 	assert_int_equal(take_far(b, memory), 10);
 	assert_false(loan_is_out(loan_of(a), lot));
-	end_free(a);
-	end_free(b);
 }
 
 /* Where the test says that payload belongs: so many packets from the first one on. */
@@ -249,12 +234,11 @@ static size_t place(void *ctx, const struct pkt *pkts, size_t n, bool begins, ui
 }
 
 /* Payload goes where it belongs, and into the packets where that is not known. */
-TEST(what_has_a_place_is_read_to_it)
+ENDS_TEST(what_has_a_place_is_read_to_it)
 {
 	enum { PACKETS = 10, KNOWN = 4 };
 	static uint8_t memory[PACKETS * PKT_FAR_BYTES_MIN], to[PACKETS * PKT_FAR_BYTES_MIN];
 	struct places places = {.to = to, .known = KNOWN};
-	struct end *a = end_new(A), *b = end_new(B);
 	struct pkt pkts[BURST];
 
 	for (size_t i = 0; i < sizeof(memory); i++)
@@ -288,21 +272,18 @@ TEST(what_has_a_place_is_read_to_it)
 	assert_int_equal(io_recv(b->io, pkts, BURST, 1), 2);
 	assert_int_equal(places.asked, 2);
 	assert_int_equal(pkts[1].far_bytes, PKT_FAR_BYTES_MIN);
-	end_free(a);
-	end_free(b);
 }
 
 /*
  * Acknowledgements between the packets of a row, and before them, do not end it: the row is read at once, and each
  * packet's payload gets to its own place.
  */
-TEST(what_passes_does_not_end_a_row)
+ENDS_TEST(what_passes_does_not_end_a_row)
 {
 	enum { ROW = 4 };
 	static uint8_t memory[2 * ROW * PKT_FAR_BYTES_MIN], to[sizeof(memory)];
 	static const bool is_far[] = {false, true, true, true, true, false, true, true, true, true, false};
 	struct places places = {.to = to, .known = 2 * ROW, .passes = true};
-	struct end *a = end_new(A), *b = end_new(B);
 	struct pkt pkts[BURST];
 
 	for (size_t i = 0; i < sizeof(memory); i++)
@@ -333,8 +314,6 @@ TEST(what_passes_does_not_end_a_row)
 		if (is_far[i])
 			assert_memory_equal(pkts[i].data + FAR_AT, memory + k++ * PKT_FAR_BYTES_MIN, PKT_FAR_BYTES_MIN);
 	}
-	end_free(a);
-	end_free(b);
 }
 
 /* Packets of another ring in the same call keep nobody waiting: what has no place then is copied. */
@@ -366,12 +345,11 @@ TEST(a_busy_ring_does_not_keep_others_waiting)
 }
 
 /* The packet behind the end of a row begins the next row, whose places are asked for once the nic has this one. */
-TEST(behind_the_end_of_a_row_begins_the_next_call)
+ENDS_TEST(behind_the_end_of_a_row_begins_the_next_call)
 {
 	enum { ROW = 3 };
 	static uint8_t memory[(ROW + 2) * PKT_FAR_BYTES_MIN], to[sizeof(memory)];
 	struct places places = {.to = to, .known = 1};
-	struct end *a = end_new(A), *b = end_new(B);
 	struct pkt pkts[BURST];
 
 	shm_set_placer(b->io, (struct shm_placer){.place = place, .ctx = &places});
@@ -387,17 +365,14 @@ TEST(behind_the_end_of_a_row_begins_the_next_call)
 	places = (struct places){.to = to, .known = ROW};
 	assert_int_equal(io_recv(b->io, pkts, BURST, 1), ROW);
 	assert_int_equal(places.asked, ROW);
-	end_free(a);
-	end_free(b);
 }
 
 /* Payload that has a place is read in longer pieces than the buffer holds, which is for payload without one. */
-TEST(a_long_row_is_read_at_once)
+ENDS_TEST(a_long_row_is_read_at_once)
 {
 	enum { TRAIN = 2, TRAINS = 16, BYTES = 30 << 10 };
 	static uint8_t memory[TRAINS][TRAIN][BYTES], to[sizeof(memory)], bytes[TRAIN][FAR_AT + BYTES + FAR_TAIL];
 	struct places places = {.to = to, .known = TRAIN * TRAINS, .each = BYTES};
-	struct end *a = end_new(A), *b = end_new(B);
 	struct pkt pkts[BURST], train[TRAIN];
 
 	shm_set_placer(b->io, (struct shm_placer){.place = place, .ctx = &places});
@@ -423,17 +398,14 @@ TEST(a_long_row_is_read_at_once)
 	}
 	assert_int_equal(io_recv(b->io, pkts, BURST, 1), TRAIN * TRAINS);
 	assert_memory_equal(to, memory, sizeof(to));
-	end_free(a);
-	end_free(b);
 }
 
 /* What the program has got back may hold anything, and not even a message that never completes gets it. */
-TEST(what_was_taken_back_does_not_get_to_its_place)
+ENDS_TEST(what_was_taken_back_does_not_get_to_its_place)
 {
 	static uint8_t memory[4 * PKT_FAR_BYTES_MIN], to[4 * PKT_FAR_BYTES_MIN], nothing[4 * PKT_FAR_BYTES_MIN];
 	struct places places = {.to = to, .known = 4, .passes = true};
 	struct pkt pkts[BURST];
-	struct end *a = end_new(A), *b = end_new(B);
 
 	shm_set_placer(b->io, (struct shm_placer){.place = place, .ctx = &places});
 	connect_ends(a, A, b, B);
@@ -453,15 +425,12 @@ TEST(what_was_taken_back_does_not_get_to_its_place)
 	assert_int_equal(io_recv(b->io, pkts, BURST, 1), 6);
 	assert_int_equal(places.asked, 4);
 	assert_memory_equal(to, nothing, sizeof(to));
-	end_free(a);
-	end_free(b);
 }
 
 /* And what the other process has read before is its own: nothing of it is taken back. */
-TEST(newer_lots_are_not_taken_back)
+ENDS_TEST(newer_lots_are_not_taken_back)
 {
 	static uint8_t memory[10 * PKT_FAR_BYTES_MIN];
-	struct end *a = end_new(A), *b = end_new(B);
 
 	connect_ends(a, A, b, B);
 	send(a, B, 0, 1);
@@ -477,15 +446,12 @@ TEST(newer_lots_are_not_taken_back)
 	loan_take_back(loan_of(a), lot - 1);
 	assert_int_equal(take_far(b, memory), 10);
 	assert_int_equal(b->counters.shm_far_failed, 1);
-	end_free(a);
-	end_free(b);
 }
 
 /* The other end of a ring that this one has given up reads nothing any more. */
-TEST(what_a_lost_ring_has_is_taken_back)
+ENDS_TEST(what_a_lost_ring_has_is_taken_back)
 {
 	static uint8_t memory[10 * PKT_FAR_BYTES_MIN];
-	struct end *a = end_new(A), *b = end_new(B);
 
 	connect_ends(a, A, b, B);
 	send(a, B, 0, 1);
@@ -494,17 +460,14 @@ TEST(what_a_lost_ring_has_is_taken_back)
 	shm_lose(a->io, B, 1);
 	assert_int_equal(take_far(b, memory), 0);
 	assert_int_equal(b->counters.shm_far_failed, 1);
-	end_free(a);
-	end_free(b);
 }
 
 /* The program has unmapped where it belongs: the packets are whole, so that the nic can answer. */
-TEST(a_place_that_is_not_there_loses_nothing)
+ENDS_TEST(a_place_that_is_not_there_loses_nothing)
 {
 	static uint8_t memory[10 * PKT_FAR_BYTES_MIN];
 	struct places places = {.to = mmap(NULL, 3 * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0),
 				.known = 10};
-	struct end *a = end_new(A), *b = end_new(B);
 
 	memset(memory, 5, sizeof(memory));
 	assert_int_equal(munmap(places.to + 4096, 4096), 0);
@@ -517,8 +480,6 @@ TEST(a_place_that_is_not_there_loses_nothing)
 	assert_int_equal(b->counters.shm_far_failed, 0);
 	munmap(places.to, 4096);
 	munmap(places.to + 2 * 4096, 4096);
-	end_free(a);
-	end_free(b);
 }
 
 /* Memory that packets leave out, and the other end's mark. */
@@ -586,10 +547,9 @@ TEST(what_is_at_the_same_place_is_no_mark)
 }
 
 /* A process that may be read may not be later (prctl(PR_SET_DUMPABLE)): it learns that, and sends whole packets. */
-TEST(who_is_read_no_more_learns_it)
+ENDS_TEST(who_is_read_no_more_learns_it)
 {
 	static uint8_t memory[10 * PKT_FAR_BYTES_MIN];
-	struct end *a = end_new(A), *b = end_new(B);
 
 	connect_ends(a, A, b, B);
 	send(a, B, 0, 1);
@@ -605,6 +565,4 @@ TEST(who_is_read_no_more_learns_it)
 	assert_false(look_at(a, B, 1)->reads);
 	send(a, B, 3, 1);
 	expect(b, 3, 1);
-	end_free(a);
-	end_free(b);
 }

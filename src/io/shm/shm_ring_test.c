@@ -38,6 +38,8 @@ static void rig_free(struct rig *r)
 	free(r);
 }
 
+#define RIG_TEST(name) TEST_OF(name, struct rig *, r, rig_new(), rig_free(r))
+
 static enum shm_verdict put(struct rig *r, size_t flow, uint32_t len)
 {
 	const struct shm_train t = {
@@ -58,9 +60,8 @@ static void take(struct rig *r, size_t flow, uint32_t len)
 	assert_memory_equal(&r->out.flow, &r->flows[flow], sizeof(struct flow));
 }
 
-TEST(trains_come_out_as_they_went_in)
+RIG_TEST(trains_come_out_as_they_went_in)
 {
-	struct rig *r = rig_new();
 	struct shm_train t;
 
 	assert_true(shm_memory_is_known(r->memory));
@@ -75,12 +76,10 @@ TEST(trains_come_out_as_they_went_in)
 	take(r, 0, 1);
 	take(r, 1, 65000);
 	assert_false(shm_has_some(&r->out));
-	rig_free(r);
 }
 
-TEST(a_flow_is_written_when_it_changes)
+RIG_TEST(a_flow_is_written_when_it_changes)
 {
-	struct rig *r = rig_new();
 	struct shm_train t;
 
 	put(r, 0, 8);
@@ -91,12 +90,10 @@ TEST(a_flow_is_written_when_it_changes)
 		assert_int_equal(shm_take(&r->out, r->got, sizeof(r->got), &t), SHM_DONE);
 		assert_int_equal(t.new_flow, i != 1);
 	}
-	rig_free(r);
 }
 
-TEST(a_full_ring_takes_no_more_until_room_is_given_back)
+RIG_TEST(a_full_ring_takes_no_more_until_room_is_given_back)
 {
-	struct rig *r = rig_new();
 	unsigned n = 0;
 
 	while (put(r, 0, 4000) == SHM_DONE)
@@ -107,13 +104,11 @@ TEST(a_full_ring_takes_no_more_until_room_is_given_back)
 	assert_int_equal(put(r, 0, 4000), SHM_NO_ROOM); /* not yet given back */
 	shm_release(&r->out);
 	assert_int_equal(put(r, 0, 3900), SHM_DONE);
-	rig_free(r);
 }
 
 /* Against a list: any lengths, any interleaving, many times around. */
-TEST(random_trains_keep_order_and_bytes)
+RIG_TEST(random_trains_keep_order_and_bytes)
 {
-	struct rig *r = rig_new();
 	uint32_t lens[4096];
 	uint8_t flows[4096];
 	size_t first = 0, last = 0;
@@ -141,13 +136,10 @@ TEST(random_trains_keep_order_and_bytes)
 		}
 	}
 	assert_true(first > MANY / 4);
-	rig_free(r);
 }
 
-TEST(who_puts_wakes_a_sleeper_once)
+RIG_TEST(who_puts_wakes_a_sleeper_once)
 {
-	struct rig *r = rig_new();
-
 	put(r, 0, 8);
 	assert_false(shm_publish(&r->in)); /* it does not sleep */
 	take(r, 0, 8);
@@ -159,13 +151,10 @@ TEST(who_puts_wakes_a_sleeper_once)
 	assert_false(shm_wakes(&r->in));
 	put(r, 0, 8);
 	assert_false(shm_publish(&r->in));
-	rig_free(r);
 }
 
-TEST(a_sleeper_that_took_all_is_not_woken)
+RIG_TEST(a_sleeper_that_took_all_is_not_woken)
 {
-	struct rig *r = rig_new();
-
 	put(r, 0, 8);
 	shm_sleep(&r->out);
 	assert_true(shm_publish(&r->in));
@@ -175,20 +164,16 @@ TEST(a_sleeper_that_took_all_is_not_woken)
 	put(r, 0, 8);
 	assert_true(shm_publish(&r->in));
 	assert_true(shm_wakes(&r->in));
-	rig_free(r);
 }
 
-TEST(nobody_takes_before_it_is_accepted)
+RIG_TEST(nobody_takes_before_it_is_accepted)
 {
-	struct rig *r = rig_new();
-
 	assert_false(shm_is_accepted(&r->in));
 	shm_accept(&r->out, false);
 	assert_true(shm_is_accepted(&r->in));
 	assert_false(shm_is_read(&r->in));
 	shm_accept(&r->out, true);
 	assert_true(shm_is_read(&r->in));
-	rig_free(r);
 }
 
 static struct nonsense {
@@ -225,9 +210,8 @@ TEST(nonsense_is_noticed)
 }
 
 /* Records lie in one piece. */
-TEST(a_length_beyond_the_end_is_noticed)
+RIG_TEST(a_length_beyond_the_end_is_noticed)
 {
-	struct rig *r = rig_new();
 	uint32_t at = SHM_ROOM_BYTES - 4 * SHM_UNIT_BYTES, len = 4 * SHM_UNIT_BYTES;
 	struct shm_train t;
 
@@ -241,13 +225,11 @@ TEST(a_length_beyond_the_end_is_noticed)
 	shm_publish(&r->in);
 	memcpy((uint8_t *)r->memory + SHM_HEADER_BYTES + at, &len, sizeof(len));
 	assert_int_equal(shm_take(&r->out, r->got, sizeof(r->got), &t), SHM_BAD);
-	rig_free(r);
 }
 
 /* The other end would take the line back after each. */
-TEST(a_record_is_not_there_before_it_is_published)
+RIG_TEST(a_record_is_not_there_before_it_is_published)
 {
-	struct rig *r = rig_new();
 	const uint8_t *first = (const uint8_t *)r->memory + SHM_HEADER_BYTES;
 	static const uint8_t nothing[SHM_UNIT_BYTES];
 
@@ -257,7 +239,6 @@ TEST(a_record_is_not_there_before_it_is_published)
 	shm_publish(&r->in);
 	take(r, 0, 40);
 	take(r, 0, 40);
-	rig_free(r);
 }
 
 TEST(a_bad_head_is_noticed)
@@ -275,16 +256,14 @@ TEST(a_bad_head_is_noticed)
 	}
 }
 
-TEST(a_train_stays_where_the_buffer_has_no_room)
+RIG_TEST(a_train_stays_where_the_buffer_has_no_room)
 {
-	struct rig *r = rig_new();
 	struct shm_train t;
 
 	put(r, 0, 500);
 	shm_publish(&r->in);
 	assert_int_equal(shm_take(&r->out, r->got, 499, &t), SHM_NO_ROOM);
 	take(r, 0, 500);
-	rig_free(r);
 }
 
 static void *put_many(void *arg)
@@ -300,9 +279,8 @@ static void *put_many(void *arg)
 }
 
 /* Two threads stand for the two processes, so that the thread sanitizer sees both. */
-TEST(two_threads_lose_nothing)
+RIG_TEST(two_threads_lose_nothing)
 {
-	struct rig *r = rig_new();
 	pthread_t other;
 
 	assert_int_equal(pthread_create(&other, NULL, put_many, r), 0);
@@ -313,5 +291,4 @@ TEST(two_threads_lose_nothing)
 		shm_release(&r->out);
 	}
 	pthread_join(other, NULL);
-	rig_free(r);
 }

@@ -5,9 +5,8 @@
 #include <unistd.h>
 
 /* That a process does not take is seen without its help: it is stopped. */
-TEST(who_takes_from_a_ring_is_seen)
+ENDS_TEST(who_takes_from_a_ring_is_seen)
 {
-	struct end *a = end_new(A), *b = end_new(B);
 	int fds[2];
 
 	assert_int_equal(shm_look_at(a->io, B), SHM_UNSEEN);
@@ -28,6 +27,4 @@ TEST(who_takes_from_a_ring_is_seen)
 	expect(b, 2, 1);
 	assert_int_equal(shm_look_at(a->io, B), SHM_RAN);
 	assert_int_equal(shm_look_at(a->io, B), SHM_RAN); /* there was nothing to take */
-	end_free(a);
-	end_free(b);
 }

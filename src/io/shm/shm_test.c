@@ -16,9 +16,8 @@
 #include "io/shm/shm_spill.h"
 #include "support/test.h"
 
-TEST(packets_within_the_host_go_through_memory)
+ENDS_TEST(packets_within_the_host_go_through_memory)
 {
-	struct end *a = end_new(A), *b = end_new(B);
 	struct pkt pkts[BURST];
 	int fds[2];
 
@@ -51,13 +50,10 @@ TEST(packets_within_the_host_go_through_memory)
 	assert_int_equal(a->counters.shm_tx_packets, 13);
 	assert_int_equal(b->counters.shm_rx_packets, 13);
 	assert_int_equal(b->counters.shm_rx_bytes, 13 * LEN);
-	end_free(a);
-	end_free(b);
 }
 
-TEST(others_go_below_in_order)
+ENDS_TEST(others_go_below_in_order)
 {
-	struct end *a = end_new(A), *b = end_new(B);
 	static uint8_t bytes[4][LEN];
 	struct pkt pkts[4];
 
@@ -77,14 +73,11 @@ TEST(others_go_below_in_order)
 	a->lower->send_max = 0;
 	assert_int_equal(io_send(a->io, pkts, 4, 1), 0);
 	expect_nothing(b);
-	end_free(a);
-	end_free(b);
 }
 
-TEST(every_service_goes_through_memory)
+ENDS_TEST(every_service_goes_through_memory)
 {
 	static const uint8_t opcodes[] = {0x0a, 0x20, 0x64, 0x81, 0xf0};
-	struct end *a = end_new(A), *b = end_new(B);
 	static uint8_t bytes[1][LEN];
 	struct pkt pkt;
 
@@ -96,13 +89,10 @@ TEST(every_service_goes_through_memory)
 	}
 	assert_int_equal(a->lower->sent, 0);
 	assert_int_equal(a->counters.shm_tx_packets, 5);
-	end_free(a);
-	end_free(b);
 }
 
-TEST(what_is_in_the_sockets_is_older)
+ENDS_TEST(what_is_in_the_sockets_is_older)
 {
-	struct end *a = end_new(A), *b = end_new(B);
 	struct pkt pkts[BURST];
 
 	connect_ends(a, A, b, B);
@@ -115,13 +105,10 @@ TEST(what_is_in_the_sockets_is_older)
 			assert_int_equal(get_be32(pkts[k].data), i++);
 	}
 	expect(b, 1000, 1);
-	end_free(a);
-	end_free(b);
 }
 
-TEST(the_sockets_are_not_forgotten)
+ENDS_TEST(the_sockets_are_not_forgotten)
 {
-	struct end *a = end_new(A), *b = end_new(B);
 	struct pkt pkts[BURST];
 	size_t from_below = 0;
 
@@ -134,8 +121,6 @@ TEST(the_sockets_are_not_forgotten)
 		from_below += io_recv(b->io, pkts, BURST, now_ns) > 1;
 	}
 	assert_in_range(from_below, 20, 2000);
-	end_free(a);
-	end_free(b);
 }
 
 /* How often the sockets are looked at in a millisecond in which packets come through memory. */
@@ -163,9 +148,8 @@ static void send_outward(struct end *e, uint64_t now_ns)
 }
 
 /* A look costs a system call. */
-TEST(sockets_that_nobody_uses_are_looked_at_less_often)
+ENDS_TEST(sockets_that_nobody_uses_are_looked_at_less_often)
 {
-	struct end *a = end_new(A), *b = end_new(B);
 	struct pkt pkts[BURST];
 
 	connect_ends(a, A, b, B);
@@ -190,14 +174,10 @@ TEST(sockets_that_nobody_uses_are_looked_at_less_often)
 		io_recv(b->io, pkts, BURST, now_ns);
 		assert_int_equal(b->lower->looks, looks + 1);
 	}
-	end_free(a);
-	end_free(b);
 }
 
-TEST(memory_has_all_while_sockets_are_quiet)
+ENDS_TEST(memory_has_all_while_sockets_are_quiet)
 {
-	struct end *a = end_new(A), *b = end_new(B);
-
 	connect_ends(a, A, b, B);
 	assert_false(shm_has_all(b->io, 20000000)); /* nothing came */
 	send(a, B, 0, 1);
@@ -210,8 +190,6 @@ TEST(memory_has_all_while_sockets_are_quiet)
 	looks_below(a, b, 35000000);
 	assert_true(shm_has_all(b->io, 36000000));
 	assert_false(shm_has_all(b->io, 50000000));
-	end_free(a);
-	end_free(b);
 }
 
 static bool is_full(struct end *e, unsigned slot)
@@ -229,9 +207,8 @@ static uint32_t fill_ring(struct end *e, unsigned slot)
 	return n;
 }
 
-TEST(a_full_ring_loses_nothing)
+ENDS_TEST(a_full_ring_loses_nothing)
 {
-	struct end *a = end_new(A), *b = end_new(B);
 	struct pkt pkts[BURST];
 	uint32_t n, next = 0;
 
@@ -257,8 +234,6 @@ TEST(a_full_ring_loses_nothing)
 	assert_int_equal(a->counters.shm_dropped, 0);
 	assert_int_equal(send(a, B, 7, 1), 1);
 	expect(b, 7, 1);
-	end_free(a);
-	end_free(b);
 }
 
 TEST(a_full_ring_holds_up_nobody_else)
@@ -282,9 +257,8 @@ TEST(a_full_ring_holds_up_nobody_else)
 	end_free(c);
 }
 
-TEST(a_ring_that_stays_full_is_looked_at_ever_less)
+ENDS_TEST(a_ring_that_stays_full_is_looked_at_ever_less)
 {
-	struct end *a = end_new(A), *b = end_new(B);
 	uint64_t now_ns = 1, last_ns = 1, end_ns = 1000000000;
 	unsigned looks = 0;
 
@@ -298,13 +272,10 @@ TEST(a_ring_that_stays_full_is_looked_at_ever_less)
 		shm_turn(a->io, now_ns);
 	}
 	assert_in_range(looks, end_ns / SHM_RETRY_NS_MAX / 2, end_ns / SHM_RETRY_NS_MAX + 20);
-	end_free(a);
-	end_free(b);
 }
 
-TEST(datagrams_get_half_of_what_is_kept)
+ENDS_TEST(datagrams_get_half_of_what_is_kept)
 {
-	struct end *a = end_new(A), *b = end_new(B);
 	static uint8_t bytes[1][LEN];
 	struct pkt pkt;
 	uint32_t n;
@@ -320,8 +291,6 @@ TEST(datagrams_get_half_of_what_is_kept)
 	for (uint32_t i = 0; i < SHM_SPILL_PACKETS / 2 / BURST; i++)
 		send(a, B, n, BURST);
 	assert_in_range(a->counters.shm_dropped, SHM_SPILL_PACKETS / 2 - 2, SHM_SPILL_PACKETS / 2 + 2);
-	end_free(a);
-	end_free(b);
 }
 
 static bool is_readable(struct end *e)
@@ -333,10 +302,8 @@ static bool is_readable(struct end *e)
 	return poll(&p, 1, 0) == 1;
 }
 
-TEST(a_sleeper_is_woken_once)
+ENDS_TEST(a_sleeper_is_woken_once)
 {
-	struct end *a = end_new(A), *b = end_new(B);
-
 	connect_ends(a, A, b, B);
 	send(a, B, 0, 1);
 	assert_int_equal(io_deadline_ns(b->io), 0);
@@ -355,8 +322,6 @@ TEST(a_sleeper_is_woken_once)
 	expect(b, 2, 1);
 	io_flush(b->io);
 	assert_false(is_readable(b));
-	end_free(a);
-	end_free(b);
 }
 
 enum { AHEAD = 2 * BURST }; /* packets: more than a sleeper that need not be woken has left */
@@ -376,9 +341,8 @@ static void sleep_ahead(struct end *a, struct end *b)
 	assert_false(is_readable(b));
 }
 
-TEST(a_sleeper_that_is_ahead_is_woken_before_its_packets_are_taken)
+ENDS_TEST(a_sleeper_that_is_ahead_is_woken_before_its_packets_are_taken)
 {
-	struct end *a = end_new(A), *b = end_new(B);
 	bool woken = false;
 	uint32_t n = 0;
 
@@ -393,36 +357,26 @@ TEST(a_sleeper_that_is_ahead_is_woken_before_its_packets_are_taken)
 	}
 	assert_in_range(n, 2, AHEAD - 1);
 	expect(b, 1, 1);
-	end_free(a);
-	end_free(b);
 }
 
-TEST(a_sleeper_that_is_ahead_is_woken_by_who_sleeps_too)
+ENDS_TEST(a_sleeper_that_is_ahead_is_woken_by_who_sleeps_too)
 {
-	struct end *a = end_new(A), *b = end_new(B);
-
 	sleep_ahead(a, b);
 	send(a, B, 1, 1);
 	assert_false(is_readable(b));
 	io_flush(a->io);
 	assert_true(is_readable(b));
 	expect(b, 1, 1);
-	end_free(a);
-	end_free(b);
 }
 
-TEST(a_sleeper_that_woke_by_itself_is_not_woken)
+ENDS_TEST(a_sleeper_that_woke_by_itself_is_not_woken)
 {
-	struct end *a = end_new(A), *b = end_new(B);
-
 	sleep_ahead(a, b);
 	send(a, B, 1, 1);
 	expect(b, 1, 1);
 	expect(a, 1, AHEAD);
 	io_flush(a->io);
 	assert_false(is_readable(b));
-	end_free(a);
-	end_free(b);
 }
 
 TEST(what_the_dead_sent_is_received)
@@ -438,9 +392,8 @@ TEST(what_the_dead_sent_is_received)
 	end_free(b);
 }
 
-TEST(a_lost_ring_is_wanted_again_later)
+ENDS_TEST(a_lost_ring_is_wanted_again_later)
 {
-	struct end *a = end_new(A), *b = end_new(B);
 	int fds[2];
 
 	connect_ends(a, A, b, B);
@@ -459,8 +412,6 @@ TEST(a_lost_ring_is_wanted_again_later)
 	assert_int_equal(shm_take_ring(b->io, A, getpid(), given), 0); /* in place of the old one */
 	send(a, B, 40, 2);
 	expect(b, 40, 2);
-	end_free(a);
-	end_free(b);
 }
 
 TEST(rings_take_no_more_memory_than_is_allowed)
@@ -619,9 +570,8 @@ TEST(packets_of_others_are_not_taken)
 }
 
 /* An address goes and returns; the two ends hear of it one after the other. */
-TEST(packets_follow_the_hosts_addresses)
+ENDS_TEST(packets_follow_the_hosts_addresses)
 {
-	struct end *a = end_new(A), *b = end_new(B);
 	const uint8_t(*own)[16] = (const uint8_t(*)[16])within.dst;
 
 	connect_ends(a, A, b, B);
@@ -642,13 +592,10 @@ TEST(packets_follow_the_hosts_addresses)
 	expect(b, 5, 1);
 	assert_int_equal(a->lower->sent, 1);
 	assert_int_equal(a->counters.shm_broken + b->counters.shm_broken, 0);
-	end_free(a);
-	end_free(b);
 }
 
-TEST(a_bell_that_rings_for_ever_is_not_heard_for_ever)
+ENDS_TEST(a_bell_that_rings_for_ever_is_not_heard_for_ever)
 {
-	struct end *a = end_new(A), *b = end_new(B);
 	uint64_t one = 1;
 	int fds[2];
 
@@ -663,8 +610,6 @@ TEST(a_bell_that_rings_for_ever_is_not_heard_for_ever)
 	}
 	assert_int_equal(b->counters.shm_broken, 1);
 	assert_false(is_readable(b));
-	end_free(a);
-	end_free(b);
 }
 
 TEST(what_is_no_ring_is_refused)
@@ -707,9 +652,8 @@ TEST(what_is_no_ring_is_refused)
 }
 
 /* A process sends numbered packets and is killed in the middle: what arrives is a beginning of them. */
-TEST(a_killed_process_leaves_no_gap)
+ENDS_TEST(a_killed_process_leaves_no_gap)
 {
-	struct end *a = end_new(A), *b = end_new(B);
 	uint32_t next = 0;
 	uint64_t quiet_ns = 0;
 	pid_t pid;
@@ -740,6 +684,4 @@ TEST(a_killed_process_leaves_no_gap)
 			quiet_ns = clock_now_ns();
 	}
 	assert_true(next > MANY);
-	end_free(a);
-	end_free(b);
 }

@@ -57,6 +57,9 @@ static void rig_free(struct rig *r)
 	free(r);
 }
 
+/* What follows the name is the configuration of the one that sends. */
+#define RIG_TEST(name, ...) TEST_OF(name, struct rig *, r, rig_new(&(struct udp_config){__VA_ARGS__}), rig_free(r))
+
 static struct flow flow_to(const struct rig *r, enum udp_family family, const char *src, const char *dst)
 {
 	struct flow f = {.sport = udp_source_port(r->tx, family, 0), .dport = r->ports[family], .ttl = 64};
@@ -138,13 +141,12 @@ static const struct address_row {
 
 enum { ADDRESSES = sizeof(addresses) / sizeof(addresses[0]) };
 
-TEST(lone_packets_arrive_as_sent)
+RIG_TEST(lone_packets_arrive_as_sent)
 {
 	static const struct {
 		uint8_t tos, ttl;
 		uint32_t len;
 	} rows[] = {{0, 64, 16}, {0xb8, 64, 1064}, {2, 7, 4136}, {0xff, 255, 60000}};
-	struct rig *r = rig_new(&(struct udp_config){0});
 
 	for (size_t a = 0; a < ADDRESSES; a++) {
 		if (addresses[a].family == UDP_V6 && !r->v6)
@@ -159,13 +161,11 @@ TEST(lone_packets_arrive_as_sent)
 			expect(r, r->pkts, 1, 16);
 		}
 	}
-	rig_free(r);
 }
 
 /* RoCEv2 senders leave the checksum zero (IBTA A17.3.2); by default IPv6 drops such datagrams. */
-TEST(zero_checksums_are_taken_over_ipv6)
+RIG_TEST(zero_checksums_are_taken_over_ipv6)
 {
-	struct rig *r = rig_new(&(struct udp_config){0});
 	struct sockaddr_in6 to = {.sin6_family = AF_INET6, .sin6_addr = IN6ADDR_LOOPBACK_INIT};
 	int fd = socket(AF_INET6, SOCK_DGRAM, 0), one = 1;
 	struct pollfd p = {.fd = r->fds[1], .events = POLLIN};
@@ -178,12 +178,10 @@ TEST(zero_checksums_are_taken_over_ipv6)
 		assert_int_equal(poll(&p, 1, 2000), 1);
 	}
 	close(fd);
-	rig_free(r);
 }
 
-TEST(source_is_the_kernels_where_the_flow_has_none)
+RIG_TEST(source_is_the_kernels_where_the_flow_has_none)
 {
-	struct rig *r = rig_new(&(struct udp_config){0});
 	struct flow f = flow_to(r, UDP_V4, "0.0.0.0", "127.0.0.1");
 	struct flow want = flow_to(r, UDP_V4, "127.0.0.1", "127.0.0.1");
 
@@ -191,10 +189,9 @@ TEST(source_is_the_kernels_where_the_flow_has_none)
 	assert_int_equal(io_send(r->tx, r->pkts, 1, 0), 1);
 	r->pkts[0].flow = &want;
 	expect(r, r->pkts, 1, 1);
-	rig_free(r);
 }
 
-TEST(trains_arrive_whole)
+RIG_TEST(trains_arrive_whole)
 {
 	static const struct {
 		size_t n;
@@ -203,7 +200,6 @@ TEST(trains_arrive_whole)
 		    {15, 4136, 4136}, {61, 1064, 20},
 		    {64, 1000, 1000}, {31, 2088, 2000},
 		    {62, 1052, 1048}, {3, PKT_TRAIN_BYTES_MAX / 3, PKT_TRAIN_BYTES_MAX / 3}};
-	struct rig *r = rig_new(&(struct udp_config){0});
 
 	assert_int_equal(io_train_max(r->tx), PKT_TRAIN_MAX);
 	for (size_t a = 0; a < ADDRESSES; a++) {
@@ -222,12 +218,10 @@ TEST(trains_arrive_whole)
 			}
 		}
 	}
-	rig_free(r);
 }
 
-TEST(several_trains_leave_in_one_call)
+RIG_TEST(several_trains_leave_in_one_call)
 {
-	struct rig *r = rig_new(&(struct udp_config){0});
 	struct flow f = flow_to(r, UDP_V4, "127.0.0.1", "127.0.0.1");
 	struct flow g = flow_to(r, UDP_V4, "127.0.0.2", "127.0.0.3");
 	size_t n = make_train(r, r->pkts, &f, 0, 10, 1000, 500);
@@ -241,12 +235,10 @@ TEST(several_trains_leave_in_one_call)
 	assert_int_equal(r->tx_counters.tx_trains, 4);
 	assert_int_equal(r->tx_counters.tx_packets, n);
 	expect(r, r->pkts, n, 16);
-	rig_free(r);
 }
 
-TEST(refused_packets_are_consumed_and_counted)
+RIG_TEST(refused_packets_are_consumed_and_counted)
 {
-	struct rig *r = rig_new(&(struct udp_config){0});
 	struct flow good = flow_to(r, UDP_V4, "127.0.0.1", "127.0.0.1");
 	/* An address that no interface has may not be sent from; class E leads nowhere. */
 	struct flow bad_source = flow_to(r, UDP_V4, "192.0.2.77", "127.0.0.1");
@@ -265,12 +257,10 @@ TEST(refused_packets_are_consumed_and_counted)
 	assert_int_equal(r->tx_counters.tx_packets, 4);
 	memmove(r->pkts + 2, r->pkts + n - 2, 2 * sizeof(r->pkts[0]));
 	expect(r, r->pkts, 4, 16);
-	rig_free(r);
 }
 
-TEST(without_trains_only_what_is_faithful_leaves)
+RIG_TEST(without_trains_only_what_is_faithful_leaves, .no_trains = true)
 {
-	struct rig *r = rig_new(&(struct udp_config){.no_trains = true});
 	struct flow v4 = flow_to(r, UDP_V4, "127.0.0.1", "127.0.0.1");
 
 	assert_int_equal(io_train_max(r->tx), 1);
@@ -290,7 +280,6 @@ TEST(without_trains_only_what_is_faithful_leaves)
 			r->pkts[i].train = 1;
 		expect(r, r->pkts, 20, 16);
 	}
-	rig_free(r);
 }
 
 TEST(both_families_are_served_under_load)
@@ -321,9 +310,8 @@ TEST(both_families_are_served_under_load)
 	rig_free(r);
 }
 
-TEST(paths_have_ports_of_their_own)
+RIG_TEST(paths_have_ports_of_their_own, .paths = UDP_PATHS_MAX)
 {
-	struct rig *r = rig_new(&(struct udp_config){.paths = UDP_PATHS_MAX});
 	size_t in_range = 0;
 
 	assert_int_equal(udp_paths(r->tx), UDP_PATHS_MAX);
@@ -349,7 +337,6 @@ TEST(paths_have_ports_of_their_own)
 	/* Elsewhere only by mishap: eight others had drawn the same port. */
 	assert_true(in_range >= UDP_PATHS_MAX);
 	assert_int_equal(udp_source_port(r->tx, UDP_V4, UDP_PATHS_MAX), 0);
-	rig_free(r);
 }
 
 TEST(what_waits_at_a_timed_port_says_how_long)
@@ -396,9 +383,8 @@ static uint64_t much_later(const void *ctx)
 
 /* The process lost its processor between its look at the clock and the call: packets that arrived meanwhile were not
  * there to be read. */
-TEST(what_came_after_the_time_of_a_call_did_not_wait)
+RIG_TEST(what_came_after_the_time_of_a_call_did_not_wait)
 {
-	struct rig *r = rig_new(&(struct udp_config){0});
 	struct udp_config rx = {.counters = &r->rx_counters,
 				.rx_fds = {r->fds[0], r->fds[1]},
 				.rx_count = r->v6 ? 2 : 1,
@@ -423,17 +409,13 @@ TEST(what_came_after_the_time_of_a_call_did_not_wait)
 		}
 		assert_int_equal(waited, now_ns != 0);
 	}
-	rig_free(r);
 }
 
-TEST(without_paths_asked_for_there_is_one)
+RIG_TEST(without_paths_asked_for_there_is_one)
 {
-	struct rig *r = rig_new(&(struct udp_config){0});
-
 	assert_int_equal(udp_paths(r->tx), 1);
 	assert_int_not_equal(udp_source_port(r->tx, UDP_V4, 0), 0);
 	assert_int_equal(udp_source_port(r->tx, UDP_V4, 1), 0);
-	rig_free(r);
 }
 
 /* A limit below which so many descriptors are free; whoever started the test may have left some open. */
@@ -448,9 +430,8 @@ static rlim_t limit_with_free(unsigned count)
 	return limit;
 }
 
-TEST(few_descriptors_give_few_paths)
+RIG_TEST(few_descriptors_give_few_paths, .no_ipv6 = true)
 {
-	struct rig *r = rig_new(&(struct udp_config){.no_ipv6 = true});
 	struct rlimit old, few;
 	struct io_counters counters = {0};
 	struct io *io;
@@ -473,7 +454,6 @@ TEST(few_descriptors_give_few_paths)
 	}
 	assert_int_equal(udp_source_port(io, UDP_V4, udp_paths(io)), 0);
 	io_close(io);
-	rig_free(r);
 }
 
 /* How many descriptors can be made. */
@@ -524,10 +504,9 @@ TEST(paths_come_later_and_leave_descriptors_to_others)
 }
 
 /* Long runs make a TOS the socket's own; each packet has the TOS of its flow all the same. */
-TEST(every_packet_leaves_with_its_own_tos)
+RIG_TEST(every_packet_leaves_with_its_own_tos, .paths = 3)
 {
 	enum { N = 3000, BURST = 40, PATHS = 3 };
-	struct rig *r = rig_new(&(struct udp_config){.paths = PATHS});
 	static struct flow flows[N];
 	uint32_t x = 12345;
 	size_t n = 0;
@@ -560,14 +539,11 @@ TEST(every_packet_leaves_with_its_own_tos)
 		}
 	}
 	assert_int_equal(r->tx_counters.tx_drops, 0);
-	rig_free(r);
 }
 
 /* The ICMP error "port unreachable" comes back before the next packet is sent. */
-TEST(unreachable_peers_are_no_send_errors)
+RIG_TEST(unreachable_peers_are_no_send_errors, .paths = 2)
 {
-	struct rig *r = rig_new(&(struct udp_config){.paths = 2});
-
 	for (size_t a = 0; a < ADDRESSES; a++) {
 		enum udp_family family = addresses[a].family;
 		struct flow good, gone;
@@ -585,12 +561,10 @@ TEST(unreachable_peers_are_no_send_errors)
 	}
 	assert_int_equal(r->tx_counters.tx_drops, 0);
 	assert_int_equal(r->tx_counters.tx_again, 0);
-	rig_free(r);
 }
 
-TEST(overflow_is_counted)
+RIG_TEST(overflow_is_counted)
 {
-	struct rig *r = rig_new(&(struct udp_config){0});
 	struct flow f = flow_to(r, UDP_V4, "127.0.0.1", "127.0.0.1");
 	int small = 4096;
 	size_t got = 0;
@@ -609,5 +583,4 @@ TEST(overflow_is_counted)
 		got += n;
 	assert_true(got < 101);
 	assert_int_equal(r->rx_counters.rx_overflow, 101 - got);
-	rig_free(r);
 }

@@ -3,90 +3,70 @@
 #include "support/pair_fixture.h"
 #include "support/test.h"
 
-TEST(two_addresses_are_one_pair_a_direction)
+FIXTURE_TEST(two_addresses_are_one_pair_a_direction, 4, CC_NONE)
 {
-	struct fixture f;
 	struct pair *again, *back;
 
-	start(&f, 4, CC_NONE);
-	again = pair_get(&f.table, here, there, false, MTU, start_ns);
-	back = pair_get(&f.table, there, here, false, MTU, start_ns);
-	assert_ptr_equal(again, f.pair);
-	assert_ptr_not_equal(back, f.pair);
-	assert_int_equal(f.pair->users, 2);
-	assert_int_equal(f.pair->path_count, 4);
-	pair_put(&f.table, back);
-	pair_put(&f.table, again);
-	end(&f);
+	again = pair_get(&f->table, here, there, false, MTU, start_ns);
+	back = pair_get(&f->table, there, here, false, MTU, start_ns);
+	assert_ptr_equal(again, f->pair);
+	assert_ptr_not_equal(back, f->pair);
+	assert_int_equal(f->pair->users, 2);
+	assert_int_equal(f->pair->path_count, 4);
+	pair_put(&f->table, back);
+	pair_put(&f->table, again);
 }
 
-TEST(a_pair_of_one_user_is_nobody_elses)
+FIXTURE_TEST(a_pair_of_one_user_is_nobody_elses, 4, CC_NONE)
 {
-	struct fixture f;
 	struct pair *other;
 
-	start(&f, 4, CC_NONE);
-	f.config.veroce.cc_of_qps = true;
-	other = pair_get(&f.table, here, there, false, MTU, start_ns);
+	f->config.veroce.cc_of_qps = true;
+	other = pair_get(&f->table, here, there, false, MTU, start_ns);
 	assert_non_null(other);
-	assert_ptr_not_equal(other, f.pair);
-	pair_put(&f.table, other);
-	assert_int_equal(f.table.unused, 0);
-	end(&f);
+	assert_ptr_not_equal(other, f->pair);
+	pair_put(&f->table, other);
+	assert_int_equal(f->table.unused, 0);
 }
 
-TEST(our_own_host_needs_one_path)
+FIXTURE_TEST(our_own_host_needs_one_path, 16, CC_SWIFT)
 {
-	struct fixture f;
-
-	start(&f, 16, CC_SWIFT);
-	pair_put(&f.table, f.pair);
-	f.pair = pair_get(&f.table, here, here, true, MTU, start_ns);
-	assert_int_equal(f.pair->path_count, 1);
-	end(&f);
+	pair_put(&f->table, f->pair);
+	f->pair = pair_get(&f->table, here, here, true, MTU, start_ns);
+	assert_int_equal(f->pair->path_count, 1);
 }
 
-TEST(what_is_known_outlives_the_last_user)
+FIXTURE_TEST(what_is_known_outlives_the_last_user, 2, CC_NONE)
 {
-	struct fixture f;
-
-	start(&f, 2, CC_NONE);
-	pair_learn(f.pair, PAIR_VEROCE, start_ns);
-	pair_put(&f.table, f.pair);
-	assert_ptr_equal(pair_get(&f.table, here, there, false, MTU, start_ns), f.pair);
-	assert_int_equal(pair_speaks(f.pair, start_ns + 1), PAIR_VEROCE);
-	end(&f);
+	pair_learn(f->pair, PAIR_VEROCE, start_ns);
+	pair_put(&f->table, f->pair);
+	assert_ptr_equal(pair_get(&f->table, here, there, false, MTU, start_ns), f->pair);
+	assert_int_equal(pair_speaks(f->pair, start_ns + 1), PAIR_VEROCE);
 }
 
-TEST(strangers_without_users_are_forgotten_before_they_are_too_many)
+FIXTURE_TEST(strangers_without_users_are_forgotten_before_they_are_too_many, 1, CC_NONE)
 {
-	struct fixture f;
-
-	start(&f, 1, CC_NONE);
 	for (uint32_t i = 0; i < 3 * PAIR_UNUSED_MAX; i++) {
 		uint8_t stranger[16] = {3, (uint8_t)i, (uint8_t)(i >> 8)};
 
-		pair_put(&f.table, pair_get(&f.table, here, stranger, false, MTU, start_ns));
-		assert_true(f.table.unused <= PAIR_UNUSED_MAX);
+		pair_put(&f->table, pair_get(&f->table, here, stranger, false, MTU, start_ns));
+		assert_true(f->table.unused <= PAIR_UNUSED_MAX);
 		assert_true(blocks <= PAIR_UNUSED_MAX + 3); /* the buckets are one, and so are the other's paths */
 	}
 	/* The one in use is still there. */
-	assert_ptr_equal(pair_get(&f.table, here, there, false, MTU, start_ns), f.pair);
-	pair_put(&f.table, f.pair);
-	end(&f);
+	assert_ptr_equal(pair_get(&f->table, here, there, false, MTU, start_ns), f->pair);
+	pair_put(&f->table, f->pair);
 }
 
-TEST(pairs_are_found_however_many_there_are)
+FIXTURE_TEST(pairs_are_found_however_many_there_are, 1, CC_NONE)
 {
 	enum { PEERS = 500 };
 	struct pair *pairs[PEERS];
-	struct fixture f;
 
-	start(&f, 1, CC_NONE);
 	for (uint32_t round = 0; round < 2; round++) {
 		for (uint32_t i = 0; i < PEERS; i++) {
 			uint8_t peer[16] = {3, (uint8_t)i, (uint8_t)(i >> 8)};
-			struct pair *p = pair_get(&f.table, here, peer, false, MTU, start_ns);
+			struct pair *p = pair_get(&f->table, here, peer, false, MTU, start_ns);
 
 			assert_non_null(p);
 			assert_true(!round || p == pairs[i]);
@@ -94,8 +74,7 @@ TEST(pairs_are_found_however_many_there_are)
 		}
 	}
 	for (uint32_t i = 0; i < 2 * PEERS; i++)
-		pair_put(&f.table, pairs[i / 2]);
-	end(&f);
+		pair_put(&f->table, pairs[i / 2]);
 }
 
 /* docs/veroce.md has these: who only receives knows of no path, and of one path there is no more than that. */
@@ -129,60 +108,49 @@ TEST(a_pair_takes_memory_for_the_paths_that_it_sends_on)
 }
 
 /* A peer may say what it likes: nothing was sent that it could be about. */
-TEST(what_comes_before_anything_was_sent_changes_no_path)
+FIXTURE_TEST(what_comes_before_anything_was_sent_changes_no_path, 16, CC_DCQCN)
 {
 	static const uint8_t other[16] = {4};
-	struct fixture f;
-	struct pair *p;
 	struct cc fresh;
+	struct pair *p = pair_get(&f->table, here, other, false, MTU, start_ns);
 
-	start(&f, 16, CC_DCQCN);
-	p = pair_get(&f.table, here, other, false, MTU, start_ns);
 	pair_cnp(p, 3, start_ns);
 	pair_cnp(p, PATHS_MAX, start_ns);
 	pair_expire(p, start_ns);
-	path_probe_answered(&f.table, p, 3, start_ns);
+	path_probe_answered(&f->table, p, 3, start_ns);
 	assert_int_equal(p->cc_due_ns, CC_NO_DEADLINE);
 	for (uint32_t i = 0; i < 16; i++) {
-		assert_int_equal(pair_cc(&f.table, p, i, &fresh)->rate_bps, f.pair->path[i].cc.rate_bps);
+		assert_int_equal(pair_cc(&f->table, p, i, &fresh)->rate_bps, f->pair->path[i].cc.rate_bps);
 		assert_true(pair_pick_any(p, (uint8_t)i) != (int)i);
 	}
-	assert_true(pair_begin(&f.table, p));
+	assert_true(pair_begin(&f->table, p));
 	for (uint32_t i = 0; i < 16; i++) {
-		assert_ptr_equal(pair_cc(&f.table, p, i, &fresh), &p->path[i].cc);
-		assert_int_equal(p->path[i].cc.rate_bps, f.pair->path[i].cc.rate_bps);
-		assert_int_equal(p->path[i].cc.cwnd_bytes, f.pair->path[i].cc.cwnd_bytes);
+		assert_ptr_equal(pair_cc(&f->table, p, i, &fresh), &p->path[i].cc);
+		assert_int_equal(p->path[i].cc.rate_bps, f->pair->path[i].cc.rate_bps);
+		assert_int_equal(p->path[i].cc.cwnd_bytes, f->pair->path[i].cc.cwnd_bytes);
 	}
-	pair_put(&f.table, p);
-	end(&f);
+	pair_put(&f->table, p);
 }
 
-TEST(without_memory_a_pair_begins_later)
+FIXTURE_TEST(without_memory_a_pair_begins_later, 16, CC_SWIFT)
 {
 	static const uint8_t other[16] = {4};
-	struct fixture f;
-	struct pair *p;
+	struct pair *p = pair_get(&f->table, here, other, false, MTU, start_ns);
 
-	start(&f, 16, CC_SWIFT);
-	p = pair_get(&f.table, here, other, false, MTU, start_ns);
 	dry = true;
-	assert_false(pair_begin(&f.table, p));
+	assert_false(pair_begin(&f->table, p));
 	dry = false;
 	pair_cnp(p, 0, start_ns);
-	assert_true(pair_begin(&f.table, p));
-	pair_put(&f.table, p);
-	end(&f);
+	assert_true(pair_begin(&f->table, p));
+	pair_put(&f->table, p);
 }
 
-TEST(what_a_peer_speaks_is_believed_for_a_while)
+FIXTURE_TEST(what_a_peer_speaks_is_believed_for_a_while, 1, CC_NONE)
 {
 	static const uint64_t minute_ns = 60000000000ull;
-	struct fixture f;
 
-	start(&f, 1, CC_NONE);
-	assert_int_equal(pair_speaks(f.pair, start_ns), PAIR_UNKNOWN);
-	pair_learn(f.pair, PAIR_ROCEV2, start_ns);
-	assert_int_equal(pair_speaks(f.pair, start_ns + minute_ns - 1), PAIR_ROCEV2);
-	assert_int_equal(pair_speaks(f.pair, start_ns + minute_ns), PAIR_UNKNOWN);
-	end(&f);
+	assert_int_equal(pair_speaks(f->pair, start_ns), PAIR_UNKNOWN);
+	pair_learn(f->pair, PAIR_ROCEV2, start_ns);
+	assert_int_equal(pair_speaks(f->pair, start_ns + minute_ns - 1), PAIR_ROCEV2);
+	assert_int_equal(pair_speaks(f->pair, start_ns + minute_ns), PAIR_UNKNOWN);
 }

@@ -7,79 +7,70 @@
 
 /* ---- round trips ---------------------------------------------------------------------- */
 
-TEST(round_trips_are_smoothed_and_bound_the_timeout_from_below)
+FIXTURE_TEST(round_trips_are_smoothed_and_bound_the_timeout_from_below, 2, CC_NONE)
 {
 	static const uint64_t rtt_ns[] = {1000000, 8000};
-	struct fixture f;
 
-	start(&f, 2, CC_NONE);
-	assert_int_equal(f.pair->rto_ns, 8 * rto_ns_min); /* before anything is known */
-	measure(&f, rtt_ns);
-	assert_int_equal(f.pair->path[0].srtt_ns, 1000000);
-	assert_int_equal(f.pair->path[0].rttvar_ns, 500000);
-	assert_int_equal(path_rto_ns(&f.config, &f.pair->path[0]), 3000000);
-	assert_int_equal(path_rto_ns(&f.config, &f.pair->path[1]), rto_ns_min);
-	assert_int_equal(f.pair->rto_ns, 3000000); /* of the slowest that is up */
-	assert_int_equal(f.pair->min_rtt_ns[0], 1000000);
-	path_sent(&f.config, f.pair, 0, PACKET, start_ns);
-	ack(&f, 0, 1, start_ns, start_ns + 200000);
-	assert_int_equal(f.pair->path[0].srtt_ns, 900000);
-	assert_int_equal(f.pair->min_rtt_ns[0], 200000);
-	end(&f);
+	assert_int_equal(f->pair->rto_ns, 8 * rto_ns_min); /* before anything is known */
+	measure(f, rtt_ns);
+	assert_int_equal(f->pair->path[0].srtt_ns, 1000000);
+	assert_int_equal(f->pair->path[0].rttvar_ns, 500000);
+	assert_int_equal(path_rto_ns(&f->config, &f->pair->path[0]), 3000000);
+	assert_int_equal(path_rto_ns(&f->config, &f->pair->path[1]), rto_ns_min);
+	assert_int_equal(f->pair->rto_ns, 3000000); /* of the slowest that is up */
+	assert_int_equal(f->pair->min_rtt_ns[0], 1000000);
+	path_sent(&f->config, f->pair, 0, PACKET, start_ns);
+	ack(f, 0, 1, start_ns, start_ns + 200000);
+	assert_int_equal(f->pair->path[0].srtt_ns, 900000);
+	assert_int_equal(f->pair->min_rtt_ns[0], 200000);
 }
 
 /* It is no sample: packets with data may take longer. */
-TEST(an_answer_without_data_shortens_the_first_timeout_alone)
+FIXTURE_TEST(an_answer_without_data_shortens_the_first_timeout_alone, 1, CC_NONE)
 {
 	static const uint64_t rtt_ns[] = {1000000};
-	struct fixture f;
 
-	start(&f, 1, CC_NONE);
-	path_rtt_expect(&f.config, f.pair, 8 * rto_ns_min);
-	assert_int_equal(f.pair->rto_ns, 8 * rto_ns_min); /* a longer one is no news */
-	path_rtt_expect(&f.config, f.pair, rto_ns_min);
-	assert_int_equal(f.pair->rto_ns, 3 * rto_ns_min);
-	path_rtt_expect(&f.config, f.pair, 1);
-	assert_int_equal(f.pair->rto_ns, rto_ns_min);
-	assert_int_equal(f.pair->srtt_ns, 0);
-	assert_int_equal(f.pair->path[0].srtt_ns, 0);
-	measure(&f, rtt_ns);
-	assert_int_equal(f.pair->rto_ns, 3000000);
-	path_rtt_expect(&f.config, f.pair, 1);
-	assert_int_equal(f.pair->rto_ns, 3000000); /* measured since */
-	end(&f);
+	path_rtt_expect(&f->config, f->pair, 8 * rto_ns_min);
+	assert_int_equal(f->pair->rto_ns, 8 * rto_ns_min); /* a longer one is no news */
+	path_rtt_expect(&f->config, f->pair, rto_ns_min);
+	assert_int_equal(f->pair->rto_ns, 3 * rto_ns_min);
+	path_rtt_expect(&f->config, f->pair, 1);
+	assert_int_equal(f->pair->rto_ns, rto_ns_min);
+	assert_int_equal(f->pair->srtt_ns, 0);
+	assert_int_equal(f->pair->path[0].srtt_ns, 0);
+	measure(f, rtt_ns);
+	assert_int_equal(f->pair->rto_ns, 3000000);
+	path_rtt_expect(&f->config, f->pair, 1);
+	assert_int_equal(f->pair->rto_ns, 3000000); /* measured since */
 }
 
 /* Round trips grow and shrink at random, and paths go down and come back. */
-TEST(the_pairs_timeout_is_the_longest_of_those_that_are_up)
+FIXTURE_TEST(the_pairs_timeout_is_the_longest_of_those_that_are_up, 4, CC_NONE)
 {
 	enum { COUNT = 4, SAMPLES = 20000 };
-	struct fixture f;
 	struct prng prng;
 
-	start(&f, COUNT, CC_NONE);
 	prng_init(&prng, 5);
 	for (int i = 0; i < SAMPLES; i++) {
 		uint32_t k = (uint32_t)prng_below(&prng, COUNT);
 		uint64_t rtt_ns = 1 + prng_below(&prng, prng_below(&prng, 4) ? 2000 : 20000000), longest = 0;
 
-		if (f.pair->path[k].down) {
-			path_probe_sent(&f.config, f.pair, k, start_ns);
-			path_probe_answered(&f.table, f.pair, k, start_ns);
+		if (f->pair->path[k].down) {
+			path_probe_sent(&f->config, f->pair, k, start_ns);
+			path_probe_answered(&f->table, f->pair, k, start_ns);
 			continue;
 		}
 		if (!prng_below(&prng, 60))
-			path_silent(f.pair, k, UINT8_MAX, start_ns);
-		path_rtt_sample(&f.config, f.pair, k, rtt_ns, rtt_ns);
+			path_silent(f->pair, k, UINT8_MAX, start_ns);
+		path_rtt_sample(&f->config, f->pair, k, rtt_ns, rtt_ns);
 		for (uint32_t p = 0; p < COUNT; p++) {
-			uint64_t rto_ns = path_rto_ns(&f.config, &f.pair->path[p]);
+			uint64_t rto_ns = path_rto_ns(&f->config, &f->pair->path[p]);
 
-			if (!f.pair->path[p].down && rto_ns > longest)
+			if (!f->pair->path[p].down && rto_ns > longest)
 				longest = rto_ns;
 		}
-		assert_int_equal(f.pair->rto_ns, longest);
+		assert_int_equal(f->pair->rto_ns, longest);
 	}
-	end(&f);
 }
 
 /* By the algorithm that the pair has, whatever veroce.cc says: cc.params goes before it. */
@@ -242,40 +233,33 @@ TEST(a_queue_is_found_behind_waits_for_processors)
 	end(&f);
 }
 
-TEST(copies_teach_nothing_of_the_path)
+FIXTURE_TEST(copies_teach_nothing_of_the_path, 1, CC_NONE)
 {
-	struct fixture f;
-
-	start(&f, 1, CC_NONE);
-	path_sent(&f.config, f.pair, 0, PACKET, start_ns);
-	ack(&f, 0, 1, 0, start_ns + 5);
-	assert_int_equal(f.pair->path[0].srtt_ns, 0);
-	assert_true(f.pair->min_rtt_ns[0] == UINT64_MAX);
-	assert_int_equal(f.pair->path[0].heard_ns, 0); /* the answer may be to the copy before */
-	end(&f);
+	path_sent(&f->config, f->pair, 0, PACKET, start_ns);
+	ack(f, 0, 1, 0, start_ns + 5);
+	assert_int_equal(f->pair->path[0].srtt_ns, 0);
+	assert_true(f->pair->min_rtt_ns[0] == UINT64_MAX);
+	assert_int_equal(f->pair->path[0].heard_ns, 0); /* the answer may be to the copy before */
 }
 
-TEST(a_path_that_reorders_is_given_more_time_for_a_while)
+FIXTURE_TEST(a_path_that_reorders_is_given_more_time_for_a_while, 1, CC_NONE)
 {
 	static const uint64_t rtt_ns[] = {80000};
-	struct fixture f;
 	struct path *p;
 
-	start(&f, 1, CC_NONE);
-	measure(&f, rtt_ns);
-	p = &f.pair->own[0];
+	measure(f, rtt_ns);
+	p = &f->pair->own[0];
 	assert_int_equal(p->reo_ns, 10000);
-	path_was_late(f.pair, 0, 1, start_ns);
+	path_was_late(f->pair, 0, 1, start_ns);
 	assert_int_equal(p->reo_ns, 20000);
-	path_was_late(f.pair, 0, 50000, start_ns);
+	path_was_late(f->pair, 0, 50000, start_ns);
 	assert_int_equal(p->reo_ns, 50000);
-	path_was_late(f.pair, 0, 50000, start_ns);
+	path_was_late(f->pair, 0, 50000, start_ns);
 	assert_int_equal(p->reo_ns, 80000); /* no more than a round trip */
-	path_sent(&f.config, f.pair, 0, PACKET, start_ns + 2000000000);
-	ack(&f, 0, 1, 0, start_ns + 2000000000);
+	path_sent(&f->config, f->pair, 0, PACKET, start_ns + 2000000000);
+	ack(f, 0, 1, 0, start_ns + 2000000000);
 	assert_int_equal(p->reo_ns, 10000);
 	assert_int_equal(p->reo_until_ns, 0);
-	end(&f);
 }
 
 /* ---- paths of different length -------------------------------------------------------- */

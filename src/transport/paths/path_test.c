@@ -30,63 +30,51 @@ TEST(random_loss_shrinks_no_window_but_heavy_loss_does)
 	}
 }
 
-TEST(a_path_goes_down_after_eight_packets_lost_in_a_row)
+FIXTURE_TEST(a_path_goes_down_after_eight_packets_lost_in_a_row, 4, CC_NONE)
 {
-	struct fixture f;
-
-	start(&f, 4, CC_NONE);
-	path_silent(f.pair, 2, 4, start_ns);
-	assert_false(f.pair->path[2].down);
-	path_silent(f.pair, 2, 4, start_ns);
-	assert_true(f.pair->path[2].down);
-	assert_int_equal(f.pair->down_count, 1);
+	path_silent(f->pair, 2, 4, start_ns);
+	assert_false(f->pair->path[2].down);
+	path_silent(f->pair, 2, 4, start_ns);
+	assert_true(f->pair->path[2].down);
+	assert_int_equal(f->pair->down_count, 1);
 	for (int i = 0; i < 500; i++) {
-		assert_int_not_equal(pick(&f, PACKET), 2);
-		assert_int_not_equal(pick_again(&f, 1), 2);
-		assert_int_not_equal(pair_pick_any(f.pair, 1), 2);
-		f.flowlet.left = 0;
+		assert_int_not_equal(pick(f, PACKET), 2);
+		assert_int_not_equal(pick_again(f, 1), 2);
+		assert_int_not_equal(pair_pick_any(f->pair, 1), 2);
+		f->flowlet.left = 0;
 	}
-	end(&f);
 }
 
-TEST(an_acknowledgement_between_timeouts_keeps_a_path_up)
+FIXTURE_TEST(an_acknowledgement_between_timeouts_keeps_a_path_up, 4, CC_NONE)
 {
-	struct fixture f;
-
-	start(&f, 4, CC_NONE);
 	for (int i = 0; i < 10; i++) {
-		path_silent(f.pair, 2, 4, start_ns);
-		path_sent(&f.config, f.pair, 2, PACKET, start_ns);
-		ack(&f, 2, 1, start_ns, start_ns + 10);
+		path_silent(f->pair, 2, 4, start_ns);
+		path_sent(&f->config, f->pair, 2, PACKET, start_ns);
+		ack(f, 2, 1, start_ns, start_ns + 10);
 	}
-	assert_false(f.pair->path[2].down);
-	end(&f);
+	assert_false(f->pair->path[2].down);
 }
 
 /* A dead path is heard for a round trip more, and what it loses meanwhile left after all that is heard. */
-TEST(a_path_is_heard_as_of_when_the_packet_left)
+FIXTURE_TEST(a_path_is_heard_as_of_when_the_packet_left, 4, CC_NONE)
 {
 	struct path_echo none = {.path = PATHS_MAX};
 	struct tx_path_news copy = {.bytes = PACKET, .packets = 1, .sure = 1}, unsure = {.bytes = PACKET, .packets = 1};
-	const struct path *p;
-	struct fixture f;
+	const struct path *p = &f->pair->path[2];
 
-	start(&f, 4, CC_NONE);
-	p = &f.pair->path[2];
-	path_sent(&f.config, f.pair, 2, 4 * PACKET, start_ns);
-	ack(&f, 2, 1, start_ns + 100, start_ns + 900);
+	path_sent(&f->config, f->pair, 2, 4 * PACKET, start_ns);
+	ack(f, 2, 1, start_ns + 100, start_ns + 900);
 	assert_int_equal(p->heard_ns, start_ns + 100);
 	/* One that left before it. */
-	ack(&f, 2, 1, start_ns + 50, start_ns + 950);
+	ack(f, 2, 1, start_ns + 50, start_ns + 950);
 	assert_int_equal(p->heard_ns, start_ns + 100);
 	/* Which copy came, and over which path, or not: then the acknowledgement counts. */
-	path_acked(&f.table, f.pair, 2, &unsure, &none, start_ns + 960);
+	path_acked(&f->table, f->pair, 2, &unsure, &none, start_ns + 960);
 	assert_int_equal(p->heard_ns, start_ns + 100);
-	path_acked(&f.table, f.pair, 2, &copy, &none, start_ns + 970);
+	path_acked(&f->table, f->pair, 2, &copy, &none, start_ns + 970);
 	assert_int_equal(p->heard_ns, start_ns + 970);
-	path_trimmed(f.pair, 2, PACKET, start_ns + 980);
+	path_trimmed(f->pair, 2, PACKET, start_ns + 980);
 	assert_int_equal(p->heard_ns, start_ns + 980);
-	end(&f);
 }
 
 TEST(stamps_tell_when_the_packet_left)
@@ -120,42 +108,34 @@ TEST(the_last_path_never_goes_down)
 	}
 }
 
-TEST(a_path_comes_up_with_the_next_acknowledgement)
+FIXTURE_TEST(a_path_comes_up_with_the_next_acknowledgement, 2, CC_NONE)
 {
-	struct fixture f;
-
-	start(&f, 2, CC_NONE);
-	path_sent(&f.config, f.pair, 1, PACKET, start_ns);
-	path_silent(f.pair, 1, 4, start_ns);
-	path_silent(f.pair, 1, 4, start_ns);
-	assert_true(f.pair->path[1].down);
-	ack(&f, 1, 1, start_ns, start_ns + 10);
-	assert_false(f.pair->path[1].down);
-	assert_int_equal(f.pair->down_count, 0);
-	end(&f);
+	path_sent(&f->config, f->pair, 1, PACKET, start_ns);
+	path_silent(f->pair, 1, 4, start_ns);
+	path_silent(f->pair, 1, 4, start_ns);
+	assert_true(f->pair->path[1].down);
+	ack(f, 1, 1, start_ns, start_ns + 10);
+	assert_false(f->pair->path[1].down);
+	assert_int_equal(f->pair->down_count, 0);
 }
 
-TEST(a_path_comes_up_after_three_answered_probes_in_a_row)
+FIXTURE_TEST(a_path_comes_up_after_three_answered_probes_in_a_row, 2, CC_NONE)
 {
-	struct fixture f;
-	struct path *p;
+	struct path *p = &f->pair->own[1];
 
-	start(&f, 2, CC_NONE);
-	p = &f.pair->own[1];
-	path_silent(f.pair, 1, 4, start_ns);
-	path_silent(f.pair, 1, 4, start_ns);
-	path_probe_answered(&f.table, f.pair, 1, start_ns); /* none was sent */
+	path_silent(f->pair, 1, 4, start_ns);
+	path_silent(f->pair, 1, 4, start_ns);
+	path_probe_answered(&f->table, f->pair, 1, start_ns); /* none was sent */
 	assert_int_equal(p->good, 0);
 	for (int i = 0; i < 3; i++) {
 		assert_true(p->down);
 		p->probe_sent_ns = start_ns;
-		path_probe_answered(&f.table, f.pair, 1, start_ns);
+		path_probe_answered(&f->table, f->pair, 1, start_ns);
 		assert_int_equal(p->probe_sent_ns, 0);
 		assert_true(p->probe_ns > start_ns);
 	}
 	assert_false(p->down);
-	assert_int_equal(f.pair->down_count, 0);
-	end(&f);
+	assert_int_equal(f->pair->down_count, 0);
 }
 
 /* Only the newest probe's answer counts, so none may leave before the last one's answer can be there. */
@@ -188,33 +168,27 @@ TEST(a_probe_waits_as_long_as_an_answer_may_take)
 	end(&f);
 }
 
-TEST(several_slow_signals_move_new_packets_away_for_a_while)
+FIXTURE_TEST(several_slow_signals_move_new_packets_away_for_a_while, 2, CC_NONE)
 {
 	static const uint64_t rtt_ns[] = {10000, 10000};
-	struct fixture f;
 	struct path *p;
 
-	start(&f, 2, CC_NONE);
-	measure(&f, rtt_ns);
-	p = &f.pair->own[0];
+	measure(f, rtt_ns);
+	p = &f->pair->own[0];
 	for (uint64_t i = 0; i < 6; i++) /* too seldom */
-		path_slow(f.pair, 0, start_ns + i * 110000);
+		path_slow(f->pair, 0, start_ns + i * 110000);
 	assert_int_equal(p->slow_until_ns, 0);
 	for (uint64_t i = 0; i < 3; i++)
-		path_slow(f.pair, 0, start_ns + 1000000 + i * 30000);
+		path_slow(f->pair, 0, start_ns + 1000000 + i * 30000);
 	assert_true(p->slow_until_ns > start_ns + 1000000);
-	end(&f);
 }
 
-TEST(a_long_path_is_not_a_slow_one)
+FIXTURE_TEST(a_long_path_is_not_a_slow_one, 2, CC_NONE)
 {
 	static const uint64_t rtt_ns[] = {10000, 300000};
-	struct fixture f;
 
-	start(&f, 2, CC_NONE);
-	measure(&f, rtt_ns);
+	measure(f, rtt_ns);
 	for (int i = 0; i < 10; i++)
-		path_slow(f.pair, 1, start_ns + 1000000);
-	assert_int_equal(f.pair->path[1].slow_until_ns, 0);
-	end(&f);
+		path_slow(f->pair, 1, start_ns + 1000000);
+	assert_int_equal(f->pair->path[1].slow_until_ns, 0);
 }

@@ -20,59 +20,48 @@ static void trim_all(struct fixture *f, uint32_t packets)
 	}
 }
 
-TEST(a_trim_cuts_its_path_and_no_other)
+FIXTURE_TEST(a_trim_cuts_its_path_and_no_other, 2, CC_SWIFT)
 {
-	struct fixture f;
-	uint64_t before, window;
+	uint64_t before = f->pair->path[1].cc.cwnd_bytes;
+	uint64_t window = f->pair->window_bytes;
 
-	start(&f, 2, CC_SWIFT);
-	before = f.pair->path[1].cc.cwnd_bytes;
-	window = f.pair->window_bytes;
 	for (uint32_t i = 0; i < 2; i++)
-		path_sent(&f.config, f.pair, i, PACKET, start_ns);
-	path_trimmed(f.pair, 1, PACKET, start_ns);
-	assert_true(f.pair->path[1].cc.cwnd_bytes < before);
-	assert_int_equal(f.pair->path[0].cc.cwnd_bytes, before);
-	assert_int_equal(f.pair->window_bytes, window);
-	end(&f);
+		path_sent(&f->config, f->pair, i, PACKET, start_ns);
+	path_trimmed(f->pair, 1, PACKET, start_ns);
+	assert_true(f->pair->path[1].cc.cwnd_bytes < before);
+	assert_int_equal(f->pair->path[0].cc.cwnd_bytes, before);
+	assert_int_equal(f->pair->window_bytes, window);
 }
 
 /* The least windows of all paths may be more than there is room for. */
-TEST(trims_that_no_path_can_answer_shrink_the_window_of_all)
+FIXTURE_TEST(trims_that_no_path_can_answer_shrink_the_window_of_all, 16, CC_SWIFT)
 {
 	uint64_t now_ns = start_ns + 1000000, window;
 	uint32_t held = 0;
-	struct fixture f;
 
-	start(&f, 16, CC_SWIFT);
 	for (int i = 0; i < 3; i++) {
-		assert_int_equal(f.pair->window_bytes, f.pair->buffer_bytes);
-		trim_all(&f, 8);
+		assert_int_equal(f->pair->window_bytes, f->pair->buffer_bytes);
+		trim_all(f, 8);
 	}
-	while (held < 1000 && send(&f, PACKET))
+	while (held < 1000 && send(f, PACKET))
 		held++;
 	assert_int_equal(held, 1);
 	/* ... which opens again while nothing more is trimmed. */
-	window = f.pair->window_bytes;
+	window = f->pair->window_bytes;
 	for (int i = 0; i < 200; i++) {
-		path_sent(&f.config, f.pair, 0, PACKET, now_ns);
-		ack(&f, 0, 1, now_ns, now_ns + 1000);
+		path_sent(&f->config, f->pair, 0, PACKET, now_ns);
+		ack(f, 0, 1, now_ns, now_ns + 1000);
 		now_ns += 1000;
 	}
-	assert_true(window < PACKET && f.pair->window_bytes == f.pair->buffer_bytes);
-	end(&f);
+	assert_true(window < PACKET && f->pair->window_bytes == f->pair->buffer_bytes);
 }
 
-TEST(a_path_whose_packets_are_trimmed_is_not_dead)
+FIXTURE_TEST(a_path_whose_packets_are_trimmed_is_not_dead, 2, CC_SWIFT)
 {
-	struct fixture f;
-
-	start(&f, 2, CC_SWIFT);
-	path_silent(f.pair, 0, 7, start_ns);
-	path_trimmed(f.pair, 0, PACKET, start_ns);
-	path_silent(f.pair, 0, 7, start_ns);
-	assert_false(f.pair->path[0].down);
-	end(&f);
+	path_silent(f->pair, 0, 7, start_ns);
+	path_trimmed(f->pair, 0, PACKET, start_ns);
+	path_silent(f->pair, 0, 7, start_ns);
+	assert_false(f->pair->path[0].down);
 }
 
 /* ---- by itself --------------------------------------------------------------------------------------- */

@@ -26,14 +26,13 @@ struct fixture {
 	struct rx_space s;
 };
 
-static struct fixture start(void)
+static struct fixture *start(struct fixture *f)
 {
 	static const struct alloc alloc = {get, put, NULL};
-	struct fixture f;
 
 	gets_left = -1;
-	pool_init(&f.pool, &alloc);
-	rx_space_init(&f.s, first);
+	pool_init(&f->pool, &alloc);
+	rx_space_init(&f->s, first);
 	return f;
 }
 
@@ -45,6 +44,9 @@ static void end(struct fixture *f)
 	assert_int_equal(pool_lent_bytes(&f->pool), 0);
 	pool_fini(&f->pool);
 }
+
+/* A test of `f`. */
+#define FIXTURE_TEST(name) TEST_OF(name, struct fixture *, f, start(&(struct fixture){0}), end(f))
 
 static uint32_t nth(uint32_t i)
 {
@@ -74,44 +76,40 @@ static void step(struct fixture *f, uint32_t count)
 		rx_step(&f->s, &f->pool);
 }
 
-TEST(in_order_packets_cost_no_memory)
+FIXTURE_TEST(in_order_packets_cost_no_memory)
 {
-	struct fixture f = start();
 	const struct rx_meta *m;
 
 	for (uint32_t i = 0; i < 1000; i++) {
-		assert_int_equal(judge(&f, i), RX_NEW);
-		assert_false(rx_epsn_arrived(&f.s, &m));
-		step(&f, 1);
-		assert_int_equal(judge(&f, i), RX_OLD);
+		assert_int_equal(judge(f, i), RX_NEW);
+		assert_false(rx_epsn_arrived(&f->s, &m));
+		step(f, 1);
+		assert_int_equal(judge(f, i), RX_OLD);
 	}
-	assert_int_equal(f.s.epsn, nth(1000));
-	assert_int_equal(rx_distance(&f.s), 0);
-	assert_int_equal(pool_bytes(&f.pool), 0);
-	end(&f);
+	assert_int_equal(f->s.epsn, nth(1000));
+	assert_int_equal(rx_distance(&f->s), 0);
+	assert_int_equal(pool_bytes(&f->pool), 0);
 }
 
-TEST(an_early_packet_is_remembered_until_its_turn)
+FIXTURE_TEST(an_early_packet_is_remembered_until_its_turn)
 {
-	struct fixture f = start();
 	const struct rx_meta *m = NULL;
 
-	assert_true(record(&f, 2));
-	assert_true(rx_has_holes(&f.s));
-	assert_int_equal(rx_distance(&f.s), 3);
-	assert_int_equal(f.s.hpsn, nth(2));
-	assert_int_equal(judge(&f, 2), RX_OLD);
-	assert_int_equal(judge(&f, 1), RX_NEW);
-	assert_false(rx_epsn_arrived(&f.s, &m));
-	step(&f, 2);
-	assert_true(rx_epsn_arrived(&f.s, &m));
+	assert_true(record(f, 2));
+	assert_true(rx_has_holes(&f->s));
+	assert_int_equal(rx_distance(&f->s), 3);
+	assert_int_equal(f->s.hpsn, nth(2));
+	assert_int_equal(judge(f, 2), RX_OLD);
+	assert_int_equal(judge(f, 1), RX_NEW);
+	assert_false(rx_epsn_arrived(&f->s, &m));
+	step(f, 2);
+	assert_true(rx_epsn_arrived(&f->s, &m));
 	assert_null(m);
-	assert_int_equal(rx_distance(&f.s), 1);
-	step(&f, 1);
-	assert_int_equal(pool_lent_bytes(&f.pool), 0);
-	assert_int_equal(f.s.epsn, nth(3));
-	assert_int_equal(f.s.hpsn, nth(2));
-	end(&f);
+	assert_int_equal(rx_distance(&f->s), 1);
+	step(f, 1);
+	assert_int_equal(pool_lent_bytes(&f->pool), 0);
+	assert_int_equal(f->s.epsn, nth(3));
+	assert_int_equal(f->s.hpsn, nth(2));
 }
 
 TEST(a_psn_is_old_new_or_beyond_reach)
@@ -133,8 +131,9 @@ TEST(a_psn_is_old_new_or_beyond_reach)
 	};
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		struct fixture f = start();
+		struct fixture f;
 
+		start(&f);
 		assert_int_equal(rx_judge(&f.s, nth(rows[i].distance), rows[i].limit), rows[i].place);
 		assert_true(record(&f, 3)); /* holes make no difference */
 		assert_int_equal(rx_judge(&f.s, nth(rows[i].distance), rows[i].limit), rows[i].place);
@@ -142,21 +141,20 @@ TEST(a_psn_is_old_new_or_beyond_reach)
 	}
 }
 
-TEST(the_window_grows_and_keeps_what_it_knew)
+FIXTURE_TEST(the_window_grows_and_keeps_what_it_knew)
 {
 	static const uint32_t early[] = {1, 5, 64, 127, 128, 300, 1000, 4095, 40000, 65535};
 	enum { N = sizeof(early) / sizeof(early[0]) };
-	struct fixture f = start();
 	const struct rx_meta *m;
 
 	for (int i = 0; i < N; i++) {
-		assert_true(i % 2 ? record_end(&f, early[i]) : record(&f, early[i]));
-		assert_int_equal(rx_distance(&f.s), early[i] + 1);
+		assert_true(i % 2 ? record_end(f, early[i]) : record(f, early[i]));
+		assert_int_equal(rx_distance(&f->s), early[i] + 1);
 		for (int k = 0; k < N; k++)
-			assert_int_equal(judge(&f, early[k]), k <= i ? RX_OLD : RX_NEW);
+			assert_int_equal(judge(f, early[k]), k <= i ? RX_OLD : RX_NEW);
 	}
 	for (uint32_t at = 0, i = 0; at <= early[N - 1]; at++) {
-		bool there = rx_epsn_arrived(&f.s, &m);
+		bool there = rx_epsn_arrived(&f->s, &m);
 
 		assert_int_equal(there, at == early[i]);
 		if (there) {
@@ -168,93 +166,83 @@ TEST(the_window_grows_and_keeps_what_it_knew)
 			}
 			i++;
 		}
-		step(&f, 1);
+		step(f, 1);
 	}
-	assert_int_equal(pool_lent_bytes(&f.pool), 0);
-	end(&f);
+	assert_int_equal(pool_lent_bytes(&f->pool), 0);
 }
 
 /* Out-of-order R19: bits for 4096 PSNs, and the spare ones for the blocks of metas. */
-TEST(a_window_of_4096_packets_takes_2_kb)
+FIXTURE_TEST(a_window_of_4096_packets_takes_2_kb)
 {
-	struct fixture f = start();
-
-	assert_true(record(&f, 1));
-	assert_true(pool_lent_bytes(&f.pool) <= 512);
-	assert_true(record(&f, 4096 - 65));
-	assert_true(pool_lent_bytes(&f.pool) <= 2048);
-	end(&f);
+	assert_true(record(f, 1));
+	assert_true(pool_lent_bytes(&f->pool) <= 512);
+	assert_true(record(f, 4096 - 65));
+	assert_true(pool_lent_bytes(&f->pool) <= 2048);
 }
 
 /* Out-of-order R2: what is kept follows what is early, however many PSNs go by. */
-TEST(metas_are_given_back_as_they_are_passed)
+FIXTURE_TEST(metas_are_given_back_as_they_are_passed)
 {
-	struct fixture f = start();
 	const struct rx_meta *m;
 	size_t most = 0;
 
 	for (uint32_t i = 1; i < 20000; i++) {
-		assert_true(record_end(&f, i));
+		assert_true(record_end(f, i));
 		if (i < 100)
 			continue;
 		if (i == 100)
-			step(&f, 1); /* the hole at the front, once */
-		while (rx_epsn_arrived(&f.s, &m) && rx_distance(&f.s) > 50) {
+			step(f, 1); /* the hole at the front, once */
+		while (rx_epsn_arrived(&f->s, &m) && rx_distance(&f->s) > 50) {
 			assert_non_null(m);
-			assert_int_equal(m->msn, (f.s.epsn - first) & PSN_MASK);
-			step(&f, 1);
+			assert_int_equal(m->msn, (f->s.epsn - first) & PSN_MASK);
+			step(f, 1);
 		}
 		if (!most)
-			most = pool_lent_bytes(&f.pool);
-		assert_true(pool_lent_bytes(&f.pool) <= 2 * most);
+			most = pool_lent_bytes(&f->pool);
+		assert_true(pool_lent_bytes(&f->pool) <= 2 * most);
 	}
-	end(&f);
 }
 
 /* A message that is complete waits for a receive WQE (veRoCE 7.2). */
-TEST(the_packet_that_is_due_can_be_recorded_too)
+FIXTURE_TEST(the_packet_that_is_due_can_be_recorded_too)
 {
-	struct fixture f = start();
 	const struct rx_meta *m = NULL;
 
-	assert_true(record_end(&f, 0));
-	assert_int_equal(rx_distance(&f.s), 1);
-	assert_int_equal(judge(&f, 0), RX_OLD);
-	assert_true(rx_epsn_arrived(&f.s, &m));
+	assert_true(record_end(f, 0));
+	assert_int_equal(rx_distance(&f->s), 1);
+	assert_int_equal(judge(f, 0), RX_OLD);
+	assert_true(rx_epsn_arrived(&f->s, &m));
 	assert_int_equal(m->msn, 0);
-	assert_true(record(&f, 1));
-	step(&f, 1);
-	assert_true(rx_epsn_arrived(&f.s, &m));
+	assert_true(record(f, 1));
+	step(f, 1);
+	assert_true(rx_epsn_arrived(&f->s, &m));
 	assert_null(m);
-	step(&f, 1);
-	assert_int_equal(pool_lent_bytes(&f.pool), 0);
-	end(&f);
+	step(f, 1);
+	assert_int_equal(pool_lent_bytes(&f->pool), 0);
 }
 
-TEST(bits_are_told_from_anywhere_and_end_at_the_highest_psn)
+FIXTURE_TEST(bits_are_told_from_anywhere_and_end_at_the_highest_psn)
 {
-	struct fixture f = start();
 	uint64_t bits[2];
 
-	rx_arrived128(&f.s, f.s.epsn, bits);
+	rx_arrived128(&f->s, f->s.epsn, bits);
 	assert_int_equal(bits[0] | bits[1], 0);
-	step(&f, 100); /* so that the window's bits begin in the middle of its ring */
-	assert_true(record(&f, 101));
-	assert_true(record(&f, 103));
-	assert_true(record(&f, 100 + 64));
-	assert_true(record(&f, 100 + 127));
-	rx_arrived128(&f.s, nth(100), bits);
+	step(f, 100); /* so that the window's bits begin in the middle of its ring */
+	assert_true(record(f, 101));
+	assert_true(record(f, 103));
+	assert_true(record(f, 100 + 64));
+	assert_true(record(f, 100 + 127));
+	rx_arrived128(&f->s, nth(100), bits);
 	assert_int_equal(bits[0], 1u << 1 | 1u << 3);
 	assert_true(bits[1] == (1 | UINT64_C(1) << 63));
-	rx_arrived128(&f.s, nth(103), bits);
+	rx_arrived128(&f->s, nth(103), bits);
 	assert_true(bits[0] == (1 | UINT64_C(1) << 61));
 	assert_true(bits[1] == UINT64_C(1) << 60);
-	rx_arrived128(&f.s, nth(227), bits);
+	rx_arrived128(&f->s, nth(227), bits);
 	assert_int_equal(bits[0], 1);
 	assert_int_equal(bits[1], 0);
-	rx_arrived128(&f.s, nth(228), bits); /* just above: nothing, not the ring's other end */
+	rx_arrived128(&f->s, nth(228), bits); /* just above: nothing, not the ring's other end */
 	assert_int_equal(bits[0] | bits[1], 0);
-	end(&f);
 }
 
 TEST(a_dry_pool_records_nothing_and_leaves_what_is_recorded)
@@ -263,8 +251,9 @@ TEST(a_dry_pool_records_nothing_and_leaves_what_is_recorded)
 
 	/* Of the window, of the first metas, of the larger window, of its metas. */
 	for (int gets = 0; gets < 4; gets++) {
-		struct fixture f = start();
+		struct fixture f;
 
+		start(&f);
 		gets_left = gets;
 		if (!record_end(&f, 5)) {
 			assert_false(rx_has_holes(&f.s));
@@ -285,16 +274,13 @@ TEST(a_dry_pool_records_nothing_and_leaves_what_is_recorded)
 	}
 }
 
-TEST(dropping_forgets_what_was_early)
+FIXTURE_TEST(dropping_forgets_what_was_early)
 {
-	struct fixture f = start();
-
 	for (uint32_t i = 1; i < 3000; i += 3)
-		assert_true(record_end(&f, i));
-	rx_space_drop(&f.s, &f.pool);
-	assert_int_equal(pool_lent_bytes(&f.pool), 0);
-	assert_int_equal(f.s.epsn, first);
+		assert_true(record_end(f, i));
+	rx_space_drop(&f->s, &f->pool);
+	assert_int_equal(pool_lent_bytes(&f->pool), 0);
+	assert_int_equal(f->s.epsn, first);
 	for (uint32_t i = 1; i < 3000; i += 3)
-		assert_int_equal(judge(&f, i), RX_NEW);
-	end(&f);
+		assert_int_equal(judge(f, i), RX_NEW);
 }
