@@ -8,11 +8,7 @@
 #include "base/siphash.h"
 #include "cc/link_model.h"
 #include "cc/params.h"
-#include "support/test.h"
-
-#define GBPS UINT64_C(1000000000)
-#define US   UINT64_C(1000)
-#define MS   UINT64_C(1000000)
+#include "support/cc_checks.h"
 
 static const struct {
 	enum cc_algorithm algorithm;

@@ -4,12 +4,7 @@
 #include "base/prng.h"
 #include "cc/link_model.h"
 #include "cc/params.h"
-#include "support/test.h"
-
-#define Q32  4294967296.0
-#define GBPS UINT64_C(1000000000)
-#define US   UINT64_C(1000)
-#define MS   UINT64_C(1000000)
+#include "support/cc_checks.h"
 
 static const struct cc_config config = {.line_rate_bps = 100 * GBPS, .base_rtt_ns = 12000, .mtu_bytes = 1000};
 
@@ -20,12 +15,6 @@ static struct cc_params evaluated(void)
 	cc_params_default(&p, CC_DCQCN_FW);
 	assert_int_equal(cc_params_preset(&p, "hpcc-eval"), 0);
 	return p;
-}
-
-static void assert_close(double got, double want)
-{
-	if (!(got >= want * (1 - 1e-4) - 1e-9 && got <= want * (1 + 1e-4) + 1e-9))
-		fail_msg("%.9g is not %.9g", got, want);
 }
 
 /* Runs the block's timers up to this moment, keeping the flow awake. */

@@ -5,11 +5,9 @@
 #include "cc/link_model.h"
 #include "cc/params.h"
 #include "cc/path_model.h"
-#include "support/test.h"
+#include "support/cc_checks.h"
 
 enum { MTU = 4096 };
-
-#define Q32 4294967296.0
 
 static const struct cc_config config = {
 	.mtu_bytes = MTU,
@@ -24,12 +22,6 @@ static struct dctcp_params avoidance(void)
 
 	p.doubling = false;
 	return p;
-}
-
-static void assert_close(double got, double want)
-{
-	if (!(got >= want * (1 - 1e-4) && got <= want * (1 + 1e-4)))
-		fail_msg("%.9g is not %.9g", got, want);
 }
 
 /* One ACK for all of the window, with this share of it marked. */

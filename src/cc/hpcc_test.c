@@ -3,18 +3,7 @@
 
 #include "cc/link_model.h"
 #include "cc/params.h"
-#include "support/test.h"
-
-#define Q32  4294967296.0
-#define GBPS UINT64_C(1000000000)
-#define US   UINT64_C(1000)
-#define MS   UINT64_C(1000000)
-
-static void assert_close(double got, double want)
-{
-	if (!(got >= want * (1 - 1e-4) && got <= want * (1 + 1e-4)))
-		fail_msg("%.9g is not %.9g", got, want);
-}
+#include "support/cc_checks.h"
 
 /* T 13 us at 100 Gbit/s, W_AI 81.25 bytes. */
 static const struct cc_config config = {.line_rate_bps = 100 * GBPS, .base_rtt_ns = 13000, .mtu_bytes = 1000};

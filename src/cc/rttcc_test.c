@@ -4,30 +4,9 @@
 #include "base/prng.h"
 #include "cc/link_model.h"
 #include "cc/params.h"
-#include "support/test.h"
-
-#define Q32  4294967296.0
-#define GBPS UINT64_C(1000000000)
-#define US   UINT64_C(1000)
-#define MS   UINT64_C(1000000)
+#include "support/cc_checks.h"
 
 static const struct cc_config config = {.line_rate_bps = 100 * GBPS, .base_rtt_ns = 12000, .mtu_bytes = 1000};
-
-static void assert_close(double got, double want)
-{
-	if (!(got >= want * (1 - 1e-4) && got <= want * (1 + 1e-4)))
-		fail_msg("%.9g is not %.9g", got, want);
-}
-
-/* Newton's, so that the test needs no libm. */
-static double root(double x)
-{
-	double r = x > 1 ? x : 1;
-
-	for (int i = 0; i < 60; i++)
-		r = (r + x / r) / 2;
-	return r;
-}
 
 /* At R = 1/n the target queue is base x alpha x sqrt(n). */
 TEST(the_target_grows_with_the_root_of_the_flows)

@@ -3,13 +3,10 @@
 
 #include "base/prng.h"
 #include "cc/path_model.h"
-#include "support/test.h"
+#include "support/cc_checks.h"
 
 enum { MTU = 4096 };
 
-#define Q32 4294967296.0
-#define US  UINT64_C(1000)
-#define MS  UINT64_C(1000000)
 #define SEC UINT64_C(1000000000)
 
 static const struct cc_config config = {
@@ -30,22 +27,6 @@ static struct swift_params paper(void)
 	p.doubling = false;
 	p.hyper_rounds = 0;
 	return p;
-}
-
-static void assert_close(double got, double want)
-{
-	if (!(got >= want * (1 - 1e-4) - 1e-9 && got <= want * (1 + 1e-4) + 1e-9))
-		fail_msg("%.9g is not %.9g", got, want);
-}
-
-/* Newton's, so that the test needs no libm. */
-static double root(double x)
-{
-	double r = x > 1 ? x : 1;
-
-	for (int i = 0; i < 60; i++)
-		r = (r + x / r) / 2;
-	return r;
 }
 
 static double scaling(double range, double packets)

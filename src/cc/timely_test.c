@@ -4,12 +4,7 @@
 #include "base/prng.h"
 #include "cc/link_model.h"
 #include "cc/params.h"
-#include "support/test.h"
-
-#define Q32  4294967296.0
-#define GBPS UINT64_C(1000000000)
-#define US   UINT64_C(1000)
-#define MS   UINT64_C(1000000)
+#include "support/cc_checks.h"
 
 /* The paper's numbers at 10 Gbit/s, one sample at a time. */
 static struct cc_params worked(enum cc_algorithm algorithm)
@@ -26,14 +21,6 @@ static struct cc_params worked(enum cc_algorithm algorithm)
 }
 
 static const struct cc_config config = {.line_rate_bps = 10 * GBPS, .base_rtt_ns = 20000, .mtu_bytes = 1000};
-
-static void assert_close(double got, double want)
-{
-	double d = got - want, most = want * 1e-4;
-
-	if (!(d * d <= most * most))
-		fail_msg("%.9g is not %.9g", got, want);
-}
 
 TEST(samples_worked_out_by_hand)
 {
