@@ -16,10 +16,8 @@ static void post(struct rq *rq, uint64_t wr_id)
 	rq_post(rq, w);
 }
 
-TEST(wqes_are_taken_in_the_order_posted)
+HEAP_TEST(wqes_are_taken_in_the_order_posted)
 {
-	struct heap heap = HEAP_INIT;
-	struct alloc a = heap_alloc(&heap);
 	struct rq rq;
 
 	assert_int_equal(rq_init(&rq, &a, 5, 2), 0);
@@ -46,13 +44,10 @@ TEST(wqes_are_taken_in_the_order_posted)
 			rq_release(&rq, rq_take(&rq));
 	}
 	rq_fini(&rq, &a);
-	assert_int_equal(heap.bytes, 0);
 }
 
-TEST(unposted_slot_is_given_again)
+HEAP_TEST(unposted_slot_is_given_again)
 {
-	struct heap heap = HEAP_INIT;
-	struct alloc a = heap_alloc(&heap);
 	struct rq rq;
 
 	assert_int_equal(rq_init(&rq, &a, 2, 1), 0);
@@ -65,11 +60,9 @@ TEST(unposted_slot_is_given_again)
 }
 
 /* The property an SRQ needs: WQEs come back in any order, and none is given out twice. */
-TEST(wqes_come_back_in_any_order)
+HEAP_TEST(wqes_come_back_in_any_order)
 {
 	enum { WQES = 37, STEPS = 100000 };
-	struct heap heap = HEAP_INIT;
-	struct alloc a = heap_alloc(&heap);
 	struct recv_wqe *held[WQES];
 	uint64_t posted = 0, taken = 0;
 	uint32_t n = 0;
@@ -114,13 +107,10 @@ TEST(wqes_come_back_in_any_order)
 		assert_int_equal(rq_posted(&rq), posted - taken);
 	}
 	rq_fini(&rq, &a);
-	assert_int_equal(heap.bytes, 0);
 }
 
-TEST(reset_frees_every_slot)
+HEAP_TEST(reset_frees_every_slot)
 {
-	struct heap heap = HEAP_INIT;
-	struct alloc a = heap_alloc(&heap);
 	struct rq rq;
 
 	assert_int_equal(rq_init(&rq, &a, 6, 1), 0);
@@ -135,10 +125,8 @@ TEST(reset_frees_every_slot)
 	rq_fini(&rq, &a);
 }
 
-TEST(queue_of_0_is_always_full)
+HEAP_TEST(queue_of_0_is_always_full)
 {
-	struct heap heap = HEAP_INIT;
-	struct alloc a = heap_alloc(&heap);
 	struct rq rq;
 
 	assert_int_equal(rq_init(&rq, &a, 0, 4), 0);
@@ -148,7 +136,6 @@ TEST(queue_of_0_is_always_full)
 	rq_reset(&rq);
 	assert_null(rq_slot(&rq));
 	rq_fini(&rq, &a);
-	assert_int_equal(heap.blocks, 0);
 }
 
 TEST(failed_init_gives_back_what_it_got)
@@ -186,10 +173,8 @@ static void *poster(void *arg)
 	return NULL;
 }
 
-TEST(poster_and_nic_need_no_lock)
+HEAP_TEST(poster_and_nic_need_no_lock)
 {
-	struct heap heap = HEAP_INIT;
-	struct alloc a = heap_alloc(&heap);
 	struct rq rq;
 	unsigned looks = 0;
 	pthread_t t;

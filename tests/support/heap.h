@@ -64,3 +64,16 @@ static inline struct alloc heap_alloc(struct heap *h)
 {
 	return (struct alloc){.get = heap_get, .put = heap_put, .ctx = h};
 }
+
+/* A test (support/test.h) with memory from `a`, all of which it must give back. */
+#define HEAP_TEST(name)                           \
+	static void name##_on(struct alloc a);    \
+	TEST(name)                                \
+	{                                         \
+		struct heap heap = HEAP_INIT;     \
+                                                  \
+		name##_on(heap_alloc(&heap));     \
+		assert_int_equal(heap.blocks, 0); \
+		assert_int_equal(heap.bytes, 0);  \
+	}                                         \
+	static void name##_on(struct alloc a)
