@@ -33,12 +33,21 @@ static int load(struct config *c, char *variable, const char *text, char err[102
 	return rc;
 }
 
-TEST(without_settings_there_are_defaults)
+/* What is taken. */
+static struct config loaded(char *variable, const char *text)
 {
 	struct config c;
 	char err[1024];
 
-	assert_int_equal(load(&c, NULL, NULL, err), 0);
+	if (load(&c, variable, text, err))
+		fail_msg("%s, %s: %s", variable ? variable : "", text ? text : "", err);
+	return c;
+}
+
+TEST(without_settings_there_are_defaults)
+{
+	struct config c = loaded(NULL, NULL);
+
 	assert_int_equal(c.transport.rocev2.port, 4791);
 	assert_int_equal(c.transport.veroce.port, 4794);
 	assert_int_equal(c.transport.paths, 16);
@@ -94,10 +103,8 @@ TEST(who_gets_large_packets_and_memory)
 	};
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		struct config c;
-		char err[1024];
+		struct config c = loaded(NULL, rows[i].text);
 
-		assert_int_equal(load(&c, NULL, rows[i].text, err), 0);
 		assert_int_equal(config_has_large(&c), rows[i].large);
 		assert_int_equal(config_has_shm(&c), rows[i].shm);
 	}
@@ -125,12 +132,10 @@ TEST(choices_are_taken_by_name)
 		 "veroce_paths = 7\n",
 		 PROTOCOL_ROCEV2, CC_NONE, LOSS_IRN, ORDER_WEAK, 4096, 7},
 	};
-	struct config c;
-	char err[1024];
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		if (load(&c, NULL, rows[i].text, err))
-			fail_msg("%s: %s", rows[i].text, err);
+		struct config c = loaded(NULL, rows[i].text);
+
 		assert_int_equal(c.transport.protocol, rows[i].protocol);
 		assert_true(c.cc.given);
 		assert_int_equal(c.cc.params.algorithm, rows[i].cc);
@@ -162,12 +167,10 @@ TEST(the_port_of_veroce_follows_the_other)
 		{"VERBENA_PORT=5000", "veroce_port = 4791\n", 5000, 4791},
 		{"VERBENA_VEROCE_PORT=4791", "port = 4794\n", 4794, 4791},
 	};
-	struct config c;
-	char err[1024];
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		if (load(&c, rows[i].variable, rows[i].text, err))
-			fail_msg("%s: %s", rows[i].variable, err);
+		struct config c = loaded(rows[i].variable, rows[i].text);
+
 		assert_int_equal(c.transport.rocev2.port, rows[i].port);
 		assert_int_equal(c.transport.veroce.port, rows[i].veroce_port);
 	}
@@ -196,13 +199,9 @@ TEST(good_values_are_taken)
 		"VERBENACLE=no prefix of ours",
 		"OTHER=1",
 	};
-	struct config c;
-	char err[1024];
 
-	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
-		if (load(&c, good[i], NULL, err))
-			fail_msg("%s: %s", good[i], err);
-	}
+	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++)
+		loaded(good[i], NULL);
 }
 
 TEST(a_line_rate_has_a_unit)
@@ -215,12 +214,10 @@ TEST(a_line_rate_has_a_unit)
 		{"VERBENA_LINE_RATE=1Mbps", 1000000},       {"VERBENA_LINE_RATE=2500M", 2500000000},
 		{"VERBENA_LINE_RATE=1000G", 1000000000000}, {"VERBENA_LINE_RATE=2.5Gbit/s", 2500000000},
 	};
-	struct config c;
-	char err[1024];
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		if (load(&c, rows[i].variable, NULL, err))
-			fail_msg("%s: %s", rows[i].variable, err);
+		struct config c = loaded(rows[i].variable, NULL);
+
 		assert_int_equal(c.transport.cc.line_rate_bps, rows[i].bps);
 	}
 }
@@ -239,8 +236,7 @@ TEST(congestion_control_is_read_from_the_file_too)
 	assert_int_equal(c.transport.cc.line_rate_bps, 40000000000);
 	assert_int_equal(load(&c, NULL, "\ncc = hpcc\n", err), -EINVAL);
 	assert_non_null(strstr(err, ":2: cc = hpcc: hpcc needs telemetry"));
-	if (load(&c, "VERBENA_CC=auto", "cc = dcqcn\n", err))
-		fail_msg("%s", err);
+	c = loaded("VERBENA_CC=auto", "cc = dcqcn\n");
 	assert_false(c.cc.given);
 }
 
