@@ -405,5 +405,8 @@ const struct cqe *duo_expect_at(const struct duo *, struct cqe_log *, uint64_t w
 				int line);
 /* Once all is idle, the next completion of what the queue pair sent. */
 #define duo_finish(q, wr_id, status) (duo_idle((q)->host->duo), duo_expect((q)->host->duo, &(q)->sent, wr_id, status))
+/* Posts one that succeeds, once all is idle, as the next of that queue pair. */
+#define duo_do(q, wr) duo_do_at(q, wr, __FILE__, __LINE__)
+void duo_do_at(struct duo_qp *, struct duo_wr, const char *file, int line);
 bool duo_had_event(const struct duo_host *, enum event_type, const void *owner);
 void duo_check_canaries(const struct duo *);

@@ -505,6 +505,13 @@ void duo_must_post(struct duo_qp *q, struct duo_wr w)
 	DUO_CHECK(q->host->duo, duo_post(q, &w));
 }
 
+void duo_do_at(struct duo_qp *q, struct duo_wr w, const char *file, int line)
+{
+	duo_must_post(q, w);
+	duo_idle(q->host->duo);
+	duo_expect_at(q->host->duo, &q->sent, w.wr_id, WC_SUCCESS, file, line);
+}
+
 static bool post_to(struct rq *rq, uint64_t wr_id, const struct sge *sge, uint32_t count)
 {
 	struct recv_wqe *w = rq_slot(rq);

@@ -51,6 +51,23 @@ static struct sim begin(size_t protocol)
 	return s;
 }
 
+/* A test of `s`, once in each protocol. */
+#define PROTOCOLS_TEST(name, on_this_host, ns, retry_cnt)       \
+	static void name##_in(struct sim s);                    \
+	TEST(name)                                              \
+	{                                                       \
+		same_host = on_this_host;                       \
+		patience = ns;                                  \
+		retries = retry_cnt;                            \
+		for (size_t i = 0; i < COUNT(protocols); i++) { \
+			struct sim s = begin(i);                \
+                                                                \
+			name##_in(s);                           \
+			sim_end(&s);                            \
+		}                                               \
+	}                                                       \
+	static void name##_in(struct sim s)
+
 static void post_writes(struct sim *s)
 {
 	for (uint64_t i = 0; i < WRITES; i++)
@@ -65,49 +82,37 @@ static void expect_writes(struct sim *s)
 }
 
 /* Requests are under way and are read when the pause is over; then the clock is read, too. */
-TEST(pause_of_both_ends_has_nothing_repeated)
+PROTOCOLS_TEST(pause_of_both_ends_has_nothing_repeated, false, 0, 7)
 {
-	same_host = false;
-	patience = 0;
-	for (size_t i = 0; i < COUNT(protocols); i++) {
-		struct sim s = begin(i);
-		const struct nic_counters *n = nic_counters(s.a->host->nic);
+	const struct nic_counters *n = nic_counters(s.a->host->nic);
 
-		for (int rounds = 0; rounds < 3; rounds++) {
-			post_writes(&s);
-			duo_run_for(s.duo, DUO_LATENCY_NS / 2);
-			s.duo->now_ns += pause_ns;
-			duo_idle(s.duo);
-			expect_writes(&s);
-		}
-		assert_int_equal(n->timeouts + n->tail_probes + n->retransmits, 0);
-		sim_end(&s);
+	for (int rounds = 0; rounds < 3; rounds++) {
+		post_writes(&s);
+		duo_run_for(s.duo, DUO_LATENCY_NS / 2);
+		s.duo->now_ns += pause_ns;
+		duo_idle(s.duo);
+		expect_writes(&s);
 	}
+	assert_int_equal(n->timeouts + n->tail_probes + n->retransmits, 0);
 }
 
 /* A pause is forgiven once: lost packets are repeated, even if every timer is late. */
-TEST(what_was_lost_in_a_pause_is_repeated)
+PROTOCOLS_TEST(what_was_lost_in_a_pause_is_repeated, false, 0, 7)
 {
-	same_host = false;
-	patience = 0;
-	for (size_t i = 0; i < COUNT(protocols); i++) {
-		struct sim s = begin(i);
-		const struct nic_counters *n = nic_counters(s.a->host->nic);
-		struct duo_rule *lost = duo_drop(s.duo, DUO_A, DUO_ANY, DUO_ANY);
-		int pauses = 0;
+	const struct nic_counters *n = nic_counters(s.a->host->nic);
+	struct duo_rule *lost = duo_drop(s.duo, DUO_A, DUO_ANY, DUO_ANY);
+	int pauses = 0;
 
-		post_writes(&s);
+	post_writes(&s);
+	duo_run_for(s.duo, 10 * DUO_LATENCY_NS);
+	lost->off = true;
+	while (!n->retransmits) {
+		s.duo->now_ns += pause_ns;
 		duo_run_for(s.duo, 10 * DUO_LATENCY_NS);
-		lost->off = true;
-		while (!n->retransmits) {
-			s.duo->now_ns += pause_ns;
-			duo_run_for(s.duo, 10 * DUO_LATENCY_NS);
-			assert_true(++pauses <= 3);
-		}
-		duo_idle(s.duo);
-		expect_writes(&s);
-		sim_end(&s);
+		assert_true(++pauses <= 3);
 	}
+	duo_idle(s.duo);
+	expect_writes(&s);
 }
 
 enum sight { PEER_GONE, PEER_WAITS, PEER_RUNS };
@@ -151,61 +156,39 @@ static void expect_given_up(struct sim *s)
 	duo_finish(s->a, 0, WC_RETRY_EXC_ERR);
 	for (uint64_t i = 1; i < WRITES; i++)
 		duo_expect(s->duo, &s->a->sent, i, WC_WR_FLUSH_ERR);
-	sim_end(s);
 }
 
-TEST(silent_process_of_this_host_is_kept)
+PROTOCOLS_TEST(silent_process_of_this_host_is_kept, true, patience_ns, 7)
 {
-	same_host = true;
-	patience = patience_ns;
-	for (size_t i = 0; i < COUNT(protocols); i++) {
-		struct sim s = begin(i);
-
-		assert_in_range(silence_until_given_up(&s, patience_ns - 1000000000, PEER_RUNS),
-				patience_ns - 1000000000, patience_ns);
-		assert_int_equal(s.a->sent.n, 0);
-		duo_pass_all(s.duo);
-		duo_idle(s.duo);
-		expect_writes(&s);
-		sim_end(&s);
-	}
+	assert_in_range(silence_until_given_up(&s, patience_ns - 1000000000, PEER_RUNS), patience_ns - 1000000000,
+			patience_ns);
+	assert_int_equal(s.a->sent.n, 0);
+	duo_pass_all(s.duo);
+	duo_idle(s.duo);
+	expect_writes(&s);
 }
 
 /* However long it does not run. Then it has its patience once more, and it is in time if it answers within that. */
-TEST(silent_process_that_does_not_run_is_kept)
+PROTOCOLS_TEST(silent_process_that_does_not_run_is_kept, true, patience_ns, 7)
 {
-	same_host = true;
-	patience = patience_ns;
-	for (size_t i = 0; i < COUNT(protocols); i++) {
-		struct sim s = begin(i);
-
-		silence_until_given_up(&s, 10 * patience_ns, PEER_WAITS);
-		until_given_up(&s, patience_ns - one_timeout_ns, PEER_RUNS);
-		assert_int_equal(s.a->sent.n, 0);
-		duo_pass_all(s.duo);
-		duo_idle(s.duo);
-		expect_writes(&s);
-		sim_end(&s);
-	}
+	silence_until_given_up(&s, 10 * patience_ns, PEER_WAITS);
+	until_given_up(&s, patience_ns - one_timeout_ns, PEER_RUNS);
+	assert_int_equal(s.a->sent.n, 0);
+	duo_pass_all(s.duo);
+	duo_idle(s.duo);
+	expect_writes(&s);
 }
 
 /* Nobody is judged by who was away for long: what it knows of its peer is that it ran at some time meanwhile. */
-TEST(who_was_away_gives_nobody_up)
+PROTOCOLS_TEST(who_was_away_gives_nobody_up, true, patience_ns, 7)
 {
-	same_host = true;
-	patience = patience_ns;
-	for (size_t i = 0; i < COUNT(protocols); i++) {
-		struct sim s = begin(i);
-
-		silence_until_given_up(&s, 2 * given_up_ns, PEER_RUNS);
-		s.duo->now_ns += 2 * patience_ns;
-		until_given_up(&s, patience_ns - one_timeout_ns, PEER_RUNS);
-		assert_int_equal(s.a->sent.n, 0);
-		duo_pass_all(s.duo);
-		duo_idle(s.duo);
-		expect_writes(&s);
-		sim_end(&s);
-	}
+	silence_until_given_up(&s, 2 * given_up_ns, PEER_RUNS);
+	s.duo->now_ns += 2 * patience_ns;
+	until_given_up(&s, patience_ns - one_timeout_ns, PEER_RUNS);
+	assert_int_equal(s.a->sent.n, 0);
+	duo_pass_all(s.duo);
+	duo_idle(s.duo);
+	expect_writes(&s);
 }
 
 static bool is_first(const struct duo_packet *p, const void *arg)
@@ -217,90 +200,57 @@ static bool is_first(const struct duo_packet *p, const void *arg)
 
 /* It was stopped for longer than the retries last, and the first thing that it says then is that a packet is missing.
  */
-TEST(process_that_was_stopped_may_miss_a_packet)
+PROTOCOLS_TEST(process_that_was_stopped_may_miss_a_packet, true, patience_ns, 7)
 {
-	same_host = true;
-	patience = patience_ns;
-	for (size_t i = 0; i < COUNT(protocols); i++) {
-		struct sim s = begin(i);
-		const struct nic_counters *n = nic_counters(s.a->host->nic);
+	const struct nic_counters *n = nic_counters(s.a->host->nic);
 
-		struct duo_rule *lost = duo_rule(s.duo, (struct duo_rule){.from = DUO_A,
-									  .opcode = OP_RC_WRITE_ONLY,
-									  .nth = DUO_ANY,
-									  .match = is_first,
-									  .arg = s.a,
-									  .fate = DUO_DROP});
+	struct duo_rule *lost = duo_rule(s.duo, (struct duo_rule){.from = DUO_A,
+								  .opcode = OP_RC_WRITE_ONLY,
+								  .nth = DUO_ANY,
+								  .match = is_first,
+								  .arg = s.a,
+								  .fate = DUO_DROP});
 
-		duo_stop(s.b->host, s.duo->now_ns + 2 * given_up_ns);
-		post_writes(&s);
-		duo_run_for(s.duo, 2 * given_up_ns - 1);
-		assert_int_equal(s.a->sent.n, 0);
-		if (protocols[i] == PROTOCOL_ROCEV2)
-			assert_true(n->timeouts > s.a->opt.retry_cnt);
-		lost->off = true;
-		duo_idle(s.duo);
-		if (protocols[i] == PROTOCOL_ROCEV2)
-			assert_true(n->naks_received > 0);
-		expect_writes(&s);
-		sim_end(&s);
-	}
+	duo_stop(s.b->host, s.duo->now_ns + 2 * given_up_ns);
+	post_writes(&s);
+	duo_run_for(s.duo, 2 * given_up_ns - 1);
+	assert_int_equal(s.a->sent.n, 0);
+	if (speaks == PROTOCOL_ROCEV2)
+		assert_true(n->timeouts > s.a->opt.retry_cnt);
+	lost->off = true;
+	duo_idle(s.duo);
+	if (speaks == PROTOCOL_ROCEV2)
+		assert_true(n->naks_received > 0);
+	expect_writes(&s);
 }
 
 /* A peer of this host that misses a packet has not lost it in a network: that the program allows no retry ends nothing.
  */
-TEST(packet_that_is_missing_on_this_host_is_sent_again)
+PROTOCOLS_TEST(packet_that_is_missing_on_this_host_is_sent_again, true, patience_ns, 0)
 {
-	same_host = true;
-	patience = patience_ns;
-	retries = 0;
-	for (size_t i = 0; i < COUNT(protocols); i++) {
-		struct sim s = begin(i);
-
-		duo_drop(s.duo, DUO_A, OP_RC_WRITE_ONLY, 0);
-		post_writes(&s);
-		duo_idle(s.duo);
-		expect_writes(&s);
-		sim_end(&s);
-	}
-	retries = 7;
+	duo_drop(s.duo, DUO_A, OP_RC_WRITE_ONLY, 0);
+	post_writes(&s);
+	duo_idle(s.duo);
+	expect_writes(&s);
 }
 
-TEST(patience_ends)
+PROTOCOLS_TEST(patience_ends, true, patience_ns, 7)
 {
-	same_host = true;
-	patience = patience_ns;
-	for (size_t i = 0; i < COUNT(protocols); i++) {
-		struct sim s = begin(i);
-
-		assert_in_range(silence_until_given_up(&s, UINT64_MAX, PEER_RUNS), patience_ns,
-				patience_ns + 3 * one_timeout_ns);
-		expect_given_up(&s);
-	}
+	assert_in_range(silence_until_given_up(&s, UINT64_MAX, PEER_RUNS), patience_ns,
+			patience_ns + 3 * one_timeout_ns);
+	expect_given_up(&s);
 }
 
-TEST(process_that_is_gone_is_given_up_as_asked_for)
+PROTOCOLS_TEST(process_that_is_gone_is_given_up_as_asked_for, true, patience_ns, 7)
 {
-	same_host = true;
-	patience = patience_ns;
-	for (size_t i = 0; i < COUNT(protocols); i++) {
-		struct sim s = begin(i);
-
-		assert_in_range(silence_until_given_up(&s, UINT64_MAX, PEER_GONE), given_up_ns - one_timeout_ns,
-				given_up_ns + one_timeout_ns);
-		expect_given_up(&s);
-	}
+	assert_in_range(silence_until_given_up(&s, UINT64_MAX, PEER_GONE), given_up_ns - one_timeout_ns,
+			given_up_ns + one_timeout_ns);
+	expect_given_up(&s);
 }
 
-TEST(peer_on_another_host_is_given_up_as_asked_for)
+PROTOCOLS_TEST(peer_on_another_host_is_given_up_as_asked_for, false, patience_ns, 7)
 {
-	same_host = false;
-	patience = patience_ns;
-	for (size_t i = 0; i < COUNT(protocols); i++) {
-		struct sim s = begin(i);
-
-		assert_in_range(silence_until_given_up(&s, UINT64_MAX, PEER_RUNS), given_up_ns - one_timeout_ns,
-				given_up_ns + one_timeout_ns);
-		expect_given_up(&s);
-	}
+	assert_in_range(silence_until_given_up(&s, UINT64_MAX, PEER_RUNS), given_up_ns - one_timeout_ns,
+			given_up_ns + one_timeout_ns);
+	expect_given_up(&s);
 }

@@ -426,8 +426,7 @@ TEST(idle_queue_is_drained_at_once)
 SIM_TEST(drained_qp_still_answers)
 {
 	assert_int_equal(drain(&s, true), 0);
-	duo_must_post(s.b, duo_read_wr(1, s.bbuf, 0, 5000, s.abuf, 0));
-	duo_finish(s.b, 1, WC_SUCCESS);
+	duo_do(s.b, duo_read_wr(1, s.bbuf, 0, 5000, s.abuf, 0));
 	assert_memory_equal(s.abuf->p, s.bbuf->p, 5000);
 }
 
@@ -442,8 +441,7 @@ TEST(rtr_receives_and_tells_so)
 	struct sim *s = &l.s;
 
 	assert_true(duo_recv(s->a, 2, s->abuf, 0, 4000));
-	duo_must_post(s->b, duo_send_wr(1, s->bbuf, 0, 3000));
-	duo_finish(s->b, 1, WC_SUCCESS);
+	duo_do(s->b, duo_send_wr(1, s->bbuf, 0, 3000));
 	duo_expect(s->duo, &s->a->received, 2, WC_SUCCESS);
 	assert_true(duo_had_event(s->a->host, EVENT_COMM_EST, s->a));
 	assert_int_equal(s->a->host->event_count, 1);
@@ -459,8 +457,7 @@ TEST(receives_may_be_posted_in_init)
 
 	assert_true(duo_recv(s->a, 2, s->abuf, 0, 4000));
 	assert_int_equal(duo_qp_to_rtr(s->a, s->b), 0);
-	duo_must_post(s->b, duo_send_wr(1, s->bbuf, 0, 3000));
-	duo_finish(s->b, 1, WC_SUCCESS);
+	duo_do(s->b, duo_send_wr(1, s->bbuf, 0, 3000));
 	duo_expect(s->duo, &s->a->received, 2, WC_SUCCESS);
 	sim_end(s);
 }

@@ -95,8 +95,7 @@ TEST(no_cnp_answers_a_traffic_class)
 	struct sim s = start(&o);
 
 	duo_rule(s.duo, (struct duo_rule){.from = DUO_A, .opcode = DUO_ANY, .nth = DUO_ANY, .fate = DUO_MARK_CE});
-	duo_must_post(s.a, duo_write_wr(1, s.abuf, 0, 50000, s.bbuf, 0));
-	duo_finish(s.a, 1, WC_SUCCESS);
+	duo_do(s.a, duo_write_wr(1, s.abuf, 0, 50000, s.bbuf, 0));
 	assert_int_equal(duo_count(s.duo, DUO_B, OP_CNP), 0);
 	assert_memory_equal(s.abuf->p, s.bbuf->p, 50000);
 	sim_end(&s);

@@ -107,8 +107,7 @@ SIM_TEST(an_ack_is_asked_for_every_16_packets)
 {
 	size_t without = 0;
 
-	duo_must_post(s.a, duo_write_wr(1, s.abuf, 0, 60 * 1024, s.bbuf, 0));
-	duo_finish(s.a, 1, WC_SUCCESS);
+	duo_do(s.a, duo_write_wr(1, s.abuf, 0, 60 * 1024, s.bbuf, 0));
 	for (size_t i = 0; i < duo_count(s.duo, DUO_A, DUO_ANY); i++) {
 		without = duo_packet(s.duo, DUO_A, DUO_ANY, i)->bth.ackreq ? 0 : without + 1;
 		assert_true(without < 16);

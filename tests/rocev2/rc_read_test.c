@@ -27,8 +27,7 @@ SIM_TEST(responses_are_numbered_and_cut_right)
 {
 	uint32_t psn = s.a->opt.psn[DUO_A];
 
-	duo_must_post(s.a, duo_read_wr(1, s.abuf, 0, READ_BYTES, s.bbuf, 77));
-	duo_finish(s.a, 1, WC_SUCCESS);
+	duo_do(s.a, duo_read_wr(1, s.abuf, 0, READ_BYTES, s.bbuf, 77));
 	const struct duo_packet *r = duo_packet(s.duo, DUO_A, OP_RC_READ_REQUEST, 0);
 
 	assert_int_equal(r->bth.psn, psn);
@@ -96,12 +95,10 @@ SIM_TEST(read_that_ends_at_the_last_psn_leaves_nothing_to_wait_for, o.psn[DUO_A]
 {
 	const struct nic_counters *n = nic_counters(s.a->host->nic);
 
-	duo_must_post(s.a, duo_read_wr(1, s.abuf, 0, READ_BYTES, s.bbuf, 77));
-	duo_finish(s.a, 1, WC_SUCCESS);
+	duo_do(s.a, duo_read_wr(1, s.abuf, 0, READ_BYTES, s.bbuf, 77));
 	assert_false(qp_in_flight(s.a->qp));
 	assert_int_equal(n->timeouts + n->retransmits, 0);
-	duo_must_post(s.a, duo_write_wr(2, s.abuf, 20000, 10, s.bbuf, 20000));
-	duo_finish(s.a, 2, WC_SUCCESS);
+	duo_do(s.a, duo_write_wr(2, s.abuf, 20000, 10, s.bbuf, 20000));
 	assert_int_equal(n->timeouts + n->retransmits, 0);
 	assert_int_equal(duo_packet(s.duo, DUO_A, OP_RC_WRITE_ONLY, 0)->bth.psn, 0);
 }
@@ -154,8 +151,7 @@ SIM_TEST(responses_lost_repeatedly)
 {
 	for (int i = 0; i < 6; i++)
 		drop_response(&s, 1);
-	duo_must_post(s.a, duo_read_wr(1, s.abuf, 0, READ_BYTES, s.bbuf, 0));
-	duo_finish(s.a, 1, WC_SUCCESS);
+	duo_do(s.a, duo_read_wr(1, s.abuf, 0, READ_BYTES, s.bbuf, 0));
 	assert_memory_equal(s.abuf->p, s.bbuf->p, READ_BYTES);
 }
 
@@ -179,8 +175,7 @@ SIM_TEST(a_loss_is_seen_again_after_a_timeout)
 						  .match = is_response_at,
 						  .arg = &hole,
 						  .fate = DUO_DROP});
-	duo_must_post(s.a, duo_read_wr(1, s.abuf, 0, READ_BYTES, s.bbuf, 0));
-	duo_finish(s.a, 1, WC_SUCCESS);
+	duo_do(s.a, duo_read_wr(1, s.abuf, 0, READ_BYTES, s.bbuf, 0));
 	assert_memory_equal(s.abuf->p, s.bbuf->p, READ_BYTES);
 	assert_int_equal(nic_counters(s.a->host->nic)->timeouts, 1);
 }

@@ -23,8 +23,7 @@ static struct sim start(uint8_t rd_atomic, uint64_t latency_ns)
 
 static void read_once(struct sim *s, uint64_t id, uint32_t bytes)
 {
-	duo_must_post(s->a, duo_read_wr(id, s->abuf, 0, bytes, s->bbuf, 100));
-	duo_finish(s->a, id, WC_SUCCESS);
+	duo_do(s->a, duo_read_wr(id, s->abuf, 0, bytes, s->bbuf, 100));
 	assert_memory_equal(s->abuf->p, s->bbuf->p + 100, bytes);
 }
 

@@ -253,8 +253,7 @@ TEST(naks_of_what_was_not_sent_are_dropped)
  */
 VEROCE_TEST(a_nak_for_what_is_complete_ends_the_connection)
 {
-	duo_must_post(s.a, duo_read_wr(1, s.abuf, 0, 3 * MTU, s.bbuf, 0));
-	duo_finish(s.a, 1, WC_SUCCESS);
+	duo_do(s.a, duo_read_wr(1, s.abuf, 0, 3 * MTU, s.bbuf, 0));
 	answer(&s, A_PSN, 0x62, 0);
 	duo_idle(s.duo);
 	assert_int_equal(qp_state(s.a->qp), QPS_ERR);

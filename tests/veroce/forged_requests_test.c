@@ -89,8 +89,7 @@ VEROCE_TEST(early_mistakes_are_dropped_and_harm_nothing)
 		assert_int_equal(secret->p[i], 0);
 	expect_alive(&s, 1); /* whose PSNs they had */
 
-	duo_must_post(s.a, duo_send_wr(2, s.abuf, 0, 1500));
-	duo_finish(s.a, 2, WC_SUCCESS);
+	duo_do(s.a, duo_send_wr(2, s.abuf, 0, 1500));
 	assert_int_equal(duo_expect(s.duo, &s.b->received, 11, WC_SUCCESS)->byte_len, 1500);
 }
 
@@ -110,8 +109,7 @@ VEROCE_TEST(an_early_send_of_the_last_message_is_not_placed)
 	veroce_forge(s.duo, DUO_B, &p, junk);
 	assert_int_equal(count_b(&s)->rx_dropped, 1);
 	assert_memory_equal(s.bbuf->p, s.abuf->p, 100);
-	duo_must_post(s.a, duo_send_wr(2, s.abuf, 200, 100));
-	duo_finish(s.a, 2, WC_SUCCESS);
+	duo_do(s.a, duo_send_wr(2, s.abuf, 200, 100));
 	duo_expect(s.duo, &s.b->received, 12, WC_SUCCESS);
 }
 

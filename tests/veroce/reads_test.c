@@ -108,8 +108,7 @@ TEST(lost_response_is_repaired_by_the_responder)
 				.from = DUO_B, .responses = true, .psn = o.psn[DUO_A], .count = 8, .lost = 1 << 3};
 
 			veroce_set_order(s.duo, &order);
-			duo_must_post(s.a, duo_read_wr(1, s.abuf, 0, 8 * o.mtu - 3, s.bbuf, 0));
-			duo_finish(s.a, 1, WC_SUCCESS);
+			duo_do(s.a, duo_read_wr(1, s.abuf, 0, 8 * o.mtu - 3, s.bbuf, 0));
 			assert_memory_equal(s.abuf->p, s.bbuf->p, 8 * o.mtu - 3);
 			assert_true(duo_count(s.duo, DUO_A, OP_RC_SACK_RSP) > 0);
 			assert_int_equal(duo_count(s.duo, DUO_A, OP_RC_READ_REQUEST), 1);
@@ -124,8 +123,7 @@ TEST(lost_response_is_repaired_by_the_responder)
 VEROCE_VARIANTS_TEST(responses_that_are_all_lost_are_sent_again)
 {
 	lose(s.duo, DUO_B, is_first_response);
-	duo_must_post(s.a, duo_read_wr(1, s.abuf, 0, 5 * s.a->opt.mtu, s.bbuf, 0));
-	duo_finish(s.a, 1, WC_SUCCESS);
+	duo_do(s.a, duo_read_wr(1, s.abuf, 0, 5 * s.a->opt.mtu, s.bbuf, 0));
 	assert_memory_equal(s.abuf->p, s.bbuf->p, 5 * s.a->opt.mtu);
 	assert_int_equal(duo_count(s.duo, DUO_A, OP_RC_READ_REQUEST), 1);
 }

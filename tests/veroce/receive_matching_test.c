@@ -416,85 +416,71 @@ TEST(shared_queue_keeps_each_connection_in_order)
 
 /* ---- invalidation (out-of-order O33, problem J) ---------------------------------------------- */
 
-TEST(invalidation_waits_for_its_turn)
+VEROCE_VARIANTS_TEST(invalidation_waits_for_its_turn)
 {
 	static const uint8_t rank[] = {1, 2, 3, 0};
-	struct veroce_options v = veroce_options();
-	struct duo_options o = duo_options();
+	struct duo_buf *key = duo_buf(s.b->host, 3 * s.a->opt.mtu, ALL_ACCESS);
+	uint32_t hole = psn_add(s.a->opt.psn[DUO_A], 1);
+	struct veroce_order order = {.psn = s.a->opt.psn[DUO_A], .count = 4, .rank = rank, .lost = 2};
+	struct duo_rule *block = veroce_block(s.duo, &hole);
+	struct duo_wr inv = duo_send_wr(2, s.abuf, 0, 30);
+	const struct cqe *e;
 
-	for (unsigned i = 0; veroce_variant(&v, &o, i); i++) {
-		struct sim s = veroce_start_sim(&v, &o, 1);
-		struct duo_buf *key = duo_buf(s.b->host, 3 * o.mtu, ALL_ACCESS);
-		uint32_t hole = psn_add(o.psn[DUO_A], 1);
-		struct veroce_order order = {.psn = o.psn[DUO_A], .count = 4, .rank = rank, .lost = 2};
-		struct duo_rule *block = veroce_block(s.duo, &hole);
-		struct duo_wr inv = duo_send_wr(2, s.abuf, 0, 30);
-		const struct cqe *e;
-
-		inv.opcode = WR_SEND_INV;
-		inv.imm_or_key = key->mr->key;
-		inv.flags |= WR_SOLICITED;
-		assert_true(duo_recv(s.b, 10, s.bbuf, 0, 100));
-		veroce_set_order(s.duo, &order);
-		duo_must_post(s.a, duo_write_wr(1, s.abuf, 0, 3 * o.mtu, key, 0));
-		assert_true(duo_post(s.a, &inv));
-		duo_run_for(s.duo, 100000);
-		assert_int_not_equal(key->mr->access & MR_REMOTE_WRITE, 0);
-		assert_int_equal(s.b->received.n, 0);
-		block->off = true;
-		duo_finish(s.a, 1, WC_SUCCESS);
-		duo_expect(s.duo, &s.a->sent, 2, WC_SUCCESS);
-		e = duo_expect(s.duo, &s.b->received, 10, WC_SUCCESS);
-		assert_int_equal(e->flags, WC_WITH_INV);
-		assert_int_equal(e->imm_or_key, key->mr->key);
-		assert_true(e->solicited);
-		assert_memory_equal(key->p, s.abuf->p, 3 * o.mtu);
-		assert_int_equal(key->mr->access & MR_REMOTE_WRITE, 0);
-		sim_end(&s);
-	}
+	inv.opcode = WR_SEND_INV;
+	inv.imm_or_key = key->mr->key;
+	inv.flags |= WR_SOLICITED;
+	assert_true(duo_recv(s.b, 10, s.bbuf, 0, 100));
+	veroce_set_order(s.duo, &order);
+	duo_must_post(s.a, duo_write_wr(1, s.abuf, 0, 3 * s.a->opt.mtu, key, 0));
+	assert_true(duo_post(s.a, &inv));
+	duo_run_for(s.duo, 100000);
+	assert_int_not_equal(key->mr->access & MR_REMOTE_WRITE, 0);
+	assert_int_equal(s.b->received.n, 0);
+	block->off = true;
+	duo_finish(s.a, 1, WC_SUCCESS);
+	duo_expect(s.duo, &s.a->sent, 2, WC_SUCCESS);
+	e = duo_expect(s.duo, &s.b->received, 10, WC_SUCCESS);
+	assert_int_equal(e->flags, WC_WITH_INV);
+	assert_int_equal(e->imm_or_key, key->mr->key);
+	assert_true(e->solicited);
+	assert_memory_equal(key->p, s.abuf->p, 3 * s.a->opt.mtu);
+	assert_int_equal(key->mr->access & MR_REMOTE_WRITE, 0);
 }
 
 /* Messages of one length that leave together: flags, immediates, addresses and keys stay each message's own. */
-TEST(messages_alike_keep_what_is_their_own)
+VEROCE_VARIANTS_TEST(messages_alike_keep_what_is_their_own)
 {
 	enum { COUNT = 16, BYTES = 30, AREA = 1024 };
-	struct veroce_options v = veroce_options();
-	struct duo_options o = duo_options();
+	struct duo_buf *other = duo_buf(s.b->host, AREA, ALL_ACCESS);
 
-	for (unsigned i = 0; veroce_variant(&v, &o, i); i++) {
-		struct sim s = veroce_start_sim(&v, &o, 1);
-		struct duo_buf *other = duo_buf(s.b->host, AREA, ALL_ACCESS);
+	for (uint32_t n = 0; n < COUNT; n++) {
+		struct duo_wr send = duo_send_wr(n, s.abuf, n * BYTES, BYTES);
 
-		for (uint32_t n = 0; n < COUNT; n++) {
-			struct duo_wr send = duo_send_wr(n, s.abuf, n * BYTES, BYTES);
-
-			send.flags |= n & 2 ? WR_SOLICITED : 0;
-			send.opcode = n & 4 ? WR_SEND_IMM : WR_SEND;
-			send.imm_or_key = 100 + n;
-			assert_true(duo_recv(s.b, n, s.bbuf, n * BYTES, BYTES));
-			assert_true(duo_post(s.a, &send));
-		}
-		for (uint32_t n = 0; n < COUNT; n++) {
-			uint32_t to = (n * 7 % COUNT) * BYTES;
-
-			duo_must_post(s.a, n & 1 ? duo_write_wr(COUNT + n, s.abuf, to, BYTES, other, to)
-						 : duo_write_wr(COUNT + n, s.abuf, to, BYTES, s.bbuf, AREA + to));
-		}
-		duo_idle(s.duo);
-		for (uint32_t n = 0; n < COUNT; n++) {
-			const struct cqe *e = duo_expect(s.duo, &s.b->received, n, WC_SUCCESS);
-			uint32_t at = (n * 7 % COUNT) * BYTES;
-
-			assert_int_equal(e->solicited, !!(n & 2));
-			assert_int_equal(e->flags & WC_WITH_IMM, n & 4 ? WC_WITH_IMM : 0);
-			if (n & 4)
-				assert_int_equal(e->imm_or_key, 100 + n);
-			duo_expect(s.duo, &s.a->sent, n, WC_SUCCESS);
-			assert_memory_equal((n & 1 ? other->p : s.bbuf->p + AREA) + at, s.abuf->p + at, BYTES);
-		}
-		for (uint32_t n = 0; n < COUNT; n++)
-			duo_expect(s.duo, &s.a->sent, COUNT + n, WC_SUCCESS);
-		assert_memory_equal(s.bbuf->p, s.abuf->p, COUNT * BYTES);
-		sim_end(&s);
+		send.flags |= n & 2 ? WR_SOLICITED : 0;
+		send.opcode = n & 4 ? WR_SEND_IMM : WR_SEND;
+		send.imm_or_key = 100 + n;
+		assert_true(duo_recv(s.b, n, s.bbuf, n * BYTES, BYTES));
+		assert_true(duo_post(s.a, &send));
 	}
+	for (uint32_t n = 0; n < COUNT; n++) {
+		uint32_t to = (n * 7 % COUNT) * BYTES;
+
+		duo_must_post(s.a, n & 1 ? duo_write_wr(COUNT + n, s.abuf, to, BYTES, other, to)
+					 : duo_write_wr(COUNT + n, s.abuf, to, BYTES, s.bbuf, AREA + to));
+	}
+	duo_idle(s.duo);
+	for (uint32_t n = 0; n < COUNT; n++) {
+		const struct cqe *e = duo_expect(s.duo, &s.b->received, n, WC_SUCCESS);
+		uint32_t at = (n * 7 % COUNT) * BYTES;
+
+		assert_int_equal(e->solicited, !!(n & 2));
+		assert_int_equal(e->flags & WC_WITH_IMM, n & 4 ? WC_WITH_IMM : 0);
+		if (n & 4)
+			assert_int_equal(e->imm_or_key, 100 + n);
+		duo_expect(s.duo, &s.a->sent, n, WC_SUCCESS);
+		assert_memory_equal((n & 1 ? other->p : s.bbuf->p + AREA) + at, s.abuf->p + at, BYTES);
+	}
+	for (uint32_t n = 0; n < COUNT; n++)
+		duo_expect(s.duo, &s.a->sent, COUNT + n, WC_SUCCESS);
+	assert_memory_equal(s.bbuf->p, s.abuf->p, COUNT * BYTES);
 }

@@ -15,8 +15,7 @@ static uint64_t in_flight(const struct sim *s)
 /* A path whose round trip is known may have a window in flight. */
 static void open_window(struct sim *s)
 {
-	duo_must_post(s->a, duo_write_wr(0, s->abuf, 0, 2 * WINDOW, s->bbuf, 0));
-	duo_finish(s->a, 0, WC_SUCCESS);
+	duo_do(s->a, duo_write_wr(0, s->abuf, 0, 2 * WINDOW, s->bbuf, 0));
 	memset(s->bbuf->p, 0, 2 * WINDOW);
 }
 

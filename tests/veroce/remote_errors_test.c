@@ -28,34 +28,27 @@ static uint32_t naks(const struct duo *d, uint8_t syndrome, uint32_t *psn)
  * out-of-order O4: packets that can be placed are placed; the error is reported when its packet is
  * the next.
  */
-TEST(error_of_a_late_first_packet_is_told_in_turn)
+VEROCE_VARIANTS_TEST(error_of_a_late_first_packet_is_told_in_turn)
 {
 	static const uint8_t rank[] = {4, 0, 2, 3, 1};
-	struct veroce_options v = veroce_options();
-	struct duo_options o = duo_options();
+	uint32_t first = s.a->opt.psn[DUO_A], psn = 0;
+	struct veroce_order order = {.psn = first, .count = 5, .rank = rank};
+	/* The first packet would lie before the region. */
+	struct duo_rule *block = veroce_block(s.duo, &first);
 
-	for (unsigned i = 0; veroce_variant(&v, &o, i); i++) {
-		struct sim s = veroce_start_sim(&v, &o, 1);
-		uint32_t first = o.psn[DUO_A], psn = 0;
-		struct veroce_order order = {.psn = first, .count = 5, .rank = rank};
-		/* The first packet would lie before the region. */
-		struct duo_rule *block = veroce_block(s.duo, &first);
-
-		order.lost = 1;
-		veroce_set_order(s.duo, &order);
-		duo_must_post(s.a, duo_write_wr(1, s.abuf, 0, 5 * o.mtu, s.bbuf, -(uint64_t)o.mtu));
-		duo_run_for(s.duo, 50000);
-		assert_int_equal(naks(s.duo, NAK_ACCESS, &psn), 0);
-		assert_int_equal(s.a->sent.n, 0);
-		block->off = true;
-		duo_finish(s.a, 1, WC_REM_ACCESS_ERR);
-		assert_int_equal(naks(s.duo, NAK_ACCESS, &psn), 1);
-		assert_int_equal(psn, first);
-		assert_int_equal(qp_state(s.a->qp), QPS_ERR);
-		assert_int_equal(qp_state(s.b->qp), QPS_ERR);
-		assert_true(duo_had_event(s.b->host, EVENT_QP_ACCESS_ERR, s.b));
-		sim_end(&s);
-	}
+	order.lost = 1;
+	veroce_set_order(s.duo, &order);
+	duo_must_post(s.a, duo_write_wr(1, s.abuf, 0, 5 * s.a->opt.mtu, s.bbuf, -(uint64_t)s.a->opt.mtu));
+	duo_run_for(s.duo, 50000);
+	assert_int_equal(naks(s.duo, NAK_ACCESS, &psn), 0);
+	assert_int_equal(s.a->sent.n, 0);
+	block->off = true;
+	duo_finish(s.a, 1, WC_REM_ACCESS_ERR);
+	assert_int_equal(naks(s.duo, NAK_ACCESS, &psn), 1);
+	assert_int_equal(psn, first);
+	assert_int_equal(qp_state(s.a->qp), QPS_ERR);
+	assert_int_equal(qp_state(s.b->qp), QPS_ERR);
+	assert_true(duo_had_event(s.b->host, EVENT_QP_ACCESS_ERR, s.b));
 }
 
 /* ---- an error behind a hole ------------------------------------------------------------------ */
@@ -183,28 +176,21 @@ TEST(receives_of_later_messages_are_flushed)
 }
 
 /* Of two mistakes the first one sent is reported, even if the other arrives first. */
-TEST(first_of_two_mistakes_is_told)
+VEROCE_VARIANTS_TEST(first_of_two_mistakes_is_told)
 {
 	static const uint8_t rank[] = {1, 0};
-	struct veroce_options v = veroce_options();
-	struct duo_options o = duo_options();
+	struct veroce_order order = {.psn = s.a->opt.psn[DUO_A], .count = 2, .rank = rank};
+	struct duo_wr key = duo_write_wr(2, s.abuf, 0, 4, s.bbuf, 0);
+	uint32_t psn;
 
-	for (unsigned i = 0; veroce_variant(&v, &o, i); i++) {
-		struct sim s = veroce_start_sim(&v, &o, 1);
-		struct veroce_order order = {.psn = o.psn[DUO_A], .count = 2, .rank = rank};
-		struct duo_wr key = duo_write_wr(2, s.abuf, 0, 4, s.bbuf, 0);
-		uint32_t psn;
-
-		key.rkey ^= 1;
-		veroce_set_order(s.duo, &order);
-		duo_must_post(s.a, duo_fetch_add_wr(1, s.abuf, 0, s.bbuf, 1, 1));
-		assert_true(duo_post(s.a, &key));
-		duo_finish(s.a, 1, WC_REM_INV_REQ_ERR);
-		duo_expect(s.duo, &s.a->sent, 2, WC_WR_FLUSH_ERR);
-		assert_int_equal(naks(s.duo, NAK_INVALID, &psn), 1);
-		assert_int_equal(naks(s.duo, NAK_ACCESS, &psn), 0);
-		sim_end(&s);
-	}
+	key.rkey ^= 1;
+	veroce_set_order(s.duo, &order);
+	duo_must_post(s.a, duo_fetch_add_wr(1, s.abuf, 0, s.bbuf, 1, 1));
+	assert_true(duo_post(s.a, &key));
+	duo_finish(s.a, 1, WC_REM_INV_REQ_ERR);
+	duo_expect(s.duo, &s.a->sent, 2, WC_WR_FLUSH_ERR);
+	assert_int_equal(naks(s.duo, NAK_INVALID, &psn), 1);
+	assert_int_equal(naks(s.duo, NAK_ACCESS, &psn), 0);
 }
 
 /* A lost NAK is repeated, or the requester finds its peer silent. */

@@ -77,83 +77,66 @@ static void swap_two(struct sim *s, const struct duo_buf *from, const struct duo
  * 5.4: an eighth less in 16 round trips, so that earlier states of the paths are forgotten; also if the
  * receiver rests in between, which one with a request of its own does not.
  */
-TEST(threshold_shrinks_when_little_is_reordered)
+VEROCE_VARIANTS_TEST(threshold_shrinks_when_little_is_reordered, v.base[DUO_B] = true)
 {
-	struct veroce_options v = veroce_options();
-	struct duo_options o = duo_options();
+	struct duo_buf *from = duo_buf(s.a->host, VEROCE_REVERSED * s.a->opt.mtu, ALL_ACCESS);
+	struct duo_buf *to = duo_buf(s.b->host, VEROCE_REVERSED * s.a->opt.mtu, ALL_ACCESS);
+	const struct nic_counters *n = nic_counters(s.b->host->nic);
+	struct duo_wr waits = duo_send_wr(7, s.bbuf, 0, 1); /* for a receive */
+	bool rests = i / 3 & 1;
+	uint32_t psn = s.a->opt.psn[DUO_A];
+	const struct veroce *vr;
+	uint64_t sacks;
 
-	v.base[DUO_B] = true;
-	for (unsigned i = 0; veroce_variant(&v, &o, i); i++) {
-		struct sim s = veroce_start_sim(&v, &o, 1);
-		struct duo_buf *from = duo_buf(s.a->host, VEROCE_REVERSED * o.mtu, ALL_ACCESS);
-		struct duo_buf *to = duo_buf(s.b->host, VEROCE_REVERSED * o.mtu, ALL_ACCESS);
-		const struct nic_counters *n = nic_counters(s.b->host->nic);
-		struct duo_wr waits = duo_send_wr(7, s.bbuf, 0, 1); /* for a receive */
-		bool rests = i / 3 & 1;
-		uint32_t psn = o.psn[DUO_A];
-		const struct veroce *vr;
-		uint64_t sacks;
-
-		duo_fill(from, i);
-		veroce_write_reversed(&s, from, to, psn);
-		assert_true(rests || duo_post(s.b, &waits));
-		psn = psn_add(psn, VEROCE_REVERSED);
-		for (int k = 0; k < 40; k++) {
-			swap_two(&s, from, to, psn);
-			psn = psn_add(psn, 2);
-		}
-		if (!rests) {
-			assert_true(duo_recv(s.a, 8, s.abuf, 0, 1));
-			duo_wait(s.duo, &s.b->sent, 1);
-			duo_expect(s.duo, &s.b->sent, 7, WC_SUCCESS);
-			duo_expect(s.duo, &s.a->received, 8, WC_SUCCESS);
-		}
-		/* By now it rests in any case, which makes it forget once; it has forgotten forty times. */
-		vr = s.b->qp->veroce;
-		DUO_CHECK(s.duo, (vr->w ? vr->w->q_in.ext : vr->quiet.q_ext) < VEROCE_REVERSED / 4);
-		sacks = n->sacks_sent;
-		veroce_write_reversed(&s, from, to, psn);
-		DUO_CHECK(s.duo, n->sacks_sent > sacks);
-		sim_end(&s);
+	duo_fill(from, i);
+	veroce_write_reversed(&s, from, to, psn);
+	assert_true(rests || duo_post(s.b, &waits));
+	psn = psn_add(psn, VEROCE_REVERSED);
+	for (int k = 0; k < 40; k++) {
+		swap_two(&s, from, to, psn);
+		psn = psn_add(psn, 2);
 	}
+	if (!rests) {
+		assert_true(duo_recv(s.a, 8, s.abuf, 0, 1));
+		duo_wait(s.duo, &s.b->sent, 1);
+		duo_expect(s.duo, &s.b->sent, 7, WC_SUCCESS);
+		duo_expect(s.duo, &s.a->received, 8, WC_SUCCESS);
+	}
+	/* By now it rests in any case, which makes it forget once; it has forgotten forty times. */
+	vr = s.b->qp->veroce;
+	DUO_CHECK(s.duo, (vr->w ? vr->w->q_in.ext : vr->quiet.q_ext) < VEROCE_REVERSED / 4);
+	sacks = n->sacks_sent;
+	veroce_write_reversed(&s, from, to, psn);
+	DUO_CHECK(s.duo, n->sacks_sent > sacks);
 }
 
 /*
  * 5.3, 4: while nothing arrives, a lasting hole is reported to a base peer again, each time after
  * twice as long.
  */
-TEST(a_hole_that_stays_is_told_ever_later)
+VEROCE_VARIANTS_TEST(a_hole_that_stays_is_told_ever_later, v.base[DUO_B] = true)
 {
 	enum { SACKS = 1 + 8 };
+	uint32_t hole = psn_add(s.a->opt.psn[DUO_A], 1);
+	struct duo_rule *block = veroce_block(s.duo, &hole), *silence;
+	const struct duo_packet *p;
+	uint64_t at[SACKS];
+	size_t n = 0;
 
-	struct veroce_options v = veroce_options();
-	struct duo_options o = duo_options();
-
-	v.base[DUO_B] = true;
-	for (unsigned i = 0; veroce_variant(&v, &o, i); i++) {
-		struct sim s = veroce_start_sim(&v, &o, 1);
-		uint32_t hole = psn_add(o.psn[DUO_A], 1);
-		struct duo_rule *block = veroce_block(s.duo, &hole), *silence;
-		const struct duo_packet *p;
-		uint64_t at[SACKS];
-		size_t n = 0;
-
-		duo_must_post(s.a, duo_write_wr(1, s.abuf, 0, 3 * o.mtu, s.bbuf, 0));
-		duo_run_for(s.duo, 2 * DUO_LATENCY_NS);
-		silence = duo_drop(s.duo, DUO_A, DUO_ANY, DUO_ANY);
-		duo_run_for(s.duo, 100000000);
-		assert_int_equal(nic_counters(s.b->host->nic)->sacks_sent, SACKS);
-		for (size_t k = 0; (p = duo_packet(s.duo, DUO_B, OP_RC_SACK, k)); k++) {
-			if (!n || p->sent_ns != at[n - 1]) /* not another block of the same */
-				at[n++] = p->sent_ns;
-		}
-		assert_int_equal(n, SACKS);
-		for (size_t k = 2; k < SACKS; k++)
-			assert_int_equal(at[k] - at[k - 1], 2 * (at[k - 1] - at[k - 2]));
-		block->off = silence->off = true;
-		duo_finish(s.a, 1, WC_SUCCESS);
-		sim_end(&s);
+	duo_must_post(s.a, duo_write_wr(1, s.abuf, 0, 3 * s.a->opt.mtu, s.bbuf, 0));
+	duo_run_for(s.duo, 2 * DUO_LATENCY_NS);
+	silence = duo_drop(s.duo, DUO_A, DUO_ANY, DUO_ANY);
+	duo_run_for(s.duo, 100000000);
+	assert_int_equal(nic_counters(s.b->host->nic)->sacks_sent, SACKS);
+	for (size_t k = 0; (p = duo_packet(s.duo, DUO_B, OP_RC_SACK, k)); k++) {
+		if (!n || p->sent_ns != at[n - 1]) /* not another block of the same */
+			at[n++] = p->sent_ns;
 	}
+	assert_int_equal(n, SACKS);
+	for (size_t k = 2; k < SACKS; k++)
+		assert_int_equal(at[k] - at[k - 1], 2 * (at[k - 1] - at[k - 2]));
+	block->off = silence->off = true;
+	duo_finish(s.a, 1, WC_SUCCESS);
 }
 
 /*

@@ -19,8 +19,7 @@ TEST(neighbours_that_swap_cost_nothing)
 		const struct duo_packet *ack;
 
 		veroce_set_order(s.duo, &order);
-		duo_must_post(s.a, duo_write_wr(1, s.abuf, 0, 4 * o.mtu, s.bbuf, 0));
-		duo_finish(s.a, 1, WC_SUCCESS);
+		duo_do(s.a, duo_write_wr(1, s.abuf, 0, 4 * o.mtu, s.bbuf, 0));
 		assert_memory_equal(s.bbuf->p, s.abuf->p, 4 * o.mtu);
 		assert_int_equal(veroce_retransmits(s.duo), 0);
 		assert_int_equal(nic_counters(s.b->host->nic)->rx_out_of_sequence, 1);
@@ -120,36 +119,29 @@ TEST(receive_completion_waits_for_earlier_messages)
 }
 
 /* out-of-order O8: the values of the last packet are kept until the first one comes. */
-TEST(immediate_that_comes_first_waits_for_the_straggler)
+VEROCE_VARIANTS_TEST(immediate_that_comes_first_waits_for_the_straggler)
 {
 	static const uint8_t rank[] = {3, 1, 2, 0};
-	struct veroce_options v = veroce_options();
-	struct duo_options o = duo_options();
+	uint32_t first = s.a->opt.psn[DUO_A], len = 3 * s.a->opt.mtu + 1;
+	struct veroce_order order = {.psn = first, .count = 4, .rank = rank};
+	struct duo_wr w = duo_write_wr(1, s.abuf, 0, len, s.bbuf, 0);
+	struct duo_rule *block = veroce_block(s.duo, &first);
+	const struct cqe *e;
 
-	for (unsigned i = 0; veroce_variant(&v, &o, i); i++) {
-		struct sim s = veroce_start_sim(&v, &o, 1);
-		uint32_t first = o.psn[DUO_A], len = 3 * o.mtu + 1;
-		struct veroce_order order = {.psn = first, .count = 4, .rank = rank};
-		struct duo_wr w = duo_write_wr(1, s.abuf, 0, len, s.bbuf, 0);
-		struct duo_rule *block = veroce_block(s.duo, &first);
-		const struct cqe *e;
-
-		order.lost = 1;
-		w.opcode = WR_WRITE_IMM;
-		w.imm_or_key = 99;
-		assert_true(duo_recv(s.b, 7, s.bbuf, 0, 0));
-		veroce_set_order(s.duo, &order);
-		assert_true(duo_post(s.a, &w));
-		duo_run_for(s.duo, 100000);
-		assert_int_equal(s.b->received.n, 0);
-		block->off = true;
-		duo_finish(s.a, 1, WC_SUCCESS);
-		e = duo_expect(s.duo, &s.b->received, 7, WC_SUCCESS);
-		assert_int_equal(e->imm_or_key, 99);
-		assert_int_equal(e->byte_len, len);
-		assert_memory_equal(s.bbuf->p, s.abuf->p, len);
-		sim_end(&s);
-	}
+	order.lost = 1;
+	w.opcode = WR_WRITE_IMM;
+	w.imm_or_key = 99;
+	assert_true(duo_recv(s.b, 7, s.bbuf, 0, 0));
+	veroce_set_order(s.duo, &order);
+	assert_true(duo_post(s.a, &w));
+	duo_run_for(s.duo, 100000);
+	assert_int_equal(s.b->received.n, 0);
+	block->off = true;
+	duo_finish(s.a, 1, WC_SUCCESS);
+	e = duo_expect(s.duo, &s.b->received, 7, WC_SUCCESS);
+	assert_int_equal(e->imm_or_key, 99);
+	assert_int_equal(e->byte_len, len);
+	assert_memory_equal(s.bbuf->p, s.abuf->p, len);
 }
 
 /* out-of-order O18, problem E */

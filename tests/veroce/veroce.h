@@ -116,9 +116,9 @@ static inline bool veroce_variant(struct veroce_options *v, struct duo_options *
 	return true;
 }
 
-/* A test on `s`, once in each variant. What follows the name are changes to the options. */
+/* A test on `s`, once in each variant, the i-th. What follows the name are changes to the options. */
 #define VEROCE_VARIANTS_TEST(name, ...)                                \
-	static void name##_in(struct sim s);                           \
+	static void name##_in(struct sim s, unsigned i);               \
 	TEST(name)                                                     \
 	{                                                              \
 		struct veroce_options v = veroce_options();            \
@@ -128,11 +128,11 @@ static inline bool veroce_variant(struct veroce_options *v, struct duo_options *
 		for (unsigned i = 0; veroce_variant(&v, &o, i); i++) { \
 			struct sim s = veroce_start_sim(&v, &o, 1);    \
                                                                        \
-			name##_in(s);                                  \
+			name##_in(s, i);                               \
 			sim_end(&s);                                   \
 		}                                                      \
 	}                                                              \
-	static void name##_in(struct sim s)
+	static void name##_in(struct sim s, unsigned i)
 
 /* ---- an order of arrival --------------------------------------------------------------------- */
 

@@ -32,51 +32,36 @@ static void expect_written(struct duo *d, const struct duo_buf *to, uint64_t fil
 }
 
 /* Last to first, and some of them lost besides: long enough for runs of Middle packets. */
-TEST(packets_that_come_in_any_order_get_to_their_places)
+VEROCE_VARIANTS_TEST(packets_that_come_in_any_order_get_to_their_places)
 {
 	enum { PACKETS = 40, BEFORE = 3000 };
-	struct duo_options o = duo_options();
-	struct veroce_options v = veroce_options();
+	uint32_t len = PACKETS * s.a->opt.mtu - 5;
+	struct duo_buf *from = duo_buf(s.a->host, len, ALL_ACCESS);
+	struct duo_buf *to = duo_buf(s.b->host, len + 3 * PACKETS * s.a->opt.mtu, ALL_ACCESS);
+	struct veroce_order order = {
+		.psn = s.a->opt.psn[DUO_A], .count = PACKETS, .step_ns = 100, .lost = 0x8420100421};
+	struct duo_wr w = duo_write_wr(1, from, 0, len, to, BEFORE);
 
-	for (unsigned i = 0; veroce_variant(&v, &o, i); i++) {
-		struct sim s = veroce_start_sim(&v, &o, 1);
-		uint32_t len = PACKETS * o.mtu - 5;
-		struct duo_buf *from = duo_buf(s.a->host, len, ALL_ACCESS);
-		struct duo_buf *to = duo_buf(s.b->host, len + 3 * PACKETS * o.mtu, ALL_ACCESS);
-		struct veroce_order order = {
-			.psn = o.psn[DUO_A], .count = PACKETS, .step_ns = 100, .lost = 0x8420100421};
-		struct duo_wr w = duo_write_wr(1, from, 0, len, to, BEFORE);
-
-		duo_fill(from, 5);
-		duo_fill(to, 6);
-		if (i & 1) {
-			w.opcode = WR_WRITE_IMM;
-			w.imm_or_key = i;
-			assert_true(duo_recv(s.b, 7, s.bbuf, 0, 0));
-		}
-		veroce_set_order(s.duo, &order);
-		assert_true(duo_post(s.a, &w));
-		duo_finish(s.a, 1, WC_SUCCESS);
-		if (i & 1)
-			assert_int_equal(duo_expect(s.duo, &s.b->received, 7, WC_SUCCESS)->byte_len, len);
-		expect_written(s.duo, to, 6, from, BEFORE, len);
-		assert_true(check_reths(&s, to->iova + BEFORE) > PACKETS);
-		sim_end(&s);
+	duo_fill(from, 5);
+	duo_fill(to, 6);
+	if (i & 1) {
+		w.opcode = WR_WRITE_IMM;
+		w.imm_or_key = i;
+		assert_true(duo_recv(s.b, 7, s.bbuf, 0, 0));
 	}
+	veroce_set_order(s.duo, &order);
+	assert_true(duo_post(s.a, &w));
+	duo_finish(s.a, 1, WC_SUCCESS);
+	if (i & 1)
+		assert_int_equal(duo_expect(s.duo, &s.b->received, 7, WC_SUCCESS)->byte_len, len);
+	expect_written(s.duo, to, 6, from, BEFORE, len);
+	assert_true(check_reths(&s, to->iova + BEFORE) > PACKETS);
 }
 
-TEST(a_write_that_leaves_its_region_is_refused)
+VEROCE_VARIANTS_TEST(a_write_that_leaves_its_region_is_refused)
 {
-	struct duo_options o = duo_options();
-	struct veroce_options v = veroce_options();
-
-	for (unsigned i = 0; veroce_variant(&v, &o, i); i++) {
-		struct sim s = veroce_start_sim(&v, &o, 1);
-
-		duo_must_post(s.a, duo_write_wr(1, s.abuf, 0, 3 * o.mtu, s.bbuf, BUF_BYTES - 3 * o.mtu + 1));
-		duo_finish(s.a, 1, WC_REM_ACCESS_ERR);
-		/* Of the first packets the region holds all. */
-		assert_memory_equal(s.bbuf->p + BUF_BYTES - 3 * o.mtu + 1, s.abuf->p, 2 * o.mtu);
-		sim_end(&s);
-	}
+	duo_must_post(s.a, duo_write_wr(1, s.abuf, 0, 3 * s.a->opt.mtu, s.bbuf, BUF_BYTES - 3 * s.a->opt.mtu + 1));
+	duo_finish(s.a, 1, WC_REM_ACCESS_ERR);
+	/* Of the first packets the region holds all. */
+	assert_memory_equal(s.bbuf->p + BUF_BYTES - 3 * s.a->opt.mtu + 1, s.abuf->p, 2 * s.a->opt.mtu);
 }
