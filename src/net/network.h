@@ -136,10 +136,6 @@ struct network_config {
 };
 
 void network_config_init(struct network_config *);
-/*
- * Lossless classes as the reference simulator of HPCC has them; buffer_bytes is left to the caller.
- */
-void network_config_hpcc(struct network_config *, uint8_t lossless_classes);
 
 /*
  * Builds the network; borrows nothing of the topology. NULL with the reason in error: what is

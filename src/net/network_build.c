@@ -117,16 +117,6 @@ static void complete_arbitration(struct vl_tables *t)
 		t->low[vl] = (struct vl_entry){vl, 64};
 }
 
-void network_config_hpcc(struct network_config *c, uint8_t lossless_classes)
-{
-	c->lossless_classes = lossless_classes;
-	c->pfc = NETWORK_PFC_HPCC;
-	c->reserve_bytes = 4096;
-	c->resume_offset_bytes = 3072;
-	c->headroom_bytes = 0;
-	c->pause_response_ps = 0;
-}
-
 /* Replaces members that are 0 and may not be. */
 static void complete_config(struct network_config *c)
 {

@@ -271,11 +271,6 @@ void host_delay_disconnect(struct host_delay *d, uint32_t qpn)
 	key_map_remove(&d->peers, qpn);
 }
 
-uint64_t host_delay_qp_misses(const struct host_delay *d)
-{
-	return d->cache ? qp_cache_misses(d->cache) : 0;
-}
-
 /* ---- packets out --------------------------------------------------------------------------------- */
 
 void host_delay_send(struct host_delay *d, struct packet *p, enum host_packet_kind kind, uint32_t payload_bytes,

@@ -71,7 +71,6 @@ void host_delay_forget(struct host_delay *, const struct channel *);
 /* QP `qpn` of this host talks to the peer's `peer_qpn`; without memory its packets are never late. */
 void host_delay_connect(struct host_delay *, uint32_t qpn, uint32_t peer, uint32_t peer_qpn);
 void host_delay_disconnect(struct host_delay *, uint32_t qpn);
-uint64_t host_delay_qp_misses(const struct host_delay *);
 
 /* ---- packets out --------------------------------------------------------------------------------- */
 

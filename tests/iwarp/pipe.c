@@ -133,12 +133,6 @@ void pipe_inject(struct pipe *p, enum pipe_side side, const uint8_t *data, size_
 	wire_add(&p->end[side], data, len);
 }
 
-const uint8_t *pipe_wire(const struct pipe *p, enum pipe_side side, size_t *len)
-{
-	*len = p->end[side].wire_len;
-	return p->end[side].wire + p->end[side].wire_at;
-}
-
 static bool output(struct pipe *p, struct pipe_end *e)
 {
 	struct pkt burst[16];

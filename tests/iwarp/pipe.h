@@ -100,8 +100,6 @@ bool pipe_poll(struct pipe *, enum pipe_side, struct cqe *);
 void pipe_expect(struct pipe *, enum pipe_side, uint64_t wr_id, enum wc_status);
 /* The next asynchronous event of that end; -1: none. */
 int pipe_event(struct pipe *, enum pipe_side);
-/* Bytes that the end has sent and that nobody took: the last that it said. */
-const uint8_t *pipe_wire(const struct pipe *, enum pipe_side, size_t *len);
 
 /* A test (support/test.h) of `p`, the file's pipe, opened with seed 1 and what follows the name. */
 #define PIPE_TEST(name, ...)                                                  \
