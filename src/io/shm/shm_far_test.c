@@ -71,8 +71,7 @@ ENDS_TEST(what_packets_leave_out_is_read_where_it_is)
 		memory[i] = (uint8_t)(i * 7 + i / 251);
 	assert_false(shm_turn(a->io, 1));
 	connect_ends(a, A, b, B);
-	send(a, B, 0, 1);
-	expect(b, 0, 1);
+	pass(a, B, b, 0, 1);
 	assert_true(look_at(a, B, 1)->reached);
 	assert_true(look_at(a, B, 1)->reads);
 	assert_int_equal(send_far(a, B, memory, 10), 10);
@@ -103,8 +102,7 @@ ENDS_TEST(a_large_packet_may_leave_out_little)
 	memset(bytes, 9, sizeof(bytes));
 	bytes[5] = (uint8_t)(B << 1);
 	memcpy(bytes + pkt.far_at, &far, sizeof(far));
-	send(a, B, 0, 1);
-	expect(b, 0, 1);
+	pass(a, B, b, 0, 1);
 	assert_int_equal(io_send(a->io, &pkt, 1, 1), 1);
 	assert_int_equal(io_recv(b->io, pkts, BURST, 1), 1);
 	assert_int_equal(pkts[0].len, BYTES);
@@ -146,8 +144,7 @@ ENDS_TEST(one_that_is_not_there_is_lost_alone)
 	struct pkt pkts[BURST];
 
 	connect_ends(a, A, b, B);
-	send(a, B, 0, 1);
-	expect(b, 0, 1);
+	pass(a, B, b, 0, 1);
 	memset(good, 5, sizeof(good));
 	assert_int_equal(munmap(gone, 4096), 0);
 	send(a, B, 1, 1);
@@ -165,8 +162,7 @@ ENDS_TEST(one_that_is_not_there_is_lost_alone)
 	/* The last of what is taken may be lost as well. */
 	assert_int_equal(send_far(a, B, gone, 3), 3);
 	assert_int_equal(io_recv(b->io, pkts, 2, 1), 0);
-	send(a, B, 3, 1);
-	expect(b, 3, 1);
+	pass(a, B, b, 3, 1);
 }
 
 ENDS_TEST(what_is_not_there_is_lost)
@@ -178,8 +174,7 @@ ENDS_TEST(what_is_not_there_is_lost)
 	assert_int_equal(send_far(a, B, memory, 10), 10);
 	assert_int_equal(take_far(b, memory), 0);
 	assert_int_equal(b->counters.shm_far_failed, 1);
-	send(a, B, 3, 1);
-	expect(b, 3, 1);
+	pass(a, B, b, 3, 1);
 	munmap(memory, 4096);
 }
 
@@ -190,8 +185,7 @@ ENDS_TEST(what_was_taken_back_is_lost)
 	static uint8_t memory[10 * PKT_FAR_BYTES_MIN];
 
 	connect_ends(a, A, b, B);
-	send(a, B, 0, 1);
-	expect(b, 0, 1);
+	pass(a, B, b, 0, 1);
 	assert_int_equal(send_far(a, B, memory, 10), 10);
 	assert_true(loan_is_out(loan_of(a), lot));
 	loan_take_back(loan_of(a), lot++);
@@ -245,8 +239,7 @@ ENDS_TEST(what_has_a_place_is_read_to_it)
 		memory[i] = (uint8_t)(i * 7 + i / 256);
 	shm_set_placer(b->io, (struct shm_placer){.place = place, .ctx = &places});
 	connect_ends(a, A, b, B);
-	send(a, B, 0, 1);
-	expect(b, 0, 1);
+	pass(a, B, b, 0, 1);
 	assert_int_equal(send_far(a, B, memory, PACKETS), PACKETS);
 	assert_int_equal(io_recv(b->io, pkts, BURST, 1), PACKETS);
 	assert_int_equal(places.asked, KNOWN + 1);
@@ -290,8 +283,7 @@ ENDS_TEST(what_passes_does_not_end_a_row)
 		memory[i] = (uint8_t)(i * 5 + i / 256);
 	shm_set_placer(b->io, (struct shm_placer){.place = place, .ctx = &places});
 	connect_ends(a, A, b, B);
-	send(a, B, 0, 1);
-	expect(b, 0, 1);
+	pass(a, B, b, 0, 1);
 	send(a, B, 1, 1);
 	assert_int_equal(send_far(a, B, memory, ROW), ROW);
 	send(a, B, 2, 1);
@@ -328,10 +320,8 @@ TEST(a_busy_ring_does_not_keep_others_waiting)
 	shm_set_placer(b->io, (struct shm_placer){.place = place, .ctx = &places});
 	connect_ends(a, A, b, B);
 	connect_ends(c, C, b, B);
-	send(a, B, 0, 1);
-	expect(b, 0, 1);
-	send(c, B, 0, 1);
-	expect(b, 0, 1);
+	pass(a, B, b, 0, 1);
+	pass(c, B, b, 0, 1);
 	for (int i = 0; i < CALLS; i++) {
 		places.asked = 0;
 		/* Either may be looked at first. */
@@ -354,8 +344,7 @@ ENDS_TEST(behind_the_end_of_a_row_begins_the_next_call)
 
 	shm_set_placer(b->io, (struct shm_placer){.place = place, .ctx = &places});
 	connect_ends(a, A, b, B);
-	send(a, B, 0, 1);
-	expect(b, 0, 1);
+	pass(a, B, b, 0, 1);
 	/* The last packet of a message has no place. */
 	assert_int_equal(send_far(a, B, memory, 2), 2);
 	assert_int_equal(send_far(a, B, memory + 2 * PKT_FAR_BYTES_MIN, ROW), ROW);
@@ -377,8 +366,7 @@ ENDS_TEST(a_long_row_is_read_at_once)
 
 	shm_set_placer(b->io, (struct shm_placer){.place = place, .ctx = &places});
 	connect_ends(a, A, b, B);
-	send(a, B, 0, 1);
-	expect(b, 0, 1);
+	pass(a, B, b, 0, 1);
 	for (size_t i = 0; i < TRAINS; i++) {
 		for (size_t k = 0; k < TRAIN; k++) {
 			const struct pkt_far far = {.from = memory[i][k], .lot = lot};
@@ -409,8 +397,7 @@ ENDS_TEST(what_was_taken_back_does_not_get_to_its_place)
 
 	shm_set_placer(b->io, (struct shm_placer){.place = place, .ctx = &places});
 	connect_ends(a, A, b, B);
-	send(a, B, 0, 1);
-	expect(b, 0, 1);
+	pass(a, B, b, 0, 1);
 	memset(memory, 5, sizeof(memory));
 	assert_int_equal(send_far(a, B, memory, 4), 4);
 	loan_take_back(loan_of(a), lot++);
@@ -433,8 +420,7 @@ ENDS_TEST(newer_lots_are_not_taken_back)
 	static uint8_t memory[10 * PKT_FAR_BYTES_MIN];
 
 	connect_ends(a, A, b, B);
-	send(a, B, 0, 1);
-	expect(b, 0, 1);
+	pass(a, B, b, 0, 1);
 	assert_int_equal(send_far(a, B, memory, 3), 3);
 	assert_int_equal(take_far(b, memory), 3);
 	lot++;
@@ -454,8 +440,7 @@ ENDS_TEST(what_a_lost_ring_has_is_taken_back)
 	static uint8_t memory[10 * PKT_FAR_BYTES_MIN];
 
 	connect_ends(a, A, b, B);
-	send(a, B, 0, 1);
-	expect(b, 0, 1);
+	pass(a, B, b, 0, 1);
 	assert_int_equal(send_far(a, B, memory, 10), 10);
 	shm_lose(a->io, B, 1);
 	assert_int_equal(take_far(b, memory), 0);
@@ -473,8 +458,7 @@ ENDS_TEST(a_place_that_is_not_there_loses_nothing)
 	assert_int_equal(munmap(places.to + 4096, 4096), 0);
 	shm_set_placer(b->io, (struct shm_placer){.place = place, .ctx = &places});
 	connect_ends(a, A, b, B);
-	send(a, B, 0, 1);
-	expect(b, 0, 1);
+	pass(a, B, b, 0, 1);
 	assert_int_equal(send_far(a, B, memory, 10), 10);
 	assert_int_equal(take_far(b, memory), 10);
 	assert_int_equal(b->counters.shm_far_failed, 0);
@@ -515,8 +499,7 @@ static void take_after(void (*change)(void *ctx), struct places *places)
 
 	shm_set_placer(b->io, (struct shm_placer){.place = place, .ctx = places});
 	connect_ends(a, A, b, B);
-	send(a, B, 0, 1);
-	expect(b, 0, 1);
+	pass(a, B, b, 0, 1);
 	stranger = stranger_new(change, (void *)&left_out);
 	assert_int_equal(send_far(a, B, memory, 10), 10);
 	sender = &((struct shm *)b->io)->in[A].process;
@@ -563,6 +546,5 @@ ENDS_TEST(who_is_read_no_more_learns_it)
 	assert_int_equal(a->counters.shm_dropped, 10);
 	assert_true(look_at(a, B, 1)->reached);
 	assert_false(look_at(a, B, 1)->reads);
-	send(a, B, 3, 1);
-	expect(b, 3, 1);
+	pass(a, B, b, 3, 1);
 }

@@ -113,8 +113,7 @@ ENDS_TEST(the_sockets_are_not_forgotten)
 	size_t from_below = 0;
 
 	connect_ends(a, A, b, B);
-	send(a, B, 0, 1);
-	expect(b, 0, 1);
+	pass(a, B, b, 0, 1);
 	for (uint64_t now_ns = 0; now_ns < 4000000; now_ns += 1000) {
 		b->lower->pending = 1;
 		send_at(a, B, 0, 1, now_ns);
@@ -153,8 +152,7 @@ ENDS_TEST(sockets_that_nobody_uses_are_looked_at_less_often)
 	struct pkt pkts[BURST];
 
 	connect_ends(a, A, b, B);
-	send(a, B, 0, 1);
-	expect(b, 0, 1);
+	pass(a, B, b, 0, 1);
 	looks_below(a, b, 20000000);
 	assert_in_range(looks_below(a, b, 21000000), 2, 5);
 	/* Something came: more may. */
@@ -180,8 +178,7 @@ ENDS_TEST(memory_has_all_while_sockets_are_quiet)
 {
 	connect_ends(a, A, b, B);
 	assert_false(shm_has_all(b->io, 20000000)); /* nothing came */
-	send(a, B, 0, 1);
-	expect(b, 0, 1);
+	pass(a, B, b, 0, 1);
 	looks_below(a, b, 20000000);
 	assert_true(shm_has_all(b->io, 21000000));
 	b->lower->pending = 1;
@@ -331,10 +328,8 @@ static void sleep_ahead(struct end *a, struct end *b)
 {
 	connect_ends(a, A, b, B);
 	connect_ends(b, B, a, A);
-	send(b, A, 0, 1);
-	expect(a, 0, 1);
-	send(a, B, 0, 1);
-	expect(b, 0, 1);
+	pass(b, A, a, 0, 1);
+	pass(a, B, b, 0, 1);
 	for (uint32_t n = 0; n < AHEAD; n += BURST)
 		send(b, A, 1 + n, BURST);
 	io_flush(b->io);
@@ -372,8 +367,7 @@ ENDS_TEST(a_sleeper_that_is_ahead_is_woken_by_who_sleeps_too)
 ENDS_TEST(a_sleeper_that_woke_by_itself_is_not_woken)
 {
 	sleep_ahead(a, b);
-	send(a, B, 1, 1);
-	expect(b, 1, 1);
+	pass(a, B, b, 1, 1);
 	expect(a, 1, AHEAD);
 	io_flush(a->io);
 	assert_false(is_readable(b));
@@ -410,8 +404,7 @@ ENDS_TEST(a_lost_ring_is_wanted_again_later)
 	int given[2] = {dup(fds[0]), dup(fds[1])};
 
 	assert_int_equal(shm_take_ring(b->io, A, getpid(), given), 0); /* in place of the old one */
-	send(a, B, 40, 2);
-	expect(b, 40, 2);
+	pass(a, B, b, 40, 2);
 }
 
 TEST(rings_take_no_more_memory_than_is_allowed)
@@ -486,13 +479,11 @@ TEST(nonsense_ends_that_ring_alone)
 
 	connect_ends(c, C, b, B);
 	m = connect_to_hostile(a, b);
-	send(a, B, 0, 1);
-	expect(b, 0, 1);
+	pass(a, B, b, 0, 1);
 	at = atomic_load(&m->tail);
 	send(a, B, 1, 1);
 	bytes_of(m, at)[KIND_AT] = 9;
-	send(c, B, 5, 2);
-	expect(b, 5, 2);
+	pass(c, B, b, 5, 2);
 	assert_int_equal(b->counters.shm_broken, 1);
 	send(a, B, 9, 1);
 	expect_nothing(b);
@@ -515,15 +506,13 @@ TEST(a_ring_without_an_end_is_left)
 	struct pkt pkts[BURST];
 
 	connect_ends(c, C, b, B);
-	send(a, B, 0, 1);
-	expect(b, 0, 1);
+	pass(a, B, b, 0, 1);
 	for (uint32_t at = 0; at < SHM_ROOM_BYTES; at += SHM_UNIT_BYTES) {
 		memset(bytes_of(m, at), 0, SHM_UNIT_BYTES);
 		bytes_of(m, at)[0] = bytes_of(m, at)[SEGMENT_AT] = 16;
 		bytes_of(m, at)[KIND_AT] = 2;
 	}
-	send(c, B, 5, 2);
-	expect(b, 5, 2);
+	pass(c, B, b, 5, 2);
 	/* Its process has ended; what it left behind does not. */
 	shm_end_ring(b->io, A);
 	for (int i = 0; i < LOOKS && io_deadline_ns(b->io) == 0; i++)
@@ -575,8 +564,7 @@ ENDS_TEST(packets_follow_the_hosts_addresses)
 	const uint8_t(*own)[16] = (const uint8_t(*)[16])within.dst;
 
 	connect_ends(a, A, b, B);
-	send(a, B, 0, 2);
-	expect(b, 0, 2);
+	pass(a, B, b, 0, 2);
 	shm_set_addresses(b->io, own, 0);
 	send(a, B, 2, 1);
 	expect_nothing(b);
@@ -588,8 +576,7 @@ ENDS_TEST(packets_follow_the_hosts_addresses)
 	send(a, B, 4, 1);
 	expect_nothing(b);
 	shm_set_addresses(b->io, own, 1);
-	send(a, B, 5, 1);
-	expect(b, 5, 1);
+	pass(a, B, b, 5, 1);
 	assert_int_equal(a->lower->sent, 1);
 	assert_int_equal(a->counters.shm_broken + b->counters.shm_broken, 0);
 }
