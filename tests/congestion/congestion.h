@@ -59,17 +59,7 @@ static inline struct sim congestion_start_sim(const struct congestion_options *c
 					      uint64_t seed, uint64_t buf_bytes)
 {
 	congestion_opt = *c;
-
-	struct sim s = {.duo = duo_create(seed, congestion_tweak)};
-	struct duo_pair p = duo_connect(s.duo, o);
-
-	s.a = p.a;
-	s.b = p.b;
-	s.abuf = duo_buf(&s.duo->host[DUO_A], buf_bytes, ALL_ACCESS);
-	s.bbuf = duo_buf(&s.duo->host[DUO_B], buf_bytes, ALL_ACCESS);
-	duo_fill(s.abuf, 1);
-	duo_fill(s.bbuf, 2);
-	return s;
+	return sim_sized(duo_create(seed, congestion_tweak), o, buf_bytes);
 }
 
 /* A RoCEv2 QP's block. */

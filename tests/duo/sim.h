@@ -32,18 +32,23 @@ struct sim {
 };
 
 /* *Takes* the duo: sim_end() destroys it. */
-static inline struct sim sim_on(struct duo *duo, const struct duo_options *o)
+static inline struct sim sim_sized(struct duo *duo, const struct duo_options *o, uint64_t buf_bytes)
 {
 	struct sim s = {.duo = duo};
 	struct duo_pair p = duo_connect(s.duo, o);
 
 	s.a = p.a;
 	s.b = p.b;
-	s.abuf = duo_buf(&s.duo->host[DUO_A], BUF_BYTES, ALL_ACCESS);
-	s.bbuf = duo_buf(&s.duo->host[DUO_B], BUF_BYTES, ALL_ACCESS);
+	s.abuf = duo_buf(&s.duo->host[DUO_A], buf_bytes, ALL_ACCESS);
+	s.bbuf = duo_buf(&s.duo->host[DUO_B], buf_bytes, ALL_ACCESS);
 	duo_fill(s.abuf, 1);
 	duo_fill(s.bbuf, 2);
 	return s;
+}
+
+static inline struct sim sim_on(struct duo *duo, const struct duo_options *o)
+{
+	return sim_sized(duo, o, BUF_BYTES);
 }
 
 static inline struct sim sim_start(const struct duo_options *o)

@@ -88,8 +88,7 @@ TEST(local_write_is_needed_for_results_only)
 			fail_locally(&s, &w, WC_LOC_PROT_ERR);
 		} else {
 			assert_true(duo_recv(s.b, 9, s.bbuf, 0, 100));
-			assert_true(duo_post(s.a, &w));
-			duo_finish(s.a, 2, WC_SUCCESS);
+			duo_do(s.a, w);
 			s.b->received.taken = s.b->received.n;
 		}
 		sim_end(&s);
@@ -175,13 +174,11 @@ TEST(unreliable_qp_goes_to_sqe_and_back)
 		assert_int_equal(duo_count(s.duo, DUO_A, DUO_ANY), 0);
 		assert_true(duo_post(s.a, &w[1])); /* as is what is posted now */
 		duo_finish(s.a, 1, WC_WR_FLUSH_ERR);
-		assert_true(duo_post(s.b, &w[2]));
-		duo_finish(s.b, 2, WC_SUCCESS);
+		duo_do(s.b, w[2]);
 		duo_expect(s.duo, &s.a->received, 20, WC_SUCCESS);
 		assert_int_equal(duo_qp_to_state(s.a, QPS_RTS), 0);
 		w[1].flags = WR_SIGNALED;
-		assert_true(duo_post(s.a, &w[1]));
-		duo_finish(s.a, 1, WC_SUCCESS);
+		duo_do(s.a, w[1]);
 		duo_expect(s.duo, &s.b->received, 21, WC_SUCCESS);
 		for (int k = 0; k < 3; k++)
 			free((void *)w[k].flow);

@@ -145,8 +145,7 @@ TEST(access_beyond_the_window_is_refused)
 		struct duo_wr b = bind_wr(&w, 90, rkey), wr = write_wr(&w, rkey, (uint64_t)rows[r].off, rows[r].len);
 
 		b.bind.access = rows[r].access;
-		assert_true(duo_post(w.s.b, &b));
-		duo_finish(w.s.b, 90, WC_SUCCESS);
+		duo_do(w.s.b, b);
 		wr.opcode = rows[r].opcode;
 		expect_at_a(&w, &wr, WC_REM_ACCESS_ERR);
 		assert_true(duo_had_event(w.s.b->host, EVENT_QP_ACCESS_ERR, w.s.b));

@@ -49,17 +49,12 @@ static void tweak(struct nic_config *c, enum duo_side side)
 static struct sim start_within_host(enum qp_type type)
 {
 	struct duo_options o = duo_options();
-	struct sim s = {.duo = duo_create(1, tweak)};
-	struct duo_pair p;
 
 	o.type = type;
 	o.mtu = 4096;
-	p = duo_connect(s.duo, &o);
-	s.a = p.a;
-	s.b = p.b;
-	s.abuf = duo_buf(&s.duo->host[DUO_A], BUF_BYTES, ALL_ACCESS);
-	s.bbuf = duo_buf(&s.duo->host[DUO_B], BUF_BYTES, ALL_ACCESS);
-	duo_fill(s.abuf, 1);
+
+	struct sim s = sim_on(duo_create(1, tweak), &o);
+
 	duo_idle(s.duo);
 	return s;
 }

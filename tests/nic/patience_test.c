@@ -34,19 +34,12 @@ static void tweak(struct nic_config *c, enum duo_side side)
 static struct sim begin(size_t protocol)
 {
 	struct duo_options o = duo_options();
-	struct sim s;
 
 	o.retry_cnt = retries;
 	speaks = protocols[protocol];
-	s = (struct sim){.duo = duo_create(1, tweak)};
 
-	struct duo_pair p = duo_connect(s.duo, &o);
+	struct sim s = sim_on(duo_create(1, tweak), &o);
 
-	s.a = p.a;
-	s.b = p.b;
-	s.abuf = duo_buf(&s.duo->host[DUO_A], BUF_BYTES, ALL_ACCESS);
-	s.bbuf = duo_buf(&s.duo->host[DUO_B], BUF_BYTES, ALL_ACCESS);
-	duo_fill(s.abuf, 1);
 	duo_idle(s.duo);
 	return s;
 }

@@ -206,8 +206,7 @@ SIM_TEST(duplicate_read_may_not_ask_for_anything_else)
 		{0, 0, 1, READ_BYTES, false},
 	};
 
-	assert_true(duo_post(s.a, &w));
-	duo_finish(s.a, 1, WC_SUCCESS);
+	duo_do(s.a, w);
 	for (size_t i = 0; i < COUNT(rows); i++) {
 		size_t before = duo_count(s.duo, DUO_B, DUO_ANY);
 		uint8_t ext[RETH_LEN];

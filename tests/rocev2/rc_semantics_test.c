@@ -55,8 +55,7 @@ TEST(send_with_invalidate_revokes_the_key)
 		w.opcode = WR_SEND_INV;
 		w.imm_or_key = victim->mr->key;
 		assert_true(duo_recv(s.b, 3, s.bbuf, 0, 4000));
-		assert_true(duo_post(s.a, &w));
-		duo_finish(s.a, 1, WC_SUCCESS);
+		duo_do(s.a, w);
 		const struct cqe *e = duo_expect(s.duo, &s.b->received, 3, WC_SUCCESS);
 
 		assert_int_equal(e->flags, WC_WITH_INV);
@@ -123,8 +122,7 @@ TEST(solicited_event_wakes_who_asked_for_it)
 			w.flags |= WR_SOLICITED;
 		cq_arm(s.b->recv_cq, rows[i].armed_solicited);
 		assert_true(duo_recv(s.b, 2, s.bbuf, 0, 4000));
-		assert_true(duo_post(s.a, &w));
-		duo_finish(s.a, 1, WC_SUCCESS);
+		duo_do(s.a, w);
 		duo_expect(s.duo, &s.b->received, 2, WC_SUCCESS);
 		assert_int_equal(s.b->host->cq_event_count, rows[i].event);
 		if (rows[i].event)

@@ -85,12 +85,10 @@ TEST_ON(message_without_a_receive_wqe_vanishes, start(1024, 5))
 {
 	struct duo_wr w = duo_send_wr(1, s.abuf, 0, 5000);
 
-	assert_true(duo_post(s.a, &w));
-	duo_finish(s.a, 1, WC_SUCCESS);
+	duo_do(s.a, w);
 	assert_true(nic_counters(s.b->host->nic)->rx_dropped >= 1);
 	assert_true(duo_recv(s.b, 2, s.bbuf, 0, 5000));
-	assert_true(duo_post(s.a, &w));
-	duo_finish(s.a, 1, WC_SUCCESS);
+	duo_do(s.a, w);
 	duo_expect(s.duo, &s.b->received, 2, WC_SUCCESS);
 	assert_memory_equal(s.abuf->p, s.bbuf->p, 5000);
 }
@@ -132,8 +130,7 @@ TEST(bad_write_is_dropped_in_silence)
 		if (which == 2)
 			w.rkey = duo_buf(s.b->host, 10, MR_LOCAL_WRITE)->mr->key;
 		assert_true(duo_recv(s.b, 2, s.bbuf, 0, 0));
-		assert_true(duo_post(s.a, &w));
-		duo_finish(s.a, 1, WC_SUCCESS);
+		duo_do(s.a, w);
 		assert_memory_equal(before, s.bbuf->p, BUF_BYTES);
 		assert_int_equal(qp_state(s.b->qp), QPS_RTS);
 		assert_true(nic_counters(s.b->host->nic)->rx_dropped >= 1);

@@ -111,8 +111,7 @@ TEST(wrong_qkey_is_dropped)
 
 	assert_true(duo_recv(u.s.b, 2, u.s.bbuf, 0, 200));
 	w.qkey ^= 1;
-	assert_true(duo_post(u.s.a, &w));
-	duo_finish(u.s.a, 1, WC_SUCCESS);
+	duo_do(u.s.a, w);
 	assert_int_equal(u.s.b->received.n, 0);
 	assert_int_equal(nic_counters(u.s.b->host->nic)->rx_wrong_source, 1);
 	assert_int_equal(rq_posted(qp_rq(u.s.b->qp)), 1);
@@ -127,8 +126,7 @@ TEST(controlled_qkey_is_the_qps_own)
 
 	assert_true(duo_recv(u.s.b, 2, u.s.bbuf, 0, 200));
 	w.qkey = 0x80000000;
-	assert_true(duo_post(u.s.a, &w));
-	duo_finish(u.s.a, 1, WC_SUCCESS);
+	duo_do(u.s.a, w);
 	duo_expect(u.s.duo, &u.s.b->received, 2, WC_SUCCESS);
 	sim_end(&u.s);
 }
@@ -173,8 +171,7 @@ TEST(datagram_longer_than_the_receive_is_dropped)
 			struct duo_wr w = datagram(&u, i, lens[i]);
 
 			w.dqpn = b->qpn;
-			assert_true(duo_post(u.s.a, &w));
-			duo_finish(u.s.a, i, WC_SUCCESS);
+			duo_do(u.s.a, w);
 			assert_int_equal(qp_state(b->qp), QPS_RTS);
 			if (i + 1 == COUNT(lens))
 				break;
@@ -268,8 +265,7 @@ TEST(solicited_datagram_wakes)
 		w.flags |= solicited ? WR_SOLICITED : 0;
 		cq_arm(u.s.b->recv_cq, true);
 		assert_true(duo_recv(u.s.b, 2, u.s.bbuf, 0, 200));
-		assert_true(duo_post(u.s.a, &w));
-		duo_finish(u.s.a, 1, WC_SUCCESS);
+		duo_do(u.s.a, w);
 		duo_expect(u.s.duo, &u.s.b->received, 2, WC_SUCCESS);
 		assert_int_equal(u.s.b->host->cq_event_count, solicited);
 		sim_end(&u.s);

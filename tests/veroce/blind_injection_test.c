@@ -211,25 +211,19 @@ static struct sim with_base_peers(bool told)
 {
 	struct veroce_options v = veroce_options();
 	struct duo_options o = duo_options();
-	struct sim s;
+	struct duo *duo;
 
 	v.base[DUO_A] = v.base[DUO_B] = true;
 	if (told)
 		return veroce_start_sim(&v, &o, 1);
 	veroce_opt = v;
-	s = (struct sim){.duo = duo_create(1, veroce_tweak)};
-	duo_drop(s.duo, DUO_ANY, OP_CAPS_REQUEST, DUO_ANY);
-	duo_drop(s.duo, DUO_ANY, OP_CAPS_RESPONSE, DUO_ANY);
+	duo = duo_create(1, veroce_tweak);
+	duo_drop(duo, DUO_ANY, OP_CAPS_REQUEST, DUO_ANY);
+	duo_drop(duo, DUO_ANY, OP_CAPS_RESPONSE, DUO_ANY);
 
-	struct duo_pair p = duo_connect(s.duo, &o);
+	struct sim s = sim_on(duo, &o);
 
-	s.a = p.a;
-	s.b = p.b;
-	s.abuf = duo_buf(s.a->host, BUF_BYTES, ALL_ACCESS);
-	s.bbuf = duo_buf(s.b->host, BUF_BYTES, ALL_ACCESS);
-	duo_fill(s.abuf, 1);
-	duo_fill(s.bbuf, 2);
-	duo_run_for(s.duo, 1000000);
+	duo_run_for(duo, 1000000);
 	return s;
 }
 

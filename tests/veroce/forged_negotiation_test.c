@@ -21,23 +21,18 @@ static bool is_veroce(const struct duo_packet *p, const void *arg)
 /* B is a card without veRoCE: it receives and sends none of its packets. */
 static struct sim with_a_card(const struct duo_options *o)
 {
-	struct duo_pair p;
-	struct sim s;
+	struct duo *duo;
 
 	veroce_opt = veroce_options();
 	veroce_opt.protocol[DUO_A] = PROTOCOL_AUTO;
 	veroce_opt.protocol[DUO_B] = PROTOCOL_ROCEV2;
-	s = (struct sim){.duo = duo_create(1, veroce_tweak)};
-	duo_rule(s.duo,
+	duo = duo_create(1, veroce_tweak);
+	duo_rule(duo,
 		 (struct duo_rule){
 			 .from = DUO_ANY, .opcode = DUO_ANY, .nth = DUO_ANY, .match = is_veroce, .fate = DUO_DROP});
-	p = duo_connect(s.duo, o);
-	s.a = p.a;
-	s.b = p.b;
-	s.abuf = duo_buf(s.a->host, BUF_BYTES, ALL_ACCESS);
-	s.bbuf = duo_buf(s.b->host, BUF_BYTES, ALL_ACCESS);
-	duo_fill(s.abuf, 1);
-	duo_fill(s.bbuf, 2);
+
+	struct sim s = sim_on(duo, o);
+
 	duo_run_for(s.duo, 5 * MS);
 	return s;
 }

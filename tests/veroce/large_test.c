@@ -157,8 +157,7 @@ static void lose_caps(uint64_t step)
 			connect(&e);
 			post_all(&e);
 			w = duo_write_wr(9, e.b, LEN + OFF, 3000, e.a, 2 * LEN + OFF);
-			assert_true(duo_post(e.s.b, &w));
-			duo_finish(e.s.b, 9, WC_SUCCESS);
+			duo_do(e.s.b, w);
 			assert_memory_equal(e.a->p + 2 * LEN + OFF, e.b->p + LEN + OFF, 3000);
 			expect_all(&e);
 			sim_end(&e.s);

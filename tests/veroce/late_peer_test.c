@@ -59,18 +59,15 @@ TEST(peer_that_never_answers_is_not_asked_for_ever)
 {
 	struct veroce_options v = veroce_options();
 	struct duo_options o = duo_options();
-	struct duo_pair p;
-	struct sim s;
+	struct duo *duo;
 
 	veroce_opt = v;
-	s = (struct sim){.duo = duo_create(1, veroce_tweak)};
-	duo_drop(s.duo, DUO_B, OP_CAPS_REQUEST, DUO_ANY);
-	duo_drop(s.duo, DUO_B, OP_CAPS_RESPONSE, DUO_ANY);
-	p = duo_connect(s.duo, &o);
-	s.a = p.a;
-	s.b = p.b;
-	s.abuf = duo_buf(s.a->host, 100, ALL_ACCESS);
-	s.bbuf = duo_buf(s.b->host, 100, ALL_ACCESS);
+	duo = duo_create(1, veroce_tweak);
+	duo_drop(duo, DUO_B, OP_CAPS_REQUEST, DUO_ANY);
+	duo_drop(duo, DUO_B, OP_CAPS_RESPONSE, DUO_ANY);
+
+	struct sim s = sim_on(duo, &o);
+
 	for (uint64_t i = 0; i < 2000; i++) {
 		duo_must_post(s.a, duo_write_wr(i, s.abuf, 0, 100, s.bbuf, 0));
 		duo_run_for(s.duo, MS);
