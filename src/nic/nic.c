@@ -18,6 +18,8 @@ static_assert((int)NIC_TX_ARENA_BYTES == (int)TX_ARENA_BYTES, "what is asked for
 static_assert((int)NIC_SLOTS == (int)PEER_SLOTS && (int)NIC_QPN_BITS == (int)PEER_SLOT_SHIFT, "a slot is one process");
 static_assert((int)NIC_TX_ANSWERS == (int)TX_ANSWERS, "what is said is what is kept");
 
+enum { HANG_LOOK_NS = 100000000 };
+
 void nic_set_paths(struct nic *nic, uint32_t paths, const uint16_t *sport_ipv4, const uint16_t *sport_ipv6)
 {
 	assert(paths && paths <= PATHS_MAX);
@@ -520,6 +522,10 @@ void nic_expire(struct nic *nic, uint64_t now_ns)
 	while (timers_deadline(&nic->tp.timers) <= now_ns && (t = timers_take_due(&nic->tp.timers, now_ns))) {
 		struct qp *qp = container_of(t, struct qp, timer);
 
+		if (__builtin_expect(qp->hangs, 0)) {
+			timer_set(&nic->tp.timers, &qp->timer, now_ns + HANG_LOOK_NS);
+			continue;
+		}
 		qp->ops->expire(&nic->tp, qp, now_ns);
 		qp_checked(&nic->tp, qp);
 	}

@@ -324,6 +324,21 @@ const struct nic_counters *nic_counters(const struct nic *);
 /* The IPv4 identification, for capture files: a UDP socket hides it, but the ICRC reveals it. */
 bool nic_ip_id(struct nic *, const struct pkt *, uint16_t *ip_id);
 
+/* ---- faults on command ---------------------------------------------------------------------- */
+
+/* The oldest request that is not complete completes with that status, as when it fails by itself. False: there is none. */
+bool nic_qp_fail(struct nic *, struct qp *, enum wc_status, uint64_t now_ns);
+/* To ERR, with EVENT_QP_FATAL. */
+void nic_qp_break(struct nic *, struct qp *, uint64_t now_ns);
+/* Every QP to ERR: what is posted is flushed. */
+void nic_break_all(struct nic *, uint64_t now_ns);
+/* The CQ of its send queue is overrun from now on (IBTA C11-39). False: it has none, or it was so. */
+bool nic_qp_overflow(struct nic *, struct qp *);
+/* It sends no requests, and none of its timers does anything. The caller keeps packets from it and of it. */
+void nic_qp_hang(struct nic *, struct qp *, bool hang, uint64_t now_ns);
+/* From now on trains have at most so many packets. */
+void nic_set_train_max(struct nic *, uint16_t train_max);
+
 /* ---- objects -------------------------------------------------------------------------------- */
 
 int nic_pd_alloc(struct nic *, struct pd **out);

@@ -32,6 +32,7 @@ enum wr_flags {
 	WR_SIGNALED = 1 << 1,
 	WR_SOLICITED = 1 << 2,
 	WR_INLINE = 1 << 3,
+	WR_FAILS = 1 << 7, /* ours: of a local request that completes with the status in rkey (faults on command) */
 };
 
 /* Same layout as struct sge of mem/ and struct ibv_sge; queue/ does not look inside. */

@@ -404,6 +404,7 @@ struct qp {
 	bool sqd_notify : 1;
 	bool comm_est : 1;
 	bool muted : 1;     /* sends nothing of its send queue: it is about to be destroyed */
+	bool hangs : 1;     /* its timer does nothing: nic_qp_hang() */
 	bool last_turn : 1; /* it has one more turn although its peer is full */
 	bool answering;     /* `active` is in transport->answering */
 };

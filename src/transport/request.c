@@ -89,6 +89,10 @@ bool request_execute(struct transport *tp, struct qp *qp, uint64_t now_ns)
 	uint32_t index = qp->sq.next;
 	struct send_wqe *w = sq_at(&qp->sq, index);
 
+	if (w->flags & WR_FAILS) {
+		request_fail_in_turn(tp, qp, index, (enum wc_status)w->rkey, now_ns);
+		return false;
+	}
 	/* A QP that falls back to RoCEv2 starts its WQEs anew. */
 	if (!w->done && (qp->type == QPT_UD || !execute(tp, qp, w))) {
 		request_fail_in_turn(tp, qp, index, WC_MW_BIND_ERR, now_ns);

@@ -93,7 +93,7 @@ static void ud_input(struct transport *tp, struct qp *qp, const struct rx *rx)
 static enum wc_status judge_wqe(const struct transport *tp, const struct qp *qp, const struct send_wqe *w)
 {
 	if (w->opcode != WR_SEND && w->opcode != WR_SEND_IMM)
-		return WC_LOC_QP_OP_ERR;
+		return w->flags & WR_FAILS ? (enum wc_status)w->rkey : WC_LOC_QP_OP_ERR;
 	if (w->length > qp->mtu)
 		return WC_LOC_LEN_ERR;
 	if (!(w->flags & WR_INLINE) && !sge_check(&tp->mrs, qp->user.pd, send_wqe_sges(w), 0))
