@@ -11,6 +11,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -38,6 +39,7 @@ struct group *group_new(void)
 
 	if (!g)
 		return NULL;
+	g->command_of = -1;
 	g->epoll = g->listener = g->spare = g->stat_fd = g->shared_fd = g->watch = g->heir = -1;
 	memset(g->clients, 0xff, sizeof(g->clients));
 	memset(g->peers, 0xff, sizeof(g->peers));
@@ -134,6 +136,8 @@ static void drop_client(struct group *g, unsigned i)
 {
 	g->gives[i] = false;
 	g->somebody_left |= g->watches[i];
+	if (g->command_of == (int)i)
+		g->command_of = -1;
 	g->watches[i] = false;
 	group_ring_dropped(g, i);
 	close_fd(&g->clients[i]);
@@ -216,6 +220,42 @@ static int adopt(struct group *g, unsigned client, const struct group_msg *m, co
 	return reply(g, link, GROUP_ACK, NULL, 0);
 }
 
+static void say(const struct group *g, unsigned client, const char *sentence)
+{
+	struct group_msg m = {.type = GROUP_FAULTED, .slot = (uint16_t)g->slot};
+	uint8_t buf[GROUP_MSG_HEADER_LEN];
+	size_t len = strnlen(sentence, GROUP_MSG_TEXT_MAX);
+
+	link_send(g->clients[client], buf, group_msg_encode(buf, &m), sentence, len, NULL, 0);
+}
+
+/* One at a time: it is obeyed before the next message of anybody is looked at, but for those of the same look. */
+static int take_command(struct group *g, unsigned client, const struct group_msg *m)
+{
+	if (g->command_of >= 0) {
+		say(g, client, "another command is being obeyed");
+		return 0;
+	}
+	memcpy(g->command, m->data, m->data_len);
+	g->command[m->data_len] = 0;
+	g->command_of = (int)client;
+	return 0;
+}
+
+bool group_next_command(struct group *g, char *text, size_t bytes)
+{
+	if (g->command_of < 0)
+		return false;
+	snprintf(text, bytes, "%s", g->command);
+	return true;
+}
+
+void group_answer_command(struct group *g, const char *sentence)
+{
+	say(g, (unsigned)g->command_of, sentence);
+	g->command_of = -1;
+}
+
 /* Does what one message asks. A negative errno: drop the client. Takes fds. */
 static int handle(struct group *g, unsigned client, const struct group_msg *m, const int *fds, size_t n)
 {
@@ -234,6 +274,7 @@ static int handle(struct group *g, unsigned client, const struct group_msg *m, c
 	case GROUP_WATCH: g->watches[client] = true; return 0;
 	case GROUP_FORWARD: take_forwarded(g, m); return 0;
 	case GROUP_RING: return group_ring_offered(g, client, m->slot, fds);
+	case GROUP_FAULT: return take_command(g, client, m);
 	default: link_close_all(fds, n); return -EPROTO;
 	}
 }

@@ -237,6 +237,13 @@ __attribute__((cold)) bool group_forward(struct group *, unsigned slot, const st
  */
 size_t group_recv_forwarded(struct group *, struct pkt *pkts, size_t max);
 
+/*
+ * A command of a tool for the fault engine, which was not looked at yet. False: there is none. Each is answered: with a
+ * sentence about what is wrong with it, or with "".
+ */
+bool group_next_command(struct group *, char *text, size_t bytes);
+void group_answer_command(struct group *, const char *sentence);
+
 /* How often the packet with this index of group_recv_forwarded() was passed on, ours included. */
 unsigned group_hops(const struct group *, size_t i);
 
@@ -271,6 +278,13 @@ enum { GROUP_ALL_SLOTS = -1 };
  * negative errno.
  */
 ssize_t group_query(const struct group_id *, int slot, unsigned wait_ms, struct group_member *members, size_t max);
+
+/*
+ * For tools too: gives a command to the process of a member, which must be the one with that slot still. *said gets its
+ * answer. 0, or a negative errno; -ESRCH: the slot is another process's by now; -ETIMEDOUT: it does not answer.
+ */
+int group_command(const struct group_id *, const struct group_member *, const char *command, unsigned wait_ms,
+		  char *said, size_t said_bytes);
 
 /*
  * For tools too: the groups on that port that have members in this network namespace, of every user, and that of uid at

@@ -131,6 +131,13 @@ enum group_msg_verdict group_msg_decode(struct group_msg *m, const uint8_t *buf,
 		m->data = buf + GROUP_MSG_HEADER_LEN + GROUP_MSG_FLOW_LEN;
 		m->data_len = (uint32_t)(len - GROUP_MSG_HEADER_LEN - GROUP_MSG_FLOW_LEN);
 		return GROUP_MSG_OK;
+	case GROUP_FAULT:
+	case GROUP_FAULTED:
+		if (len > GROUP_MSG_HEADER_LEN + GROUP_MSG_TEXT_MAX)
+			return GROUP_MSG_BAD;
+		m->data = buf + GROUP_MSG_HEADER_LEN;
+		m->data_len = (uint32_t)(len - GROUP_MSG_HEADER_LEN);
+		return GROUP_MSG_OK;
 	default: return GROUP_MSG_OK;
 	}
 }

@@ -28,6 +28,8 @@
  *	SHARE    joiner, tool: the memory that you share, please
  *	SHARE_FD member: slot, and a descriptor if it has one
  *	WATCH    member: while I live this connection does
+ *	FAULT    tool: a command for the fault engine, as text behind the header
+ *	FAULTED  member: what is wrong with it, as text; empty: nothing
  *	RING     member of `slot`: a ring from me to you, as two descriptors; while we both want it this connection lives
  *
  * Private to src/group.
@@ -54,6 +56,8 @@ enum group_msg_type {
 	GROUP_SHARE_FD,
 	GROUP_WATCH,
 	GROUP_RING,
+	GROUP_FAULT,
+	GROUP_FAULTED,
 	GROUP_MSG_TYPES_END
 };
 
@@ -62,7 +66,8 @@ enum {
 	GROUP_MSG_HEADER_LEN = 56,
 	GROUP_MSG_FLOW_LEN = 48,
 	GROUP_MSG_BYTES_MAX = GROUP_MSG_HEADER_LEN + GROUP_MSG_FLOW_LEN + GROUP_FORWARD_BYTES_MAX,
-	GROUP_MSG_FDS_MAX = 252 /* the kernel passes 253 at once */
+	GROUP_MSG_TEXT_MAX = 1024, /* of FAULT and FAULTED */
+	GROUP_MSG_FDS_MAX = 252    /* the kernel passes 253 at once */
 };
 
 struct group_lane {
@@ -82,8 +87,8 @@ struct group_msg {
 	uint8_t lane;
 	struct group_lane lanes[GROUP_LANES_MAX];
 	uint64_t digest;
-	/* FORWARD */
-	struct flow flow;
+	struct flow flow; /* FORWARD */
+	/* FORWARD, FAULT, FAULTED */
 	const uint8_t *data; /* points into the message */
 	uint32_t data_len;
 };
@@ -95,7 +100,7 @@ enum group_msg_verdict group_msg_decode(struct group_msg *, const uint8_t *buf, 
 
 /*
  * Writes the header, and the flow of FORWARD, at most GROUP_MSG_HEADER_LEN + GROUP_MSG_FLOW_LEN
- * bytes; returns their length. The packet of FORWARD follows.
+ * bytes; returns their length. The packet of FORWARD and the text of FAULT and FAULTED follow.
  */
 size_t group_msg_encode(uint8_t *buf, const struct group_msg *);
 

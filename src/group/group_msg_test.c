@@ -76,12 +76,15 @@ TEST(what_is_out_of_bounds_is_refused)
 		uint8_t value;
 		enum group_msg_verdict verdict;
 	} rows[] = {
-		{0, 'v', GROUP_MSG_BAD}, {3, 1, GROUP_MSG_OTHER_VERSION}, {4, 0, GROUP_MSG_BAD},
-		{4, 14, GROUP_MSG_BAD},  {5, 0, GROUP_MSG_BAD},           {5, 5, GROUP_MSG_BAD},
-		{5, 3, GROUP_MSG_BAD},   {7, 127, GROUP_MSG_BAD},         {6, 1, GROUP_MSG_BAD},
-		{8, 1, GROUP_MSG_BAD},   {9, 250, GROUP_MSG_BAD},         {11, 253, GROUP_MSG_BAD},
-		{12, 2, GROUP_MSG_BAD},  {14, 2, GROUP_MSG_BAD},          {16, 2, GROUP_MSG_BAD},
-		{9, 249, GROUP_MSG_OK},  {7, 126, GROUP_MSG_OK},          {14, 0, GROUP_MSG_OK},
+		{0, 'v', GROUP_MSG_BAD}, {3, 1, GROUP_MSG_OTHER_VERSION},
+		{4, 0, GROUP_MSG_BAD},   {4, GROUP_MSG_TYPES_END, GROUP_MSG_BAD},
+		{5, 0, GROUP_MSG_BAD},   {5, 5, GROUP_MSG_BAD},
+		{5, 3, GROUP_MSG_BAD},   {7, 127, GROUP_MSG_BAD},
+		{6, 1, GROUP_MSG_BAD},   {8, 1, GROUP_MSG_BAD},
+		{9, 250, GROUP_MSG_BAD}, {11, 253, GROUP_MSG_BAD},
+		{12, 2, GROUP_MSG_BAD},  {14, 2, GROUP_MSG_BAD},
+		{16, 2, GROUP_MSG_BAD},  {9, 249, GROUP_MSG_OK},
+		{7, 126, GROUP_MSG_OK},  {14, 0, GROUP_MSG_OK},
 	};
 	struct group_msg m = sample(GROUP_ADOPT), d;
 
@@ -104,6 +107,19 @@ TEST(short_messages_are_refused)
 		assert_int_equal(group_msg_decode(&d, buf, n), GROUP_MSG_BAD);
 	assert_int_equal(group_msg_decode(&d, buf, len), GROUP_MSG_OK);
 	assert_int_equal(group_msg_decode(&d, buf, sizeof(buf)), GROUP_MSG_BAD);
+}
+
+TEST(the_text_of_a_command_has_a_bound)
+{
+	struct group_msg m = sample(GROUP_FAULT), d;
+	uint8_t buf[GROUP_MSG_HEADER_LEN + GROUP_MSG_TEXT_MAX + 1] = {0};
+	size_t len = group_msg_encode(buf, &m);
+
+	assert_int_equal(group_msg_decode(&d, buf, len + 9), GROUP_MSG_OK);
+	assert_int_equal(d.data_len, 9);
+	assert_ptr_equal(d.data, buf + len);
+	assert_int_equal(group_msg_decode(&d, buf, len + GROUP_MSG_TEXT_MAX), GROUP_MSG_OK);
+	assert_int_equal(group_msg_decode(&d, buf, len + GROUP_MSG_TEXT_MAX + 1), GROUP_MSG_BAD);
 }
 
 /* A joiner of an older build is told which version is spoken here. */

@@ -79,6 +79,48 @@ ssize_t group_query(const struct group_id *id, int slot, unsigned wait_ms, struc
 	return n || !err ? (ssize_t)n : err;
 }
 
+/* The answer of the process at the other end, as text. 0 or a negative errno. */
+static int await_text(int link, unsigned wait_ms, char *said, size_t said_bytes)
+{
+	struct pollfd p = {.fd = link, .events = POLLIN};
+	uint8_t buf[GROUP_MSG_HEADER_LEN + GROUP_MSG_TEXT_MAX];
+	struct group_msg msg;
+	size_t fds = 0;
+	ssize_t len;
+
+	if (poll(&p, 1, (int)wait_ms) <= 0)
+		return -ETIMEDOUT;
+	len = link_recv(link, buf, sizeof(buf), NULL, 0, &fds);
+	/* A process of an older version hangs up. */
+	if (len <= 0 || group_msg_decode(&msg, buf, (size_t)len) != GROUP_MSG_OK || msg.type != GROUP_FAULTED)
+		return -EPROTO;
+	snprintf(said, said_bytes, "%.*s", (int)msg.data_len, (const char *)msg.data);
+	return 0;
+}
+
+int group_command(const struct group_id *id, const struct group_member *m, const char *command, unsigned wait_ms,
+		  char *said, size_t said_bytes)
+{
+	struct group_msg msg = {.type = GROUP_FAULT};
+	uint8_t buf[GROUP_MSG_HEADER_LEN];
+	struct link_peer peer = {0};
+	size_t len = strlen(command);
+	int rc, link;
+
+	if (len > GROUP_MSG_TEXT_MAX)
+		return -EMSGSIZE;
+	link = link_connect(id, (int)m->slot, &peer);
+	if (link < 0)
+		return link == -ECONNREFUSED ? -ESRCH : link;
+	rc = peer.pid != m->pid || peer.uid != id->uid ? -ESRCH : 0;
+	if (!rc)
+		rc = link_send(link, buf, group_msg_encode(buf, &msg), command, len, NULL, 0);
+	if (!rc)
+		rc = await_text(link, wait_ms, said, said_bytes);
+	close(link);
+	return rc;
+}
+
 /* The group that a line of /proc/net/unix has a name of. */
 static bool id_read(struct group_id *id, const char *line, uint16_t port)
 {

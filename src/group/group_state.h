@@ -90,6 +90,8 @@ struct group {
 	/* Forwarded to us: `lent` from head on are with the caller, count in all. */
 	struct forwarded ring[GROUP_FORWARDED_MAX];
 	unsigned head, lent, count;
+	int command_of; /* the client whose command waits; -1: none does */
+	char command[GROUP_MSG_TEXT_MAX + 1];
 	struct io_counters own_counters; /* for an opener that counts nothing */
 	uint8_t message[GROUP_MSG_BYTES_MAX];
 };

@@ -88,6 +88,50 @@ GROUP_TEST(a_process_without_a_port_is_found)
 	close(stat_fd);
 }
 
+/* What a tool is told: 0 with the answer that is expected, or the errno. */
+static int give_command(unsigned slot, pid_t pid, const char *command, const char *answer)
+{
+	const struct group_id id = {.uid = geteuid(), .port = GROUP_PORT_NONE};
+	const struct group_member m = {.slot = slot, .pid = pid};
+	char said[64] = "-";
+	int rc = group_command(&id, &m, command, 5000, said, sizeof(said));
+
+	return rc ? -rc : strcmp(said, answer) != 0;
+}
+
+GROUP_TEST(a_command_goes_to_the_process_that_is_named)
+{
+	struct io_counters counters = {0};
+	char command[32], long_one[GROUP_MSG_TEXT_MAX + 2];
+	struct group *g;
+	int status;
+	pid_t pid;
+
+	assert_int_equal(group_open_portless(&g, -1, &counters), 0);
+	memset(long_one, 'x', sizeof(long_one) - 1);
+	long_one[sizeof(long_one) - 1] = 0;
+	pid = fork();
+	if (!pid) {
+		unsigned slot = group_slot(g);
+
+		/* The slot may be another process's by now. */
+		if (give_command(slot, getppid() + 1, "link down", "") != ESRCH ||
+		    give_command(slot, getppid(), long_one, "") != EMSGSIZE)
+			_exit(1);
+		_exit(give_command(slot, getppid(), "link down", "done"));
+	}
+	while (!waitpid(pid, &status, WNOHANG)) {
+		group_service(g);
+		if (!group_next_command(g, command, sizeof(command)))
+			continue;
+		assert_string_equal(command, "link down");
+		group_answer_command(g, "done");
+		assert_false(group_next_command(g, command, sizeof(command)));
+	}
+	assert_int_equal(WEXITSTATUS(status), 0);
+	group_close(g);
+}
+
 static int listen_as(const char *name)
 {
 	struct sockaddr_un a = {.sun_family = AF_UNIX};
