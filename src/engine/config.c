@@ -19,7 +19,8 @@
 
 #include "base/quantity.h"
 #include "engine/engine.h"
-#include "io/impair.h"
+#include "faults/script.h"
+#include "space/space.h"
 
 #define PREFIX "VERBENA_"
 
@@ -99,6 +100,7 @@ static_assert(sizeof(enum protocol) == sizeof(unsigned) && sizeof(enum veroce_lo
 
 static const struct row rows[] = {
 	TEXT("pcap", pcap, "", "capture file, opened by Wireshark; %p is the process id"),
+	TEXT("faults", faults, "", "file with a script of faults: what fails, when and how; see verbena-fault(7)"),
 	SPEC("impair", impair, "", "faults on purpose, for example drop=0.01,seed=7"),
 	TEXT("interfaces", interfaces, "", "comma list of the interfaces to use; empty: every one that is up"),
 	TEXT("address", address, "", "comma list of the addresses to receive at, so that several users or devices are beside each other; empty: every one"),
@@ -468,6 +470,58 @@ static int devices_settle(struct loading *l)
 		    PREFIX "PROTOCOL=iwarp: not with " PREFIX "DEVICES that names roce, whose protocol it would be");
 }
 
+static int script_read(const struct config *c, struct fault_script *script, char *text, char *err, size_t err_bytes)
+{
+	const struct fault_host host = {.devices = c->devices, .iwarp = c->iwarp};
+	FILE *f = fopen(c->faults, "re");
+	size_t len;
+
+	if (!f)
+		return fail(err, err_bytes, PREFIX "FAULTS=%s: cannot open it: %s", c->faults, strerror(errno));
+	errno = 0;
+	len = fread(text, 1, FAULT_SCRIPT_BYTES_MAX + 1, f);
+	fclose(f);
+	if (errno)
+		return fail(err, err_bytes, PREFIX "FAULTS=%s: cannot read it: %s", c->faults, strerror(errno));
+	if (len > FAULT_SCRIPT_BYTES_MAX)
+		return fail(err, err_bytes, PREFIX "FAULTS=%s: longer than %d bytes", c->faults,
+			    FAULT_SCRIPT_BYTES_MAX);
+	return fault_script_read(script, c->faults, text, len, false, &host, err, err_bytes);
+}
+
+int config_script(const struct config *c, struct fault_script *script, char *err, size_t err_bytes)
+{
+	char *text;
+	int rc;
+
+	fault_script_init(script);
+	if (!c->faults[0])
+		return 0;
+	text = space_get(FAULT_SCRIPT_BYTES_MAX + 1);
+	if (!text)
+		return fail(err, err_bytes, "out of memory");
+	rc = script_read(c, script, text, err, err_bytes);
+	space_put(text, FAULT_SCRIPT_BYTES_MAX + 1);
+	return rc;
+}
+
+/* Once the devices are known: a script that is wrong is an error of the settings. */
+static int script_settle(struct loading *l)
+{
+	struct fault_script *script;
+	int rc;
+
+	if (!l->config.faults[0])
+		return 0;
+	script = space_get(sizeof(*script));
+	if (!script)
+		return fail(l->err, l->err_bytes, "out of memory");
+	rc = config_script(&l->config, script, l->err, l->err_bytes);
+	l->config.spoils = !rc && fault_script_spoils(script);
+	space_put(script, sizeof(*script));
+	return rc;
+}
+
 uint16_t config_rocev1_port(const struct config *c)
 {
 	uint16_t port = c->transport.rocev2.port;
@@ -479,7 +533,7 @@ bool config_has_large(const struct config *c)
 {
 	bool is_udp = c->transport.protocol != PROTOCOL_IWARP && c->transport.protocol != PROTOCOL_ROCEV1;
 
-	return is_udp && !c->pcap[0] && !c->impair[0];
+	return is_udp && !c->pcap[0] && !c->impair[0] && !c->spoils;
 }
 
 bool config_has_shm(const struct config *c)
@@ -500,7 +554,7 @@ int config_load(struct config *out, char *err, size_t err_bytes)
 		if (!strncmp(*e, PREFIX, strlen(PREFIX)) && variable_set(&l, *e + strlen(PREFIX)) < 0)
 			return -EINVAL;
 	}
-	if (ports_settle(&l) < 0 || devices_settle(&l) < 0)
+	if (ports_settle(&l) < 0 || devices_settle(&l) < 0 || script_settle(&l) < 0)
 		return -EINVAL;
 	*out = l.config;
 	return 0;

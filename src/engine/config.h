@@ -11,11 +11,14 @@
 #include <stdint.h>
 
 #include "engine/cc_setting.h"
+#include "faults/script.h"
 #include "nic/nic.h"
 
 struct config {
 	char pcap[4096];      /* capture file, %p is the PID; empty: none */
-	char impair[512];     /* spec of io/impair.h; empty: none */
+	char impair[512];     /* spec of impair_parse() (faults/script.h); empty: none */
+	char faults[4096];    /* file with a script of faults; empty: none */
+	bool spoils;          /* it has rules that need packets as a network has them */
 	char interfaces[512]; /* comma list; empty: every one that is up */
 	char address[512];    /* comma list of this host's addresses; empty: every one of those interfaces */
 	bool shm;             /* packets to processes of this host go through memory, */
@@ -49,6 +52,12 @@ bool config_has_large(const struct config *);
 /* Whether packets to processes of this host may go through memory: under the same conditions, and if the settings allow
  * it. */
 bool config_has_shm(const struct config *);
+
+/*
+ * Reads the script that the settings name. 0 with *script set, empty if they name none; or -EINVAL with a sentence in err
+ * that names the file and the line.
+ */
+int config_script(const struct config *, struct fault_script *script, char *err, size_t err_bytes);
 
 /* 0, or -EINVAL with a sentence in err. Reads the environment and perhaps one file. */
 int config_load(struct config *, char *err, size_t err_bytes);

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 
+#include "engine/faulting.h"
 #include "engine/registrar.h"
 #include "io/fd_away.h"
 #include "io/tcp/tcp.h"
@@ -173,6 +174,8 @@ bool engine_turn(struct engine *e, enum loop_work work, uint64_t now_ns)
 	if (now_ns < e->turned_ns)
 		now_ns = e->turned_ns;
 	e->turned_ns = now_ns;
+	if (e->loop.faults)
+		faulting_serve(e, now_ns);
 	if (!loop_turn_uncancelled(e, work, now_ns))
 		return false;
 	atomic_store_explicit(&e->moved_ns, now_ns, memory_order_relaxed);
@@ -254,8 +257,10 @@ void engine_serve_group(struct engine *e, uint64_t now_ns)
 	int state = cancel_off();
 
 	atomic_store_explicit(&e->serve_wanted, false, memory_order_relaxed);
-	if (!e->closed)
+	if (!e->closed) {
 		loop_serve_group(&e->loop, now_ns);
+		faulting_commands(e, now_ns);
+	}
 	cancel_restore(state);
 }
 

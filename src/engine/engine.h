@@ -12,10 +12,12 @@
  */
 #pragma once
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
+#include "faults/faults.h"
 #include "nic/nic.h"
 
 struct cm;
@@ -27,6 +29,8 @@ struct engine_sink {
 	void (*cq_event)(void *cq_owner);
 	void (*async_event)(const struct async_event *);
 	void (*port_event)(struct engine *, enum event_type); /* likewise, but by the engine's thread */
+	/* Called with the engine locked: names each QP of the device (engine_fault_qp_made()), for rules that are new. */
+	void (*each_qp)(struct engine *);
 	/* Not locked, by the engine's thread: the port or the GID table has changed. */
 	void (*port_changed)(struct engine *);
 };
@@ -158,6 +162,26 @@ struct engine_port {
 };
 /* Lock held. */
 struct engine_port engine_port(const struct engine *);
+
+/* ---- faults on command (faults/faults.h); without a script only engine_number_qp() need be called ---- */
+
+extern atomic_bool engine_faulty; /* a device of the process has a script */
+
+static inline bool engine_has_faults(void)
+{
+	return __builtin_expect(atomic_load_explicit(&engine_faulty, memory_order_relaxed), 0);
+}
+
+/* Lock not held. The errno that the call fails with; 0: it does not. */
+int engine_fault_call(struct engine *, enum fault_call);
+/* Likewise. A send request is about to be posted to that QP. */
+struct fault_wr engine_fault_wr(struct engine *, const struct qp *);
+/* Lock held. The number of a QP that is created, from 1 on. */
+uint32_t engine_number_qp(struct engine *);
+/* Lock held. It was created, knows its peer, is about to be destroyed. */
+void engine_fault_qp_made(struct engine *, const struct qp *, uint32_t number);
+void engine_fault_qp_peer(struct engine *, const struct qp *);
+void engine_fault_qp_gone(struct engine *, const struct qp *);
 
 enum { ENGINE_ADDRESSES_MAX = 16 };
 /*

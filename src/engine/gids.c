@@ -384,6 +384,24 @@ static bool is_shown(const struct gid_table *t, const struct scan *s, const stru
 	return c->up && (!c->of_host || !t->networked || s->shows_loopback);
 }
 
+static uint8_t *hidden(struct gid_table *t, const uint8_t gid[16])
+{
+	for (unsigned i = 0; i < GIDS_HIDDEN_MAX; i++)
+		if (!memcmp(t->hidden[i], gid, sizeof(t->hidden[i])))
+			return t->hidden[i];
+	return NULL;
+}
+
+static void drop_hidden(struct gid_table *t, struct scan *s)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < s->found_count; i++)
+		if (!hidden(t, s->found[i].raw))
+			s->found[kept++] = s->found[i];
+	s->found_count = kept;
+}
+
 static void place(struct gid_table *t, uint32_t i, struct gid_candidate *c)
 {
 	t->gids[i] = (struct nic_gid){.ifindex = c->interface.ifindex, .ip_mtu = c->interface.mtu};
@@ -548,8 +566,61 @@ int gids_follow(struct gid_table *t, const struct gid_choice *choice)
 
 	if (!rc && choice && choice->addresses && choice->addresses[0])
 		rc = choose(s, choice->addresses, NULL, 0);
-	if (!rc)
+	if (!rc) {
+		drop_hidden(t, s);
 		settle(t, s);
+	}
 	space_put(s, sizeof(*s));
 	return rc;
+}
+
+static uint32_t index_of(const struct gid_table *t, const uint8_t gid[16])
+{
+	uint32_t i = 0;
+
+	while (i < t->count && memcmp(t->gids[i].raw, gid, sizeof(t->gids[i].raw)) != 0)
+		i++;
+	return is_zero(gid) ? t->count : i;
+}
+
+bool gids_hide(struct gid_table *t, const uint8_t gid[16])
+{
+	static const uint8_t none[16];
+	uint8_t *room = hidden(t, none);
+	uint32_t i = index_of(t, gid);
+
+	if (i == t->count || !room)
+		return false;
+	memcpy(room, gid, sizeof(t->hidden[0]));
+	for (; i < t->count; i = index_of(t, gid))
+		t->gids[i] = (struct nic_gid){0};
+	return true;
+}
+
+bool gids_show(struct gid_table *t, const uint8_t gid[16], const struct gid_choice *choice)
+{
+	uint8_t *its = is_zero(gid) ? NULL : hidden(t, gid);
+
+	if (!its)
+		return false;
+	memset(its, 0, sizeof(t->hidden[0]));
+	return !gids_follow(t, choice);
+}
+
+bool gids_move(struct gid_table *t, const uint8_t gid[16])
+{
+	uint32_t from = index_of(t, gid), to;
+
+	if (from == t->count)
+		return false;
+	to = free_index(t);
+	if (to == NIC_GIDS_MAX)
+		return false;
+	t->gids[to] = t->gids[from];
+	t->interfaces[to] = t->interfaces[from];
+	memcpy(t->last[to], t->last[from], sizeof(t->last[to]));
+	/* It does not come back to where it was. */
+	t->gids[from] = (struct nic_gid){0};
+	memset(t->last[from], 0, sizeof(t->last[from]));
+	return true;
 }

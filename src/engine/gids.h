@@ -13,7 +13,7 @@
 #include "engine/engine.h"
 #include "nic/nic.h"
 
-enum { GID_MAC_BYTES = 32 };
+enum { GID_MAC_BYTES = 32, GIDS_HIDDEN_MAX = 8 };
 
 /* What the settings leave of the addresses; NULL or empty: all of them that peers can be told of (struct gid_table,
  * networked). */
@@ -49,6 +49,8 @@ struct gid_table {
 	 * and its addresses that no other host reaches are not added, unless the choice names it.
 	 */
 	bool networked;
+	/* Addresses that are to be gone although interfaces have them; all zero: none. */
+	uint8_t hidden[GIDS_HIDDEN_MAX][16];
 	struct engine_port port;
 	uint32_t loopback_mtu; /* bytes of an IP packet, whatever the choice; 0: there is no loopback interface that is
 				  up */
@@ -78,6 +80,13 @@ int gids_load(struct gid_table *, const struct gid_choice *, char *err, size_t e
  * gids_port(). 0, or a negative errno with the table unchanged.
  */
 int gids_follow(struct gid_table *, const struct gid_choice *);
+/*
+ * For faults. An address goes, as if its interface had lost it, until it is shown again; or it moves to the first index
+ * that none has had. False: it is not in the table, was not hidden, or there is no room.
+ */
+bool gids_hide(struct gid_table *, const uint8_t gid[16]);
+bool gids_show(struct gid_table *, const uint8_t gid[16], const struct gid_choice *);
+bool gids_move(struct gid_table *, const uint8_t gid[16]);
 /* The port's state by the flags of its links. */
 struct engine_port gids_port(const struct gid_table *);
 

@@ -15,6 +15,7 @@
 #include "engine/neighbours.h"
 #include "engine/registrar.h"
 #include "engine/requests.h"
+#include "faults/faults.h"
 #include "io/tcp/tcp.h"
 #include "space/space.h"
 
@@ -309,11 +310,20 @@ static bool is_input_alone(const struct loop *l)
 	return !l->streams && !nic_has_output(l->nic) && !nic_has_mads(l->nic);
 }
 
+/* A device that hangs loses what arrives and does nothing else. */
+static __attribute__((cold)) bool hang(struct loop *l, uint64_t now_ns)
+{
+	input(l, now_ns);
+	return false;
+}
+
 bool loop_turn(struct loop *l, enum loop_work work, uint64_t now_ns)
 {
 	bool came, moved, due = false, again = false, managed = false;
 
 	l->moved = 0;
+	if (l->faults && faults_hangs(l->faults))
+		return hang(l, now_ns);
 	came = work >= LOOP_POLLED && input(l, now_ns);
 	/* The program waits for what came. Timers and all else can wait for its next poll. */
 	if (came && work == LOOP_POLLED && !l->owes && is_input_alone(l)) {
@@ -384,6 +394,11 @@ uint64_t loop_deadline_ns(const struct loop *l)
 	uint64_t nic = nic_deadline(l->nic), io = io_deadline_ns(l->io), first = nic < io ? nic : io;
 	uint64_t cm = l->cm ? manage_deadline_ns(l) : UINT64_MAX;
 
+	if (l->faults) {
+		first = least(first, faults_due_ns(l->faults));
+		if (faults_hangs(l->faults))
+			return faults_due_ns(l->faults);
+	}
 	if (l->more || l->unread || l->owes)
 		return 0;
 	if (cm < first)

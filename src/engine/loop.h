@@ -18,6 +18,7 @@
 #include "io/io.h"
 #include "nic/nic.h"
 
+struct faults;
 struct loop_stash;
 struct requests;
 
@@ -25,9 +26,10 @@ struct loop {
 	struct nic *nic;
 	struct cm *cm; /* or NULL: management datagrams are dropped */
 	struct io *io;
-	struct io *shm;      /* in `io`, or `io` itself: the rings to processes of this host; NULL: none */
-	struct io *tcp;      /* likewise TCP connections that put bytes where they belong; NULL: none do */
-	struct group *group; /* or NULL */
+	struct io *shm;        /* in `io`, or `io` itself: the rings to processes of this host; NULL: none */
+	struct io *tcp;        /* likewise TCP connections that put bytes where they belong; NULL: none do */
+	struct group *group;   /* or NULL */
+	struct faults *faults; /* on command; NULL: none */
 	uint64_t lived_ns[GROUP_SLOTS + 1]; /* when the group last said that a silent process lives; 0: never */
 	const struct engine_sink *sink;
 	const struct engine_cm_sink *cm_sink; /* or NULL */

@@ -6,6 +6,8 @@
  */
 #include "engine/port.h"
 
+#include "engine/faulting.h"
+
 #include <errno.h>
 #include <linux/netlink.h>
 #include <linux/rtnetlink.h>
@@ -64,7 +66,10 @@ int port_open(struct engine *e, char *why, size_t why_bytes)
 
 struct engine_port engine_port(const struct engine *e)
 {
-	return e->gids.port;
+	struct engine_port p = e->gids.port;
+
+	p.active &= !e->port_deeds.link_down;
+	return p;
 }
 
 int engine_gid_interface(const struct engine *e, uint32_t gid_index, struct engine_interface *out)
@@ -306,20 +311,56 @@ static void take_over(struct engine *e, const struct gid_table *t, const struct 
 		cm_tell_interface(e->loop.cm, n->interfaces[i].ifindex, n->interfaces[i].type);
 	e->gids = *t;
 	follow(e);
-	for (size_t i = 0; i < n->transition_count; i++)
+	/* A port whose cable is pulled is down whatever its interfaces are. */
+	for (size_t i = 0; i < n->transition_count && !e->port_deeds.link_down; i++)
 		sink->port_event(e, n->transitions[i]);
 	if (listed)
 		sink->port_event(e, EVENT_GID_CHANGE);
 	engine_turn(e, LOOP_OUTPUT, env_now_ns(e->env)); /* rdma_cm's events */
 }
 
+/* ---- faults on command ---- */
+
+bool port_unplug(struct engine *e, bool down)
+{
+	if (e->port_deeds.link_down == down)
+		return false;
+	e->port_deeds.link_down = down;
+	if (e->gids.port.active)
+		e->loop.sink->port_event(e, down ? EVENT_PORT_ERR : EVENT_PORT_ACTIVE);
+	return true;
+}
+
+static bool changed(struct engine *e, bool done)
+{
+	if (!done)
+		return false;
+	follow(e);
+	e->loop.sink->port_event(e, EVENT_GID_CHANGE);
+	return true;
+}
+
+bool port_hide_gid(struct engine *e, const uint8_t gid[16], bool hide)
+{
+	struct gid_choice choice = choice_of(e);
+
+	return changed(e, hide ? gids_hide(&e->gids, gid) : gids_show(&e->gids, gid, &choice));
+}
+
+bool port_move_gid(struct engine *e, const uint8_t gid[16])
+{
+	return changed(e, gids_move(&e->gids, gid));
+}
+
 void port_look(struct engine *e)
 {
 	struct gid_choice choice = choice_of(e);
+	bool shown = !faulting_serve_port(e), closed;
 	struct gid_table t = e->gids;
 	struct news n = {0};
-	bool closed;
 
+	if (!shown)
+		e->loop.sink->port_changed(e);
 	if (e->port_fd < 0 || (!hear_all(e->port_fd, &t, &n) && !e->port_stale))
 		return;
 	/* Without a descriptor or memory for it the next look tries again. */

@@ -27,6 +27,14 @@ void port_close(struct engine *);
 /* The engine's thread, lock not held: takes in what the kernel has told, if it has. */
 void port_look(struct engine *);
 
+/*
+ * Faults, by the engine's thread with the lock held; each raises its event. False: it was so already, or there is no such
+ * GID, or no room for it.
+ */
+bool port_unplug(struct engine *, bool down); /* the cable */
+bool port_hide_gid(struct engine *, const uint8_t gid[16], bool hide);
+bool port_move_gid(struct engine *, const uint8_t gid[16]);
+
 /* Writes the addresses of the table, of which there are NIC_GIDS_MAX at most. Returns how many. */
 size_t port_addresses(const struct engine *, uint8_t (*own)[16]);
 /* Writes the addresses of the host, those of interfaces that are not used too. How many; or a negative errno, with a

@@ -17,9 +17,9 @@
 #include <unistd.h>
 
 #include "cm/registry.h"
+#include "engine/faulting.h"
 #include "engine/neighbours.h"
 #include "engine/port.h"
-#include "io/impair.h"
 #include "io/pcap.h"
 #include "io/raw/raw.h"
 #include "io/shm/shm.h"
@@ -143,18 +143,8 @@ static int wrappers_start(struct engine *e, struct io *io, char *why, size_t why
 		.wall_ns = pcap_wall_ns,
 		.ctx = e,
 	};
-	struct impair_config impair;
-	int rc = 0;
+	int rc = faulting_wrap(e, &io, why, why_bytes);
 
-	if (e->config.impair[0]) {
-		rc = impair_parse(e->config.impair, &impair, why, why_bytes);
-		if (!rc) {
-			impair.clock = clock_of(e);
-			rc = impair_open(&io, io, &impair, &e->loop.page->io);
-			if (rc)
-				snprintf(why, why_bytes, "out of memory");
-		}
-	}
 	if (!rc && e->config.pcap[0]) {
 		char reason[256], file[sizeof(e->config.pcap) + 16];
 		int n = snprintf(file, sizeof(file), "%s", e->config.pcap);
@@ -363,6 +353,7 @@ static void engine_free(struct engine *e)
 		nic_destroy(e->loop.nic);
 	if (e->loop.io)
 		io_close(e->loop.io);
+	faults_free(e->loop.faults);
 	if (e->group)
 		group_close(e->group);
 	if (e->loop.page)
@@ -614,6 +605,7 @@ static int env_start(struct engine *e, char *why, size_t why_bytes)
 	}
 	e->env = env ? env : &e->host.env;
 	e->wall_at_0_ns = wall_at_0_ns(e->env);
+	e->opened_ns = engine_now_ns(e);
 	return 0;
 }
 
@@ -649,7 +641,9 @@ static struct engine *engine_start(unsigned device, const struct engine_sink *si
 
 	e->loop.page->device = device;
 	e->loop.page->iwarp = e->config.iwarp;
-	rc = e->env->open_port ? env_port_start(e, why, why_bytes) : host_port_start(e, why, why_bytes);
+	rc = faulting_open(e, why, why_bytes);
+	if (!rc)
+		rc = e->env->open_port ? env_port_start(e, why, why_bytes) : host_port_start(e, why, why_bytes);
 	if (rc)
 		goto fail;
 	rc = nic_start(e, why, why_bytes);

@@ -19,6 +19,7 @@
 #include "engine/lock.h"
 #include "engine/loop.h"
 #include "engine/waiting.h"
+#include "faults/faults.h"
 #include "group/group.h"
 #include "io/udp/mcast.h"
 #include "io/raw/raw.h"
@@ -26,6 +27,15 @@
 
 /* waiting.h draws them. */
 enum thread_state { THREAD_RUN, THREAD_NAP, THREAD_AWAIT, THREAD_BLOCKED };
+
+enum { PORT_DEEDS_MAX = 16 };
+
+/* Faults of the link and of GIDs, which the thread does: the port's table is its own. */
+struct port_deeds {
+	struct fault_deed deeds[PORT_DEEDS_MAX]; /* under the lock */
+	atomic_uint count;                       /* likewise, but the thread peeks without */
+	bool link_down;                          /* under the lock */
+};
 
 struct engine {
 	/* Read by every call, written by few. */
@@ -47,8 +57,9 @@ struct engine {
 	bool may_cancel;     /* the back end makes calls that are cancellation points: streams, raw frames, a capture */
 	size_t rcvbuf_bytes; /* as the kernel counts */
 	int stat_fd;
-	int port_fd;           /* of port.h; -1: none */
-	bool port_stale;       /* the table is; the thread alone */
+	int port_fd;     /* of port.h; -1: none */
+	bool port_stale; /* the table is; the thread alone */
+	struct port_deeds port_deeds;
 	uint64_t wall_at_0_ns; /* the wall clock's time when that of the environment was 0 */
 	pthread_t thread;
 
@@ -64,6 +75,11 @@ struct engine {
 
 	/* Under the lock. */
 	_Alignas(64) struct loop loop;
+	uint64_t opened_ns;        /* when it was started */
+	uint32_t qps_made;         /* ever */
+	uint32_t hold_max;         /* packets that faults may hold back */
+	bool wrapped;              /* loop.io has the wrapper for faults */
+	bool knows_qps;            /* the fault engine does */
 	int cancel_state;          /* to which engine_unlock() brings the holder's thread back */
 	uint64_t sleep_until_ns;   /* in BLOCKED */
 	uint64_t turned_ns;        /* the last turn's time: that of the next is no earlier */

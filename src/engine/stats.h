@@ -12,13 +12,14 @@
 #include <stdint.h>
 
 #include "cm/cm.h"
+#include "faults/log.h"
 #include "io/by_interface.h"
 #include "io/io.h"
 #include "nic/nic.h"
 
 #define STATS_MAGIC 0x76626e61u /* "vbna" */
 
-enum { STATS_VERSION = 10, STATS_COMM_BYTES = 16, STATS_LISTENERS_MAX = 32, STATS_QPS_MAX = 64 };
+enum { STATS_VERSION = 11, STATS_COMM_BYTES = 16, STATS_LISTENERS_MAX = 32, STATS_QPS_MAX = 64 };
 
 /* Written by one engine; programs with the same STATS_VERSION and size have the same layout. */
 struct stats_page {
@@ -43,6 +44,7 @@ struct stats_page {
 	_Atomic uint32_t qps_turn;               /* odd while they are written */
 	uint32_t qp_count;                       /* of `qps` */
 	struct nic_qp_report qps[STATS_QPS_MAX]; /* some, if there are more */
+	struct fault_log faults;
 };
 
 /*

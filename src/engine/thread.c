@@ -54,7 +54,8 @@ static enum waiting_sight look(struct self *s)
 	struct engine *e = s->e;
 
 	seen->now_ns = env_now_ns(e->env);
-	if (waiting_port_is_due(&s->waiting, seen->now_ns))
+	if (waiting_port_is_due(&s->waiting, seen->now_ns) ||
+	    atomic_load_explicit(&e->port_deeds.count, memory_order_relaxed))
 		port_look(e);
 	seen->polled_ns = atomic_load(&e->polls.polled_ns);
 	seen->post_turns_ns = atomic_load_explicit(&e->polls.post_turns_ns, memory_order_relaxed);

@@ -17,6 +17,9 @@ struct fake {
 	uint32_t len;      /* of each, at least 4 */
 	uint16_t datagram; /* packets that the "kernel" coalesces */
 	uint64_t sent;
+	uint64_t trains; /* that were sent whole */
+	uint32_t *noted; /* the numbers of packets sent; NULL: not noted */
+	size_t noted_max;
 	unsigned looks;  /* calls of io_recv */
 	size_t send_max; /* accepted by one io_send */
 	struct flow flow;
@@ -49,6 +52,11 @@ static size_t fake_send(struct io *io, const struct pkt *pkts, size_t n, uint64_
 
 	if (n > f->send_max)
 		n = f->send_max;
+	for (size_t i = 0; i < n; i++) {
+		f->trains += pkts[i].train == 1;
+		if (f->noted && f->sent + i < f->noted_max)
+			f->noted[f->sent + i] = get_be32(pkts[i].data);
+	}
 	f->sent += n;
 	return n;
 }

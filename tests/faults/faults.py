@@ -269,4 +269,12 @@ FAULTS = [
     Fault("a_hand_over_wakes_nobody", "thread_end_nap", "(state == THREAD_NAP || state == THREAD_AWAIT) &&", "false &&", "unit/engine_time_test"),
     Fault("every_post_is_sent_at_once", "may_defer", "atomic_load(&e->state) != THREAD_NAP", "true", "unit/engine_time_test"),
     Fault("serving_is_left_to_nobody", "serve", "atomic_store_explicit(&e->serve_wanted, true, memory_order_relaxed);", "", "unit/engine_time_test"),
+    # ---- faults on command
+    Fault("one_counter_for_all_queue_pairs", "hits", "if (r->nth_per_qp) {", "if (false) {", "unit/faults_test"),
+    Fault("a_rule_acts_for_ever", "hits", "rule->open = false;", "", "unit/faults_test"),
+    Fault("the_seed_says_nothing", "faults_add", "s->seed * 1000003 + f->count", "f->count", "unit/faults_test"),
+    Fault("packets_pass_a_link_that_is_down", "faults_packet", "if (faults_stops(f)) {", "if (faults_hangs(f)) {", "unit/faults_test"),
+    Fault("a_cut_train_is_sent_whole", "count_trains", "p->data + p->len == p[1].data", "true", "unit/spoil_test"),
+    Fault("memory_has_a_checksum", "touch", "if (in_memory)\n\t\t\treturn false;", ";", "unit/spoil_test"),
+    Fault("a_command_goes_to_whoever_has_the_slot", "group_command", "peer.pid != m->pid || ", "", "unit/group_told_test"),
 ]

@@ -40,19 +40,20 @@ GRAPH = {
     "sdr": "base",
     "sdr/verbs": "sdr base",
     "space": "base",
+    "faults": "wire base",
     # io.h and what wraps any back end; a capture knows the stream's events of TCP.
-    "io": "io/tcp space wire base",
+    "io": "io/tcp faults space wire base",
     "io/udp": "io space base",
     "io/tcp": "io space base",
     "io/raw": "io io/udp space wire base",
     "io/shm": "io space wire base",
     "group": "io io/udp space base",
-    "engine": "cm nic cc group io io/udp io/tcp io/raw io/shm space base",
+    "engine": "cm nic cc group io io/udp io/tcp io/raw io/shm faults space base",
     "net": "wire base",
     "fabric": "wire base",
     "workload": "net base",
     "sim": "workload net sdr cm nic cc mem queue wire base",
-    "verbs": "engine nic mem queue space base",
+    "verbs": "engine nic mem queue faults space base",
     "rdmacm": "verbs engine cm space base",
 }
 # A header that another module's contract is made of comes with that contract: nic.h speaks in terms

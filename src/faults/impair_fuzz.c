@@ -3,7 +3,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "io/impair.h"
+#include "faults/script.h"
 #include "support/fuzz_input.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
