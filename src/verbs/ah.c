@@ -70,6 +70,9 @@ struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 
 	if (!pd || !attr)
 		return fail_null(EINVAL);
+	err = injected(pd->context, FAULT_CALL_create_ah);
+	if (err)
+		return fail_null(err);
 	ah = space_get(sizeof(*ah));
 	if (!ah)
 		return fail_null(ENOMEM);

@@ -100,6 +100,7 @@ void async_event(const struct async_event *ev)
 		e.delivered = &qp->async_delivered;
 		enqueue(context_of(qp->pub.context), &e);
 		return;
+	case EVENT_DEVICE_FATAL:
 	case EVENT_PORT_ACTIVE:
 	case EVENT_PORT_ERR:
 	case EVENT_GID_CHANGE: return; /* of no object: port_event() */

@@ -11,9 +11,12 @@ static_assert(offsetof(struct ibv_comp_channel, fd) == 8, "ABI");
 
 struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *context)
 {
-	struct abi_channel *ch = space_get(sizeof(*ch));
-	int err;
+	int err = injected(context, FAULT_CALL_create_comp_channel);
+	struct abi_channel *ch;
 
+	if (err)
+		return fail_null(err);
+	ch = space_get(sizeof(*ch));
 	if (!ch)
 		return fail_null(ENOMEM);
 	err = event_fd_init(&ch->events);

@@ -51,6 +51,7 @@ static const struct engine_sink sink = {
 	.cq_event = channel_cq_event,
 	.async_event = async_event,
 	.port_event = port_event,
+	.each_qp = each_qp,
 	.port_changed = port_changed,
 };
 

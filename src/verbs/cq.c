@@ -37,6 +37,9 @@ struct abi_cq *cq_create(struct ibv_context *context, uint32_t cqe, void *cq_con
 	struct abi_cq *cq;
 	int err;
 
+	err = injected(context, FAULT_CALL_create_cq);
+	if (err)
+		return fail_null(err);
 	if (cqe < 1 || cqe > NIC_MAX_CQE)
 		return fail_null(
 			EXPLAIN(EINVAL, "ibv_create_cq: %u entries; 1 to %d are allowed (max_cqe)", cqe, NIC_MAX_CQE));
@@ -212,7 +215,10 @@ int poll_cq(struct ibv_cq *pub, int count, struct ibv_wc *wc)
 int req_notify_cq(struct ibv_cq *pub, int solicited_only)
 {
 	struct abi_cq *cq = cq_of(pub);
+	int err = injected(pub->context, FAULT_CALL_req_notify_cq);
 
+	if (err)
+		return fail(err);
 	if (cq_arm(cq->core, solicited_only != 0))
 		channel_cq_event(cq);
 	return 0;

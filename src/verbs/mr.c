@@ -83,6 +83,8 @@ static struct ibv_mr *mr_reg(struct ibv_pd *pd, void *addr, size_t length, uint6
 	int err = pd ? access_clean(pd->context, &access) : EINVAL;
 
 	if (!err)
+		err = injected(pd->context, FAULT_CALL_reg_mr);
+	if (!err)
 		err = range_check(addr, length, iova, access);
 	if (err)
 		return fail_null(err);
@@ -208,8 +210,10 @@ int ibv_dereg_mr(struct ibv_mr *pub)
 {
 	struct abi_mr *mr = mr_of(pub);
 	struct abi_context *ctx = context_of(pub->context);
-	int err;
+	int err = injected(pub->context, FAULT_CALL_dereg_mr);
 
+	if (err)
+		return fail(err);
 	engine_lock(ctx->engine);
 	err = -nic_mr_dereg(ctx->nic, mr->core);
 	if (!err)

@@ -27,9 +27,11 @@ static void mw_reap(struct object *o)
 struct ibv_mw *alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
 {
 	struct abi_context *ctx = context_of(pd->context);
+	int err = injected(pd->context, FAULT_CALL_alloc_mw);
 	struct abi_mw *mw;
-	int err;
 
+	if (err)
+		return fail_null(err);
 	mw = space_get(sizeof(*mw));
 	if (!mw)
 		return fail_null(ENOMEM);

@@ -165,6 +165,7 @@ struct abi_qp {
 	struct list shared; /* with other handles of the same XRC_RECV QP (ibv_open_qp); engine lock */
 	struct wr_builder builder;
 	uint32_t async_delivered; /* context's event lock */
+	uint32_t number;          /* of the device's, in the order of creation, from 1 on */
 };
 
 static inline struct abi_context *context_of(struct ibv_context *c)
@@ -275,6 +276,14 @@ void channel_attach(struct abi_cq *, struct ibv_comp_channel *);
 /* Withdraws the CQ's undelivered events; no new ones may come any more. */
 void channel_detach(struct abi_cq *);
 
+/* injected.c: faults on command */
+/* The errno with which a call of a verb is to fail; 0: it is not. */
+static inline int injected(struct ibv_context *context, enum fault_call call)
+{
+	return engine_has_faults() ? engine_fault_call(context_of(context)->engine, call) : 0;
+}
+void each_qp(struct engine *); /* engine_sink.each_qp */
+
 /* async.c */
 void async_event(const struct async_event *);      /* engine_sink.async_event */
 void port_event(struct engine *, enum event_type); /* engine_sink.port_event */
@@ -306,6 +315,7 @@ void ah_attr_from_verbs(struct ah_attr *, const struct ibv_ah_attr *);
 void ah_attr_to_verbs(struct ibv_ah_attr *, const struct ah_attr *);
 
 /* qp.c */
+struct abi_qp *qp_of_object(struct object *); /* NULL: it is no QP */
 struct ibv_qp *create_qp_ex(struct ibv_context *, struct ibv_qp_init_attr_ex *);
 struct ibv_qp *open_qp(struct ibv_context *, struct ibv_qp_open_attr *);
 /* post.c */

@@ -14,9 +14,12 @@ static void pd_reap(struct object *o)
 struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
 {
 	struct abi_context *ctx = context_of(context);
-	struct abi_pd *pd = space_get(sizeof(*pd));
-	int err;
+	int err = injected(context, FAULT_CALL_alloc_pd);
+	struct abi_pd *pd;
 
+	if (err)
+		return fail_null(err);
+	pd = space_get(sizeof(*pd));
 	if (!pd)
 		return fail_null(ENOMEM);
 	engine_lock(ctx->engine);

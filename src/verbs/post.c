@@ -191,9 +191,8 @@ static __attribute__((cold)) int explain_wr(const struct abi_qp *qp, const struc
 		       qp->sq->max_sge);
 }
 
-int post_send(struct ibv_qp *pub, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
+static inline int post_chain(struct abi_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad, uint32_t status)
 {
-	struct abi_qp *qp = qp_of(pub);
 	uint32_t count = 0;
 	int err = 0;
 
@@ -211,6 +210,8 @@ int post_send(struct ibv_qp *pub, struct ibv_send_wr *wr, struct ibv_send_wr **b
 		err = w ? send_wqe_fill(w, qp, wr) : ENOMEM;
 		if (err)
 			break;
+		if (status)
+			send_wqe_fail(w, status);
 	}
 	if (count)
 		sq_post(qp->sq, count);
@@ -221,6 +222,34 @@ int post_send(struct ibv_qp *pub, struct ibv_send_wr *wr, struct ibv_send_wr **b
 		return 0;
 	*bad = wr;
 	return fail(err == EINVAL ? explain_wr(qp, wr) : err);
+}
+
+/* Each request by itself, as the fault engine has it. */
+static __attribute__((cold, noinline)) int post_injected(struct abi_qp *qp, struct ibv_send_wr *wr,
+							 struct ibv_send_wr **bad)
+{
+	int err = injected(qp->pub.context, FAULT_CALL_post_send);
+
+	for (; wr && !err; wr = wr->next) {
+		struct fault_wr fault = engine_fault_wr(qp->engine, qp->core);
+		struct ibv_send_wr one = *wr, *unused;
+
+		one.next = NULL;
+		err = fault.err ? fault.err : post_chain(qp, &one, &unused, fault.status);
+		if (err)
+			break;
+	}
+	if (!err)
+		return 0;
+	*bad = wr;
+	return fail(err);
+}
+
+int post_send(struct ibv_qp *pub, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
+{
+	if (engine_has_faults())
+		return post_injected(qp_of(pub), wr, bad);
+	return post_chain(qp_of(pub), wr, bad, 0);
 }
 
 int post_bind(struct ibv_qp *pub, const struct ibv_send_wr *wr)
@@ -290,8 +319,12 @@ int post_recv(struct ibv_qp *pub, struct ibv_recv_wr *wr, struct ibv_recv_wr **b
 {
 	struct abi_qp *qp = qp_of(pub);
 	struct ibv_recv_wr *left;
-	int err = 0;
+	int err = injected(pub->context, FAULT_CALL_post_recv);
 
+	if (err) {
+		*bad = wr;
+		return fail(err);
+	}
 	if (!qp->rq || qp_state(qp->core) == QPS_RESET) {
 		*bad = wr;
 		return fail(!qp->rq ? EXPLAIN(EINVAL, "ibv_post_recv: the QP takes its receives from an SRQ")
@@ -320,8 +353,12 @@ int post_srq_recv(struct ibv_srq *pub, struct ibv_recv_wr *wr, struct ibv_recv_w
 {
 	struct abi_srq *srq = srq_of(pub);
 	struct ibv_recv_wr *left;
-	int err = 0;
+	int err = injected(pub->context, FAULT_CALL_post_srq_recv);
 
+	if (err) {
+		*bad = wr;
+		return fail(err);
+	}
 	if (spin_lock(&srq->post_lock, context_of(pub->context)->engine)) {
 		*bad = wr;
 		return fail(EIO);

@@ -12,6 +12,15 @@ bool qp_may_send(const struct abi_qp *);
 int send_wqe_sges(struct send_wqe *, const struct sq *, const struct ibv_sge *, size_t count);
 int send_wqe_address(struct send_wqe *, const struct abi_qp *, struct ibv_ah *, uint32_t qpn, uint32_t qkey);
 
+/* A request that is described becomes one that completes with that status, when all before it are complete. */
+static inline void send_wqe_fail(struct send_wqe *w, uint32_t status)
+{
+	w->opcode = WR_LOCAL_INV;
+	w->flags = WR_FAILS | WR_SIGNALED;
+	w->rkey = status;
+	w->num_sge = 0;
+}
+
 /* mw.c: the part of a BIND_MW request that is its own. The window's public struct has the new R_Key from then on. */
 struct bind {
 	enum ibv_mw_type type; /* that the window must be of */

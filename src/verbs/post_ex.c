@@ -56,6 +56,21 @@ static void wr_start(struct ibv_qp_ex *ex)
 		qp->builder = (struct wr_builder){.err = qp_may_send(qp) ? 0 : EINVAL};
 }
 
+/* The chain is as it will be posted. The errno of the call that posts nothing of it; 0: it is posted. */
+static __attribute__((cold, noinline)) int chain_injected(struct abi_qp *qp, uint32_t count)
+{
+	int err = injected(qp->pub.context, FAULT_CALL_post_send);
+
+	for (uint32_t i = 0; i < count && !err; i++) {
+		struct fault_wr fault = engine_fault_wr(qp->engine, qp->core);
+
+		err = fault.err;
+		if (fault.status)
+			send_wqe_fail(sq_slot(qp->sq, i), fault.status);
+	}
+	return err;
+}
+
 static int wr_complete(struct ibv_qp_ex *ex)
 {
 	struct abi_qp *qp = ex_of(ex);
@@ -66,6 +81,13 @@ static int wr_complete(struct ibv_qp_ex *ex)
 		err = EINVAL;
 	if (qp->builder.lost)
 		return fail(err);
+	if (!err && count && engine_has_faults()) {
+		err = chain_injected(qp, count);
+		if (err) {
+			spin_unlock(&qp->sq_lock);
+			return fail(err);
+		}
+	}
 	if (!err && count)
 		sq_post(qp->sq, count);
 	spin_unlock(&qp->sq_lock);

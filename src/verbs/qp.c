@@ -103,6 +103,8 @@ static void acks_flush(struct abi_qp *qp)
 static void qp_release(struct abi_qp *qp)
 {
 	if (list_empty(&qp->shared)) {
+		if (engine_has_faults())
+			engine_fault_qp_gone(qp->engine, qp->core);
 		nic_qp_destroy(context_of(qp->pub.context)->nic, qp->core);
 		return;
 	}
@@ -116,6 +118,11 @@ static void qp_reap(struct object *o)
 
 	qp_release(qp);
 	engine_leave_unused(qp->engine);
+}
+
+struct abi_qp *qp_of_object(struct object *o)
+{
+	return o->reap == qp_reap ? container_of(o, struct abi_qp, object) : NULL;
 }
 
 static void cap_to_verbs(struct ibv_qp_cap *to, const struct qp_cap *from)
@@ -243,6 +250,9 @@ static struct ibv_qp *qp_create(const struct extras *x, struct ibv_qp_init_attr 
 
 	if (err)
 		return fail_null(explain_create(attr, err));
+	err = injected(x->context, FAULT_CALL_create_qp);
+	if (err)
+		return fail_null(err);
 	qp = handle_make(x, attr);
 	if (!qp)
 		return fail_null(ENOMEM);
@@ -255,8 +265,12 @@ static struct ibv_qp *qp_create(const struct extras *x, struct ibv_qp_init_attr 
 	init = init_from_verbs(x, attr, qp);
 	engine_lock(ctx->engine);
 	err = -nic_qp_create(ctx->nic, &init, &qp->core);
-	if (!err)
+	if (!err) {
 		object_add(ctx, &qp->object, qp_reap);
+		qp->number = engine_number_qp(ctx->engine);
+		if (engine_has_faults())
+			engine_fault_qp_made(ctx->engine, qp->core, qp->number);
+	}
 	engine_unlock(ctx->engine);
 	if (err)
 		goto out_free;
@@ -438,6 +452,9 @@ int ibv_modify_qp(struct ibv_qp *pub, struct ibv_qp_attr *attr, int given)
 
 	if (err)
 		return fail(explain_modify(qp, attr, mask, err));
+	err = injected(pub->context, FAULT_CALL_modify_qp);
+	if (err)
+		return fail(err);
 	attr_from_verbs(&core, attr);
 	if (ends)
 		acks_flush(qp);
@@ -450,6 +467,8 @@ int ibv_modify_qp(struct ibv_qp *pub, struct ibv_qp_attr *attr, int given)
 	err = -nic_qp_modify(context_of(pub->context)->nic, qp->core, &core, (uint32_t)mask, engine_now_ns(qp->engine));
 	if (!err && mask & IBV_QP_STATE)
 		pub->state = attr->qp_state;
+	if (!err && mask & (IBV_QP_AV | IBV_QP_DEST_QPN) && engine_has_faults())
+		engine_fault_qp_peer(qp->engine, qp->core);
 	if (ends)
 		nic_qp_mute(context_of(pub->context)->nic, qp->core, false);
 	if (resets)
@@ -464,9 +483,12 @@ int ibv_modify_qp(struct ibv_qp *pub, struct ibv_qp_attr *attr, int given)
 int ibv_query_qp(struct ibv_qp *pub, struct ibv_qp_attr *attr, int mask, struct ibv_qp_init_attr *init_attr)
 {
 	struct abi_qp *qp = qp_of(pub);
+	int err = injected(pub->context, FAULT_CALL_query_qp);
 	struct qp_attr core;
 	struct qp_init init;
 
+	if (err)
+		return fail(err);
 	engine_lock(qp->engine);
 	nic_qp_query(context_of(pub->context)->nic, qp->core, &core, &init);
 	if (mask & IBV_QP_STATE)

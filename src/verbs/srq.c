@@ -30,6 +30,9 @@ static struct ibv_srq *srq_create(struct ibv_pd *pd, void *srq_context, struct i
 
 	if (!pd)
 		return fail_null(EINVAL);
+	err = injected(pd->context, FAULT_CALL_create_srq);
+	if (err)
+		return fail_null(err);
 	if (attr->max_wr < 1 || attr->max_wr > NIC_MAX_SRQ_WR || attr->max_sge > NIC_MAX_SGE)
 		return fail_null(EXPLAIN(EINVAL,
 					 "ibv_create_srq: %u WRs of %u SGEs; 1 to %d of up to %d are "
