@@ -32,6 +32,7 @@ static const char usage[] =
 	"      --pcap FILE      capture sent and received packets; %p in FILE is the process id\n"
 	"      --impair SPEC    spoil received packets, for example drop=1%,seed=7; keys: drop\n"
 	"                       burst dup reorder corrupt ce delay jitter rate limit seed\n"
+	"      --faults FILE    a script of faults: what fails, when and how (verbena-fault(7))\n"
 	"      --address LIST   receive at these addresses of the host alone, so that several users or\n"
 	"                       devices are beside each other; any of 127.0.0.0/8 will do on one host\n"
 	"      --set KEY=VALUE  set any setting of 'verbena help', named without VERBENA_\n"
@@ -129,6 +130,9 @@ static int prepare_ours(void)
 
 	if (config_load(&c, why, sizeof(why)))
 		return complain("%s", why);
+	/* The program may change its directory before it opens the device. */
+	if (c.faults[0] && c.faults[0] != '/' && realpath(c.faults, dir))
+		setenv("VERBENA_FAULTS", dir, 1);
 	t = calloc(1, sizeof(*t));
 	if (!t)
 		return complain("out of memory");
@@ -195,13 +199,10 @@ static void obstacle_say(const struct program *p)
 int cmd_run(int argc, char **argv)
 {
 	static const struct option options[] = {
-		{"pcap", required_argument, NULL, 'p'},
-		{"impair", required_argument, NULL, 'i'},
-		{"address", required_argument, NULL, 'a'},
-		{"set", required_argument, NULL, 's'},
-		{"preload", no_argument, NULL, 'l'},
-		{"help", no_argument, NULL, 'h'},
-		{NULL, 0, NULL, 0},
+		{"pcap", required_argument, NULL, 'p'},   {"impair", required_argument, NULL, 'i'},
+		{"faults", required_argument, NULL, 'f'}, {"address", required_argument, NULL, 'a'},
+		{"set", required_argument, NULL, 's'},    {"preload", no_argument, NULL, 'l'},
+		{"help", no_argument, NULL, 'h'},         {NULL, 0, NULL, 0},
 	};
 	bool preload_verbs = false;
 	struct program program;
@@ -211,6 +212,7 @@ int cmd_run(int argc, char **argv)
 		switch (opt) {
 		case 'p': rc = set_pcap(optarg); break;
 		case 'i': setenv("VERBENA_IMPAIR", optarg, 1); break;
+		case 'f': setenv("VERBENA_FAULTS", optarg, 1); break;
 		case 'a': setenv("VERBENA_ADDRESS", optarg, 1); break;
 		case 's': rc = set_setting(optarg); break;
 		case 'l': preload_verbs = true; break;

@@ -18,6 +18,7 @@
 #include "engine/config.h"
 #include "engine/engine.h"
 #include "engine/stats.h"
+#include "events.h"
 #include "group/group.h"
 #include "io/clock.h"
 #include "verbs/hostid.h"
@@ -32,6 +33,8 @@ static const char usage[] =
 	"\n"
 	"  -a, --all            every counter that is not zero, queue pairs and listeners\n"
 	"  -j, --json           all of that, as one line of JSON\n"
+	"  -e, --events         what faults on command have done (VERBENA_FAULTS, verbena fault); with --json\n"
+	"                       an object a line\n"
 	"  -w, --watch SECONDS  again each time so many seconds have passed\n"
 	"  -h, --help           this text\n";
 
@@ -40,6 +43,7 @@ struct request {
 	int pid_count;
 	bool all;
 	bool json;
+	bool events;
 	bool matched[64]; /* the PID was found */
 	unsigned shown;   /* processes */
 };
@@ -333,6 +337,19 @@ static void tell_others(const struct group_id *ids, size_t n)
 	}
 }
 
+/* Unmaps the page. */
+static void show_events(const struct request *r, const struct stats_page *p)
+{
+	char device[DEVICE_NAME_BYTES];
+
+	device_of(p, device);
+	if (r->json)
+		events_print_json(p, device);
+	else
+		events_print(p, device);
+	stats_unmap(p);
+}
+
 static void show_process(struct request *r, const struct group_member *m)
 {
 	const struct stats_page *p = m->stat_fd < 0 ? NULL : stats_map(m->stat_fd);
@@ -348,6 +365,11 @@ static void show_process(struct request *r, const struct group_member *m)
 	if (!p) {
 		fprintf(stderr, "verbena: process %d %s\n", m->pid,
 			m->answered ? "has counters of another version of verbena" : "does not answer");
+		return;
+	}
+	if (r->events) {
+		show_events(r, p);
+		r->shown++;
 		return;
 	}
 	page = *p;
@@ -392,12 +414,12 @@ static int show(struct request *r, uint16_t port)
 
 	r->shown = 0;
 	memset(r->matched, 0, sizeof(r->matched));
-	if (r->json)
+	if (r->json && !r->events)
 		printf("{\"processes\": [");
 	for (size_t i = 0; i < groups && !err; i++)
 		if (ids[i].uid == geteuid())
 			err = show_group(r, &ids[i]);
-	if (r->json)
+	if (r->json && !r->events)
 		printf("]}\n");
 	fflush(stdout);
 	if (err)
@@ -432,11 +454,9 @@ static bool pid_parse(const char *text, pid_t *out)
 int cmd_stat(int argc, char **argv)
 {
 	static const struct option options[] = {
-		{"all", no_argument, NULL, 'a'},
-		{"json", no_argument, NULL, 'j'},
-		{"watch", required_argument, NULL, 'w'},
-		{"help", no_argument, NULL, 'h'},
-		{NULL, 0, NULL, 0},
+		{"all", no_argument, NULL, 'a'},    {"json", no_argument, NULL, 'j'},
+		{"events", no_argument, NULL, 'e'}, {"watch", required_argument, NULL, 'w'},
+		{"help", no_argument, NULL, 'h'},   {NULL, 0, NULL, 0},
 	};
 	struct request r = {0};
 	pid_t pids[sizeof(r.matched)];
@@ -445,10 +465,11 @@ int cmd_stat(int argc, char **argv)
 	double watch_s = 0;
 	int opt, rc;
 
-	while ((opt = getopt_long(argc, argv, "ajw:h", options, NULL)) != -1) {
+	while ((opt = getopt_long(argc, argv, "ajew:h", options, NULL)) != -1) {
 		switch (opt) {
 		case 'a': r.all = true; break;
 		case 'j': r.json = true; break;
+		case 'e': r.events = true; break;
 		case 'w':
 			watch_s = strtod(optarg, &end);
 			if (end == optarg || *end || !(watch_s >= 0.01 && watch_s <= 86400))

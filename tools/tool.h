@@ -15,6 +15,7 @@ enum {
 /* Each gets its own name as argv[0] and returns the exit status. */
 int cmd_run(int argc, char **argv);
 int cmd_devices(int argc, char **argv);
+int cmd_fault(int argc, char **argv);
 int cmd_stat(int argc, char **argv);
 int cmd_sim(int argc, char **argv);
 int cmd_sdr(int argc, char **argv);

@@ -29,7 +29,7 @@ _verbena_run() {
 	# Where the command begins, its own completion takes over.
 	for ((i = 2; i < cword; i++)); do
 		case ${words[i]} in
-		--pcap | --impair | --set) ((i++)) ;;
+		--pcap | --impair | --faults | --set) ((i++)) ;;
 		--) ((i++)) && break ;;
 		-*) ;;
 		*) break ;;
@@ -40,14 +40,14 @@ _verbena_run() {
 		return
 	fi
 	case $prev in
-	--pcap) _filedir ;;
+	--pcap | --faults) _filedir ;;
 	--set) _verbena_assignment "$(_verbena_settings "${words[0]}")" ;;
 	--impair)
 		_verbena_assignment "drop burst dup reorder corrupt delay jitter rate limit seed ce"
 		;;
 	*)
 		if [[ $cur == -* ]]; then
-			mapfile -t COMPREPLY < <(compgen -W "--pcap --impair --set --preload --help" -- "$cur")
+			mapfile -t COMPREPLY < <(compgen -W "--pcap --impair --faults --set --preload --help" -- "$cur")
 		else
 			_command_offset "$cword"
 		fi
@@ -78,7 +78,7 @@ _verbena() {
 
 	_init_completion -n = || return
 	if ((cword == 1)); then
-		mapfile -t COMPREPLY < <(compgen -W "run devices stat sim sdr help --help --version" -- "$cur")
+		mapfile -t COMPREPLY < <(compgen -W "run devices stat fault sim sdr help --help --version" -- "$cur")
 		return
 	fi
 	case ${words[1]} in
@@ -87,10 +87,10 @@ _verbena() {
 	sdr) mapfile -t COMPREPLY < <(compgen -W "model plan ring figures $("${words[0]}" sdr --help 2>/dev/null |
 		grep -oE -- '--[a-z][a-z-]*' | sort -u)" -- "$cur") ;;
 	devices) mapfile -t COMPREPLY < <(compgen -W "--json --help" -- "$cur") ;;
-	help) mapfile -t COMPREPLY < <(compgen -W "run devices stat sim sdr" -- "$cur") ;;
+	help) mapfile -t COMPREPLY < <(compgen -W "run devices stat fault sim sdr" -- "$cur") ;;
 	stat)
 		if [[ $cur == -* ]]; then
-			mapfile -t COMPREPLY < <(compgen -W "--all --json --watch --help" -- "$cur")
+			mapfile -t COMPREPLY < <(compgen -W "--all --json --events --watch --help" -- "$cur")
 		else
 			_pids
 		fi

@@ -47,7 +47,7 @@ def prefix(work):
     sh(["cmake", "--install", BUILD, "--prefix", where])
     libdir = next(where.glob("lib/**/verbena")).parent
     for name in ("bin/verbena", "share/man/man1/verbena.1", "share/man/man1/verbena-sdr.1", "share/man/man1/verbena-sim.1", "share/man/man7/verbena.7",
-                 "share/man/man1/sdr_write_bw.1", "share/man/man1/sdr_cp.1", "share/man/man1/sdr_write_lat.1", "share/man/man1/sdr_allreduce.1", "share/man/man3/verbena_sdr.3", "share/man/man7/verbena-sdr.7",
+                 "share/man/man1/sdr_write_bw.1", "share/man/man1/sdr_cp.1", "share/man/man1/sdr_write_lat.1", "share/man/man1/sdr_allreduce.1", "share/man/man3/verbena_sdr.3", "share/man/man7/verbena-sdr.7", "share/man/man7/verbena-fault.7",
                  "share/man/man3/verbena_sdr_recv_post.3", "include/verbena/sdr.h", "share/verbena/scenarios/incast.ini", "share/bash-completion/completions/verbena",
                  "share/bash-completion/completions/sdr_cp"):
         check((where / name).is_file(), "not installed: " + name)
