@@ -143,7 +143,7 @@ void qp_archive(struct archive *a, struct qp *qp)
 	ARCHIVE(a, qp, dest_qpn, mtu, pkey, failed_wqe, failed, ack_wait, locals_wait, secret, qkey, access, rq_psn,
 		sq_psn, max_rd_atomic, max_dest_rd_atomic, min_rnr_timer, timeout, retry_cnt, rnr_retry, port);
 	ARCHIVE_ATOMICS(a, qp, in_flight);
-	ARCHIVE_BITS(a, qp, sq_draining, sqd_notify, comm_est, muted, last_turn);
+	ARCHIVE_BITS(a, qp, sq_draining, sqd_notify, comm_est, muted, last_turn, hangs);
 	ARCHIVE_TIMES(a, qp, ack_since_ns);
 	ARCHIVE_ARRAYS(a, &qp->flow, src, dst);
 	ARCHIVE(a, &qp->flow, flow_label, ifindex, sport, dport, tos, ttl, sl, neighbour);
