@@ -247,6 +247,7 @@ static int nic_start(struct engine *e, char *why, size_t why_bytes)
 
 	if (c) {
 		c->alloc = space_alloc;
+		c->own = &space_own;
 		c->qpn_slot = e->loop.slot;
 		c->transport.train_max = (uint16_t)io_train_max(e->loop.io);
 		transport_start(e, &c->transport);

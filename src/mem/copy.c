@@ -52,6 +52,11 @@ static uintptr_t target(const int32_t *distance)
 	return (uintptr_t)distance + (uintptr_t)(intptr_t)*distance;
 }
 
+bool mem_survives_faults(void)
+{
+	return true;
+}
+
 uintptr_t mem_fixup(uintptr_t pc)
 {
 	for (const struct entry *e = __start_mem_faults; e < __stop_mem_faults; e++) {
@@ -396,6 +401,11 @@ bool mem_place(void *to, const void *from, size_t len)
 }
 
 #else /* another processor */
+
+bool mem_survives_faults(void)
+{
+	return false;
+}
 
 uintptr_t mem_fixup(uintptr_t pc)
 {

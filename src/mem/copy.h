@@ -33,6 +33,9 @@ bool mem_cmp_swap(uint64_t *word, uint64_t compare, uint64_t swap, uint64_t *fou
 /* Writes an aligned word by one store: no thread sees a part of it. */
 bool mem_store(uint64_t *word, uint64_t value) __attribute__((warn_unused_result));
 
+/* Whether calls return false at all on this processor, and the process does not end. */
+bool mem_survives_faults(void);
+
 /*
  * Where execution continues after a fault at pc; 0: the instruction is none of copy.c's. Any
  * thread, any time.

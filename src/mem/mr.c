@@ -21,6 +21,12 @@
 
 enum { SLOTS_MIN = 64 };
 
+/* The last byte's address must not be beyond the end of the address space. */
+static bool wraps(uint64_t start, uint64_t length)
+{
+	return length && start > UINT64_MAX - (length - 1);
+}
+
 int mr_table_init(struct mr_table *t, const struct alloc *alloc, const uint8_t secret[16])
 {
 	struct mr **slot = alloc_get(alloc, SLOTS_MIN * sizeof(struct mr *));
@@ -66,14 +72,29 @@ struct mr *mr_find(const struct mr_table *t, uint32_t key)
 	return t->slot[probe(t->slot, t->mask, key)];
 }
 
-static inline uint8_t *check(const struct mr *mr, uint64_t va, uint64_t len, uint32_t access)
+/* Where a region of the whole address space has those bytes. */
+static __attribute__((noinline)) uint8_t *check_whole(const struct mr_table *t, const struct mr *mr, uint64_t va,
+						      uint64_t len, uint32_t access)
+{
+	if (access & ~mr->access || wraps(va, len) || (t->own && own_has(t->own, va, len)))
+		return NULL;
+	return (uint8_t *)(uintptr_t)va;
+}
+
+static inline uint8_t *check(const struct mr_table *t, const struct mr *mr, uint64_t va, uint64_t len, uint32_t access)
 {
 	/* Below iova the difference wraps to more than any length that mr_validate() lets in. */
 	uint64_t off = va - mr->iova;
 
+	/* A region of the whole address space has no length, so that others are not asked for it. */
 	if ((access & ~mr->access) || off > mr->length || len > mr->length - off)
-		return NULL;
+		return mr->extent == MR_WHOLE_SPACE ? check_whole(t, mr, va, len, access) : NULL;
 	return mr->addr + off;
+}
+
+uint8_t *mr_reach(const struct mr_table *t, const struct mr *mr, uint64_t va, uint64_t len)
+{
+	return check(t, mr, va, len, 0);
 }
 
 uint8_t *mr_check(const struct mr_table *t, uint32_t key, const struct pd *pd, uint64_t va, uint64_t len,
@@ -81,7 +102,7 @@ uint8_t *mr_check(const struct mr_table *t, uint32_t key, const struct pd *pd, u
 {
 	const struct mr *mr = mr_find(t, key);
 
-	return mr && mr->pd == pd ? check(mr, va, len, access) : NULL;
+	return mr && mr->pd == pd ? check(t, mr, va, len, access) : NULL;
 }
 
 static inline bool opens_for(const struct mr *mr, const struct mr_user *user)
@@ -99,7 +120,7 @@ uint8_t *mr_check_remote(const struct mr_table *t, uint32_t key, const struct mr
 	/* No call in here: of a region nothing has to be kept across one. */
 	if (!opens_for(mr, user))
 		return NULL;
-	return check(mr, va, len, access);
+	return check(t, mr, va, len, access);
 }
 
 bool mr_check_remote_all(const struct mr_table *t, uint32_t key, const struct mr_user *user, uint32_t access)
@@ -225,12 +246,6 @@ void mr_take_out(struct mr_table *t, const struct mr *mr)
 	t->count--;
 }
 
-/* The last byte's address must not be beyond the end of the address space. */
-static bool wraps(uint64_t start, uint64_t length)
-{
-	return length && start > UINT64_MAX - (length - 1);
-}
-
 int mr_validate(const void *addr, uint64_t length, uint64_t iova, uint32_t access)
 {
 	if (access & ~(uint32_t)MR_ACCESS_KNOWN)
@@ -240,6 +255,8 @@ int mr_validate(const void *addr, uint64_t length, uint64_t iova, uint32_t acces
 	if (wraps((uintptr_t)addr, length))
 		return -EINVAL;
 	if (!(access & MR_ZERO_BASED) && wraps(iova, length))
+		return -EINVAL;
+	if (mr_is_whole(addr, length, access) && iova)
 		return -EINVAL;
 	return 0;
 }
@@ -268,6 +285,10 @@ int mr_create(struct mr_table *t, struct pd *pd, struct mr_range range, uint32_t
 		.key = mr_draw_key(t),
 		.access = access,
 	};
+	if (mr_is_whole(range.addr, range.length, access)) {
+		mr->extent = MR_WHOLE_SPACE;
+		mr->length = 0;
+	}
 	mr_insert(t, mr);
 	pd->users++;
 	*out = mr;

@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "base/alloc.h"
+#include "base/own.h"
 #include "mem/copy.h"
 #include "mem/lend.h"
 
@@ -26,10 +27,11 @@ enum mr_access {
 	MR_REMOTE_ATOMIC = 1 << 3,
 	MR_MW_BIND = 1 << 4,
 	MR_ZERO_BASED = 1 << 5,
+	MR_ON_DEMAND = 1 << 6, /* its memory may come and go; to a packet all memory may */
 	MR_FLUSH_GLOBAL = 1 << 8,
 	/* A queue pair may have it, and no region: nothing here knows of memory that it outlives a loss of power. */
 	MR_FLUSH_PERSISTENT = 1 << 9,
-	MR_ACCESS_KNOWN = ((1 << 6) - 1) | MR_FLUSH_GLOBAL,
+	MR_ACCESS_KNOWN = ((1 << 7) - 1) | MR_FLUSH_GLOBAL,
 	/* What peers may be allowed to do. */
 	MR_REMOTE_ACCESS = MR_REMOTE_WRITE | MR_REMOTE_READ | MR_REMOTE_ATOMIC | MR_FLUSH_GLOBAL
 };
@@ -54,6 +56,11 @@ enum mr_kind {
 	MR_ANCHOR         /* opens nothing */
 };
 
+enum mr_extent {
+	MR_RANGE,      /* the bytes from addr */
+	MR_WHOLE_SPACE /* every byte of the process but the device's own, by its address; addr and length are 0 */
+};
+
 struct mr {
 	uint8_t *addr;   /* first byte in this process */
 	uint64_t iova;   /* the address by which work requests and peers call the first byte */
@@ -66,6 +73,7 @@ struct mr {
 	uint64_t lot;     /* the last one with bytes of a READ's response from here; 0: there is none (lend.h) */
 	uint32_t windows; /* bound to it */
 	uint8_t kind;     /* enum mr_kind */
+	uint8_t extent;   /* enum mr_extent */
 };
 
 /* Payload that lies already where it belongs (pkt.far_at on input), and not in the packet that is handled. */
@@ -85,6 +93,7 @@ struct mr_table {
 	bool lends;            /* payload that is read now may be lent */
 	bool no_payload;       /* regions have addresses and no bytes; nothing is copied */
 	struct mr_placed placed;
+	const struct own *own; /* borrowed, or NULL: what no region of the whole address space opens */
 	uint64_t *faults; /* borrowed, or NULL: counts accesses to memory that is not there any more */
 };
 
@@ -100,9 +109,15 @@ struct mr_range {
 	uint64_t iova;
 };
 
+/* What MR_ON_DEMAND makes a region of the whole address space. */
+static inline bool mr_is_whole(const void *addr, uint64_t length, uint32_t access)
+{
+	return access & MR_ON_DEMAND && !addr && length == UINT64_MAX;
+}
+
 /*
  * A region of those bytes. 0, -EINVAL (unknown access bits; remote write or atomic without local
- * write, IBTA 10.6.3.1; a range that wraps; atomics on regions that have no bytes) or -ENOMEM. The table owns the
+ * write, IBTA 10.6.3.1; a range that wraps; the whole address space by other addresses than its own; atomics on regions that have no bytes) or -ENOMEM. The table owns the
  * result until mr_destroy().
  */
 int mr_create(struct mr_table *, struct pd *, struct mr_range, uint32_t access, struct mr **out);

@@ -16,6 +16,9 @@ int mr_table_fit(struct mr_table *, uint32_t more);
 void mr_insert(struct mr_table *, struct mr *);
 void mr_take_out(struct mr_table *, const struct mr *);
 
+/* Where a region has those bytes, or NULL. */
+uint8_t *mr_reach(const struct mr_table *, const struct mr *, uint64_t va, uint64_t len);
+
 /* Whether something has the key, or may choose it. */
 bool mr_is_taken(const struct mr_table *, uint32_t key);
 /* A key that is not taken. */

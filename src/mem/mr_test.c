@@ -112,7 +112,7 @@ CASE(validate_refuses_what_no_region_may_be)
 		{base, 10, 0, MR_FLUSH_GLOBAL, 0},
 		{base, 10, 0, MR_FLUSH_PERSISTENT, -EINVAL},
 		{base, 10, 0, MR_FLUSH_GLOBAL | MR_FLUSH_PERSISTENT, -EINVAL},
-		{base, 10, 0, 1u << 6, -EINVAL},
+		{base, 10, 0, 1u << 7, -EINVAL},
 		{base, 10, 0, 1u << 31, -EINVAL},
 		{base, 10, UINT64_MAX - 9, 0, 0},
 		{base, 10, UINT64_MAX - 8, 0, -EINVAL},
@@ -120,6 +120,9 @@ CASE(validate_refuses_what_no_region_may_be)
 		{last, 1, 0, 0, 0},
 		{last, 2, 0, 0, -EINVAL},
 		{base, UINT64_MAX, 0, 0, -EINVAL},
+		{NULL, UINT64_MAX, 0, MR_ON_DEMAND, 0},
+		{NULL, UINT64_MAX, 1, MR_ON_DEMAND, -EINVAL},
+		{NULL, UINT64_MAX, 0, MR_ON_DEMAND | MR_REMOTE_WRITE, -EINVAL},
 	};
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -135,6 +138,44 @@ CASE(validate_refuses_what_no_region_may_be)
 			mr_destroy(&w->table, mr);
 	}
 	assert_int_equal(w->pd.users, 0);
+}
+
+/* All but two ranges, and what they hold is found however it is asked for. */
+CASE(whole_address_space_opens_what_is_not_the_device_s)
+{
+	struct own own = {{{4096, 8192}, {UINTPTR_MAX - 100, UINTPTR_MAX}}};
+	const struct {
+		uint64_t va, len;
+		bool opens;
+	} rows[] = {
+		{4095, 1, true},
+		{4095, 2, false},
+		{4096, 1, false},
+		{1, UINT64_MAX - 1, false},
+		{8191, 1, false},
+		{8192, 1, true},
+		{8192, UINT64_MAX - 8192, false},
+		{8192, UINT64_MAX, false},
+		{UINT64_MAX - 200, 100, true},
+		{UINT64_MAX - 200, 101, false},
+		{UINT64_MAX - 200, 300, false},
+		{0, 8, false},
+	};
+	struct world *w = *state;
+	struct mr *mr;
+
+	w->table.own = &own;
+	assert_int_equal(mr_create(&w->table, &w->pd, (struct mr_range){NULL, UINT64_MAX, 0},
+				   MR_ON_DEMAND | MR_REMOTE_READ, &mr),
+			 0);
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		uint8_t *want = rows[i].opens ? (uint8_t *)(uintptr_t)rows[i].va : NULL;
+
+		assert_ptr_equal(mr_check(&w->table, mr->key, &w->pd, rows[i].va, rows[i].len, MR_REMOTE_READ), want);
+		assert_null(mr_check(&w->table, mr->key, &w->pd, rows[i].va, rows[i].len, MR_LOCAL_WRITE));
+		assert_null(mr_check(&w->table, mr->key, &w->other_pd, rows[i].va, rows[i].len, 0));
+	}
+	mr_destroy(&w->table, mr);
 }
 
 CASE(zero_based_region_starts_at_0)

@@ -115,13 +115,11 @@ static bool key_is_free(const struct mr_table *t, const struct mw *mw, uint32_t 
 /* IBTA C10-73 to C10-75: what the region must allow. */
 static bool region_allows(const struct mr *mr, const struct mw_binding *b, const struct mr_user *user)
 {
-	uint64_t off = b->addr - mr->iova;
-
 	if (mr->kind != MR_REGION || mr->pd != user->pd || !(mr->access & MR_MW_BIND) || mr->access & MR_ZERO_BASED)
 		return false;
 	if (b->access & (MR_REMOTE_WRITE | MR_REMOTE_ATOMIC) && !(mr->access & MR_LOCAL_WRITE))
 		return false;
-	return off <= mr->length && b->length <= mr->length - off;
+	return true;
 }
 
 static void link_to(struct mw *mw, struct mr_user *user)
@@ -137,7 +135,7 @@ static void link_to(struct mw *mw, struct mr_user *user)
 
 void mw_open(struct mw *mw, struct mr *mr, uint64_t off, struct mr_user *user)
 {
-	mw->opened.addr = mr->addr + off;
+	mw->opened.addr = (uint8_t *)((uintptr_t)mr->addr + off); /* of the whole address space from NULL on */
 	mw->opened.iova = mw->opened.access & MR_ZERO_BASED ? 0 : mr->iova + off;
 	mw->region = mr;
 	mr->windows++;
@@ -157,7 +155,7 @@ bool mw_bind(struct mr_table *t, const struct mw_binding *b, struct mr_user *use
 	 * addresses. */
 	if (mw->type == MW_TYPE_2 ? mw->region || !mr : b->access & MR_ZERO_BASED)
 		return false;
-	if (b->length && (!mr || !region_allows(mr, b, user)))
+	if (b->length && !(mr && region_allows(mr, b, user) && mr_reach(t, mr, b->addr, b->length)))
 		return false;
 	close(t, mw);
 	mr_take_out(t, &mw->opened);

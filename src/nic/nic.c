@@ -64,6 +64,7 @@ struct nic *nic_create(const struct nic_config *c)
 		goto free_arena;
 	nic->tp.mrs.no_payload = c->no_payload;
 	nic->tp.mrs.lender = &nic->tp.lender;
+	nic->tp.mrs.own = c->own;
 	nic->tp.mrs.faults = &nic->tp.counters.memory_faults;
 	return nic;
 

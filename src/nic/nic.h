@@ -81,6 +81,7 @@ struct nic_config {
 	 * may share it if the packets that one lent are used up before another one is called. NULL: its own.
 	 */
 	uint8_t *tx_arena;
+	const struct own *own; /* borrowed, or NULL: see struct mr_table */
 	struct nic_gid gids[NIC_GIDS_MAX];
 	uint32_t gid_count;
 	struct transport_config transport;
@@ -353,6 +354,10 @@ int nic_mr_reg(struct nic *, struct pd *, struct mr_range, uint32_t access, stru
  */
 int nic_mr_rereg(struct nic *, struct mr *, struct pd *pd, void *addr, uint64_t length, int64_t access);
 int nic_mr_dereg(struct nic *, struct mr *); /* -EBUSY while a window is bound to it */
+/* The region with that key, or NULL: there is none. */
+struct mr *nic_mr_find(const struct nic *, uint32_t key);
+/* Where [va, va + len) of it is, or NULL: not all of that is in it. */
+uint8_t *nic_mr_reach(const struct nic *, const struct mr *, uint64_t va, uint64_t len);
 /* Unbinds all windows from it. */
 void nic_mr_unbind(struct nic *, struct mr *);
 

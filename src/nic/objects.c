@@ -61,6 +61,9 @@ int nic_mr_rereg(struct nic *nic, struct mr *mr, struct pd *pd, void *addr, uint
 
 	if (!err && nic->tp.mrs.no_payload && new_access & MR_REMOTE_ATOMIC)
 		err = -EINVAL;
+	/* One of the whole address space stays that. */
+	if (!err && mr->extent == MR_WHOLE_SPACE && (addr || !(new_access & MR_ON_DEMAND)))
+		err = -EINVAL;
 	if (!err && mr->windows)
 		err = -EBUSY;
 	if (err)
@@ -87,6 +90,18 @@ int nic_mr_dereg(struct nic *nic, struct mr *mr)
 	nic->tp.counters.mrs--;
 	mr_destroy(&nic->tp.mrs, mr);
 	return 0;
+}
+
+struct mr *nic_mr_find(const struct nic *nic, uint32_t key)
+{
+	struct mr *mr = mr_find(&nic->tp.mrs, key);
+
+	return mr && mr->kind == MR_REGION ? mr : NULL;
+}
+
+uint8_t *nic_mr_reach(const struct nic *nic, const struct mr *mr, uint64_t va, uint64_t len)
+{
+	return mr_check(&nic->tp.mrs, mr->key, mr->pd, va, len, 0);
 }
 
 void nic_mr_unbind(struct nic *nic, struct mr *mr)

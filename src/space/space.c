@@ -43,6 +43,12 @@ static size_t lowest;                  /* no unit before this one is free */
 static uint64_t taken[UNITS_MAX / 64]; /* a bit for each unit */
 static struct pool pool;
 
+/* The linker's names for the first and last byte of the library, or of a program that has these files in it. */
+extern const uint8_t __ehdr_start[] __attribute__((visibility("hidden")));
+extern const uint8_t _end[] __attribute__((visibility("hidden")));
+
+struct own space_own;
+
 /* ---- the reservation --------------------------------------------------------------------------- */
 
 static void *map(void *at, size_t bytes, int prot)
@@ -51,6 +57,12 @@ static void *map(void *at, size_t bytes, int prot)
 	void *p = mmap(at, bytes, prot, flags, -1, 0);
 
 	return p == MAP_FAILED ? NULL : p;
+}
+
+static void own_set(int range, uintptr_t from, uintptr_t end)
+{
+	atomic_store_explicit(&space_own.range[range].from, from, memory_order_relaxed);
+	atomic_store_explicit(&space_own.range[range].end, end, memory_order_relaxed);
 }
 
 /* Lock held. */
@@ -71,6 +83,8 @@ static void open_once(void)
 	base = unit_count ? map(NULL, unit_count * UNIT_BYTES, PROT_NONE) : NULL;
 	if (!base)
 		unit_count = 0;
+	own_set(0, (uintptr_t)base, (uintptr_t)base + unit_count * UNIT_BYTES);
+	own_set(1, (uintptr_t)__ehdr_start, (uintptr_t)_end);
 }
 
 bool space_has(const void *p, size_t bytes)
@@ -159,7 +173,12 @@ static void *pages_get(void *ctx, size_t bytes)
 {
 	void *p = take(bytes);
 
-	return p ? p : map(NULL, bytes, PROT_READ | PROT_WRITE);
+	if (p)
+		return p;
+	p = map(NULL, bytes, PROT_READ | PROT_WRITE);
+	if (p)
+		own_set(0, 0, UINTPTR_MAX);
+	return p;
 }
 
 /* Lock held. */
@@ -232,6 +251,8 @@ void *space_map(int fd, size_t bytes)
 		give_back(at, bytes, true);
 		errno = saved;
 	}
+	if (p != MAP_FAILED && !at)
+		own_set(0, 0, UINTPTR_MAX);
 	pthread_mutex_unlock(&lock);
 	return p == MAP_FAILED ? NULL : p;
 }

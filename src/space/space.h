@@ -14,6 +14,7 @@
 #include <stddef.h>
 
 #include "base/alloc.h"
+#include "base/own.h"
 
 /* Zeroed memory aligned to 64 bytes, or NULL and errno. Long pieces take no memory until they are touched. */
 void *space_get(size_t bytes);
@@ -25,6 +26,12 @@ extern const struct alloc space_alloc;
 /* Maps the first bytes of a memory file, for reading and writing, shared. NULL and errno if that cannot be. */
 void *space_map(int fd, size_t bytes);
 void space_unmap(void *, size_t bytes);
+
+/*
+ * All addresses of the device's: what is reserved, and this library's own code and data. Once memory comes from anywhere
+ * else, all that there are.
+ */
+extern struct own space_own;
 
 /* Whether some of these bytes are reserved for the device. */
 bool space_has(const void *, size_t bytes);

@@ -40,6 +40,7 @@ static_assert(DISTANCE(create_qp_ex) == -56, "ABI");
 static_assert(DISTANCE(query_device_ex) == -104, "ABI");
 static_assert(DISTANCE(create_cq_ex) == -120, "ABI");
 static_assert(DISTANCE(query_rt_values) == -128, "ABI");
+static_assert(DISTANCE(advise_mr) == -312, "ABI");
 static_assert(DISTANCE(query_port) == -320, "ABI");
 static_assert(offsetof(struct verbs_context, context) <= CONTEXT_FRONT_BYTES, "ABI");
 static_assert(offsetof(struct abi_context, v.context) == CONTEXT_FRONT_BYTES, "ABI");
@@ -89,6 +90,7 @@ static void context_fill(struct abi_context *ctx)
 	ctx->v.open_xrcd = open_xrcd;
 	ctx->v.close_xrcd = close_xrcd;
 	ctx->v.open_qp = open_qp;
+	ctx->v.advise_mr = advise_mr;
 
 	c->ops.alloc_mw = alloc_mw;
 	c->ops.bind_mw = bind_mw;

@@ -13,7 +13,7 @@ static_assert(offsetof(struct ibv_mr, rkey) == 40, "ABI");
 static_assert((int)IBV_ACCESS_LOCAL_WRITE == MR_LOCAL_WRITE && (int)IBV_ACCESS_REMOTE_WRITE == MR_REMOTE_WRITE &&
 		      (int)IBV_ACCESS_REMOTE_READ == MR_REMOTE_READ &&
 		      (int)IBV_ACCESS_REMOTE_ATOMIC == MR_REMOTE_ATOMIC && (int)IBV_ACCESS_MW_BIND == MR_MW_BIND &&
-		      (int)IBV_ACCESS_ZERO_BASED == MR_ZERO_BASED,
+		      (int)IBV_ACCESS_ZERO_BASED == MR_ZERO_BASED && (int)IBV_ACCESS_ON_DEMAND == MR_ON_DEMAND,
 	      "the numbers are one");
 
 /* Bits that only describe the mapping, and the range of bits that may be ignored by definition. */
@@ -28,8 +28,8 @@ static bool has_flush(const struct ibv_context *context)
 static int access_clean(const struct ibv_context *context, unsigned int *access)
 {
 	*access &= ~(unsigned int)ACCESS_IGNORED;
-	if (*access & IBV_ACCESS_ON_DEMAND)
-		return EXPLAIN(EOPNOTSUPP, "memory region: on-demand paging is not supported");
+	if (*access & IBV_ACCESS_ON_DEMAND && !mem_survives_faults())
+		return EXPLAIN(EOPNOTSUPP, "memory region: on-demand paging is not supported on this processor");
 	if (*access & MR_FLUSH_PERSISTENT)
 		return EXPLAIN(EOPNOTSUPP, "memory region: no memory is known to outlive a loss of power, so none is "
 					   "flushed to persistence");
@@ -41,7 +41,7 @@ static int access_clean(const struct ibv_context *context, unsigned int *access)
 	return 0;
 }
 
-/* Whether such a region is allowed, and its pages exist. */
+/* Whether such a region is allowed, and its pages exist, unless they may come and go. */
 static int range_check(const void *addr, size_t length, uint64_t iova, unsigned int access)
 {
 	const unsigned int remote = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
@@ -50,10 +50,12 @@ static int range_check(const void *addr, size_t length, uint64_t iova, unsigned 
 	if (err && access & remote && !(access & IBV_ACCESS_LOCAL_WRITE))
 		return EXPLAIN(err, "memory region: remote write or atomic access needs IBV_ACCESS_LOCAL_WRITE "
 				    "too");
-	if (err)
+	if (err || mr_is_whole(addr, length, access))
 		return err;
 	if (space_has(addr, length))
 		return EXPLAIN(EFAULT, "memory region: of the %zu bytes at %p some are the device's own", length, addr);
+	if (access & IBV_ACCESS_ON_DEMAND)
+		return 0;
 	err = pages_check(addr, length, access & IBV_ACCESS_LOCAL_WRITE);
 	if (err == EFAULT)
 		return EXPLAIN(err, "memory region: not all of the %zu bytes at %p are mapped%s", length, addr,

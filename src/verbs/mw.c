@@ -74,7 +74,7 @@ int send_wqe_bind(struct send_wqe *w, const struct abi_qp *qp, const struct bind
 	const struct ibv_mw_bind_info *info = b->info;
 
 	if (!b->mw || mw->pub.context != qp->pub.context || mw->type != b->type ||
-	    info->mw_access_flags & ~(unsigned int)MR_ACCESS_KNOWN)
+	    info->mw_access_flags & ~(unsigned int)(MR_ACCESS_KNOWN & ~MR_ON_DEMAND))
 		return EINVAL;
 	/* Of type 2 the rest is the window's, whatever the program says (IBTA 10.6.7.2.1); drivers mask it. */
 	w->rkey = b->type == IBV_MW_TYPE_2 ? mw->index | (b->rkey & MW_TAG_MASK) : b->rkey;

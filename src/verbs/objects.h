@@ -330,6 +330,9 @@ void memory_faults_claim(void);
 /* As memcpy(). False: some of the memory is not there. */
 bool memory_copy(void *to, const void *from, size_t len);
 
+/* advise.c */
+int advise_mr(struct ibv_pd *, enum ib_uverbs_advise_mr_advice, uint32_t flags, struct ibv_sge *, uint32_t count);
+
 /* xrc.c */
 struct ibv_xrcd *open_xrcd(struct ibv_context *, struct ibv_xrcd_init_attr *);
 int close_xrcd(struct ibv_xrcd *);

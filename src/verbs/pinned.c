@@ -58,31 +58,48 @@ static int maps_check(uintptr_t at, uintptr_t end, bool write)
 	return at < end ? EFAULT : 0;
 }
 
-int pages_check(const void *addr, size_t length, bool write)
+/* The pages with these bytes; an empty range if there are none. False: they end behind the address space. */
+static bool pages_of(const void *addr, size_t length, uintptr_t *from, uintptr_t *to)
 {
 	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
-	uintptr_t from = (uintptr_t)addr & ~(page - 1);
-	uintptr_t to;
-	int saved = errno;
-	int err = 0;
 
-	if (!length)
-		return 0;
+	*from = *to = (uintptr_t)addr & ~(page - 1);
 	if (length > UINTPTR_MAX - page - (uintptr_t)addr)
-		return EFAULT;
-	to = ((uintptr_t)addr + length + page - 1) & ~(page - 1);
-	if (length > POPULATE_BYTES_MAX) {
-		err = maps_check(from, to, write);
-		errno = saved;
-		return err;
-	}
-	while (madvise((void *)from, to - from, write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ)) {
+		return false;
+	if (length)
+		*to = ((uintptr_t)addr + length + page - 1) & ~(page - 1);
+	return true;
+}
+
+static int bring_in(uintptr_t from, uintptr_t to, bool write)
+{
+	while (from < to && madvise((void *)from, to - from, write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ)) {
 		if (errno == EINTR || errno == EAGAIN)
 			continue;
 		/* The advice also fails with EINVAL for a mapping without the permission. */
-		err = errno != EINVAL || advice_is_known() ? EFAULT : maps_check(from, to, write);
-		break;
+		return errno != EINVAL || advice_is_known() ? EFAULT : maps_check(from, to, write);
 	}
+	return 0;
+}
+
+int pages_bring_in(const void *addr, size_t length, bool write)
+{
+	int err, saved = errno;
+	uintptr_t from, to;
+
+	err = pages_of(addr, length, &from, &to) ? bring_in(from, to, write) : EFAULT;
+	errno = saved;
+	return err;
+}
+
+int pages_check(const void *addr, size_t length, bool write)
+{
+	int err, saved = errno;
+	uintptr_t from, to;
+
+	if (!pages_of(addr, length, &from, &to))
+		return EFAULT;
+	err = length > POPULATE_BYTES_MAX ? maps_check(from, to, write) : bring_in(from, to, write);
 	errno = saved;
 	return err;
 }

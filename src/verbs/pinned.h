@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Whether memory can be registered, which a kernel driver learns by pinning its pages. Private to src/verbs. */
+/* Whether memory is there, which a kernel driver learns by pinning its pages. Private to src/verbs. */
 #pragma once
 
 #include <stdbool.h>
@@ -10,3 +10,6 @@
  * Afterwards all pages of a short range are in memory; those of a long one are as before.
  */
 int pages_check(const void *addr, size_t length, bool write);
+
+/* Likewise, and afterwards all pages are in memory, and writable ones are the process's own with `write`. */
+int pages_bring_in(const void *addr, size_t length, bool write);

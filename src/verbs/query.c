@@ -89,6 +89,24 @@ static void device_attr_fill(struct ibv_context *context, struct ibv_device_attr
 		device_attr_iwarp(context, a);
 }
 
+/* Regions whose memory may come and go: whatever is sent, read or written there may fault. */
+static void odp_caps_fill(struct ibv_context *context, struct ibv_device_attr_ex *a)
+{
+	const uint32_t ud = IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV | IBV_ODP_SUPPORT_SRQ_RECV;
+	const uint32_t uc = ud | IBV_ODP_SUPPORT_WRITE;
+	const uint32_t rc = uc | IBV_ODP_SUPPORT_READ;
+	bool is_iwarp = context->device->transport_type == IBV_TRANSPORT_IWARP;
+
+	if (!mem_survives_faults())
+		return;
+	a->odp_caps.general_caps = IBV_ODP_SUPPORT | IBV_ODP_SUPPORT_IMPLICIT;
+	a->odp_caps.per_transport_caps.rc_odp_caps =
+		rc | (a->orig_attr.atomic_cap != IBV_ATOMIC_NONE ? IBV_ODP_SUPPORT_ATOMIC : 0);
+	a->odp_caps.per_transport_caps.uc_odp_caps = is_iwarp ? 0 : uc;
+	a->odp_caps.per_transport_caps.ud_odp_caps = is_iwarp ? 0 : ud;
+	a->xrc_odp_caps = is_iwarp ? 0 : rc | IBV_ODP_SUPPORT_ATOMIC;
+}
+
 int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
 {
 	device_attr_fill(context, attr);
@@ -112,6 +130,7 @@ int query_device_ex(struct ibv_context *context, const struct ibv_query_device_e
 	all.device_cap_flags_ex = all.orig_attr.device_cap_flags;
 	if (context->device->transport_type != IBV_TRANSPORT_IWARP)
 		all.device_cap_flags_ex |= DEVICE_FLUSH_GLOBAL | DEVICE_ATOMIC_WRITE;
+	odp_caps_fill(context, &all);
 	memset(attr, 0, size);
 	memcpy(attr, &all, size < sizeof(all) ? size : sizeof(all));
 	return 0;
