@@ -72,11 +72,15 @@ struct mr *mr_find(const struct mr_table *t, uint32_t key)
 	return t->slot[probe(t->slot, t->mask, key)];
 }
 
-/* Where a region of the whole address space has those bytes. */
-static __attribute__((noinline)) uint8_t *check_whole(const struct mr_table *t, const struct mr *mr, uint64_t va,
-						      uint64_t len, uint32_t access)
+/* Where a region has those bytes that is not of a range. */
+static __attribute__((noinline)) uint8_t *check_unbounded(const struct mr_table *t, const struct mr *mr, uint64_t va,
+							  uint64_t len, uint32_t access)
 {
-	if (access & ~mr->access || wraps(va, len) || (t->own && own_has(t->own, va, len)))
+	if (access & ~mr->access)
+		return NULL;
+	if (mr->extent == MR_NOTHING)
+		return MR_NOTHING_AT;
+	if (wraps(va, len) || (t->own && own_has(t->own, va, len)))
 		return NULL;
 	return (uint8_t *)(uintptr_t)va;
 }
@@ -86,9 +90,9 @@ static inline uint8_t *check(const struct mr_table *t, const struct mr *mr, uint
 	/* Below iova the difference wraps to more than any length that mr_validate() lets in. */
 	uint64_t off = va - mr->iova;
 
-	/* A region of the whole address space has no length, so that others are not asked for it. */
+	/* Those without bounds have no length, so that others are not asked. */
 	if ((access & ~mr->access) || off > mr->length || len > mr->length - off)
-		return mr->extent == MR_WHOLE_SPACE ? check_whole(t, mr, va, len, access) : NULL;
+		return mr->extent != MR_RANGE ? check_unbounded(t, mr, va, len, access) : NULL;
 	return mr->addr + off;
 }
 
@@ -295,6 +299,26 @@ int mr_create(struct mr_table *t, struct pd *pd, struct mr_range range, uint32_t
 	return 0;
 }
 
+int mr_create_nothing(struct mr_table *t, struct pd *pd, struct mr **out)
+{
+	int err = mr_create(t, pd, (struct mr_range){0}, MR_LOCAL_WRITE, out);
+
+	if (err)
+		return err;
+	(*out)->extent = MR_NOTHING;
+	t->nothings++;
+	t->copies_oddly = true;
+	return 0;
+}
+
+bool mr_read_oddly(const struct mr_table *t, void *to, const void *from, size_t len)
+{
+	if (from != MR_NOTHING_AT)
+		return mem_copy(to, from, len) || mr_fault(t);
+	memset(to, 0, len);
+	return true;
+}
+
 bool mr_lend_response(const struct mr_table *t, uint32_t key, void *to, const void *from, size_t len)
 {
 	if (!lender_lend_response(t->lender, to, from, len))
@@ -307,7 +331,7 @@ bool mr_write_placed(const struct mr_table *t, void *to, const uint8_t *from, si
 {
 	const uint8_t *at = t->placed.at + (from - t->placed.payload);
 
-	return to == at || mem_place(to, at, len) || mr_fault(t);
+	return to == at || to == MR_NOTHING_AT || mem_place(to, at, len) || mr_fault(t);
 }
 
 bool mr_fault(const struct mr_table *t)
@@ -321,6 +345,8 @@ void mr_destroy(struct mr_table *t, struct mr *mr)
 {
 	assert(!mr->windows);
 	mr_take_out(t, mr);
+	if (mr->extent == MR_NOTHING && !--t->nothings)
+		t->copies_oddly = t->no_payload;
 	mr->pd->users--;
 	alloc_put(t->alloc, mr, sizeof(*mr));
 }

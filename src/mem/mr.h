@@ -57,9 +57,13 @@ enum mr_kind {
 };
 
 enum mr_extent {
-	MR_RANGE,      /* the bytes from addr */
-	MR_WHOLE_SPACE /* every byte of the process but the device's own, by its address; addr and length are 0 */
+	MR_RANGE,       /* the bytes from addr */
+	MR_WHOLE_SPACE, /* every byte of the process but the device's own, by its address; addr and length are 0 */
+	MR_NOTHING      /* any address: zeros that stay zeros; addr and length are 0 */
 };
+
+/* Where the bytes of a region of nothing are: no process has memory there. */
+#define MR_NOTHING_AT ((uint8_t *)(UINTPTR_MAX - UINT32_MAX))
 
 struct mr {
 	uint8_t *addr;   /* first byte in this process */
@@ -92,9 +96,11 @@ struct mr_table {
 	struct lender *lender; /* borrowed; NULL: all is always copied */
 	bool lends;            /* payload that is read now may be lent */
 	bool no_payload;       /* regions have addresses and no bytes; nothing is copied */
+	bool copies_oddly;     /* some copies are none: no_payload, or there are regions of nothing */
+	uint32_t nothings;     /* regions of nothing */
 	struct mr_placed placed;
 	const struct own *own; /* borrowed, or NULL: what no region of the whole address space opens */
-	uint64_t *faults; /* borrowed, or NULL: counts accesses to memory that is not there any more */
+	uint64_t *faults;      /* borrowed, or NULL: counts accesses to memory that is not there any more */
 };
 
 /* 0 or -ENOMEM. Borrows alloc for the table's life. */
@@ -121,6 +127,8 @@ static inline bool mr_is_whole(const void *addr, uint64_t length, uint32_t acces
  * result until mr_destroy().
  */
 int mr_create(struct mr_table *, struct pd *, struct mr_range, uint32_t access, struct mr **out);
+/* A region of nothing (ibv_alloc_null_mr), for local access alone. 0 or -ENOMEM. */
+int mr_create_nothing(struct mr_table *, struct pd *, struct mr **out);
 /* Whether mr_create() would refuse these, without creating: 0 or -EINVAL. */
 int mr_validate(const void *addr, uint64_t length, uint64_t iova, uint32_t access);
 /* No window is bound to it. */
@@ -147,6 +155,8 @@ bool mr_check_remote_all(const struct mr_table *, uint32_t key, const struct mr_
 
 /* Counts one and returns false. */
 bool mr_fault(const struct mr_table *);
+/* mr_read() where there are regions of nothing. */
+bool mr_read_oddly(const struct mr_table *, void *to, const void *from, size_t len);
 
 enum {
 	MR_ALONE_COPIED_MAX = 16 << 10, /* a request's bytes, if no other is under way, */
@@ -176,7 +186,9 @@ static inline void mr_take_back(const struct mr_table *t, const struct mr *mr)
  */
 static inline bool mr_read(const struct mr_table *t, void *to, const void *from, size_t len)
 {
-	return t->no_payload || mem_copy(to, from, len) || mr_fault(t);
+	if (t->copies_oddly)
+		return t->no_payload || mr_read_oddly(t, to, from, len);
+	return mem_copy(to, from, len) || mr_fault(t);
 }
 
 /* Likewise, and where the table says so the bytes are lent instead: of a request, or of a READ's response. */
@@ -201,7 +213,9 @@ static inline bool mr_write(const struct mr_table *t, void *to, const void *from
 {
 	if (__builtin_expect(t->placed.payload != NULL, 0))
 		return mr_write_placed(t, to, from, len);
-	return t->no_payload || mem_place(to, from, len) || mr_fault(t);
+	if (t->copies_oddly && (t->no_payload || to == MR_NOTHING_AT))
+		return true;
+	return mem_place(to, from, len) || mr_fault(t);
 }
 
 /*

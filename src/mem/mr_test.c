@@ -178,6 +178,42 @@ CASE(whole_address_space_opens_what_is_not_the_device_s)
 	mr_destroy(&w->table, mr);
 }
 
+/* To local keys alone, while others are as they were. */
+CASE(region_of_nothing_has_zeros_at_every_address)
+{
+	uint8_t bytes[64], other[64];
+	struct world *w = *state;
+	struct mr *nothing, *more, *mr;
+
+	assert_int_equal(mr_create(&w->table, &w->pd, (struct mr_range){other, sizeof(other), 0}, MR_LOCAL_WRITE, &mr),
+			 0);
+	assert_int_equal(mr_create_nothing(&w->table, &w->pd, &nothing), 0);
+	assert_int_equal(mr_create_nothing(&w->table, &w->pd, &more), 0);
+	mr_destroy(&w->table, more);
+	for (uint64_t va = 0; va < 3; va++) {
+		uint8_t *p = mr_check(&w->table, nothing->key, &w->pd, va - 1, UINT32_MAX, MR_LOCAL_WRITE);
+
+		assert_non_null(p);
+		assert_null(mr_check(&w->table, nothing->key, &w->other_pd, va - 1, 1, 0));
+		assert_null(mr_check_remote(&w->table, nothing->key, &(struct mr_user){.pd = &w->pd}, va, 1,
+					    MR_REMOTE_READ));
+		memset(bytes, 7, sizeof(bytes));
+		assert_true(mr_write(&w->table, p, bytes, sizeof(bytes)));
+		assert_true(mr_read(&w->table, bytes, p, sizeof(bytes) - 1));
+		for (size_t i = 0; i < sizeof(bytes); i++)
+			assert_int_equal(bytes[i], i + 1 < sizeof(bytes) ? 0 : 7);
+	}
+	memset(bytes, 9, sizeof(bytes));
+	assert_true(mr_write(&w->table, other, bytes, sizeof(other)));
+	memset(bytes, 0, sizeof(bytes));
+	assert_true(mr_read(&w->table, bytes, other, sizeof(other)));
+	assert_true(bytes[0] == 9 && bytes[63] == 9);
+	assert_true(w->table.copies_oddly);
+	mr_destroy(&w->table, nothing);
+	assert_false(w->table.copies_oddly);
+	mr_destroy(&w->table, mr);
+}
+
 CASE(zero_based_region_starts_at_0)
 {
 	static uint8_t mem[64];

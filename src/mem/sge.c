@@ -85,7 +85,7 @@ uint8_t *sge_place(const struct mr_table *t, const struct pd *pd, struct sge_lis
 	uint64_t piece;
 	uint8_t *p = advance(&c, t, pd, len, access, &piece);
 
-	return p && piece == len ? p : NULL;
+	return p && piece == len && p != MR_NOTHING_AT ? p : NULL;
 }
 
 bool sge_scatter(const struct mr_table *t, const struct pd *pd, struct sge_list list, uint64_t off, const uint8_t *from,

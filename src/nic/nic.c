@@ -62,7 +62,7 @@ struct nic *nic_create(const struct nic_config *c)
 		goto free_nic;
 	if (mr_table_init(&nic->tp.mrs, &nic->tp.alloc, c->secret))
 		goto free_arena;
-	nic->tp.mrs.no_payload = c->no_payload;
+	nic->tp.mrs.no_payload = nic->tp.mrs.copies_oddly = c->no_payload;
 	nic->tp.mrs.lender = &nic->tp.lender;
 	nic->tp.mrs.own = c->own;
 	nic->tp.mrs.faults = &nic->tp.counters.memory_faults;
@@ -418,7 +418,7 @@ static void aim(struct transport *tp, struct qp *qp)
 	bool near = peer_is_near(peer), reads = near && peer->reads && qp->ops->reliable;
 
 	tp->tx.seal = qp_seal(tp, qp, near);
-	tp->mrs.lends = reads;
+	tp->mrs.lends = reads && !tp->mrs.nothings;
 	if (reads)
 		lender_begin(&tp->lender, &peer->borrower, &qp->lot);
 	tp->tx.far = reads ? &tp->lender.far : NULL;

@@ -347,10 +347,12 @@ int nic_pd_free(struct nic *, struct pd *); /* -EBUSY while an object uses it */
 
 /* See mr_create(). The nic owns the region until nic_mr_dereg(). */
 int nic_mr_reg(struct nic *, struct pd *, struct mr_range, uint32_t access, struct mr **out);
+/* See mr_create_nothing(). */
+int nic_mr_reg_nothing(struct nic *, struct pd *, struct mr **out);
 /*
  * As ibv_rereg_mr: NULL pd/addr or access -1 leave that attribute. The key stays valid for peers that know it,
  * unless it would open other bytes than before, or the same bytes at another address: then a new one is drawn. -EBUSY
- * while a window is bound to it.
+ * while a window is bound to it; -EINVAL if one without bounds (enum mr_extent) would become another.
  */
 int nic_mr_rereg(struct nic *, struct mr *, struct pd *pd, void *addr, uint64_t length, int64_t access);
 int nic_mr_dereg(struct nic *, struct mr *); /* -EBUSY while a window is bound to it */

@@ -50,6 +50,15 @@ int nic_mr_reg(struct nic *nic, struct pd *pd, struct mr_range range, uint32_t a
 	return 0;
 }
 
+int nic_mr_reg_nothing(struct nic *nic, struct pd *pd, struct mr **out)
+{
+	int err = nic->tp.counters.mrs < NIC_MAX_MR ? mr_create_nothing(&nic->tp.mrs, pd, out) : -ENOMEM;
+
+	if (!err)
+		nic->tp.counters.mrs++;
+	return err;
+}
+
 int nic_mr_rereg(struct nic *nic, struct mr *mr, struct pd *pd, void *addr, uint64_t length, int64_t access)
 {
 	uint8_t *new_addr = addr ? addr : mr->addr;
@@ -61,8 +70,8 @@ int nic_mr_rereg(struct nic *nic, struct mr *mr, struct pd *pd, void *addr, uint
 
 	if (!err && nic->tp.mrs.no_payload && new_access & MR_REMOTE_ATOMIC)
 		err = -EINVAL;
-	/* One of the whole address space stays that. */
-	if (!err && mr->extent == MR_WHOLE_SPACE && (addr || !(new_access & MR_ON_DEMAND)))
+	/* One without bounds stays that. */
+	if (!err && mr->extent != MR_RANGE && (addr || !(new_access & MR_ON_DEMAND)))
 		err = -EINVAL;
 	if (!err && mr->windows)
 		err = -EBUSY;
