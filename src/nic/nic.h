@@ -377,6 +377,11 @@ int nic_cq_destroy(struct nic *, struct cq *);              /* -EBUSY while a QP
 int nic_srq_create(struct nic *, struct pd *, const struct srq_init *, struct srq **out);
 /* Arms the limit event; fires at once if fewer WQEs than that are posted. -EINVAL above max_wr. */
 int nic_srq_set_limit(struct nic *, struct srq *, uint32_t limit);
+/*
+ * See rq_resize(); hold the poster off too. `limit` is what nic_srq_set_limit() will be called with, or was. -EINVAL also
+ * for 0, above the limit above, and below `limit`.
+ */
+int nic_srq_resize(struct nic *, struct srq *, uint32_t max_wr, uint32_t limit);
 int nic_srq_destroy(struct nic *, struct srq *); /* -EBUSY while a QP uses it */
 
 /* An XRC domain: -ENOMEM. Freeing: -EBUSY while a QP or an SRQ is in it. */

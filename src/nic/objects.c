@@ -284,6 +284,13 @@ int nic_srq_set_limit(struct nic *nic, struct srq *srq, uint32_t limit)
 	return 0;
 }
 
+int nic_srq_resize(struct nic *nic, struct srq *srq, uint32_t max_wr, uint32_t limit)
+{
+	if (!max_wr || max_wr > NIC_MAX_SRQ_WR || max_wr < limit)
+		return -EINVAL;
+	return rq_resize(&srq->rq, &nic->tp.alloc, max_wr, &srq->before);
+}
+
 int nic_srq_destroy(struct nic *nic, struct srq *srq)
 {
 	struct nic_srq *s = container_of(srq, struct nic_srq, srq);
@@ -296,6 +303,7 @@ int nic_srq_destroy(struct nic *nic, struct srq *srq)
 	list_remove(&s->link);
 	srq->pd->users--;
 	rq_fini(&srq->rq, &nic->tp.alloc);
+	rq_slots_free(&srq->before, &nic->tp.alloc);
 	alloc_put(&nic->tp.alloc, s, sizeof(*s));
 	nic->tp.counters.srqs--;
 	return 0;

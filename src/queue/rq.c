@@ -8,6 +8,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <stddef.h>
+#include <string.h>
 
 #include "queue/rq.h"
 
@@ -100,6 +101,73 @@ void rq_reset(struct rq *rq)
 	rq->posted_tail = 0;
 	atomic_store_explicit(&rq->free_head, rq->capacity, memory_order_relaxed);
 	atomic_store_explicit(&rq->posted_head, 0, memory_order_relaxed);
+}
+
+/* Marks the slots that are posted or free; the nic has the others. */
+static void mark(const struct rq *rq, uint8_t *is_here)
+{
+	uint32_t posted = atomic_load_explicit(&rq->posted_head, memory_order_acquire);
+	uint32_t free_head = atomic_load_explicit(&rq->free_head, memory_order_acquire);
+
+	for (uint32_t i = rq->posted_tail; i != posted; i++)
+		is_here[rq->posted[i & rq->mask]] = 1;
+	for (uint32_t i = rq->free_tail; i != free_head; i++)
+		is_here[*free_at(rq, i)] = 1;
+}
+
+/* The WQEs that the nic has get the first numbers, those that are posted the next ones. */
+static void move(struct rq *rq, struct rq *to, const uint8_t *is_here, uint32_t posted)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < rq->capacity; i++) {
+		if (!is_here[i])
+			slot_at(rq, i)->index = n++;
+	}
+	for (uint32_t i = 0; i < posted; i++, n++) {
+		struct recv_wqe *w = slot_at(to, n);
+
+		memcpy(w, slot_at(rq, rq->posted[(rq->posted_tail + i) & rq->mask]), rq->stride);
+		w->index = n;
+		to->posted[i] = n;
+	}
+	to->free_tail = n;
+	atomic_store_explicit(&to->posted_head, posted, memory_order_relaxed);
+}
+
+int rq_resize(struct rq *rq, const struct alloc *alloc, uint32_t max_wr, struct rq_slots *before)
+{
+	uint32_t posted = rq_posted(rq);
+	uint32_t idle = atomic_load_explicit(&rq->free_head, memory_order_acquire) - rq->free_tail;
+	uint32_t capacity = rq->capacity, taken = capacity - posted - idle;
+	uint8_t *is_here;
+	struct rq to;
+	int err;
+
+	if (max_wr < posted + taken)
+		return -EINVAL;
+	if (taken && before->slots)
+		return -EBUSY;
+	is_here = alloc_get(alloc, capacity);
+	err = is_here ? rq_init(&to, alloc, max_wr, rq->max_sge) : -ENOMEM;
+	if (!err) {
+		mark(rq, is_here);
+		move(rq, &to, is_here, posted);
+		rq_slots_free(before, alloc);
+		*before = (struct rq_slots){rq->slots, (size_t)capacity * rq->stride};
+		alloc_put(alloc, rq->posted, rings_bytes(rq));
+		*rq = to;
+		if (!taken)
+			rq_slots_free(before, alloc);
+	}
+	alloc_put(alloc, is_here, capacity);
+	return err;
+}
+
+void rq_slots_free(struct rq_slots *s, const struct alloc *alloc)
+{
+	alloc_put(alloc, s->slots, s->bytes);
+	*s = (struct rq_slots){0};
 }
 
 struct recv_wqe *rq_slot(struct rq *rq)

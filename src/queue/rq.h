@@ -26,6 +26,12 @@ struct rq {
 	uint32_t free_tail;           /* poster only */
 };
 
+/* The slots of a queue that was resized. */
+struct rq_slots {
+	uint8_t *slots; /* NULL: none */
+	size_t bytes;
+};
+
 int rq_init(struct rq *, const struct alloc *, uint32_t max_wr, uint32_t max_sge);
 void rq_fini(struct rq *, const struct alloc *);
 /* One in memory of its own, or NULL. */
@@ -33,6 +39,14 @@ struct rq *rq_create(const struct alloc *, uint32_t max_wr, uint32_t max_sge);
 void rq_destroy(struct rq *, const struct alloc *);
 /* Every slot is free again; neither side may be using the queue, no WQE may be held. */
 void rq_reset(struct rq *);
+
+/*
+ * Another capacity. Neither side may be using the queue. WQEs that are posted stay so, in their order; those that the
+ * nic has taken stay where they are, in memory that goes to *before. -EINVAL: there are more than max_wr of both;
+ * -EBUSY: *before still has WQEs that are taken; -ENOMEM.
+ */
+int rq_resize(struct rq *, const struct alloc *, uint32_t max_wr, struct rq_slots *before);
+void rq_slots_free(struct rq_slots *, const struct alloc *);
 
 /*
  * Poster: rq_slot() is a free slot to fill or NULL when the queue is full; rq_post() gives it to the

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+#include <errno.h>
 #include <pthread.h>
 
 #include "base/prng.h"
@@ -57,6 +58,86 @@ HEAP_TEST(unposted_slot_is_given_again)
 	rq_post(&rq, w);
 	assert_ptr_not_equal(rq_slot(&rq), w);
 	rq_fini(&rq, &a);
+}
+
+/* What is taken stays where it is, what is posted comes in its order, and no slot is lost or given out twice. */
+TEST(resized_queue_keeps_what_is_in_it)
+{
+	enum { WQES_MAX = 40, STEPS = 20000 };
+	struct heap heap = HEAP_INIT;
+	struct alloc a = heap_alloc(&heap);
+	struct recv_wqe *held[WQES_MAX];
+	struct rq_slots before = {0};
+	uint64_t posted = 0, taken = 0, ids[WQES_MAX];
+	uint32_t n = 0, capacity = 10, resized = 0, busy = 0;
+	struct prng r;
+	struct rq rq;
+
+	prng_init(&r, 5);
+	assert_int_equal(rq_init(&rq, &a, capacity, 2), 0);
+	for (int step = 0; step < STEPS; step++) {
+		uint32_t want = 1 + prng_below(&r, WQES_MAX), used = (uint32_t)(posted - taken) + n;
+		int err;
+
+		switch (prng_below(&r, 8)) {
+		case 0:
+			err = rq_resize(&rq, &a, want, &before);
+			if (!err)
+				capacity = want;
+			assert_int_equal(err == -EINVAL, want < used);
+			assert_true(err != -EBUSY || n);
+			resized += !err;
+			busy += err == -EBUSY;
+			break;
+		case 1:
+		case 2:
+			assert_int_equal(rq_slot(&rq) != NULL, used < capacity);
+			if (used < capacity)
+				post(&rq, posted++);
+			break;
+		case 3:
+		case 4:
+			assert_int_equal(rq_peek(&rq) != NULL, posted != taken);
+			if (posted == taken)
+				break;
+			held[n] = rq_take(&rq);
+			ids[n++] = taken;
+			assert_int_equal(held[n - 1]->wr_id, taken++);
+			break;
+		default:
+			if (!n)
+				break;
+			want = prng_below(&r, n);
+			assert_int_equal(held[want]->wr_id, ids[want]);
+			rq_release(&rq, held[want]);
+			held[want] = held[--n];
+			ids[want] = ids[n];
+		}
+	}
+	assert_true(resized > 100 && busy > 0);
+	rq_fini(&rq, &a);
+	rq_slots_free(&before, &a);
+	assert_int_equal(heap.bytes, 0);
+}
+
+TEST(queue_that_cannot_be_resized_stays)
+{
+	struct heap heap = HEAP_INIT;
+	struct alloc a = heap_alloc(&heap);
+	struct rq_slots before = {0};
+	struct rq rq;
+
+	assert_int_equal(rq_init(&rq, &a, 4, 1), 0);
+	post(&rq, 1);
+	for (int64_t gets = 0; gets < 3; gets++) {
+		heap.gets_left = gets;
+		assert_int_equal(rq_resize(&rq, &a, 100, &before), -ENOMEM);
+	}
+	heap.gets_left = -1;
+	assert_int_equal(rq.capacity, 4);
+	assert_int_equal(rq_take(&rq)->wr_id, 1);
+	rq_fini(&rq, &a);
+	assert_int_equal(heap.bytes, 0);
 }
 
 /* The property an SRQ needs: WQEs come back in any order, and none is given out twice. */

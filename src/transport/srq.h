@@ -34,6 +34,7 @@ struct srq {
 	uint32_t limit; /* an event is raised when fewer WQEs than this are left; 0: not armed */
 	uint32_t users; /* QPs; not those of an XRC domain */
 	struct event_source event;
+	struct rq_slots before; /* of the size before, while WQEs of then are held */
 
 	struct xrcd *xrcd; /* NULL: it has none, and none of what follows */
 	struct cq *cq;

@@ -61,7 +61,7 @@ static void device_attr_fill(struct ibv_context *context, struct ibv_device_attr
 		.max_qp_wr = NIC_MAX_QP_WR,
 		.device_cap_flags = IBV_DEVICE_CURR_QP_STATE_MOD | IBV_DEVICE_SYS_IMAGE_GUID |
 				    IBV_DEVICE_RC_RNR_NAK_GEN | IBV_DEVICE_MEM_WINDOW | IBV_DEVICE_MEM_WINDOW_TYPE_2B |
-				    IBV_DEVICE_MEM_MGT_EXTENSIONS | IBV_DEVICE_XRC,
+				    IBV_DEVICE_MEM_MGT_EXTENSIONS | IBV_DEVICE_XRC | IBV_DEVICE_SRQ_RESIZE,
 		.max_sge = NIC_MAX_SGE,
 		.max_sge_rd = NIC_MAX_SGE,
 		.max_cq = NIC_MAX_CQ,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Shared receive queues: basic ones and those of XRC, whose size stays what it was at creation. */
+/* Shared receive queues: basic ones and those of XRC. */
 #include "verbs/explain.h"
 #include "verbs/objects.h"
 
@@ -107,22 +107,39 @@ int get_srq_num(struct ibv_srq *srq, uint32_t *num)
 	return 0;
 }
 
+/* Engine locked, no poster: all of it or nothing. A negative errno. */
+static int modify(struct nic *nic, struct srq *srq, const struct ibv_srq_attr *attr, int mask)
+{
+	uint32_t limit = mask & IBV_SRQ_LIMIT ? attr->srq_limit : srq->limit;
+	int err = mask & IBV_SRQ_MAX_WR ? nic_srq_resize(nic, srq, attr->max_wr, limit) : 0;
+
+	return !err && mask & IBV_SRQ_LIMIT ? nic_srq_set_limit(nic, srq, limit) : err;
+}
+
 int ibv_modify_srq(struct ibv_srq *pub, struct ibv_srq_attr *attr, int mask)
 {
 	struct abi_srq *srq = srq_of(pub);
 	struct abi_context *ctx = context_of(pub->context);
-	int err = 0;
+	int err;
 
 	if (mask & ~(IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT))
 		return fail(EINVAL);
+	if (mask & IBV_SRQ_MAX_WR && spin_lock(&srq->post_lock, ctx->engine))
+		return fail(EIO);
+	engine_lock(ctx->engine);
+	err = -modify(ctx->nic, srq->core, attr, mask);
+	engine_unlock(ctx->engine);
 	if (mask & IBV_SRQ_MAX_WR)
-		return fail(EXPLAIN(EOPNOTSUPP, "ibv_modify_srq: an SRQ's size cannot be changed"));
-	if (mask & IBV_SRQ_LIMIT) {
-		engine_lock(ctx->engine);
-		err = -nic_srq_set_limit(ctx->nic, srq->core, attr->srq_limit);
-		engine_unlock(ctx->engine);
-	}
-	return err ? fail(err) : 0;
+		spin_unlock(&srq->post_lock);
+	if (err == EBUSY)
+		return fail(
+			EXPLAIN(err, "ibv_modify_srq: messages are received by WRs of the size before the last one"));
+	if (err)
+		return fail(EXPLAIN(err,
+				    "ibv_modify_srq: %u WRs; as many as are outstanding, and as the limit, "
+				    "to %d (max_srq_wr) are allowed",
+				    mask & IBV_SRQ_MAX_WR ? attr->max_wr : srq->core->rq.capacity, NIC_MAX_SRQ_WR));
+	return 0;
 }
 
 int ibv_query_srq(struct ibv_srq *pub, struct ibv_srq_attr *attr)
@@ -155,8 +172,9 @@ int ibv_destroy_srq(struct ibv_srq *pub)
 
 	engine_lock(ctx->engine);
 	err = -nic_srq_destroy(ctx->nic, srq->core);
-	if (!err)
+	if (!err) {
 		list_remove(&srq->object.link);
+	}
 	engine_unlock(ctx->engine);
 	if (err)
 		return fail(err);

@@ -23,14 +23,13 @@ FAULTS = [
 
     # ---- mem
     Fault("mr_end_overflows", "check", "len > mr->length - off", "off + len > mr->length", "unit/mr_test"),
-    Fault("mr_of_any_pd", "opens_for", "mr->pd == user->pd || ", "true || ",
     Fault("whole_space_has_the_device", "check_unbounded", "(t->own && own_has(t->own, va, len))", "false", "unit/mr_test"),
     Fault("whole_space_has_every_right", "check_unbounded", "if (access & ~mr->access)", "if (false)", "unit/mr_test"),
     Fault("window_to_the_device", "mw_bind", "mr_reach(t, mr, b->addr, b->length) : NULL", "mr->addr + (b->addr - mr->iova) : NULL",
           "verbs/verbs_odp_test_rocev2"),
     Fault("space_elsewhere_is_open", "pages_get", "own_set(0, 0, UINTPTR_MAX)", "(void)0", "unit/space_test"),
     Fault("nothing_has_an_r_key", "mr_create_nothing", "MR_LOCAL_WRITE", "MR_LOCAL_WRITE | MR_REMOTE_READ", "unit/mr_test"),
-    Fault("mr_of_any_pd", "mr_check_remote", "mr->pd != user->pd && ", "false && ",
+    Fault("mr_of_any_pd", "opens_for", "mr->pd == user->pd || ", "true || ",
           "sim/rocev2_rc_remote_errors_test"),
     Fault("region_of_any_pd_is_flushed", "mr_check_remote_all", "opens_for(mr, user)", "true", "sim/rocev2_mpe_test"),
     Fault("region_is_flushed_without_the_right", "mr_check_remote_all", "!(access & ~mr->access)", "true", "sim/rocev2_mpe_test"),
@@ -48,6 +47,8 @@ FAULTS = [
     Fault("one_completion_raises_two_events", "cq_arm", "(depth == 1 ? CQ_TOLD : 0)", "0", "unit/cq_test"),
     Fault("many_raise_one_event", "cq_push", "head == tail ? CQ_TOLD : 0", "CQ_TOLD", "unit/cq_test"),
     Fault("resize_loses_the_wrap", "cq_resize", "ring[(tail + i) & mask]", "ring[i & mask]", "unit/cq_test"),
+    Fault("resize_frees_what_is_taken", "rq_resize", "if (!taken)", "if (true)", "unit/rq_test"),
+    Fault("resize_forgets_who_is_taken", "move", "slot_at(rq, i)->index = n++;", "n++;", "unit/rq_test"),
     Fault("sq_takes_one_too_many", "sq_slot", "used < sq->capacity", "used <= sq->capacity", "unit/sq_test"),
 
     # ---- transport

@@ -83,7 +83,7 @@ TEST(the_device_tells_its_limits)
 					       IBV_DEVICE_MEM_WINDOW_TYPE_2B | IBV_DEVICE_XRC |
 					       IBV_DEVICE_MEM_MGT_EXTENSIONS | IBV_DEVICE_SRQ_RESIZE),
 			 IBV_DEVICE_MEM_WINDOW | IBV_DEVICE_MEM_WINDOW_TYPE_2B | IBV_DEVICE_MEM_MGT_EXTENSIONS |
-				 IBV_DEVICE_XRC);
+				 IBV_DEVICE_XRC | IBV_DEVICE_SRQ_RESIZE);
 	assert_true(a.max_mw > 0);
 	assert_int_equal(ibv_query_device_ex(ctx, NULL, &ex), 0);
 	assert_memory_equal(&ex.orig_attr, &a, sizeof(a));
