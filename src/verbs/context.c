@@ -40,6 +40,9 @@ static_assert(DISTANCE(create_qp_ex) == -56, "ABI");
 static_assert(DISTANCE(query_device_ex) == -104, "ABI");
 static_assert(DISTANCE(create_cq_ex) == -120, "ABI");
 static_assert(DISTANCE(query_rt_values) == -128, "ABI");
+static_assert(DISTANCE(alloc_td) == -192, "ABI");
+static_assert(DISTANCE(dealloc_td) == -200, "ABI");
+static_assert(DISTANCE(alloc_parent_domain) == -208, "ABI");
 static_assert(DISTANCE(advise_mr) == -312, "ABI");
 static_assert(DISTANCE(query_port) == -320, "ABI");
 static_assert(offsetof(struct verbs_context, context) <= CONTEXT_FRONT_BYTES, "ABI");
@@ -91,6 +94,9 @@ static void context_fill(struct abi_context *ctx)
 	ctx->v.close_xrcd = close_xrcd;
 	ctx->v.open_qp = open_qp;
 	ctx->v.advise_mr = advise_mr;
+	ctx->v.alloc_td = alloc_td;
+	ctx->v.dealloc_td = dealloc_td;
+	ctx->v.alloc_parent_domain = alloc_parent_domain;
 
 	c->ops.alloc_mw = alloc_mw;
 	c->ops.bind_mw = bind_mw;

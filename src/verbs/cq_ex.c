@@ -8,6 +8,7 @@
 #include <endian.h>
 #include <time.h>
 
+#include "verbs/explain.h"
 #include "verbs/objects.h"
 
 static_assert(offsetof(struct ibv_cq_ex, comp_mask) == 128, "ABI");
@@ -185,8 +186,12 @@ struct ibv_cq_ex *create_cq_ex(struct ibv_context *context, struct ibv_cq_init_a
 {
 	struct abi_cq *cq;
 
-	if (attr->comp_mask & ~(uint32_t)IBV_CQ_INIT_ATTR_MASK_FLAGS || attr->wc_flags & ~(uint64_t)WC_FLAGS_SUPPORTED)
+	if (attr->comp_mask & ~(uint32_t)(IBV_CQ_INIT_ATTR_MASK_FLAGS | IBV_CQ_INIT_ATTR_MASK_PD) ||
+	    attr->wc_flags & ~(uint64_t)WC_FLAGS_SUPPORTED)
 		return fail_null(EOPNOTSUPP);
+	if (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD &&
+	    (!attr->parent_domain || attr->parent_domain->context != context || !pd_of(attr->parent_domain)->parent))
+		return fail_null(EXPLAIN(EINVAL, "ibv_create_cq_ex: needs a parent domain of its context"));
 	if (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS && attr->flags & ~(uint32_t)CQ_FLAGS_SUPPORTED)
 		return fail_null(EOPNOTSUPP);
 	cq = cq_create(context, attr->cqe, attr->cq_context, attr->channel, attr->comp_vector);

@@ -101,7 +101,7 @@ int bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind)
 		.bind_mw = {.mw = mw, .bind_info = bind->bind_info},
 	};
 
-	if (qp->pd != mw->pd)
+	if (!pd_is_same(qp->pd, mw->pd))
 		return fail(EPERM);
 	if (bind->bind_info.mw_access_flags & IBV_ACCESS_ZERO_BASED)
 		return fail(EINVAL);

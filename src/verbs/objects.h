@@ -64,7 +64,16 @@ struct abi_context {
 struct abi_pd {
 	struct ibv_pd pub;
 	struct object object;
-	struct pd *core;
+	struct pd *core;       /* a parent domain's is that of its protection domain: keys and checks see one */
+	struct abi_pd *parent; /* of a parent domain, the protection domain that it was made of; NULL: it is none */
+	struct abi_td *td;     /* of a parent domain, or NULL */
+	uint32_t users;        /* its parent domains; of one, queue pairs and SRQs. Engine lock */
+};
+
+/* A promise that one thread uses what is made with it. Locks that nobody contends cost nothing, so all are kept. */
+struct abi_td {
+	struct ibv_td pub;
+	uint32_t users; /* parent domains; engine lock */
 };
 
 struct abi_mr {
@@ -176,6 +185,12 @@ static inline struct abi_context *context_of(struct ibv_context *c)
 static inline struct abi_pd *pd_of(struct ibv_pd *pd)
 {
 	return container_of(pd, struct abi_pd, pub);
+}
+
+/* Whether both are the same to keys and address handles. */
+static inline bool pd_is_same(struct ibv_pd *a, struct ibv_pd *b)
+{
+	return a == b || (a && b && pd_of(a)->core == pd_of(b)->core);
 }
 
 static inline struct abi_mr *mr_of(struct ibv_mr *mr)
@@ -329,6 +344,14 @@ bool post_ex_init(struct abi_qp *, uint64_t send_ops_flags);
 void memory_faults_claim(void);
 /* As memcpy(). False: some of the memory is not there. */
 bool memory_copy(void *to, const void *from, size_t len);
+
+/* pd.c */
+struct ibv_td *alloc_td(struct ibv_context *, struct ibv_td_init_attr *);
+int dealloc_td(struct ibv_td *);
+struct ibv_pd *alloc_parent_domain(struct ibv_context *, struct ibv_parent_domain_init_attr *);
+/* Engine locked: an object that the domain may not go before, is made or destroyed. NULL: it has none. */
+void pd_hold(struct ibv_pd *);
+void pd_let_go(struct ibv_pd *);
 
 /* advise.c */
 int advise_mr(struct ibv_pd *, enum ib_uverbs_advise_mr_advice, uint32_t flags, struct ibv_sge *, uint32_t count);

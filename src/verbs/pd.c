@@ -1,14 +1,33 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Protection domains. The nic counts the objects that refer to one. */
+/*
+ * Protection domains, thread domains, and parent domains, which join the two. The nic counts the objects that refer to a
+ * protection domain, and knows no others.
+ *
+ * A parent domain may come with functions that give memory for queues. They are never called: what the device goes by
+ * lies where no region reaches (space/space.h), and no program's memory does.
+ */
+#include "verbs/explain.h"
 #include "verbs/objects.h"
 
 static_assert(sizeof(struct ibv_pd) == 16, "ABI");
+static_assert(sizeof(struct ibv_td) == 8, "ABI");
+static_assert(sizeof(struct ibv_parent_domain_init_attr) == 48, "ABI");
 
 static void pd_reap(struct object *o)
 {
 	struct abi_pd *pd = container_of(o, struct abi_pd, object);
 
-	nic_pd_free(context_of(pd->pub.context)->nic, pd->core);
+	if (!pd->parent)
+		nic_pd_free(context_of(pd->pub.context)->nic, pd->core);
+}
+
+/* Engine locked. */
+static struct ibv_pd *publish(struct abi_pd *pd, struct ibv_context *context)
+{
+	pd->pub.context = context;
+	pd->pub.handle = pd->core->handle;
+	object_add(context_of(context), &pd->object, pd_reap);
+	return &pd->pub;
 }
 
 struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
@@ -25,14 +44,12 @@ struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
 	engine_lock(ctx->engine);
 	err = nic_pd_alloc(ctx->nic, &pd->core);
 	if (!err)
-		object_add(ctx, &pd->object, pd_reap);
+		publish(pd, context);
 	engine_unlock(ctx->engine);
 	if (err) {
 		space_put(pd, sizeof(*pd));
 		return fail_null(-err);
 	}
-	pd->pub.context = context;
-	pd->pub.handle = pd->core->handle;
 	return &pd->pub;
 }
 
@@ -43,12 +60,85 @@ int ibv_dealloc_pd(struct ibv_pd *pub)
 	int err;
 
 	engine_lock(ctx->engine);
-	err = nic_pd_free(ctx->nic, pd->core);
-	if (!err)
+	err = pd->users ? EBUSY : pd->parent ? 0 : -nic_pd_free(ctx->nic, pd->core);
+	if (!err) {
 		list_remove(&pd->object.link);
+		if (pd->parent)
+			pd->parent->users--;
+		if (pd->td)
+			pd->td->users--;
+	}
 	engine_unlock(ctx->engine);
 	if (err)
-		return fail(-err);
+		return fail(err);
 	space_put(pd, sizeof(*pd));
 	return 0;
+}
+
+void pd_hold(struct ibv_pd *pd)
+{
+	if (pd && pd_of(pd)->parent)
+		pd_of(pd)->users++;
+}
+
+void pd_let_go(struct ibv_pd *pd)
+{
+	if (pd && pd_of(pd)->parent)
+		pd_of(pd)->users--;
+}
+
+struct ibv_td *alloc_td(struct ibv_context *context, struct ibv_td_init_attr *attr)
+{
+	struct abi_td *td;
+
+	if (attr->comp_mask)
+		return fail_null(EINVAL);
+	td = space_get(sizeof(*td));
+	if (!td)
+		return fail_null(ENOMEM);
+	td->pub.context = context;
+	return &td->pub;
+}
+
+int dealloc_td(struct ibv_td *pub)
+{
+	struct abi_td *td = container_of(pub, struct abi_td, pub);
+	struct abi_context *ctx = context_of(pub->context);
+	bool in_use;
+
+	engine_lock(ctx->engine);
+	in_use = td->users;
+	engine_unlock(ctx->engine);
+	if (in_use)
+		return fail(EXPLAIN(EBUSY, "ibv_dealloc_td: a parent domain of the thread domain exists"));
+	space_put(td, sizeof(*td));
+	return 0;
+}
+
+struct ibv_pd *alloc_parent_domain(struct ibv_context *context, struct ibv_parent_domain_init_attr *attr)
+{
+	const uint32_t known = IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS | IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT;
+	struct abi_context *ctx = context_of(context);
+	struct abi_pd *pd;
+
+	if (!attr->pd || attr->pd->context != context || pd_of(attr->pd)->parent || attr->comp_mask & ~known)
+		return fail_null(EXPLAIN(EINVAL,
+					 "ibv_alloc_parent_domain: needs a protection domain of its context that "
+					 "is no parent domain itself"));
+	if ((attr->td && attr->td->context != context) ||
+	    (attr->comp_mask & IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS && (!attr->alloc || !attr->free)))
+		return fail_null(EINVAL);
+	pd = space_get(sizeof(*pd));
+	if (!pd)
+		return fail_null(ENOMEM);
+	pd->parent = pd_of(attr->pd);
+	pd->core = pd->parent->core;
+	pd->td = attr->td ? container_of(attr->td, struct abi_td, pub) : NULL;
+	engine_lock(ctx->engine);
+	pd->parent->users++;
+	if (pd->td)
+		pd->td->users++;
+	publish(pd, context);
+	engine_unlock(ctx->engine);
+	return &pd->pub;
 }

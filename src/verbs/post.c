@@ -58,7 +58,7 @@ bool qp_may_send(const struct abi_qp *qp)
 
 int send_wqe_address(struct send_wqe *w, const struct abi_qp *qp, struct ibv_ah *ah, uint32_t qpn, uint32_t qkey)
 {
-	if (!ah || ah->pd != qp->pub.pd)
+	if (!ah || !pd_is_same(ah->pd, qp->pub.pd))
 		return EINVAL;
 	w->ud.flow = ah_of(ah)->flow;
 	if (qp->off_host && nic_gid_is_multicast(w->ud.flow.dst))
@@ -176,7 +176,7 @@ static __attribute__((cold)) int explain_wr(const struct abi_qp *qp, const struc
 	if (wr->send_flags & ~(unsigned int)SEND_FLAGS_KNOWN)
 		return EXPLAIN(EINVAL, "ibv_post_send: send_flags 0x%x are not supported",
 			       wr->send_flags & ~(unsigned int)SEND_FLAGS_KNOWN);
-	if (qp->pub.qp_type == IBV_QPT_UD && (!wr->wr.ud.ah || wr->wr.ud.ah->pd != qp->pub.pd))
+	if (qp->pub.qp_type == IBV_QPT_UD && (!wr->wr.ud.ah || !pd_is_same(wr->wr.ud.ah->pd, qp->pub.pd)))
 		return EXPLAIN(EINVAL, "ibv_post_send: no address handle of the QP's protection domain");
 	if (wr->opcode == IBV_WR_BIND_MW)
 		return EXPLAIN(EINVAL,

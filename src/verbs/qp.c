@@ -102,6 +102,7 @@ static void acks_flush(struct abi_qp *qp)
 /* The queue pair goes with its last handle; the events are another's until then. */
 static void qp_release(struct abi_qp *qp)
 {
+	pd_let_go(qp->pub.pd);
 	if (list_empty(&qp->shared)) {
 		if (engine_has_faults())
 			engine_fault_qp_gone(qp->engine, qp->core);
@@ -270,6 +271,7 @@ static struct ibv_qp *qp_create(const struct extras *x, struct ibv_qp_init_attr 
 		qp->number = engine_number_qp(ctx->engine);
 		if (engine_has_faults())
 			engine_fault_qp_made(ctx->engine, qp->core, qp->number);
+		pd_hold(qp->pub.pd);
 	}
 	engine_unlock(ctx->engine);
 	if (err)

@@ -59,6 +59,7 @@ static struct ibv_srq *srq_create(struct ibv_pd *pd, void *srq_context, struct i
 		attr->max_wr = srq->core->rq.capacity;
 		attr->max_sge = srq->core->rq.max_sge;
 		object_add(ctx, &srq->object, srq_reap);
+		pd_hold(pd);
 	}
 	engine_unlock(ctx->engine);
 	if (err) {
@@ -174,6 +175,7 @@ int ibv_destroy_srq(struct ibv_srq *pub)
 	err = -nic_srq_destroy(ctx->nic, srq->core);
 	if (!err) {
 		list_remove(&srq->object.link);
+		pd_let_go(pub->pd);
 	}
 	engine_unlock(ctx->engine);
 	if (err)
