@@ -3,6 +3,11 @@
  * Memory regions. Optional access bits are hints and are dropped; the bits of features that the nic
  * lacks are refused.
  */
+#include <fcntl.h>
+#include <inttypes.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include "verbs/explain.h"
 #include "verbs/objects.h"
 #include "verbs/pinned.h"
@@ -63,12 +68,24 @@ static int range_check(const void *addr, size_t length, uint64_t iova, unsigned 
 	return err;
 }
 
+/* What is behind a region of memory that is not the program's. Engine locked. */
+static void backing_put(struct abi_mr *mr)
+{
+	if (mr->dm)
+		mr->dm->users--;
+	if (mr->map)
+		space_unmap(mr->map, mr->map_bytes);
+	mr->dm = NULL;
+	mr->map = NULL;
+}
+
 static void mr_reap(struct object *o)
 {
 	struct abi_mr *mr = container_of(o, struct abi_mr, object);
 
 	nic_mr_unbind(context_of(mr->pub.context)->nic, mr->core);
 	nic_mr_dereg(context_of(mr->pub.context)->nic, mr->core);
+	backing_put(mr);
 }
 
 static void mr_publish(struct abi_mr *mr)
@@ -78,29 +95,27 @@ static void mr_publish(struct abi_mr *mr)
 	mr->pub.rkey = mr->core->key;
 }
 
-static struct ibv_mr *mr_reg(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigned int access)
+/*
+ * A region of those bytes. `with` has what is behind them, which the region takes when this succeeds; its address is the
+ * program's to know only if nothing is.
+ */
+static struct ibv_mr *mr_make(struct ibv_pd *pd, struct mr_range range, unsigned int access, struct abi_mr with)
 {
-	struct abi_context *ctx;
-	struct abi_mr *mr;
-	int err = pd ? access_clean(pd->context, &access) : EINVAL;
+	struct abi_context *ctx = context_of(pd->context);
+	struct abi_mr *mr = space_get(sizeof(*mr));
+	int err;
 
-	if (!err)
-		err = injected(pd->context, FAULT_CALL_reg_mr);
-	if (!err)
-		err = range_check(addr, length, iova, access);
-	if (err)
-		return fail_null(err);
-	if (access & IBV_ACCESS_ZERO_BASED)
-		iova = 0;
-	mr = space_get(sizeof(*mr));
 	if (!mr)
 		return fail_null(ENOMEM);
-	ctx = context_of(pd->context);
+	*mr = with;
 	engine_lock(ctx->engine);
-	err = -nic_mr_reg(ctx->nic, pd_of(pd)->core, (struct mr_range){addr, length, iova}, access, &mr->core);
+	err = -(mr->is_nothing ? nic_mr_reg_nothing(ctx->nic, pd_of(pd)->core, &mr->core)
+			       : nic_mr_reg(ctx->nic, pd_of(pd)->core, range, access, &mr->core));
 	if (!err) {
 		object_add(ctx, &mr->object, mr_reap);
 		mr_publish(mr);
+		if (mr->dm)
+			mr->dm->users++;
 	}
 	engine_unlock(ctx->engine);
 	if (err) {
@@ -109,9 +124,25 @@ static struct ibv_mr *mr_reg(struct ibv_pd *pd, void *addr, size_t length, uint6
 	}
 	mr->pub.context = pd->context;
 	mr->pub.pd = pd;
-	mr->pub.addr = addr;
-	mr->pub.length = length;
+	mr->pub.length = range.length;
 	return &mr->pub;
+}
+
+static struct ibv_mr *mr_reg(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigned int access)
+{
+	struct ibv_mr *mr;
+	int err = pd ? access_clean(pd->context, &access) : EINVAL;
+
+	if (!err)
+		err = injected(pd->context, FAULT_CALL_reg_mr);
+	if (!err)
+		err = range_check(addr, length, iova, access);
+	if (err)
+		return fail_null(err);
+	mr = mr_make(pd, (struct mr_range){addr, length, iova}, access, (struct abi_mr){0});
+	if (mr)
+		mr->addr = addr;
+	return mr;
 }
 
 struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t length, int access)
@@ -129,26 +160,145 @@ struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, ui
 	return mr_reg(pd, addr, length, iova, access);
 }
 
+/* Device memory has no addresses but the offsets in its region. */
+struct ibv_mr *reg_dm_mr(struct ibv_pd *pd, struct ibv_dm *pub, uint64_t offset, size_t length, unsigned int access)
+{
+	struct abi_dm *dm = container_of(pub, struct abi_dm, pub);
+	int err = access_clean(pd->context, &access);
+
+	if (!err && (pub->context != pd->context || !(access & IBV_ACCESS_ZERO_BASED) || access & IBV_ACCESS_ON_DEMAND))
+		err = EXPLAIN(EINVAL, "ibv_reg_dm_mr: needs IBV_ACCESS_ZERO_BASED and device memory of its context");
+	if (!err && (offset > dm->length || length > dm->length - offset))
+		err = EXPLAIN(EINVAL, "ibv_reg_dm_mr: %zu bytes from %" PRIu64 " on, of %zu", length, offset,
+			      dm->length);
+	if (err)
+		return fail_null(err);
+	return mr_make(pd, (struct mr_range){dm->bytes + offset, length, 0}, access, (struct abi_mr){.dm = dm});
+}
+
+/* Its key is an L_Key alone. */
+struct ibv_mr *alloc_null_mr(struct ibv_pd *pd)
+{
+	struct ibv_mr *mr = mr_make(pd, (struct mr_range){.length = SIZE_MAX}, 0, (struct abi_mr){.is_nothing = true});
+
+	if (mr)
+		mr->rkey = 0;
+	return mr;
+}
+
+/*
+ * Maps so many bytes from the file's first on. Which errno says that the file has none to be mapped is its driver's to
+ * choose.
+ */
+static int file_map(int fd, size_t bytes, struct abi_mr *with)
+{
+	struct stat st;
+
+	if (fcntl(fd, F_GETFD) < 0)
+		return EBADF;
+	if (!fstat(fd, &st) && st.st_size > 0 && (uint64_t)st.st_size < bytes)
+		return EXPLAIN(EINVAL, "ibv_reg_dmabuf_mr: the file has %" PRIu64 " bytes, not %zu",
+			       (uint64_t)st.st_size, bytes);
+	with->map = space_map(fd, bytes);
+	with->map_bytes = bytes;
+	if (with->map)
+		return 0;
+	return EXPLAIN(
+		errno == ENOMEM ? ENOMEM : EOPNOTSUPP,
+		"ibv_reg_dmabuf_mr: the file cannot be mapped for reading and writing (%s), as memory of another device "
+		"often cannot",
+		strerror(errno));
+}
+
+/*
+ * A dma-buf is mapped, which those can be whose memory is the host's. Programs ask with descriptor -1 whether there are
+ * such regions at all, and then expect them of every device: EOPNOTSUPP.
+ */
+struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t length, uint64_t iova, int fd, int access)
+{
+	const unsigned int allowed =
+		IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
+	const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+	unsigned int bits = (unsigned int)access;
+	struct abi_mr with = {0};
+	struct ibv_mr *mr;
+	int err = access_clean(pd->context, &bits);
+
+	if (fd < 0)
+		return fail_null(EOPNOTSUPP);
+	if (!err && (!length || bits & ~allowed || length > SIZE_MAX - offset || (offset ^ iova) % page))
+		err = EXPLAIN(EINVAL,
+			      "ibv_reg_dmabuf_mr: offset 0x%" PRIx64 " and iova 0x%" PRIx64
+			      " must have the same place in a page, and the access flags be those of the manual page",
+			      offset, iova);
+	if (!err)
+		err = -mr_validate(NULL, length, iova, bits);
+	if (!err)
+		err = file_map(fd, offset + length, &with);
+	if (err)
+		return fail_null(err);
+	mr = mr_make(pd, (struct mr_range){(uint8_t *)with.map + offset, length, iova}, bits, with);
+	if (!mr)
+		space_unmap(with.map, with.map_bytes);
+	return mr;
+}
+
 /* struct ibv_mr_init_attr and its mask, of rdma-core 59 and later, as far as there is something for it here. */
 struct mr_init_attr {
 	size_t length;
 	int access;
 	uint64_t comp_mask, iova;
 	void *addr;
+	int fd;
+	uint64_t fd_offset;
+	void *dmah; /* a hint for caches */
 };
 
-enum { MASK_IOVA = 1 << 0, MASK_ADDR = 1 << 1 };
+enum { MASK_IOVA = 1 << 0, MASK_ADDR = 1 << 1, MASK_FD = 1 << 2, MASK_FD_OFFSET = 1 << 3, MASK_DMAH = 1 << 4 };
 
 EXPORT struct ibv_mr *ibv_reg_mr_ex(struct ibv_pd *pd, struct mr_init_attr *attr);
 
 struct ibv_mr *ibv_reg_mr_ex(struct ibv_pd *pd, struct mr_init_attr *attr)
 {
-	if (attr->comp_mask & ~(uint64_t)(MASK_IOVA | MASK_ADDR))
-		return fail_null(EOPNOTSUPP); /* memory of other devices, and hints for caches */
-	if (!(attr->comp_mask & MASK_ADDR))
+	const uint64_t file = MASK_FD | MASK_FD_OFFSET | MASK_IOVA, mask = attr->comp_mask & ~(uint64_t)MASK_DMAH;
+
+	if (mask & ~(file | MASK_ADDR))
+		return fail_null(EOPNOTSUPP); /* memory that the device would have given */
+	if (mask & MASK_FD)
+		return mask == file ? ibv_reg_dmabuf_mr(pd, attr->fd_offset, attr->length, attr->iova, attr->fd,
+							attr->access)
+				    : fail_null(EINVAL);
+	if (mask & MASK_FD_OFFSET || !(mask & MASK_ADDR))
 		return fail_null(EINVAL);
-	return mr_reg(pd, attr->addr, attr->length, attr->comp_mask & MASK_IOVA ? attr->iova : (uintptr_t)attr->addr,
+	return mr_reg(pd, attr->addr, attr->length, mask & MASK_IOVA ? attr->iova : (uintptr_t)attr->addr,
 		      (unsigned int)attr->access);
+}
+
+/*
+ * A handle with hints where an adapter's data should go in the host's caches, of rdma-core 59 and later. The processor
+ * copies the data here, which puts them into its own.
+ */
+struct dmah {
+	struct ibv_context *context;
+};
+
+EXPORT struct dmah *ibv_alloc_dmah(struct ibv_context *context, const void *attr);
+EXPORT int ibv_dealloc_dmah(struct dmah *dmah);
+
+struct dmah *ibv_alloc_dmah(struct ibv_context *context, const void *attr)
+{
+	struct dmah *dmah = space_get(sizeof(*dmah));
+
+	if (!dmah)
+		return fail_null(ENOMEM);
+	dmah->context = context;
+	return dmah;
+}
+
+int ibv_dealloc_dmah(struct dmah *dmah)
+{
+	space_put(dmah, sizeof(*dmah));
+	return 0;
 }
 
 static int rereg_check(struct abi_mr *mr, int flags, struct ibv_pd *pd, void *addr, size_t length, unsigned int *access)
@@ -158,6 +308,9 @@ static int rereg_check(struct abi_mr *mr, int flags, struct ibv_pd *pd, void *ad
 
 	if (!flags || flags & ~IBV_REREG_MR_FLAGS_SUPPORTED)
 		return EINVAL;
+	if (mr->dm || mr->map || mr->is_nothing)
+		return EXPLAIN(EOPNOTSUPP,
+			       "ibv_rereg_mr: a region of device memory, of a file or of nothing stays what it is");
 	if (flags & IBV_REREG_MR_CHANGE_PD && (!pd || pd->context != mr->pub.context))
 		return EINVAL;
 	if (flags & IBV_REREG_MR_CHANGE_TRANSLATION && (!addr || !length))
@@ -218,8 +371,10 @@ int ibv_dereg_mr(struct ibv_mr *pub)
 		return fail(err);
 	engine_lock(ctx->engine);
 	err = -nic_mr_dereg(ctx->nic, mr->core);
-	if (!err)
+	if (!err) {
 		list_remove(&mr->object.link);
+		backing_put(mr);
+	}
 	engine_unlock(ctx->engine);
 	if (err)
 		return fail(EXPLAIN(err, "ibv_dereg_mr: a memory window is bound to the region"));

@@ -76,10 +76,26 @@ struct abi_td {
 	uint32_t users; /* parent domains; engine lock */
 };
 
+/* Memory of the device's: ours, which programs reach by these verbs and by keys alone. */
+struct abi_dm {
+	struct ibv_dm pub;
+	struct object object;
+	uint8_t *bytes;
+	size_t length;
+	void *room; /* what bytes is a part of */
+	size_t room_bytes;
+	uint32_t users; /* regions; engine lock */
+};
+
 struct abi_mr {
 	struct ibv_mr pub;
 	struct object object;
 	struct mr *core;
+	/* Of memory that is not the program's, whose region stays what it is: */
+	struct abi_dm *dm; /* or NULL */
+	void *map;         /* of a file, or NULL */
+	size_t map_bytes;
+	bool is_nothing;
 };
 
 struct abi_mw {
@@ -344,6 +360,15 @@ bool post_ex_init(struct abi_qp *, uint64_t send_ops_flags);
 void memory_faults_claim(void);
 /* As memcpy(). False: some of the memory is not there. */
 bool memory_copy(void *to, const void *from, size_t len);
+
+/* mr.c */
+struct ibv_mr *reg_dm_mr(struct ibv_pd *, struct ibv_dm *, uint64_t offset, size_t length, unsigned int access);
+struct ibv_mr *alloc_null_mr(struct ibv_pd *);
+
+/* dm.c */
+enum { DM_BYTES_MAX = 4 << 20 };
+struct ibv_dm *alloc_dm(struct ibv_context *, struct ibv_alloc_dm_attr *);
+int free_dm(struct ibv_dm *);
 
 /* pd.c */
 struct ibv_td *alloc_td(struct ibv_context *, struct ibv_td_init_attr *);

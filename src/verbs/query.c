@@ -119,6 +119,7 @@ int query_device_ex(struct ibv_context *context, const struct ibv_query_device_e
 	struct ibv_device_attr_ex all = {
 		.completion_timestamp_mask = UINT64_MAX,
 		.hca_core_clock = 1000000, /* kHz: CQEs are stamped in nanoseconds */
+		.max_dm_size = DM_BYTES_MAX,
 		.phys_port_cnt_ex = PORT_COUNT,
 	};
 

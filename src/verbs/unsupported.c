@@ -1,17 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Exported verbs of features that the nic does not have. Those that are reached through the context
- * (flows, device memory, counters, work queues, thread and parent domains) are
- * null pointers there, for which the header's inline functions return EOPNOTSUPP.
+ * Exported verbs of features that the nic does not have. Those that are reached through the context (flows, counters,
+ * work queues) are null pointers there, for which the header's inline functions return EOPNOTSUPP.
  */
 #include "verbs/explain.h"
 #include "verbs/objects.h"
 #include "verbs/private.h"
-
-struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t length, uint64_t iova, int fd, int access)
-{
-	return fail_null(EOPNOTSUPP);
-}
 
 struct ibv_context *ibv_import_device(int cmd_fd)
 {
@@ -76,8 +70,6 @@ int ibv_resolve_eth_l2_from_gid(struct ibv_context *context, struct ibv_ah_attr 
 		return fail_null(EOPNOTSUPP); \
 	}
 
-LATER_NULL(ibv_alloc_dmah)
-LATER_INT(ibv_dealloc_dmah)
 LATER_MINUS_ONE(ibv_dm_export_dmabuf_fd)
 LATER_NULL(ibv_alloc_buf)
 LATER_INT(ibv_free_buf)

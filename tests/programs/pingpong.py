@@ -42,6 +42,12 @@ def rc_more(place):
     pingpong(place, "ibv_rc_pingpong", ["-d", "verbena0", "-i", 1])
 
 
+def rc_memory(place):
+    """On demand, of the whole address space, prefetched; device memory."""
+    for options in (["-o"], ["-o", "-P", "-e"], ["-O"], ["-O", "-P", "-N"], ["-j"], ["-j", "-e", "-N"]):
+        pingpong(place, "ibv_rc_pingpong", ["-c"] + options, size=20004)
+
+
 def rc_timestamps(place):
     """-t where the device has time stamps; where it has none the program must get an error."""
     status, out = place.run(0, ["ibv_devinfo", "-v"])
@@ -54,7 +60,7 @@ def rc_timestamps(place):
 
 def rc_bad_options(place):
     """A port, a GID or a device that does not exist ends the program at once, with a word of why."""
-    for options in (["-i", 2], ["-g", 63], ["-d", "nosuch0"], ["-o"], ["-j", "-t"]):
+    for options in (["-i", 2], ["-g", 63], ["-d", "nosuch0"], ["-j", "-t"]):
         status, out = place.run(0, ["ibv_rc_pingpong"] + options, seconds=5)
         if options == ["-g", 63] and status is None:
             continue  # the index is looked at when the peer is known
@@ -81,6 +87,6 @@ def srq_all(place):
 if __name__ == "__main__":
     main({"rc_common": common("ibv_rc_pingpong"), "rc_sizes": sizes("ibv_rc_pingpong"),
           "rc_mtu": mtu("ibv_rc_pingpong"), "rc_more": rc_more, "rc_timestamps": rc_timestamps,
-          "rc_bad_options": rc_bad_options,
+          "rc_bad_options": rc_bad_options, "rc_memory": rc_memory,
           "uc_common": common("ibv_uc_pingpong"), "uc_sizes": sizes("ibv_uc_pingpong"),
           "uc_mtu": mtu("ibv_uc_pingpong"), "ud_all": ud_all, "srq_all": srq_all})

@@ -148,7 +148,7 @@ TEST(registration_takes_what_the_mask_names)
 	attr.comp_mask = IOVA;
 	assert_null(reg_mr_ex(pd, &attr));
 	assert_int_equal(errno, EINVAL);
-	for (uint64_t other = 4; other <= 64; other *= 2) {
+	for (uint64_t other = 32; other <= 64; other *= 2) {
 		attr.comp_mask = ADDR | other;
 		assert_null(reg_mr_ex(pd, &attr));
 		assert_int_equal(errno, EOPNOTSUPP);
