@@ -26,23 +26,29 @@ static const char usage[] =
 
 static const struct {
 	const char *name;
+	int limit; /* enum profile_limit; -1: as large as value */
 	uint64_t value;
 } limits[] = {
-	{"max_qp", NIC_MAX_QP},
-	{"max_qp_wr", NIC_MAX_QP_WR},
-	{"max_sge", NIC_MAX_SGE},
-	{"max_inline_data", NIC_MAX_INLINE},
-	{"max_cq", NIC_MAX_CQ},
-	{"max_cqe", NIC_MAX_CQE},
-	{"max_mr", NIC_MAX_MR},
-	{"max_pd", NIC_MAX_PD},
-	{"max_srq", NIC_MAX_SRQ},
-	{"max_srq_wr", NIC_MAX_SRQ_WR},
-	{"max_qp_rd_atom", NIC_MAX_RD_ATOM},
-	{"max_msg_sz", NIC_MSG_BYTES_MAX},
+	{"max_qp", PROFILE_QP, 0},
+	{"max_qp_wr", PROFILE_QP_WR, 0},
+	{"max_sge", PROFILE_SGE, 0},
+	{"max_inline_data", PROFILE_INLINE, 0},
+	{"max_cq", PROFILE_CQ, 0},
+	{"max_cqe", PROFILE_CQE, 0},
+	{"max_mr", PROFILE_MR, 0},
+	{"max_pd", PROFILE_PD, 0},
+	{"max_srq", PROFILE_SRQ, 0},
+	{"max_srq_wr", PROFILE_SRQ_WR, 0},
+	{"max_qp_rd_atom", PROFILE_RD_ATOM, 0},
+	{"max_msg_sz", -1, NIC_MSG_BYTES_MAX},
 };
 
 enum { LIMITS = sizeof(limits) / sizeof(limits[0]) };
+
+static uint64_t limit(const struct config *c, int i)
+{
+	return limits[i].limit < 0 ? limits[i].value : c->profile.max[limits[i].limit];
+}
 
 static bool is_rocev1(const struct config *c)
 {
@@ -71,7 +77,7 @@ static void print_table(const struct config *c, const struct gid_table *t)
 		       t->gids[i].ip_mtu, nic_path_mtu(t->gids[i].ip_mtu));
 	printf("\n%-16s  %10s\n", "LIMIT", "VALUE");
 	for (int i = 0; i < LIMITS; i++)
-		printf("%-16s  %10" PRIu64 "\n", limits[i].name, limits[i].value);
+		printf("%-16s  %10" PRIu64 "\n", limits[i].name, limit(c, i));
 }
 
 static void print_json_device(const struct config *c, const struct gid_table *t, unsigned device)
@@ -103,7 +109,7 @@ static void print_json(const struct config *c, const struct gid_table *t)
 	}
 	printf("],\n \"shm\": %s,\n \"limits\": {", config_has_shm(c) ? "true" : "false");
 	for (int i = 0; i < LIMITS; i++)
-		printf("%s\"%s\": %" PRIu64, i ? ", " : "", limits[i].name, limits[i].value);
+		printf("%s\"%s\": %" PRIu64, i ? ", " : "", limits[i].name, limit(c, i));
 	printf("}}\n");
 }
 
@@ -134,7 +140,8 @@ int cmd_devices(int argc, char **argv)
 	if (!t)
 		return complain("out of memory");
 	if (config_load(&c, why, sizeof(why)) ||
-	    gids_load(t, &(struct gid_choice){c.interfaces, c.address}, why, sizeof(why))) {
+	    gids_load(t, &(struct gid_choice){c.interfaces, c.address, c.profile.set[PROFILE_GIDS]}, why,
+		      sizeof(why))) {
 		free(t);
 		return complain("%s", why);
 	}

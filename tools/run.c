@@ -136,7 +136,7 @@ static int prepare_ours(void)
 	t = calloc(1, sizeof(*t));
 	if (!t)
 		return complain("out of memory");
-	rc = gids_load(t, &(struct gid_choice){c.interfaces, c.address}, why, sizeof(why));
+	rc = gids_load(t, &(struct gid_choice){c.interfaces, c.address, c.profile.set[PROFILE_GIDS]}, why, sizeof(why));
 	if (!rc)
 		rc = sysfs_dir_get(t,
 				   &(struct sysfs_devices){c.devices, c.iwarp, c.transport.protocol == PROTOCOL_ROCEV1},

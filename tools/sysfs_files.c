@@ -278,7 +278,10 @@ static void dir_leave(const char *dir)
 static bool gids_change(struct keeper *k, struct gid_table *next, char *why, size_t why_bytes)
 {
 	memset(next, 0, sizeof(*next));
-	if (gids_load(next, &(struct gid_choice){k->config->interfaces, k->config->address}, why, why_bytes) ||
+	if (gids_load(next,
+		      &(struct gid_choice){k->config->interfaces, k->config->address,
+					   k->config->profile.set[PROFILE_GIDS]},
+		      why, why_bytes) ||
 	    !memcmp(next, &k->gids, sizeof(*next)))
 		return false;
 	k->gids = *next;

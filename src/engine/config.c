@@ -127,6 +127,7 @@ static const struct row rows[] = {
 	NUMBER("ack_delay_us", KIND_US, transport.ack_delay_ns, 0, 10000, "20", "how long an ACK may wait for a packet to travel with, while the program polls"),
 	NUMBER("patience_ms", KIND_MS, transport.patience_ns, 0, 3600000, "5000", "how long, at least, a silent peer is kept that is a living process of this host"),
 	NUMBER("spin_us", KIND_U32, spin_us, 0, 1000000, "50", "how long the engine thread looks for more packets after traffic before it sleeps"),
+	TEXT("profile", profile_name, "", "the device to be like: rxe, uc-only, write-only, unordered, or a file whose name has a /; empty: Verbena's own"),
 };
 /* clang-format on */
 
@@ -144,9 +145,13 @@ static const char *const not_settings[] = {
 
 struct loading {
 	struct config config;
-	bool seen[ROWS];
-	const char *veroce_port; /* the variable that set it, its prefix taken off */
-	int veroce_port_line;    /* the line that did; 0: none */
+	bool given[ROWS]; /* by a line or a variable: no profile's line changes it */
+	bool seen[ROWS];  /* in the file that is read */
+	bool is_profile;  /* which is a profile */
+	bool profile_seen[PROFILE_KEYS];
+	const char *veroce_port;      /* the variable that set it, its prefix taken off */
+	const char *veroce_port_file; /* the file whose line did, and the line; 0: none */
+	int veroce_port_line;
 	char *err;
 	size_t err_bytes;
 
@@ -355,6 +360,33 @@ static char *file_line(char *buf, int bytes, void *arg)
 	return buf;
 }
 
+/*
+ * Of a profile: true if that was all, and l->bad_line is set if it was wrong. Otherwise the line is a setting's, *r, that
+ * is not given elsewhere.
+ */
+static bool profile_entry(struct loading *l, const char *key, const char *value, const struct row **r)
+{
+	char why[WHY_BYTES / 2];
+	int n = profile_set(&l->config.profile, key, value, why, sizeof(why));
+
+	if (n == -EINVAL) {
+		fail(l->why, sizeof(l->why), "%s = %s: %s", key, value, why);
+	} else if (n >= 0 && l->profile_seen[n]) {
+		fail(l->why, sizeof(l->why), "%s: given twice", key);
+	} else if (n >= 0) {
+		l->profile_seen[n] = true;
+		return true;
+	} else if (!*r || (*r)->offset == offsetof(struct config, profile_name)) {
+		profile_keys(why, sizeof(why));
+		fail(l->why, sizeof(l->why), "%s = %s: no such key; there are: %s, and settings but profile", key,
+		     value, why);
+	} else {
+		return !l->seen[*r - rows] && l->given[*r - rows];
+	}
+	l->bad_line = l->line;
+	return true;
+}
+
 /* inih's callback: 1 to go on, 0 for an error. */
 static int file_entry(void *arg, const char *section, const char *key, const char *value)
 {
@@ -364,6 +396,8 @@ static int file_entry(void *arg, const char *section, const char *key, const cha
 
 	if (l->bad_line)
 		return 0;
+	if (l->is_profile && !section[0] && profile_entry(l, key, value, &r))
+		return !l->bad_line;
 	if (section[0]) {
 		fail(l->why, sizeof(l->why), "section [%s]: there are no sections, only key = value", section);
 	} else if (!r) {
@@ -374,22 +408,25 @@ static int file_entry(void *arg, const char *section, const char *key, const cha
 	} else if (!row_set(r, &l->config, value, why, sizeof(why))) {
 		fail(l->why, sizeof(l->why), "%s = %s: %s", key, value, why);
 	} else {
-		l->seen[r - rows] = true;
-		if (r->offset == offsetof(struct config, transport.veroce.port))
+		l->seen[r - rows] = l->given[r - rows] = true;
+		if (r->offset == offsetof(struct config, transport.veroce.port)) {
+			l->veroce_port_file = l->file;
 			l->veroce_port_line = l->line;
+		}
 		return 1;
 	}
 	l->bad_line = l->line;
 	return 0;
 }
 
-static int file_load(struct loading *l)
+static int file_load(struct loading *l, const char *text)
 {
 	int line;
 
-	l->stream = fopen(l->file, "re");
+	l->stream = text ? fmemopen((char *)(uintptr_t)text, strlen(text), "r") : fopen(l->file, "re");
 	if (!l->stream)
-		return fail(l->err, l->err_bytes, PREFIX "CONFIG=%s: cannot open it: %s", l->file, strerror(errno));
+		return fail(l->err, l->err_bytes, PREFIX "%s=%s: cannot open it: %s",
+			    l->is_profile ? "PROFILE" : "CONFIG", l->file, strerror(errno));
 	line = ini_parse_stream(file_line, l, file_entry, l);
 	fclose(l->stream);
 	if (line > 0 && (!l->bad_line || line < l->bad_line))
@@ -397,6 +434,29 @@ static int file_load(struct loading *l)
 	if (l->bad_line)
 		return fail(l->err, l->err_bytes, "%s:%d: %s", l->file, l->bad_line, l->why);
 	return line ? fail(l->err, l->err_bytes, "%s: out of memory", l->file) : 0;
+}
+
+/* What the user has given stays. */
+static int profile_load(struct loading *l)
+{
+	const char *text = NULL;
+	char names[256];
+
+	l->file = l->config.profile_name;
+	if (!l->file[0])
+		return 0;
+	if (!strchr(l->file, '/')) {
+		text = profile_shipped(l->file);
+		profile_names(names, sizeof(names));
+		if (!text)
+			return fail(l->err, l->err_bytes,
+				    PREFIX "PROFILE=%s: no such profile; there are: %s, and files whose names have a /",
+				    l->file, names);
+	}
+	l->is_profile = true;
+	l->line = 0;
+	memset(l->seen, 0, sizeof(l->seen));
+	return file_load(l, text);
 }
 
 static bool is_setting(const char *name, size_t len)
@@ -430,6 +490,7 @@ static int variable_set(struct loading *l, const char *entry)
 	}
 	if (!row_set(r, &l->config, value, why, sizeof(why)))
 		return fail(l->err, l->err_bytes, PREFIX "%s: %s", entry, why);
+	l->given[r - rows] = true;
 	if (r->offset == offsetof(struct config, transport.veroce.port))
 		l->veroce_port = entry;
 	return 0;
@@ -453,7 +514,7 @@ static int ports_settle(struct loading *l)
 		return fail(l->err, l->err_bytes, PREFIX "%s: allowed is any port but %u, which is RoCEv2's",
 			    l->veroce_port, c->transport.rocev2.port);
 	return fail(l->err, l->err_bytes, "%s:%d: veroce_port = %u: allowed is any port but %u, which is RoCEv2's",
-		    l->file, l->veroce_port_line, c->transport.veroce.port, c->transport.rocev2.port);
+		    l->veroce_port_file, l->veroce_port_line, c->transport.veroce.port, c->transport.rocev2.port);
 }
 
 /* As the protocol says, where the devices' kinds are not given. */
@@ -548,19 +609,20 @@ int config_load(struct config *out, char *err, size_t err_bytes)
 
 	for (size_t i = 0; i < ROWS; i++)
 		row_set(&rows[i], &l.config, rows[i].standard, why, sizeof(why));
-	if (l.file && l.file[0] && file_load(&l) < 0)
+	profile_init(&l.config.profile);
+	if (l.file && l.file[0] && file_load(&l, NULL) < 0)
 		return -EINVAL;
 	for (char **e = environ; e && *e; e++) {
 		if (!strncmp(*e, PREFIX, strlen(PREFIX)) && variable_set(&l, *e + strlen(PREFIX)) < 0)
 			return -EINVAL;
 	}
-	if (ports_settle(&l) < 0 || devices_settle(&l) < 0 || script_settle(&l) < 0)
+	if (profile_load(&l) < 0 || ports_settle(&l) < 0 || devices_settle(&l) < 0 || script_settle(&l) < 0)
 		return -EINVAL;
 	*out = l.config;
 	return 0;
 }
 
-static char help[4096];
+static char help[8192];
 
 static void help_write(void)
 {

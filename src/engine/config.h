@@ -11,18 +11,20 @@
 #include <stdint.h>
 
 #include "engine/cc_setting.h"
+#include "engine/profile.h"
 #include "faults/script.h"
 #include "nic/nic.h"
 
 struct config {
-	char pcap[4096];      /* capture file, %p is the PID; empty: none */
-	char impair[512];     /* spec of impair_parse() (faults/script.h); empty: none */
-	char faults[4096];    /* file with a script of faults; empty: none */
-	bool spoils;          /* it has rules that need packets as a network has them */
-	char interfaces[512]; /* comma list; empty: every one that is up */
-	char address[512];    /* comma list of this host's addresses; empty: every one of those interfaces */
-	bool shm;             /* packets to processes of this host go through memory, */
-	uint32_t shm_bytes;   /* as far as so much of it goes; 0: SHM_BYTES_AUTO */
+	char profile_name[4096]; /* of a shipped profile, or with a / of a file; empty: none */
+	char pcap[4096];         /* capture file, %p is the PID; empty: none */
+	char impair[512];        /* spec of impair_parse() (faults/script.h); empty: none */
+	char faults[4096];       /* file with a script of faults; empty: none */
+	bool spoils;             /* it has rules that need packets as a network has them */
+	char interfaces[512];    /* comma list; empty: every one that is up */
+	char address[512];       /* comma list of this host's addresses; empty: every one of those interfaces */
+	bool shm;                /* packets to processes of this host go through memory, */
+	uint32_t shm_bytes;      /* as far as so much of it goes; 0: SHM_BYTES_AUTO */
 	struct cc_setting cc;
 	bool iwarp_crc;     /* false: only where the peer asks for CRCs */
 	bool iwarp_markers; /* asked of peers */
@@ -36,6 +38,7 @@ struct config {
 	 * interfaces' speed. veroce.port is never rocev2.port.
 	 */
 	struct transport_config transport;
+	struct profile profile; /* of the device that it is like */
 };
 
 /*

@@ -384,6 +384,90 @@ TEST(a_file_that_is_not_there_is_an_error)
 	assert_non_null(strstr(err, "VERBENA_CONFIG=/does/not/exist: cannot open it"));
 }
 
+/* Loads with a profile's file and one more variable, or none. */
+static int load_profile(struct config *c, char *variable, const char *text, char err[1024])
+{
+	char profile[sizeof(file) + 32];
+	char *env[3] = {profile, variable, NULL}, **saved = environ;
+	FILE *f = fopen(file, "w");
+	int rc;
+
+	assert_non_null(f);
+	fputs(text, f);
+	fclose(f);
+	snprintf(profile, sizeof(profile), "VERBENA_PROFILE=%s", file);
+	environ = env;
+	err[0] = 0;
+	rc = config_load(c, err, 1024);
+	environ = saved;
+	return rc;
+}
+
+TEST(profile_sets_limits_and_settings_that_are_not_given)
+{
+	struct config c;
+	char err[1024];
+
+	assert_int_equal(load_profile(&c, "VERBENA_ORDER=strong",
+				      "# small\nmax_qp = 10\nqp_types = uc ud\norder = weak\nport = 5000\n", err),
+			 0);
+	assert_int_equal(c.profile.max[PROFILE_QP], 10);
+	assert_int_equal(c.profile.set[PROFILE_QP_TYPES], 1u << PROFILE_UC | 1u << PROFILE_UD);
+	assert_int_equal(c.transport.veroce.order, ORDER_STRONG);
+	assert_int_equal(c.transport.rocev2.port, 5000);
+	assert_int_equal(c.transport.veroce.port, 5003);
+}
+
+TEST(every_shipped_profile_is_right)
+{
+	char names[256], err[1024], variable[300];
+	struct config c;
+
+	profile_names(names, sizeof(names));
+	for (char *name = strtok(names, ", "); name; name = strtok(NULL, ", ")) {
+		snprintf(variable, sizeof(variable), "VERBENA_PROFILE=%s", name);
+		if (load(&c, variable, NULL, err))
+			fail_msg("%s", err);
+	}
+	assert_int_equal(load(&c, NULL, "profile = uc-only\n", err), 0);
+	assert_int_equal(c.profile.max[PROFILE_QP], 10);
+	assert_int_equal(load(&c, "VERBENA_PROFILE=unordered", "order = message\n", err), 0);
+	assert_int_equal(c.transport.veroce.order, ORDER_MESSAGE);
+}
+
+TEST(bad_profiles_are_named_with_the_line)
+{
+	static const struct {
+		const char *text;
+		const char *words[2];
+	} rows[] = {
+		{"max_qp = 10\nmax_qp = 11\n", {":2: max_qp", "twice"}},
+		{"max_qp = 0\n", {":1: max_qp = 0", "from 1 to"}},
+		{"\nqp_types = raw\n", {":2: qp_types = raw", "rc, uc, ud, xrc"}},
+		{"max_cats = 1\n", {":1: max_cats = 1: no such key", "max_qp_wr"}},
+		{"port = 0\n", {":1: port = 0", "1 to 65535"}},
+		{"port = 1\nport = 2\n", {":2: port", "twice"}},
+		{"profile = rxe\n", {":1: profile = rxe", "no such key"}},
+		{"[device]\nmax_qp = 1\n", {":2: section", "device"}},
+		{"max_qp\n", {":1:", "key = value"}},
+	};
+	struct config c;
+	char err[1024];
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		assert_int_equal(load_profile(&c, NULL, rows[i].text, err), -EINVAL);
+		for (int k = 0; k < 2; k++) {
+			if (!strstr(err, rows[i].words[k]) || !strstr(err, file))
+				fail_msg("no \"%s\" in: %s", rows[i].words[k], err);
+		}
+	}
+	assert_int_equal(load(&c, "VERBENA_PROFILE=cx7", NULL, err), -EINVAL);
+	assert_non_null(strstr(err, "PROFILE=cx7"));
+	assert_non_null(strstr(err, "uc-only"));
+	assert_int_equal(load(&c, "VERBENA_PROFILE=/nonexistent/x", NULL, err), -EINVAL);
+	assert_non_null(strstr(err, "cannot open"));
+}
+
 TEST(help_has_every_key)
 {
 	static const char *const keys[] = {"PCAP",         "IMPAIR",    "INTERFACES", "PORT",        "WINDOW_BYTES",

@@ -205,6 +205,11 @@ bool engine_has_rfc7306(const struct engine *e)
 	return e->config.transport.iwarp_rfc7306;
 }
 
+const struct profile *engine_profile(const struct engine *e)
+{
+	return &e->config.profile;
+}
+
 bool engine_is_lost(const struct engine *e)
 {
 	return e->forked;

@@ -21,6 +21,7 @@
 #include "nic/nic.h"
 
 struct cm;
+struct profile;
 struct cm_channel;
 struct engine;
 
@@ -43,6 +44,8 @@ uint32_t engine_device_count(void);
 uint32_t engine_iwarp_devices(void);
 /* Whether such a device has RFC 7306's atomics and immediate data. */
 bool engine_has_rfc7306(const struct engine *);
+/* What the devices are like. */
+const struct profile *engine_profile(const struct engine *);
 
 /*
  * The process's engine of a device (0 .. ENGINE_DEVICES_MAX - 1), started if need be. NULL with errno and, in err, a

@@ -32,6 +32,7 @@ struct scan {
 	size_t found_count;
 	const char *only;
 	bool shows_loopback; /* the choice names it, or has every address */
+	uint32_t kinds;      /* a bit for each class of addresses that are taken */
 	uint32_t loopback_mtu;
 };
 
@@ -178,7 +179,7 @@ static int dump(int fd, uint16_t type, struct scan *s, message_fn *fn)
 	}
 }
 
-enum { CLASS_LINK_LOCAL, CLASS_IPV4, CLASS_IPV6 };
+enum { CLASS_LINK_LOCAL = PROFILE_LINK_LOCAL, CLASS_IPV4 = PROFILE_IPV4, CLASS_IPV6 = PROFILE_IPV6 };
 
 static int class_of(const uint8_t raw[16])
 {
@@ -381,7 +382,7 @@ static bool is_zero(const uint8_t gid[16])
 /* Whether it may be added. */
 static bool is_shown(const struct gid_table *t, const struct scan *s, const struct gid_candidate *c)
 {
-	return c->up && (!c->of_host || !t->networked || s->shows_loopback);
+	return c->up && (!c->of_host || !t->networked || s->shows_loopback) && s->kinds >> class_of(c->raw) & 1;
 }
 
 static uint8_t *hidden(struct gid_table *t, const uint8_t gid[16])
@@ -513,6 +514,7 @@ static struct scan *scan_new(const struct gid_choice *choice)
 	if (s) {
 		s->only = choice ? choice->interfaces : NULL;
 		s->shows_loopback = !choice || named || chosen;
+		s->kinds = choice && choice->kinds ? choice->kinds : UINT32_MAX;
 	}
 	return s;
 }

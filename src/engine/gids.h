@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "engine/engine.h"
+#include "engine/profile.h"
 #include "nic/nic.h"
 
 enum { GID_MAC_BYTES = 32, GIDS_HIDDEN_MAX = 8 };
@@ -24,6 +25,7 @@ struct gid_choice {
 	 * address that no interface has, but the kernel takes for this host's, is one too: any of 127.0.0.0/8.
 	 */
 	const char *addresses;
+	uint32_t kinds; /* a bit for each enum profile_gid that is taken; 0: all */
 };
 
 /* A network interface. */

@@ -35,7 +35,7 @@ struct news {
 
 static struct gid_choice choice_of(const struct engine *e)
 {
-	return (struct gid_choice){e->config.interfaces, e->config.address};
+	return (struct gid_choice){e->config.interfaces, e->config.address, e->config.profile.set[PROFILE_GIDS]};
 }
 
 int port_fd(const struct engine *e)

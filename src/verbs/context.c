@@ -82,6 +82,34 @@ static int cmd_fd_open(void)
 	return fd < 0 ? eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK) : fd;
 }
 
+/* What the profile lacks is a null pointer, as in a driver that does not have it. */
+static void profile_apply(struct abi_context *ctx)
+{
+#define OP(verb, name)                                     \
+	{                                                  \
+		verb, offsetof(struct verbs_context, name) \
+	}
+	static const struct {
+		enum profile_verb verb;
+		size_t at;
+	} ops[] = {
+		OP(PROFILE_EXTENDED, query_device_ex),    OP(PROFILE_EXTENDED, query_rt_values),
+		OP(PROFILE_EXTENDED, create_cq_ex),       OP(PROFILE_EXTENDED, create_qp_ex),
+		OP(PROFILE_EXTENDED, create_srq_ex),      OP(PROFILE_HAS_SRQ, create_srq_ex),
+		OP(PROFILE_ON_DEMAND, advise_mr),         OP(PROFILE_NULL_REGIONS, alloc_null_mr),
+		OP(PROFILE_DEVICE_MEMORY, alloc_dm),      OP(PROFILE_DOMAINS, alloc_td),
+		OP(PROFILE_DOMAINS, alloc_parent_domain),
+	};
+#undef OP
+
+	for (size_t i = 0; i < sizeof(ops) / sizeof(ops[0]); i++) {
+		if (!profile_has(ctx->profile, PROFILE_VERBS, ops[i].verb))
+			memset((char *)&ctx->v + ops[i].at, 0, sizeof(void (*)(void)));
+	}
+	if (!profile_has(ctx->profile, PROFILE_QP_TYPES, PROFILE_XRC))
+		ctx->v.open_xrcd = NULL;
+}
+
 static void context_fill(struct abi_context *ctx)
 {
 	struct ibv_context *c = &ctx->v.context;
@@ -106,7 +134,9 @@ static void context_fill(struct abi_context *ctx)
 	ctx->v.dealloc_td = dealloc_td;
 	ctx->v.alloc_parent_domain = alloc_parent_domain;
 
-	c->ops.alloc_mw = alloc_mw;
+	profile_apply(ctx);
+
+	c->ops.alloc_mw = context_has(c, PROFILE_WINDOWS) ? alloc_mw : NULL;
 	c->ops.bind_mw = bind_mw;
 	c->ops.dealloc_mw = dealloc_mw;
 	c->ops.poll_cq = poll_cq;
@@ -166,6 +196,7 @@ struct ibv_context *ibv_open_device(struct ibv_device *device)
 		return fail_null(ENOMEM);
 	ctx->engine = engine;
 	ctx->nic = engine_nic(engine);
+	ctx->profile = engine_profile(engine);
 	ctx->v.context.device = device;
 	ctx->quiet = explain_is_quiet();
 	list_init(&ctx->objects);

@@ -40,9 +40,9 @@ struct abi_cq *cq_create(struct ibv_context *context, uint32_t cqe, void *cq_con
 	err = injected(context, FAULT_CALL_create_cq);
 	if (err)
 		return fail_null(err);
-	if (cqe < 1 || cqe > NIC_MAX_CQE)
-		return fail_null(
-			EXPLAIN(EINVAL, "ibv_create_cq: %u entries; 1 to %d are allowed (max_cqe)", cqe, NIC_MAX_CQE));
+	if (cqe < 1 || cqe > context_max(context, PROFILE_CQE))
+		return fail_null(EXPLAIN(EINVAL, "ibv_create_cq: %u entries; 1 to %u are allowed (max_cqe)", cqe,
+					 context_max(context, PROFILE_CQE)));
 	if (comp_vector >= COMP_VECTORS)
 		return fail_null(EXPLAIN(EINVAL, "ibv_create_cq: comp_vector %u; there are %d (num_comp_vectors)",
 					 comp_vector, COMP_VECTORS));
@@ -57,7 +57,9 @@ struct abi_cq *cq_create(struct ibv_context *context, uint32_t cqe, void *cq_con
 	pthread_mutex_init(&cq->pub.mutex, NULL);
 	pthread_cond_init(&cq->pub.cond, NULL);
 	engine_lock(ctx->engine);
-	err = nic_cq_create(ctx->nic, cqe, cq, &cq->core);
+	err = room_check(ctx, PROFILE_CQ, nic_counters(ctx->nic)->cqs);
+	if (!err)
+		err = -nic_cq_create(ctx->nic, cqe, cq, &cq->core);
 	if (!err) {
 		channel_attach(cq, channel);
 		cq->pub.cqe = (int)cq->core->capacity;
@@ -66,7 +68,7 @@ struct abi_cq *cq_create(struct ibv_context *context, uint32_t cqe, void *cq_con
 	engine_unlock(ctx->engine);
 	if (err) {
 		space_put(cq, sizeof(*cq));
-		return fail_null(-err);
+		return fail_null(err);
 	}
 	return cq;
 }
@@ -111,7 +113,9 @@ int ibv_resize_cq(struct ibv_cq *pub, int cqe)
 	struct abi_cq *cq = cq_of(pub);
 	int err;
 
-	if (cqe < 1 || cqe > NIC_MAX_CQE)
+	if (!context_has(pub->context, PROFILE_RESIZE_CQ))
+		return fail(context_of(pub->context)->profile->refused);
+	if (cqe < 1 || (uint32_t)cqe > context_max(pub->context, PROFILE_CQE))
 		return fail(EINVAL);
 	err = cq_quiesce(cq);
 	if (err)

@@ -25,6 +25,8 @@ int ibv_attach_mcast(struct ibv_qp *pub, const union ibv_gid *gid, uint16_t lid)
 	struct nic *nic = context_of(pub->context)->nic;
 	int err;
 
+	if (!context_has(pub->context, PROFILE_MULTICAST))
+		return fail(context_of(pub->context)->profile->refused);
 	engine_lock(qp->engine);
 	err = -nic_mcast_attach(nic, qp->core, gid->raw);
 	if (!err) {

@@ -30,8 +30,10 @@ static bool has_flush(const struct ibv_context *context)
 	return context->device->transport_type != IBV_TRANSPORT_IWARP;
 }
 
-static int access_clean(const struct ibv_context *context, unsigned int *access)
+static int access_clean(struct ibv_context *context, unsigned int *access)
 {
+	const struct profile *p = context_of(context)->profile;
+
 	*access &= ~(unsigned int)ACCESS_IGNORED;
 	if (*access & IBV_ACCESS_ON_DEMAND && !mem_survives_faults())
 		return EXPLAIN(EOPNOTSUPP, "memory region: on-demand paging is not supported on this processor");
@@ -40,6 +42,10 @@ static int access_clean(const struct ibv_context *context, unsigned int *access)
 					   "flushed to persistence");
 	if (*access & MR_FLUSH_GLOBAL && !has_flush(context))
 		return EXPLAIN(EOPNOTSUPP, "memory region: iWARP has no FLUSH");
+	if ((*access & IBV_ACCESS_ON_DEMAND && !profile_has(p, PROFILE_VERBS, PROFILE_ON_DEMAND)) ||
+	    (*access & IBV_ACCESS_MW_BIND && !profile_has(p, PROFILE_VERBS, PROFILE_WINDOWS)))
+		return EXPLAIN(p->refused, "memory region: the profile lacks what the access flags 0x%x are for",
+			       *access);
 	if (*access & ~(unsigned int)MR_ACCESS_KNOWN)
 		return EXPLAIN(EINVAL, "memory region: access flags 0x%x are not supported",
 			       *access & ~(unsigned int)MR_ACCESS_KNOWN);
@@ -109,8 +115,10 @@ static struct ibv_mr *mr_make(struct ibv_pd *pd, struct mr_range range, unsigned
 		return fail_null(ENOMEM);
 	*mr = with;
 	engine_lock(ctx->engine);
-	err = -(mr->is_nothing ? nic_mr_reg_nothing(ctx->nic, pd_of(pd)->core, &mr->core)
-			       : nic_mr_reg(ctx->nic, pd_of(pd)->core, range, access, &mr->core));
+	err = room_check(ctx, PROFILE_MR, nic_counters(ctx->nic)->mrs);
+	if (!err)
+		err = -(mr->is_nothing ? nic_mr_reg_nothing(ctx->nic, pd_of(pd)->core, &mr->core)
+				       : nic_mr_reg(ctx->nic, pd_of(pd)->core, range, access, &mr->core));
 	if (!err) {
 		object_add(ctx, &mr->object, mr_reap);
 		mr_publish(mr);
@@ -224,7 +232,7 @@ struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t leng
 	struct ibv_mr *mr;
 	int err = access_clean(pd->context, &bits);
 
-	if (fd < 0)
+	if (fd < 0 || !context_has(pd->context, PROFILE_DMABUF))
 		return fail_null(EOPNOTSUPP);
 	if (!err && (!length || bits & ~allowed || length > SIZE_MAX - offset || (offset ^ iova) % page))
 		err = EXPLAIN(EINVAL,
@@ -308,6 +316,8 @@ static int rereg_check(struct abi_mr *mr, int flags, struct ibv_pd *pd, void *ad
 
 	if (!flags || flags & ~IBV_REREG_MR_FLAGS_SUPPORTED)
 		return EINVAL;
+	if (!context_has(mr->pub.context, PROFILE_REREG))
+		return context_of(mr->pub.context)->profile->refused;
 	if (mr->dm || mr->map || mr->is_nothing)
 		return EXPLAIN(EOPNOTSUPP,
 			       "ibv_rereg_mr: a region of device memory, of a file or of nothing stays what it is");

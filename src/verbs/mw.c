@@ -36,7 +36,9 @@ struct ibv_mw *alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
 	if (!mw)
 		return fail_null(ENOMEM);
 	engine_lock(ctx->engine);
-	err = -nic_mw_alloc(ctx->nic, pd_of(pd)->core, (enum mw_type)type, &mw->core);
+	err = room_check(ctx, PROFILE_MW, nic_counters(ctx->nic)->mws);
+	if (!err)
+		err = -nic_mw_alloc(ctx->nic, pd_of(pd)->core, (enum mw_type)type, &mw->core);
 	if (!err)
 		object_add(ctx, &mw->object, mw_reap);
 	engine_unlock(ctx->engine);

@@ -25,6 +25,7 @@
 
 #include "base/list.h"
 #include "engine/engine.h"
+#include "engine/profile.h"
 #include "nic/nic.h"
 #include "space/space.h"
 #include "verbs/abi.h"
@@ -55,8 +56,9 @@ struct abi_context {
 
 	struct engine *engine;
 	struct nic *nic;
-	struct list objects; /* engine lock */
-	struct list link;    /* of all contexts; contexts_lock */
+	const struct profile *profile; /* of the device that ours is like */
+	struct list objects;           /* engine lock */
+	struct list link;              /* of all contexts; contexts_lock */
 	struct event_fd async;
 	bool quiet; /* VERBENA_QUIET when it was opened */
 };
@@ -261,6 +263,23 @@ static inline int fail_minus_one(int err)
 {
 	errno = err;
 	return -1;
+}
+
+/* Whether the device has such verbs. */
+static inline bool context_has(struct ibv_context *c, enum profile_verb verb)
+{
+	return profile_has(context_of(c)->profile, PROFILE_VERBS, verb);
+}
+
+static inline uint32_t context_max(struct ibv_context *c, enum profile_limit limit)
+{
+	return context_of(c)->profile->max[limit];
+}
+
+/* Engine locked: 0, or the errno value of a device that has no room for one more. */
+static inline int room_check(const struct abi_context *ctx, enum profile_limit limit, uint64_t have)
+{
+	return have < ctx->profile->max[limit] ? 0 : ctx->profile->full;
 }
 
 static inline void object_add(struct abi_context *ctx, struct object *o, void (*reap)(struct object *))

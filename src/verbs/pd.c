@@ -42,13 +42,15 @@ struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
 	if (!pd)
 		return fail_null(ENOMEM);
 	engine_lock(ctx->engine);
-	err = nic_pd_alloc(ctx->nic, &pd->core);
+	err = room_check(ctx, PROFILE_PD, nic_counters(ctx->nic)->pds);
+	if (!err)
+		err = -nic_pd_alloc(ctx->nic, &pd->core);
 	if (!err)
 		publish(pd, context);
 	engine_unlock(ctx->engine);
 	if (err) {
 		space_put(pd, sizeof(*pd));
-		return fail_null(-err);
+		return fail_null(err);
 	}
 	return &pd->pub;
 }

@@ -44,11 +44,32 @@ static const uint32_t ops_by_type[] = {
 #define OPS_IWARP   ((1u << WR_SEND) | (1u << WR_WRITE) | (1u << WR_READ) | (1u << WR_SEND_INV) | OPS_LOCAL)
 #define OPS_RFC7306 ((1u << WR_WRITE_IMM) | (1u << WR_CMP_SWAP) | (1u << WR_FETCH_ADD))
 
+/* The requests of each enum profile_operation. */
+static const uint32_t profile_ops[] = {
+	[PROFILE_SEND] = 1u << WR_SEND,
+	[PROFILE_SEND_IMM] = 1u << WR_SEND_IMM,
+	[PROFILE_SEND_INV] = 1u << WR_SEND_INV,
+	[PROFILE_WRITE] = 1u << WR_WRITE,
+	[PROFILE_WRITE_IMM] = 1u << WR_WRITE_IMM,
+	[PROFILE_READ] = 1u << WR_READ,
+	[PROFILE_ATOMIC] = 1u << WR_FETCH_ADD | 1u << WR_CMP_SWAP,
+	[PROFILE_PLACEMENT] = 1u << WR_ATOMIC_WRITE, /* by which FLUSH goes as well */
+};
+
 uint32_t post_ops(struct ibv_context *context, enum ibv_qp_type type)
 {
-	if (context->device->transport_type != IBV_TRANSPORT_IWARP)
-		return ops_by_type[type];
-	return OPS_IWARP | (engine_has_rfc7306(context_of(context)->engine) ? OPS_RFC7306 : 0);
+	const struct abi_context *ctx = context_of(context);
+	uint32_t all = context->device->transport_type != IBV_TRANSPORT_IWARP
+			       ? ops_by_type[type]
+			       : OPS_IWARP | (engine_has_rfc7306(ctx->engine) ? OPS_RFC7306 : 0);
+
+	for (unsigned i = 0; i < sizeof(profile_ops) / sizeof(profile_ops[0]); i++) {
+		if (!profile_has(ctx->profile, PROFILE_OPERATIONS, i))
+			all &= ~profile_ops[i];
+	}
+	if (!profile_has(ctx->profile, PROFILE_VERBS, PROFILE_WINDOWS))
+		all &= ~(1u << WR_BIND_MW | 1u << WR_LOCAL_INV);
+	return all;
 }
 
 bool qp_may_send(const struct abi_qp *qp)

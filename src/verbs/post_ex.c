@@ -351,8 +351,14 @@ bool post_ex_init(struct abi_qp *qp, uint64_t flags)
 {
 	static const uint64_t supported[] = {
 		[QPT_RC] = OPS_RC, [QPT_UC] = OPS_UC, [QPT_UD] = OPS_UD, [QPT_XRC_SEND] = OPS_XRC};
-	/* iWARP has fewer of RC's (post_ops()). */
-	uint64_t lacks = (qp->ops & 1u << WR_SEND_IMM ? 0 : IBV_QP_EX_WITH_SEND_WITH_IMM) |
+	/* iWARP has fewer of RC's, and a profile may have (post_ops()). */
+	uint64_t lacks = (qp->ops & 1u << WR_SEND ? 0 : IBV_QP_EX_WITH_SEND) |
+			 (qp->ops & 1u << WR_SEND_INV ? 0 : IBV_QP_EX_WITH_SEND_WITH_INV) |
+			 (qp->ops & 1u << WR_WRITE ? 0 : IBV_QP_EX_WITH_RDMA_WRITE) |
+			 (qp->ops & 1u << WR_READ ? 0 : IBV_QP_EX_WITH_RDMA_READ) |
+			 (qp->ops & 1u << WR_BIND_MW ? 0 : IBV_QP_EX_WITH_BIND_MW) |
+			 (qp->ops & 1u << WR_LOCAL_INV ? 0 : IBV_QP_EX_WITH_LOCAL_INV) |
+			 (qp->ops & 1u << WR_SEND_IMM ? 0 : IBV_QP_EX_WITH_SEND_WITH_IMM) |
 			 (qp->ops & 1u << WR_WRITE_IMM ? 0 : IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM) |
 			 (qp->ops & 1u << WR_CMP_SWAP ? 0 : IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP) |
 			 (qp->ops & 1u << WR_FETCH_ADD ? 0 : IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD) |

@@ -150,11 +150,40 @@ static bool is_of(const struct ibv_context *context, const struct ibv_cq *cq)
 	return cq && cq->context == context;
 }
 
+/* Whether the device that ours is like has such a queue pair. */
+static int profile_check(const struct extras *x, const struct ibv_qp_init_attr *attr)
+{
+	static const uint8_t type_bits[] = {[IBV_QPT_RC] = PROFILE_RC,
+					    [IBV_QPT_UC] = PROFILE_UC,
+					    [IBV_QPT_UD] = PROFILE_UD,
+					    [IBV_QPT_XRC_SEND] = PROFILE_XRC,
+					    [IBV_QPT_XRC_RECV] = PROFILE_XRC};
+	const struct profile *p = context_of(x->context)->profile;
+	const struct ibv_qp_cap *cap = &attr->cap;
+	uint32_t sge = cap->max_send_sge, wr = cap->max_send_wr;
+
+	if ((size_t)attr->qp_type < sizeof(type_bits) && attr->qp_type >= IBV_QPT_RC &&
+	    !profile_has(p, PROFILE_QP_TYPES, type_bits[attr->qp_type]))
+		return EXPLAIN(p->refused, "ibv_create_qp: the profile has no queue pairs of that type");
+	if (attr->qp_type == IBV_QPT_XRC_RECV)
+		return 0;
+	if (!attr->srq && attr->qp_type != IBV_QPT_XRC_SEND) {
+		sge = cap->max_recv_sge > sge ? cap->max_recv_sge : sge;
+		wr = cap->max_recv_wr > wr ? cap->max_recv_wr : wr;
+	}
+	return wr > p->max[PROFILE_QP_WR] || sge > p->max[PROFILE_SGE] || cap->max_inline_data > p->max[PROFILE_INLINE]
+		       ? EINVAL
+		       : 0;
+}
+
 /* What the two halves of XRC do not have is not looked at, as by Linux. */
 static int init_check(const struct extras *x, const struct ibv_qp_init_attr *attr)
 {
 	bool iwarp = x->context->device->transport_type == IBV_TRANSPORT_IWARP;
+	int err = profile_check(x, attr);
 
+	if (err)
+		return err;
 	switch ((int)attr->qp_type) {
 	case IBV_QPT_RC: break;
 	case IBV_QPT_UC:
@@ -250,7 +279,7 @@ static struct ibv_qp *qp_create(const struct extras *x, struct ibv_qp_init_attr 
 	int err = init_check(x, attr);
 
 	if (err)
-		return fail_null(explain_create(attr, err));
+		return fail_null(explain_create(context_of(x->context)->profile, attr, err));
 	err = injected(x->context, FAULT_CALL_create_qp);
 	if (err)
 		return fail_null(err);
@@ -265,7 +294,9 @@ static struct ibv_qp *qp_create(const struct extras *x, struct ibv_qp_init_attr 
 	}
 	init = init_from_verbs(x, attr, qp);
 	engine_lock(ctx->engine);
-	err = -nic_qp_create(ctx->nic, &init, &qp->core);
+	err = room_check(ctx, PROFILE_QP, nic_counters(ctx->nic)->qps);
+	if (!err)
+		err = -nic_qp_create(ctx->nic, &init, &qp->core);
 	if (!err) {
 		object_add(ctx, &qp->object, qp_reap);
 		qp->number = engine_number_qp(ctx->engine);
@@ -281,7 +312,7 @@ static struct ibv_qp *qp_create(const struct extras *x, struct ibv_qp_init_attr 
 
 out_free:
 	space_put(qp, sizeof(*qp));
-	return fail_null(explain_create(attr, err));
+	return fail_null(explain_create(context_of(x->context)->profile, attr, err));
 }
 
 struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
@@ -311,7 +342,8 @@ struct ibv_qp *create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr
 	struct extras x = {.context = context};
 
 	if (attr->comp_mask & ~(known | (xrc_recv ? IBV_QP_INIT_ATTR_XRCD : 0u)))
-		return fail_null(explain_create((struct ibv_qp_init_attr *)attr, EOPNOTSUPP));
+		return fail_null(
+			explain_create(context_of(context)->profile, (struct ibv_qp_init_attr *)attr, EOPNOTSUPP));
 	if (attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS && !take_flags(&x, attr->create_flags))
 		return NULL;
 	if (xrc_recv) {
@@ -368,7 +400,7 @@ struct ibv_qp_ex *ibv_qp_to_qp_ex(struct ibv_qp *qp)
 	return qp_of(qp)->builds ? &qp_of(qp)->ex : NULL;
 }
 
-static int attr_check(const struct ibv_qp_attr *attr, int mask)
+static int attr_check(uint32_t rd_atom_max, const struct ibv_qp_attr *attr, int mask)
 {
 	if (mask & ~QPA_KNOWN || mask & IBV_QP_CAP)
 		return EINVAL;
@@ -377,6 +409,9 @@ static int attr_check(const struct ibv_qp_attr *attr, int mask)
 	if (mask & IBV_QP_CUR_STATE && (unsigned int)attr->cur_qp_state > IBV_QPS_ERR)
 		return EINVAL;
 	if (mask & IBV_QP_PATH_MTU && !mtu_to_bytes(attr->path_mtu))
+		return EINVAL;
+	if ((mask & IBV_QP_MAX_QP_RD_ATOMIC && attr->max_rd_atomic > rd_atom_max) ||
+	    (mask & IBV_QP_MAX_DEST_RD_ATOMIC && attr->max_dest_rd_atomic > rd_atom_max))
 		return EINVAL;
 	return 0;
 }
@@ -450,7 +485,7 @@ int ibv_modify_qp(struct ibv_qp *pub, struct ibv_qp_attr *attr, int given)
 	bool resets = mask & IBV_QP_STATE && attr->qp_state == IBV_QPS_RESET;
 	bool ends = resets || (mask & IBV_QP_STATE && attr->qp_state == IBV_QPS_ERR);
 	struct qp_attr core;
-	int err = attr_check(attr, mask);
+	int err = attr_check(context_max(pub->context, PROFILE_RD_ATOM), attr, mask);
 
 	if (err)
 		return fail(explain_modify(qp, attr, mask, err));

@@ -86,7 +86,7 @@ static const char *type_name(enum ibv_qp_type type)
 	}
 }
 
-int explain_create(const struct ibv_qp_init_attr *a, int err)
+int explain_create(const struct profile *p, const struct ibv_qp_init_attr *a, int err)
 {
 	const char *name = type_name(a->qp_type);
 
@@ -97,12 +97,12 @@ int explain_create(const struct ibv_qp_init_attr *a, int err)
 			       name);
 	if (err != EINVAL)
 		return err;
-	if (a->cap.max_send_wr > NIC_MAX_QP_WR || (!a->srq && a->cap.max_recv_wr > NIC_MAX_QP_WR))
-		return EXPLAIN(err, "ibv_create_qp: %u send and %u receive WRs; %d are allowed (max_qp_wr)",
-			       a->cap.max_send_wr, a->cap.max_recv_wr, NIC_MAX_QP_WR);
-	if (a->cap.max_send_sge > NIC_MAX_SGE || (!a->srq && a->cap.max_recv_sge > NIC_MAX_SGE))
-		return EXPLAIN(err, "ibv_create_qp: %u send and %u receive SGEs; %d are allowed (max_sge)",
-			       a->cap.max_send_sge, a->cap.max_recv_sge, NIC_MAX_SGE);
+	if (a->cap.max_send_wr > p->max[PROFILE_QP_WR] || (!a->srq && a->cap.max_recv_wr > p->max[PROFILE_QP_WR]))
+		return EXPLAIN(err, "ibv_create_qp: %u send and %u receive WRs; %u are allowed (max_qp_wr)",
+			       a->cap.max_send_wr, a->cap.max_recv_wr, p->max[PROFILE_QP_WR]);
+	if (a->cap.max_send_sge > p->max[PROFILE_SGE] || (!a->srq && a->cap.max_recv_sge > p->max[PROFILE_SGE]))
+		return EXPLAIN(err, "ibv_create_qp: %u send and %u receive SGEs; %u are allowed (max_sge)",
+			       a->cap.max_send_sge, a->cap.max_recv_sge, p->max[PROFILE_SGE]);
 	return err;
 }
 
@@ -116,7 +116,7 @@ static const char *state_name(enum ibv_qp_state state)
 }
 
 /* The first attribute in the mask whose value is not allowed. */
-static const char *bad_value(const struct ibv_qp_attr *a, int mask)
+static const char *bad_value(uint32_t rd_atom_max, const struct ibv_qp_attr *a, int mask)
 {
 	const struct {
 		int bit;
@@ -128,8 +128,8 @@ static const char *bad_value(const struct ibv_qp_attr *a, int mask)
 		{IBV_QP_RETRY_CNT, a->retry_cnt, 7, "retry_cnt (0 to 7)"},
 		{IBV_QP_RNR_RETRY, a->rnr_retry, 7, "rnr_retry (0 to 7)"},
 		{IBV_QP_MIN_RNR_TIMER, a->min_rnr_timer, 31, "min_rnr_timer (0 to 31)"},
-		{IBV_QP_MAX_QP_RD_ATOMIC, a->max_rd_atomic, NIC_MAX_RD_ATOM, "max_rd_atomic (see max_qp_rd_atom)"},
-		{IBV_QP_MAX_DEST_RD_ATOMIC, a->max_dest_rd_atomic, NIC_MAX_RD_ATOM,
+		{IBV_QP_MAX_QP_RD_ATOMIC, a->max_rd_atomic, rd_atom_max, "max_rd_atomic (see max_qp_rd_atom)"},
+		{IBV_QP_MAX_DEST_RD_ATOMIC, a->max_dest_rd_atomic, rd_atom_max,
 		 "max_dest_rd_atomic (see max_qp_rd_atom)"},
 		{IBV_QP_DEST_QPN, a->dest_qp_num, 0xffffff, "dest_qp_num (24 bits)"},
 		{IBV_QP_PATH_MIG_STATE, a->path_mig_state, IBV_MIG_MIGRATED, "path_mig_state (there is one path)"},
@@ -165,7 +165,7 @@ int explain_modify(struct abi_qp *qp, const struct ibv_qp_attr *a, int mask, int
 	struct abi_context *ctx = context_of(qp->pub.context);
 	enum ibv_qp_state from = (enum ibv_qp_state)qp_state(qp->core);
 	enum ibv_qp_state to = mask & IBV_QP_STATE ? a->qp_state : from;
-	const char *value = bad_value(a, mask);
+	const char *value = bad_value(ctx->profile->max[PROFILE_RD_ATOM], a, mask);
 
 	if (mask & IBV_QP_ALT_PATH)
 		return EXPLAIN(err, "ibv_modify_qp: alternate paths are not supported: there is one port");

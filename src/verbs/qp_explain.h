@@ -5,7 +5,7 @@
 #include "verbs/objects.h"
 
 /* The engine is not locked. Both return err. */
-int explain_create(const struct ibv_qp_init_attr *, int err);
+int explain_create(const struct profile *, const struct ibv_qp_init_attr *, int err);
 int explain_modify(struct abi_qp *, const struct ibv_qp_attr *, int mask, int err);
 /* Once, where a queue pair was connected to an address at which only this host's processes can be, but not from one. */
 void explain_peer(struct abi_context *, const struct ibv_ah_attr *);

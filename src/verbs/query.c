@@ -47,8 +47,40 @@ static void device_attr_iwarp(struct ibv_context *context, struct ibv_device_att
 	a->max_ah = 0;
 }
 
+/* What the profile lacks is not reported. */
+static void profile_take(const struct profile *p, struct ibv_device_attr *a)
+{
+	static const struct {
+		enum profile_set set;
+		unsigned int bit, flags;
+	} rows[] = {
+		{PROFILE_VERBS, PROFILE_WINDOWS, IBV_DEVICE_MEM_WINDOW | IBV_DEVICE_MEM_WINDOW_TYPE_2B},
+		{PROFILE_VERBS, PROFILE_WINDOWS, IBV_DEVICE_MEM_MGT_EXTENSIONS},
+		{PROFILE_OPERATIONS, PROFILE_SEND_INV, IBV_DEVICE_MEM_MGT_EXTENSIONS},
+		{PROFILE_VERBS, PROFILE_RESIZE_SRQ, IBV_DEVICE_SRQ_RESIZE},
+		{PROFILE_VERBS, PROFILE_HAS_SRQ, IBV_DEVICE_SRQ_RESIZE},
+		{PROFILE_QP_TYPES, PROFILE_XRC, IBV_DEVICE_XRC},
+		{PROFILE_QP_TYPES, PROFILE_RC, IBV_DEVICE_RC_RNR_NAK_GEN},
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		if (!profile_has(p, rows[i].set, rows[i].bit))
+			a->device_cap_flags &= ~rows[i].flags;
+	}
+	if (!profile_has(p, PROFILE_VERBS, PROFILE_WINDOWS))
+		a->max_mw = 0;
+	if (!profile_has(p, PROFILE_VERBS, PROFILE_HAS_SRQ))
+		a->max_srq = a->max_srq_wr = a->max_srq_sge = 0;
+	if (!profile_has(p, PROFILE_VERBS, PROFILE_MULTICAST))
+		a->max_mcast_grp = a->max_mcast_qp_attach = a->max_total_mcast_qp_attach = 0;
+	if (!profile_has(p, PROFILE_OPERATIONS, PROFILE_ATOMIC))
+		a->atomic_cap = IBV_ATOMIC_NONE;
+}
+
 static void device_attr_fill(struct ibv_context *context, struct ibv_device_attr *a)
 {
+	const struct profile *p = context_of(context)->profile;
+
 	*a = (struct ibv_device_attr){
 		.node_guid = ibv_get_device_guid(context->device),
 		.sys_image_guid = htobe64(hostid_guid()),
@@ -57,29 +89,29 @@ static void device_attr_fill(struct ibv_context *context, struct ibv_device_attr
 		.vendor_id = DEVICE_VENDOR_ID,
 		.vendor_part_id = DEVICE_PART_ID,
 		.hw_ver = DEVICE_HW_VERSION,
-		.max_qp = NIC_MAX_QP,
-		.max_qp_wr = NIC_MAX_QP_WR,
+		.max_qp = (int)p->max[PROFILE_QP],
+		.max_qp_wr = (int)p->max[PROFILE_QP_WR],
 		.device_cap_flags = IBV_DEVICE_CURR_QP_STATE_MOD | IBV_DEVICE_SYS_IMAGE_GUID |
 				    IBV_DEVICE_RC_RNR_NAK_GEN | IBV_DEVICE_MEM_WINDOW | IBV_DEVICE_MEM_WINDOW_TYPE_2B |
 				    IBV_DEVICE_MEM_MGT_EXTENSIONS | IBV_DEVICE_XRC | IBV_DEVICE_SRQ_RESIZE,
-		.max_sge = NIC_MAX_SGE,
-		.max_sge_rd = NIC_MAX_SGE,
-		.max_cq = NIC_MAX_CQ,
-		.max_cqe = NIC_MAX_CQE,
-		.max_mr = NIC_MAX_MR,
-		.max_mw = NIC_MAX_MW,
-		.max_pd = NIC_MAX_PD,
-		.max_qp_rd_atom = NIC_MAX_RD_ATOM,
-		.max_res_rd_atom = NIC_MAX_RD_ATOM * NIC_MAX_QP,
-		.max_qp_init_rd_atom = NIC_MAX_RD_ATOM,
+		.max_sge = (int)p->max[PROFILE_SGE],
+		.max_sge_rd = (int)p->max[PROFILE_SGE],
+		.max_cq = (int)p->max[PROFILE_CQ],
+		.max_cqe = (int)p->max[PROFILE_CQE],
+		.max_mr = (int)p->max[PROFILE_MR],
+		.max_mw = (int)p->max[PROFILE_MW],
+		.max_pd = (int)p->max[PROFILE_PD],
+		.max_qp_rd_atom = (int)p->max[PROFILE_RD_ATOM],
+		.max_res_rd_atom = (int)(p->max[PROFILE_RD_ATOM] * p->max[PROFILE_QP]),
+		.max_qp_init_rd_atom = (int)p->max[PROFILE_RD_ATOM],
 		.atomic_cap = IBV_ATOMIC_HCA,
 		.max_mcast_grp = NIC_MAX_MCAST_GROUPS,
 		.max_mcast_qp_attach = NIC_MAX_MCAST_QPS,
 		.max_total_mcast_qp_attach = NIC_MAX_MCAST_GROUPS * NIC_MAX_MCAST_QPS,
 		.max_ah = 1 << 24, /* bounded by memory alone */
-		.max_srq = NIC_MAX_SRQ,
-		.max_srq_wr = NIC_MAX_SRQ_WR,
-		.max_srq_sge = NIC_MAX_SGE,
+		.max_srq = (int)p->max[PROFILE_SRQ],
+		.max_srq_wr = (int)p->max[PROFILE_SRQ_WR],
+		.max_srq_sge = (int)p->max[PROFILE_SGE],
 		.max_pkeys = 1,
 		.local_ca_ack_delay = LOCAL_ACK_DELAY,
 		.phys_port_cnt = PORT_COUNT,
@@ -87,6 +119,7 @@ static void device_attr_fill(struct ibv_context *context, struct ibv_device_attr
 	snprintf(a->fw_ver, sizeof(a->fw_ver), "%s", VERBENA_VERSION);
 	if (context->device->transport_type == IBV_TRANSPORT_IWARP)
 		device_attr_iwarp(context, a);
+	profile_take(p, a);
 }
 
 /* Regions whose memory may come and go: whatever is sent, read or written there may fault. */
@@ -97,7 +130,7 @@ static void odp_caps_fill(struct ibv_context *context, struct ibv_device_attr_ex
 	const uint32_t rc = uc | IBV_ODP_SUPPORT_READ;
 	bool is_iwarp = context->device->transport_type == IBV_TRANSPORT_IWARP;
 
-	if (!mem_survives_faults())
+	if (!mem_survives_faults() || !context_has(context, PROFILE_ON_DEMAND))
 		return;
 	a->odp_caps.general_caps = IBV_ODP_SUPPORT | IBV_ODP_SUPPORT_IMPLICIT;
 	a->odp_caps.per_transport_caps.rc_odp_caps =
@@ -119,7 +152,7 @@ int query_device_ex(struct ibv_context *context, const struct ibv_query_device_e
 	struct ibv_device_attr_ex all = {
 		.completion_timestamp_mask = UINT64_MAX,
 		.hca_core_clock = 1000000, /* kHz: CQEs are stamped in nanoseconds */
-		.max_dm_size = DM_BYTES_MAX,
+		.max_dm_size = context_has(context, PROFILE_DEVICE_MEMORY) ? DM_BYTES_MAX : 0,
 		.phys_port_cnt_ex = PORT_COUNT,
 	};
 
@@ -129,7 +162,8 @@ int query_device_ex(struct ibv_context *context, const struct ibv_query_device_e
 		return fail(EINVAL);
 	device_attr_fill(context, &all.orig_attr);
 	all.device_cap_flags_ex = all.orig_attr.device_cap_flags;
-	if (context->device->transport_type != IBV_TRANSPORT_IWARP)
+	if (context->device->transport_type != IBV_TRANSPORT_IWARP &&
+	    profile_has(context_of(context)->profile, PROFILE_OPERATIONS, PROFILE_PLACEMENT))
 		all.device_cap_flags_ex |= DEVICE_FLUSH_GLOBAL | DEVICE_ATOMIC_WRITE;
 	odp_caps_fill(context, &all);
 	memset(attr, 0, size);

@@ -25,6 +25,7 @@ static struct ibv_srq *srq_create(struct ibv_pd *pd, void *srq_context, struct i
 {
 	struct abi_context *ctx;
 	struct srq_init init = {.max_wr = attr->max_wr, .max_sge = attr->max_sge};
+	const struct profile *p;
 	struct abi_srq *srq;
 	int err;
 
@@ -33,11 +34,14 @@ static struct ibv_srq *srq_create(struct ibv_pd *pd, void *srq_context, struct i
 	err = injected(pd->context, FAULT_CALL_create_srq);
 	if (err)
 		return fail_null(err);
-	if (attr->max_wr < 1 || attr->max_wr > NIC_MAX_SRQ_WR || attr->max_sge > NIC_MAX_SGE)
+	p = context_of(pd->context)->profile;
+	if (!context_has(pd->context, PROFILE_HAS_SRQ))
+		return fail_null(p->refused);
+	if (attr->max_wr < 1 || attr->max_wr > p->max[PROFILE_SRQ_WR] || attr->max_sge > p->max[PROFILE_SGE])
 		return fail_null(EXPLAIN(EINVAL,
-					 "ibv_create_srq: %u WRs of %u SGEs; 1 to %d of up to %d are "
+					 "ibv_create_srq: %u WRs of %u SGEs; 1 to %u of up to %u are "
 					 "allowed (max_srq_wr, max_srq_sge)",
-					 attr->max_wr, attr->max_sge, NIC_MAX_SRQ_WR, NIC_MAX_SGE));
+					 attr->max_wr, attr->max_sge, p->max[PROFILE_SRQ_WR], p->max[PROFILE_SGE]));
 	srq = space_get(sizeof(*srq));
 	if (!srq)
 		return fail_null(ENOMEM);
@@ -54,7 +58,9 @@ static struct ibv_srq *srq_create(struct ibv_pd *pd, void *srq_context, struct i
 	}
 	engine_lock(ctx->engine);
 	/* srq_limit means nothing at creation. */
-	err = -nic_srq_create(ctx->nic, pd_of(pd)->core, &init, &srq->core);
+	err = room_check(ctx, PROFILE_SRQ, nic_counters(ctx->nic)->srqs);
+	if (!err)
+		err = -nic_srq_create(ctx->nic, pd_of(pd)->core, &init, &srq->core);
 	if (!err) {
 		attr->max_wr = srq->core->rq.capacity;
 		attr->max_sge = srq->core->rq.max_sge;
@@ -124,6 +130,10 @@ int ibv_modify_srq(struct ibv_srq *pub, struct ibv_srq_attr *attr, int mask)
 	int err;
 
 	if (mask & ~(IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT))
+		return fail(EINVAL);
+	if (mask & IBV_SRQ_MAX_WR && !context_has(pub->context, PROFILE_RESIZE_SRQ))
+		return fail(ctx->profile->refused);
+	if (mask & IBV_SRQ_MAX_WR && attr->max_wr > context_max(pub->context, PROFILE_SRQ_WR))
 		return fail(EINVAL);
 	if (mask & IBV_SRQ_MAX_WR && spin_lock(&srq->post_lock, ctx->engine))
 		return fail(EIO);
