@@ -23,6 +23,13 @@ FAULTS = [
 
     # ---- mem
     Fault("mr_end_overflows", "check", "len > mr->length - off", "off + len > mr->length", "unit/mr_test"),
+    Fault("device_memory_copies_run_over", "range_check", "length > dm->length - offset", "false",
+          "verbs/verbs_memory_test"),
+    Fault("device_memory_regions_run_over", "reg_dm_mr", "length > dm->length - offset", "false",
+          "verbs/verbs_memory_test"),
+    Fault("device_memory_is_freed_in_use", "free_dm", "in_use = dm->users;", "in_use = false;", "verbs/verbs_memory_test"),
+    Fault("profile_has_room_for_all", "room_check", "have < ctx->profile->max[limit]", "true", "verbs/verbs_profile_test"),
+    Fault("profile_has_every_operation", "post_ops", "all &= ~profile_ops[i];", ";", "verbs/verbs_profile_test"),
     Fault("whole_space_has_the_device", "check_unbounded", "(t->own && own_has(t->own, va, len))", "false", "unit/mr_test"),
     Fault("whole_space_has_every_right", "check_unbounded", "if (access & ~mr->access)", "if (false)", "unit/mr_test"),
     Fault("window_to_the_device", "mw_bind", "mr_reach(t, mr, b->addr, b->length) : NULL", "mr->addr + (b->addr - mr->iova) : NULL",
