@@ -60,7 +60,7 @@ def rc_timestamps(place):
 
 def rc_bad_options(place):
     """A port, a GID or a device that does not exist ends the program at once, with a word of why."""
-    for options in (["-i", 2], ["-g", 63], ["-d", "nosuch0"], ["-j", "-t"]):
+    for options in (["-i", 2], ["-g", 63], ["-d", "nosuch0"], ["-j", "-o"]):
         status, out = place.run(0, ["ibv_rc_pingpong"] + options, seconds=5)
         if options == ["-g", 63] and status is None:
             continue  # the index is looked at when the peer is known
