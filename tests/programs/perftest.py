@@ -147,6 +147,12 @@ def atomic_more(place):
     perftest(place, "ib_atomic_bw", ["-A", "CMP_AND_SWAP", "-e", "-o", 1], iters=200, sizes=[8])
 
 
+def on_demand(place):
+    perftest(place, "ib_write_bw", ["--odp"], iters=200, sizes=[65536])
+    perftest(place, "ib_read_bw", ["--odp"], iters=100, sizes=[65536])
+    perftest(place, "ib_send_bw", ["--odp", "-c", "UD", "-s", 1024], iters=200, sizes=[1024])
+
+
 def atomic_each(place):
     for kind in ("FETCH_AND_ADD", "CMP_AND_SWAP"):
         perftest(place, "ib_atomic_bw", ["-A", kind], iters=500, sizes=[8])
@@ -208,7 +214,7 @@ def brief_lat(place):
 CASES = {
     "send_bw": send_bw, "send_lat": send_lat, "send_srq": send_srq, "send_uc_ud": send_uc_ud,
     "send_inline": send_inline, "write_bw": write_bw, "write_uc": write_uc,
-    "write_inline": write_inline, "read": read_more, "atomic": atomic_more, "mtu": mtu,
+    "write_inline": write_inline, "read": read_more, "atomic": atomic_more, "on_demand": on_demand, "mtu": mtu,
     "send_bw_each": send_bw_each, "send_srq_each": send_srq_each, "send_uc_ud_each": send_uc_ud_each, "write_bw_each": write_bw_each,
     "send_lat_each": send_lat_each, "write_uc_each": write_uc_each, "read_each": read_each, "atomic_each": atomic_each, "mtu_each": mtu_each,
     "duration": duration("ib_write_bw"), "duration_lat": duration("ib_send_lat", "ib_read_lat"), "no_gid": no_gid, "brief": brief,
