@@ -224,8 +224,7 @@ static int file_map(int fd, size_t bytes, struct abi_mr *with)
  */
 struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t length, uint64_t iova, int fd, int access)
 {
-	const unsigned int allowed =
-		IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
+	const unsigned int allowed = MR_LOCAL_WRITE | MR_REMOTE_ACCESS;
 	const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
 	unsigned int bits = (unsigned int)access;
 	struct abi_mr with = {0};
