@@ -73,10 +73,11 @@ static void region_archive(struct archive *a, struct mr_table *t, const struct m
 	if (!slot_archive(a, t, &mr, &slot))
 		return;
 	archive_bytes(a, &addr, sizeof(addr));
-	ARCHIVE(a, &mr, iova, length, access);
+	ARCHIVE(a, &mr, iova, length, access, extent);
 	ARCHIVE_REF(a, mr.pd, pd_kind);
 	mr.addr = (uint8_t *)(uintptr_t)addr;
 	if (!archive_judge(a, mr.pd && !mr_validate(mr.addr, mr.length, mr.iova, mr.access) &&
+				      (mr.extent == MR_RANGE || (mr.extent <= MR_NOTHING && !mr.addr && !mr.length)) &&
 				      !(t->no_payload && mr.access & MR_REMOTE_ATOMIC)) ||
 	    !a->loads)
 		return;
@@ -88,6 +89,8 @@ static void region_archive(struct archive *a, struct mr_table *t, const struct m
 	*made = mr;
 	made->pd->users++;
 	enter(t, made, slot);
+	if (made->extent == MR_NOTHING)
+		mr_note_nothing(t);
 }
 
 uint32_t mr_archive_regions(struct archive *a, struct mr_table *t, uint16_t type, uint32_t pd_kind)

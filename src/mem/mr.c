@@ -299,6 +299,12 @@ int mr_create(struct mr_table *t, struct pd *pd, struct mr_range range, uint32_t
 	return 0;
 }
 
+void mr_note_nothing(struct mr_table *t)
+{
+	t->nothings++;
+	t->copies_oddly = true;
+}
+
 int mr_create_nothing(struct mr_table *t, struct pd *pd, struct mr **out)
 {
 	int err = mr_create(t, pd, (struct mr_range){0}, MR_LOCAL_WRITE, out);
@@ -306,8 +312,7 @@ int mr_create_nothing(struct mr_table *t, struct pd *pd, struct mr **out)
 	if (err)
 		return err;
 	(*out)->extent = MR_NOTHING;
-	t->nothings++;
-	t->copies_oddly = true;
+	mr_note_nothing(t);
 	return 0;
 }
 

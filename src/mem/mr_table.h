@@ -16,6 +16,9 @@ int mr_table_fit(struct mr_table *, uint32_t more);
 void mr_insert(struct mr_table *, struct mr *);
 void mr_take_out(struct mr_table *, const struct mr *);
 
+/* One more region of nothing is in the table. */
+void mr_note_nothing(struct mr_table *);
+
 /* Where a region has those bytes, or NULL. */
 uint8_t *mr_reach(const struct mr_table *, const struct mr *, uint64_t va, uint64_t len);
 

@@ -161,7 +161,6 @@ CASE(whole_address_space_opens_what_is_not_the_device_s)
 		{UINT64_MAX - 200, 300, false},
 		{0, 8, false},
 	};
-	struct world *w = *state;
 	struct mr *mr;
 
 	w->table.own = &own;
@@ -182,7 +181,6 @@ CASE(whole_address_space_opens_what_is_not_the_device_s)
 CASE(region_of_nothing_has_zeros_at_every_address)
 {
 	uint8_t bytes[64], other[64];
-	struct world *w = *state;
 	struct mr *nothing, *more, *mr;
 
 	assert_int_equal(mr_create(&w->table, &w->pd, (struct mr_range){other, sizeof(other), 0}, MR_LOCAL_WRITE, &mr),
