@@ -192,10 +192,13 @@ static struct waiting_step yielded(struct waiting *w, const struct waiting_seen 
 	return act(WAITING_LOOK);
 }
 
-static struct waiting_step rested(const struct waiting_seen *s)
+static struct waiting_step rested(struct waiting *w, const struct waiting_seen *s)
 {
 	struct waiting_step step = {.act = WAITING_BLOCK, .until_ns = s->deadline_ns};
 
+	/* What is due is a poller's to do, too. To look again at once would be to spin until its next poll. */
+	if (s->deadline_ns <= s->now_ns && s->now_ns < w->nap_until_ns)
+		return sleep_for_poller(w, s, WAITING_NAP, w->nap_until_ns);
 	if (s->deadline_ns <= s->now_ns)
 		return act(WAITING_LOOK);
 	if (s->now_ns - s->stirred_ns < HEARTBEAT_FOR_NS)
@@ -229,7 +232,7 @@ struct waiting_step waiting_next(struct waiting *w, const struct waiting_seen *s
 	case SEEN_RAN: return ran(w, s);
 	case SEEN_WANTS: return wanted(w, s);
 	case SEEN_YIELD: return yielded(w, s);
-	case SEEN_DEADLINE: return rested(s);
+	case SEEN_DEADLINE: return rested(w, s);
 	case SEEN_WAKING: return woke(w, s);
 	}
 	return act(WAITING_LOOK);

@@ -420,6 +420,21 @@ TEST(what_is_due_is_done_before_a_sleep)
 	expect(rest_until(0), WAITING_LOOK);
 }
 
+/* It is the poller's to do; a thread that looked again at once would spin until the next poll. */
+TEST(what_is_due_while_a_program_polls_waits_for_a_nap)
+{
+	begin();
+	seen.polled_ns = now;
+	seen.moved_ns = now - 2 * ms;
+	expect(look_at(now), WAITING_SERVE);
+	seen.locked = true;
+	seen.moved = false;
+	expect(see(SEEN_SERVED), WAITING_REST);
+	expect_until(rest_until(now), WAITING_NAP, now + 50 * us);
+	/* Nobody has polled since: now it is this thread's. */
+	expect(look_at(now + 50 * us), WAITING_MEASURE);
+}
+
 TEST(for_100_ms_after_traffic_a_sleep_is_2_ms_at_most)
 {
 	begin();

@@ -258,6 +258,7 @@ FAULTS = [
     # ---- the engine's waiting
     Fault("sleepers_wait_for_a_processor", "is_ready", " && state_of(tid) == 'R'", "", "unit/env_host_test"),
     Fault("a_wake_before_a_wait_is_lost", "env_host_open", "watch(&h->env, h->wake_fd, true)", "0", "unit/env_host_test"),
+    Fault("thread_spins_beside_a_poller", "rested", "s->now_ns < w->nap_until_ns", "false", "unit/waiting_test"),
     Fault("who_runs_waits_for_a_processor", "ran", "s->ran_ns < (s->now_ns - w->slept_ns) / 4 * AWAIT_RAN_QUARTERS", "true", "unit/waiting_test"),
     Fault("sockets_packets_await_a_poller", "wanted", " || !s->may_wait", "", "unit/waiting_test"),
     Fault("an_await_has_no_end", "miss_poller", "s->now_ns - s->polled_ns >= AWAIT_NS_MAX", "false", "unit/waiting_test"),
