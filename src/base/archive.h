@@ -10,8 +10,8 @@
  * Pointers are numbers: an object is defined when its record is archived, and from then on others refer to it. What the
  * caller alone knows, the owners of objects, stays outside the image, in a table.
  *
- * What is loaded is judged as a packet is. After the first error nothing is saved or loaded any more, members keep what
- * they have, and counts are 0; archive.err has the error.
+ * What is loaded is judged as a packet is. The first error ends it: archive.err has the error, members keep the values
+ * that they have, and counts are 0.
  */
 #pragma once
 

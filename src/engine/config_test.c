@@ -33,7 +33,7 @@ static int load(struct config *c, char *variable, const char *text, char err[102
 	return rc;
 }
 
-/* What is taken. */
+/* The configuration that results; the setting must be accepted. */
 static struct config loaded(char *variable, const char *text)
 {
 	struct config c;

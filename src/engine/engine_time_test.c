@@ -272,7 +272,7 @@ static void act(struct work *w, struct prng *r)
 	}
 }
 
-/* Whatever is posted completes, though nobody polls any more, and then the thread sleeps for good. */
+/* Each request completes without another poll, and then the thread sleeps for good. */
 TEST_ALWAYS(no_order_of_polls_posts_and_waits_loses_work)
 {
 	for (uint64_t seed = 1; seed <= (test_many ? 1000 : 100); seed++) {
