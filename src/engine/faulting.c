@@ -103,12 +103,15 @@ static bool is_of_port(enum fault_action action)
 	       action == FAULT_GID_REMOVE || action == FAULT_GID_ADD;
 }
 
+static bool has_room(const struct engine *e)
+{
+	return atomic_load_explicit(&e->port_deeds.count, memory_order_relaxed) < PORT_DEEDS_MAX;
+}
+
 static void hand_to_thread(struct engine *e, const struct fault_deed *d)
 {
 	unsigned n = atomic_load_explicit(&e->port_deeds.count, memory_order_relaxed);
 
-	if (n == PORT_DEEDS_MAX)
-		return;
 	e->port_deeds.deeds[n] = *d;
 	atomic_store_explicit(&e->port_deeds.count, n + 1, memory_order_release);
 	e->env->wake(e->env);
@@ -156,7 +159,8 @@ void faulting_serve(struct engine *e, uint64_t now_ns)
 
 	if (faults_due_ns(f) > now_ns)
 		return;
-	while (faults_next(f, now_ns, &d)) {
+	/* While the thread is behind, what is due stays due. */
+	while (has_room(e) && faults_next(f, now_ns, &d)) {
 		if (is_of_port(d.action))
 			hand_to_thread(e, &d);
 		else
