@@ -392,10 +392,13 @@ bool nic_lends(struct nic *nic)
 /* In a state in which a QP only flushes it sends nothing. */
 static bool is_held_up(struct qp *qp)
 {
-	bool last_turn = qp->last_turn;
+	bool last_turn;
 
+	if (__builtin_expect(!qp->peer->full, true))
+		return false;
+	last_turn = qp->last_turn;
 	qp->last_turn = false;
-	return qp->peer->full && !last_turn && receives(qp) && qp_get_state(qp) != QPS_SQE;
+	return !last_turn && receives(qp) && qp_get_state(qp) != QPS_SQE;
 }
 
 void nic_take_last_turns(struct nic *nic)
