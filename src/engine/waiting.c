@@ -197,10 +197,9 @@ static struct waiting_step rested(struct waiting *w, const struct waiting_seen *
 	struct waiting_step step = {.act = WAITING_BLOCK, .until_ns = s->deadline_ns};
 
 	/* What is due is a poller's to do, too. To look again at once would be to spin until its next poll. */
-	if (s->deadline_ns <= s->now_ns && s->now_ns < w->nap_until_ns)
-		return sleep_for_poller(w, s, WAITING_NAP, w->nap_until_ns);
 	if (s->deadline_ns <= s->now_ns)
-		return act(WAITING_LOOK);
+		return s->now_ns < w->nap_until_ns ? sleep_for_poller(w, s, WAITING_NAP, w->nap_until_ns)
+						   : act(WAITING_LOOK);
 	if (s->now_ns - s->stirred_ns < HEARTBEAT_FOR_NS)
 		step.until_ns = least(s->deadline_ns, s->now_ns + HEARTBEAT_NS);
 	return step;
