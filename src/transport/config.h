@@ -73,7 +73,7 @@ struct rocev2_config {
 	 * An RC WRITE of at most so many bytes leaves as WRITE Only packets, each with its own RETH. They are all of
 	 * one length, so the packets of many messages travel as one train. 0: as First, Middle and Last, of which the
 	 * First is longer and so parts trains. Likewise READs of up to so many bytes and 32 packets
-	 * (rocev2/read_pairs.h).
+	 * are requested in pairs of packets (rocev2/requester.c).
 	 */
 	uint32_t only_bytes;
 };

@@ -149,16 +149,6 @@ struct rd_resource {
 	uint32_t srqn; /* XRC: whose memory it is */
 };
 
-/* How READs of a few packets are requested: rocev2/read_pairs.h. */
-struct read_pairs {
-	uint64_t timed_ns; /* when the request for timed_psn was sent; 0: none is timed */
-	uint64_t least_ns; /* of the last round trips */
-	uint32_t timed_psn;
-	uint32_t whole_left;  /* READs that are requested whole */
-	uint32_t whole_next;  /* how many were to be, the last time; 0: pairs were fast enough */
-	uint32_t round_trips; /* measured since they were judged */
-};
-
 /*
  * Requester and completer. PSNs:
  *
@@ -187,7 +177,6 @@ struct requester {
 	uint64_t rto_ns;     /* when the retransmission timer or the RNR wait ends; TIMER_NEVER: neither runs */
 	uint64_t stalled_ns; /* of the first loss since una moved; 0: there was none */
 	struct aimd cc;
-	struct read_pairs pairs;
 };
 
 struct responder {

@@ -10,13 +10,11 @@ static void onlys(struct nic_config *c, enum duo_side side)
 	c->transport.rocev2.only_bytes = ONLY_BYTES;
 }
 
-static struct sim start(uint8_t rd_atomic, uint64_t latency_ns)
+static struct sim start(uint8_t rd_atomic)
 {
 	struct duo_options o = duo_options();
 	struct duo *duo = duo_create(5, onlys);
 
-	if (latency_ns)
-		duo->latency_ns = latency_ns;
 	o.max_rd_atomic = rd_atomic;
 	return sim_on(duo, &o);
 }
@@ -27,7 +25,7 @@ static void read_once(struct sim *s, uint64_t id, uint32_t bytes)
 	assert_memory_equal(s->abuf->p, s->bbuf->p + 100, bytes);
 }
 
-TEST_ON(each_request_is_for_two_packets, start(16, 0))
+TEST_ON(each_request_is_for_two_packets, start(32))
 {
 	read_once(&s, 1, 4 * MTU + 5);
 	assert_int_equal(duo_count(s.duo, DUO_A, DUO_ANY), 3);
@@ -45,7 +43,7 @@ TEST_ON(each_request_is_for_two_packets, start(16, 0))
 											   : OP_RC_READ_RESPONSE_FIRST);
 }
 
-TEST_ON(responses_of_several_reads_share_a_train, start(16, 0))
+TEST_ON(responses_of_several_reads_share_a_train, start(32))
 {
 	struct duo_wr w[4];
 
@@ -59,17 +57,16 @@ TEST_ON(responses_of_several_reads_share_a_train, start(16, 0))
 	assert_memory_equal(s.abuf->p, s.bbuf->p, COUNT(w) * 4 * MTU);
 }
 
-/* Two packets are a pair anyway, many fill a train, and all would wait for round trips if few requests may be under
- * way. */
+/* Two packets are a pair anyway, many fill a train, and where few requests may be under way pairs are too little. */
 TEST(other_reads_are_requested_whole)
 {
 	static const struct {
 		uint32_t bytes;
 		uint8_t rd_atomic;
-	} rows[] = {{2 * MTU, 16}, {READ_MAX + 1, 16}, {4 * MTU, 7}};
+	} rows[] = {{2 * MTU, 32}, {READ_MAX + 1, 32}, {4 * MTU, 31}};
 
 	for (size_t i = 0; i < COUNT(rows); i++) {
-		struct sim s = start(rows[i].rd_atomic, 0);
+		struct sim s = start(rows[i].rd_atomic);
 
 		read_once(&s, 1, rows[i].bytes);
 		assert_int_equal(duo_count(s.duo, DUO_A, OP_RC_READ_REQUEST), 1);
@@ -77,64 +74,11 @@ TEST(other_reads_are_requested_whole)
 	}
 }
 
-/* The requests of the next READ of four packets: the requester sends nothing else. */
-static uint64_t requests_of_one(struct sim *s, uint64_t id)
-{
-	const struct nic_counters *c = nic_counters(s->duo->host[DUO_A].nic);
-	uint64_t before = c->tx_packets;
-
-	read_once(s, id, 4 * MTU);
-	return c->tx_packets - before;
-}
-
-/* Over a long way little would be under way. */
-TEST(who_is_far_away_is_asked_for_whole_reads)
-{
-	enum { READS = 40 };
-	static const struct {
-		uint64_t latency_ns;
-		uint64_t requests;
-	} rows[] = {{10000, 2}, {100000, 1}};
-
-	for (size_t i = 0; i < COUNT(rows); i++) {
-		struct sim s = start(16, rows[i].latency_ns);
-
-		for (uint64_t id = 0; id < READS; id++)
-			read_once(&s, id, 4 * MTU);
-		assert_int_equal(requests_of_one(&s, READS), rows[i].requests);
-		sim_end(&s);
-	}
-}
-
-/* A way that was long for a while, or a processor that was busy, is judged again: each time after twice as many READs.
- */
-TEST_ON(a_long_way_is_tried_again_ever_more_seldom, start(16, 100000))
-{
-	enum { FIRST = 1024, TRIES = 3, ROUND_TRIPS = 16 };
-	uint64_t id = 0;
-
-	for (uint32_t whole = FIRST; whole < FIRST << TRIES; whole *= 2) {
-		for (int i = 0; i < ROUND_TRIPS; i++)
-			assert_int_equal(requests_of_one(&s, id++), 2);
-		for (uint32_t i = 0; i < whole; i++)
-			assert_int_equal(requests_of_one(&s, id++), 1);
-	}
-	s.duo->latency_ns = 1000;
-	for (int i = 0; i < 2 * ROUND_TRIPS; i++)
-		assert_int_equal(requests_of_one(&s, id++), 2);
-	s.duo->latency_ns = 100000;
-	while (requests_of_one(&s, id++) == 2)
-		;
-	for (int i = 1; i < FIRST; i++)
-		assert_int_equal(requests_of_one(&s, id++), 1);
-	assert_int_equal(requests_of_one(&s, id++), 2);
-}
-
 /* Whichever response is lost, the READ is complete in the end, and asked for as it was. */
 TEST(a_lost_response_is_requested_again)
 {
 	for (int lost = 0; lost < 8; lost++) {
-		struct sim s = start(16, 0);
+		struct sim s = start(32);
 		struct duo_wr w[] = {duo_read_wr(1, s.abuf, 0, 4 * MTU, s.bbuf, 0),
 				     duo_read_wr(2, s.abuf, 8 * MTU, 4 * MTU, s.bbuf, 8 * MTU)};
 

@@ -38,8 +38,6 @@ static void requester_archive(struct archive *a, const struct qp *qp, struct req
 		lost_seen, rnr_wait, graced);
 	ARCHIVE_TIMES(a, req, rto_ns, stalled_ns);
 	ARCHIVE(a, &req->cc, window_bytes, window_bytes_max, window_bytes_min, acked_bytes, doubling);
-	ARCHIVE_TIMES(a, &req->pairs, timed_ns);
-	ARCHIVE(a, &req->pairs, least_ns, timed_psn, whole_left, whole_next, round_trips);
 	for (uint32_t i = 0; i < req->rd_entries; i++)
 		archive_bytes(a, &req->rd_end[i], sizeof(req->rd_end[i]));
 	archive_judge(a, requester_is_possible(qp, req));

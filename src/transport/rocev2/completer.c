@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "transport/rocev2/congestion.h"
-#include "transport/rocev2/read_pairs.h"
 #include "transport/qp.h"
 #include "transport/request.h"
 #include "wire/aeth.h"
@@ -253,8 +252,6 @@ static void response_input(struct transport *tp, struct qp *qp, const struct rx 
 		fail_oldest(tp, qp, status, now_ns);
 		return;
 	}
-	if (rx->info->flags & F_READ)
-		read_pairs_came(qp, psn, sq_at(&qp->sq, qp->sq.una)->length, now_ns);
 	old_una = req->una;
 	req->una = psn_add(psn, 1);
 	if (psn == sq_at(&qp->sq, qp->sq.una)->psn_last)

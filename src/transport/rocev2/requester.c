@@ -5,9 +5,8 @@
  *
  * A long READ is split into chunks, each a READ request of its own: responses carry no AckReq and
  * are subject to no window, so only this keeps a responder from flooding us. Each chunk counts against
- * max_rd_atomic. A short one may be split into pairs of packets (read_pairs.h). When a READ is requested again, the
- * chunks end where they ended the first time, as a duplicate may not request more than the original did
- * (IBTA 9.7.4.5.2).
+ * max_rd_atomic. A short one may be split into pairs of packets. When a READ is requested again, the chunks end where
+ * they ended the first time, as a duplicate may not request more than the original did (IBTA 9.7.4.5.2).
  */
 #include <assert.h>
 #include <string.h>
@@ -15,7 +14,6 @@
 #include "transport/rocev2/congestion.h"
 #include "transport/qp.h"
 #include "transport/request.h"
-#include "transport/rocev2/read_pairs.h"
 #include "transport/xrc.h"
 #include "wire/atomiceth.h"
 #include "wire/feth.h"
@@ -39,7 +37,6 @@ void requester_start(struct transport *tp, struct qp *qp, uint64_t now_ns)
 	req->retries = qp->retry_cnt;
 	req->rnr_retries = qp->rnr_retry;
 	aimd_init(&req->cc, tp->config.window_bytes, 2 * QP_ACKREQ_PACKETS * qp->mtu);
-	req->pairs = (struct read_pairs){0};
 	congestion_start(tp, qp, now_ns);
 }
 
@@ -62,7 +59,6 @@ void requester_go_back(struct qp *qp)
 	qp->gbn->req.psn = qp->gbn->req.una;
 	qp->gbn->req.asked = (qp->gbn->req.una - 1) & PSN_MASK;
 	qp->gbn->req.wqe = qp->sq.una;
-	read_pairs_again(qp);
 }
 
 /*
@@ -116,6 +112,18 @@ static void start_wqe(struct qp *qp, struct send_wqe *w)
 	qp->sq.next++;
 }
 
+/*
+ * Whether a READ is requested in pairs of packets. Of the responses to one request the First and the Last have an AETH,
+ * and the others have none, so they part into two trains for each READ. A First is as long as the Last behind it, and
+ * those of many requests travel as one train. Two packets are a pair anyway; of many the Middles fill half a train; and
+ * where max_rd_atomic pairs are less than a train, more is under way if READs are requested whole.
+ */
+static bool pairs_suit(const struct transport *tp, const struct qp *qp, const struct send_wqe *w)
+{
+	return w->packets > 2 && w->packets <= PKT_TRAIN_MAX / 2 && w->length <= tp->config.rocev2.only_bytes &&
+	       2u * qp->max_rd_atomic * qp->mtu >= PKT_TRAIN_BYTES_MAX;
+}
+
 /* How many response packets the READ request for `psn` requests, and whether it may be sent. */
 static uint32_t read_chunk(const struct transport *tp, const struct qp *qp, const struct send_wqe *w)
 {
@@ -131,7 +139,7 @@ static uint32_t read_chunk(const struct transport *tp, const struct qp *qp, cons
 				return offset(req, end) - offset(req, req->psn) + 1;
 		}
 	}
-	if (read_pairs_suit(tp, qp, w))
+	if (pairs_suit(tp, qp, w))
 		return left < 2 ? left : 2;
 	/* Two chunks under way keep the responder busy; more would be shorter, and end more trains early. */
 	chunk = req->cc.window_bytes_max / (qp->max_rd_atomic > 1 ? 2 : 1) / qp->mtu;
@@ -273,8 +281,6 @@ static bool send_packet(struct transport *tp, struct qp *qp, struct send_wqe *w,
 	} else {
 		if (responds)
 			req->rd_end[req->rd_head++ % req->rd_entries] = psn_add(req->psn, span - 1);
-		if (responds && request_is_read(w))
-			read_pairs_sent(qp, w, req->psn, now_ns);
 		req->high = psn_add(req->psn, span);
 	}
 	req->psn = psn_add(req->psn, span);
