@@ -54,6 +54,7 @@ void archive_load(struct archive *, const struct alloc *, const uint8_t *bytes, 
 /* Frees the memory; bytes and owners too, unless the caller has taken them and set them to NULL. */
 void archive_fini(struct archive *);
 
+/* archive_fail() where there is an error: the first one stays. */
 __attribute__((cold, noinline)) void archive_failed(struct archive *, int err);
 /* An error, unless there was one; 0: none. */
 static inline void archive_fail(struct archive *a, int err)
@@ -70,9 +71,11 @@ static inline bool archive_judge(struct archive *a, bool holds)
 	return !a->err;
 }
 
+/* A record, to which everything until archive_end() belongs. Loading, another type or an older version is an error. */
 void archive_begin(struct archive *, uint16_t type, uint16_t version);
 void archive_end(struct archive *);
 
+/* So many bytes as they are: saves them, or overwrites them with what was saved. */
 void archive_bytes(struct archive *, void *, size_t);
 /* A bool: 0 or 1. */
 void archive_flag(struct archive *, void *, size_t);

@@ -22,6 +22,7 @@ struct timers {
 	struct timer *root;
 };
 
+/* Not set. */
 void timer_init(struct timer *);
 static inline bool timer_is_set(const struct timer *t)
 {

@@ -76,6 +76,7 @@ struct cc_preset_info {
 	const char *values; /* "name=value name=value", on top of the defaults */
 };
 
+/* What that algorithm has where the user says nothing. */
 void cc_params_default(struct cc_params *, enum cc_algorithm);
 
 /* 0, or -EINVAL with nothing changed: no such parameter of this algorithm, or not a value it takes.
@@ -95,5 +96,6 @@ const struct cc_param_info *cc_param_find(enum cc_algorithm, const char *name);
 /* The least time between two CNPs that a receiver sends for a flow; 0: one for each marked packet. */
 uint64_t cc_params_cnp_gap_ns(const struct cc_params *);
 
+/* The rows, for help and checks; *n is their number. */
 const struct cc_param_info *cc_params_table(size_t *n);
 const struct cc_preset_info *cc_presets_table(size_t *n);

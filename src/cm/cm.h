@@ -251,6 +251,7 @@ bool cm_stream_output(struct cm *, struct pkt *);
 uint64_t cm_deadline(const struct cm *);
 void cm_expire(struct cm *, uint64_t now_ns);
 
+/* Copies the counters as they are. */
 void cm_report(const struct cm *, struct cm_counters *);
 /* How many were stored. */
 size_t cm_report_listeners(const struct cm *, struct cm_listener *, size_t max);
@@ -380,4 +381,5 @@ struct cm_id_info {
 	uint32_t flow_label;
 };
 
+/* What rdma_cm says of an id at the moment. */
 void cm_id_query(const struct cm_id *, struct cm_id_info *);

@@ -114,6 +114,7 @@ static inline bool cm_has_streams(const struct mpa_streams *s)
 	return s->nic != NULL;
 }
 
+/* Streams are there if the settings name a nic for them. The end forgets their table; their conns have ended. */
 void mpa_init(struct cm *, const struct cm_config *);
 void mpa_fini(struct cm *);
 

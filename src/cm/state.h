@@ -291,6 +291,7 @@ struct refusal {
 	size_t data_len;
 };
 
+/* Each queues one message of that name (IBTA 12.6) for cm_output(). Those of a conn go to its peer. */
 void message_rej(struct cm *, const struct flow *to, uint64_t tid, const struct refusal *);
 void message_mra(const struct conn *, uint8_t answered);
 void message_rtu(const struct conn *);
@@ -333,10 +334,15 @@ uint64_t random_tid(struct cm *, uint32_t comm_id);
 
 /* ---- active.c, passive.c, hangup.c, sidr.c ------------------------------------------------------ */
 
+/*
+ * The side that asks (IBTA 12.9.5): sends REQ; then, told to by the program, RTU; and takes REP. 0 or a negative errno. A
+ * message was judged to be one of that type and length.
+ */
 int active_connect(struct cm_id *, const struct cm_param *, uint64_t now_ns);
 void active_confirm(struct conn *);
 void active_rep(struct cm *, const struct flow *in, const struct mad *, const uint8_t *msg, uint64_t now_ns);
 
+/* The side that is asked: takes REQ, answers with REP, is established by RTU or by the first message of the queue pair. */
 void passive_req(struct cm *, const struct flow *in, const struct mad *, const uint8_t *msg, uint64_t now_ns);
 int passive_accept(struct conn *, const struct cm_param *, uint64_t now_ns);
 void passive_established(struct conn *);
@@ -351,6 +357,7 @@ void hangup_drep(struct cm *, const struct flow *in, const struct mad *, const u
 void hangup_rej(struct cm *, const struct flow *in, const struct mad *, const uint8_t *msg, uint64_t now_ns);
 void hangup_mra(struct cm *, const struct flow *in, const struct mad *, const uint8_t *msg, uint64_t now_ns);
 
+/* Service ids of UD (IBTA 12.11): sends SIDR_REQ; answers with SIDR_REP, which accepts or refuses; takes either. */
 int sidr_connect(struct cm_id *, const struct cm_param *, uint64_t now_ns);
 int sidr_accept(struct conn *, const struct cm_param *);
 void sidr_refuse(struct conn *, const uint8_t *data, size_t len);
@@ -365,6 +372,7 @@ struct route_key {
 	uint64_t note;       /* what the registry remembers it by */
 };
 
+/* Whose a REQ, a REJ or a SIDR_REQ is. */
 struct route_key passive_route(const struct cm *, const struct flow *in, const uint8_t *msg);
 struct route_key hangup_route(const struct cm *, const struct flow *in, const uint8_t *msg);
 struct route_key sidr_route(const struct cm *, const struct flow *in, const uint8_t *msg);
@@ -430,6 +438,7 @@ void event_forget_join(const struct cm_join *);
 
 /* ---- join.c --------------------------------------------------------------------------------------- */
 
+/* Ends every membership of the id, with no event. */
 void join_leave_all(struct cm_id *);
 
 /* ---- id.c, port.c ------------------------------------------------------------------------------- */
@@ -468,6 +477,7 @@ struct cm_id *port_listener_for(const struct cm *, const uint8_t *ip, uint64_t s
 
 /* ---- ip.c: the IP header in private data --------------------------------------------------------- */
 
+/* 16 bytes, as in a GID: whether they are an IPv4-mapped address; and one of this host's loopback. */
 bool ip_is_ipv4(const uint8_t *ip);
 bool ip_is_loopback(const uint8_t *ip);
 /* Writes addresses in the annex's form, before `len` bytes of a program's. */

@@ -56,6 +56,7 @@ struct engine *engine_get(unsigned device, const struct engine_sink *, char *err
 /* Before engine_get(): the memory of a group whose members have ended (group_config.shared_fd). Borrowed, for good. */
 void engine_inherit(int shared_fd);
 
+/* Its nic, for use with the lock held; and its number among the devices. */
 struct nic *engine_nic(struct engine *);
 unsigned engine_device(const struct engine *);
 /* Whether its wire is RoCEv1: its GIDs are of that type. */

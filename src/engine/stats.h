@@ -76,6 +76,7 @@ struct stats_field {
 	const char *name;
 	size_t offset; /* of a uint64_t in struct stats_page */
 };
+/* The counters by name, in the order of the page. */
 const struct stats_field *stats_fields(size_t *count);
 
 static inline uint64_t stats_value(const struct stats_page *p, const struct stats_field *f)

@@ -35,6 +35,7 @@ struct qps {
 	int32_t by_qpn[QPS_BUCKETS], by_peer[QPS_BUCKETS];
 };
 
+/* Empty; and back to that, with the memory given back. */
 void qps_init(struct qps *);
 void qps_fini(struct qps *, const struct alloc *);
 

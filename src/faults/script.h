@@ -96,6 +96,7 @@ struct fault_host {
 
 enum { FAULT_LIMIT_DEFAULT = 8192, FAULT_LIMIT_MAX = 65536 };
 
+/* No rules. */
 void fault_script_init(struct fault_script *);
 /*
  * Adds the rules of a text; `name` is what messages call it. `is_command`: it is one line, which has no number. 0 with

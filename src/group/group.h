@@ -138,6 +138,7 @@ void group_close(struct group *);
  */
 void group_child_after_fork(struct group *);
 
+/* That of this process: the high bits of its QPNs. */
 unsigned group_slot(const struct group *);
 
 /* Memory that every process of the group may write at any time: the reader judges what it reads. NULL: there is none.

@@ -73,4 +73,5 @@ int link_send(int fd, const void *head, size_t head_len, const void *data, size_
  */
 ssize_t link_recv(int fd, void *buf, size_t max, int *fds, size_t fds_max, size_t *fd_count);
 
+/* Closes those that are not -1. */
 void link_close_all(const int *fds, size_t count);

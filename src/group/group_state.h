@@ -104,10 +104,12 @@ void group_reset(struct group *);
 /* Makes the name in g->listener reachable, if there is one. 0 or a negative errno. */
 int group_publish(struct group *);
 
+/* Unmaps the memory that all members share, if it is mapped. */
 void group_shared_close(struct group *);
 
 /* ---- group_ring.c ---- */
 
+/* No rings; and closes those that there are. */
 void group_rings_init(struct group *);
 void group_rings_close(struct group *);
 /* A client offers a ring. Takes fds. 0, or a negative errno: it is dropped. */
@@ -119,6 +121,7 @@ void group_ring_hung_up(struct group *, unsigned slot);
 
 /* ---- the sockets that are held: group_socks.c ---- */
 
+/* No sockets; and closes those that are held. */
 void group_socks_init(struct group *);
 void group_socks_close(struct group *);
 

@@ -80,6 +80,7 @@ struct atomic_response {
 	uint64_t found;
 };
 
+/* The headers as the wire has them (RFC 5040 4.4, RFC 7306 5). The bytes were judged to be as many. */
 void read_request_decode(struct read_request *, const uint8_t *);
 void read_request_encode(uint8_t *, const struct read_request *);
 void atomic_request_decode(struct atomic_request *, const uint8_t *);

@@ -42,6 +42,7 @@ struct lender {
 	bool copies;           /* what is read now is copied all the same (mr_set_copies()) */
 };
 
+/* Nothing is lent. */
 void lender_init(struct lender *);
 /* Not lent to, so far. The loan is borrowed; NULL: it never is. */
 void borrower_init(struct borrower *, struct loan *);

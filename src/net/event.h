@@ -66,6 +66,7 @@ struct event_queue {
 int event_queue_init(struct event_queue *, unsigned tick_shift);
 void event_queue_fini(struct event_queue *);
 
+/* What the inline forms above do where the events are in the heap. */
 void event_push_slow(struct event_queue *, uint64_t time_ps, uint64_t order, void *object);
 const struct event *event_pop_slow(struct event_queue *, uint64_t until_ps);
 

@@ -135,6 +135,7 @@ struct network_config {
 	bool check; /* invariants after every event; slow */
 };
 
+/* The defaults, as docs/simulator.md has them. */
 void network_config_init(struct network_config *);
 
 /*
@@ -189,6 +190,7 @@ int network_set_receiver(struct network *, uint32_t host, uint64_t buffer_bytes,
  */
 uint64_t network_receiver_headroom_bytes(const struct network *, uint32_t host);
 
+/* Simulated time; and the rate of a host's link at the moment. */
 uint64_t network_now_ps(const struct network *);
 uint64_t network_host_rate_bps(const struct network *, uint32_t host);
 
@@ -252,6 +254,7 @@ struct network_counts {
 	uint64_t pauses;    /* PFC frames sent that ask for a pause */
 };
 
+/* Copies what was counted up to now. */
 void network_count(const struct network *, struct network_counts *);
 
 /* Why a packet was lost. */
@@ -352,6 +355,7 @@ void network_sample(struct network *, uint64_t period_ps, network_sampler, void 
  * included. The packet is lent for the call.
  */
 typedef void (*network_tap)(void *context, const struct packet *, uint64_t now_ps);
+/* One tap a port; NULL ends it. 0 or a negative errno. */
 int network_tap_port(struct network *, uint32_t link, unsigned end, network_tap, void *context);
 
 /* The events that a witness gets, in order. */

@@ -324,6 +324,7 @@ int mmu_init(struct network *, uint32_t *node);
  * done.
  */
 enum network_drop mmu_admit(struct network *, struct port *, struct packet *);
+/* The packet has left the buffer: what mmu_admit() charged is given back. */
 void mmu_release(struct network *, struct sim_switch *, const struct packet *);
 
 /* pfc.c */
@@ -396,6 +397,7 @@ uint64_t link_jitter_ps(struct network *, struct port *);
 void link_tap(struct network *, struct port *, const struct packet *);
 struct fault;
 void link_fault(struct network *, struct fault *); /* the event */
+/* Frees what link.c keeps. */
 void link_fini(struct network *);
 
 /* receiver.c */
@@ -417,6 +419,7 @@ static inline void queue_changes(struct network *net, struct port *port, uint32_
 		histogram_add(net, port, bin);
 }
 void network_take_sample(struct network *); /* the event */
+/* Frees what observe.c keeps. */
 void observe_fini(struct network *);
 /* Fills in the place and calls the witness, which must exist. */
 void tell_of_port(struct network *, const struct port *, struct network_record);

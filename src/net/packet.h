@@ -102,6 +102,7 @@ struct packet_store {
 	struct pool pool; /* longer bodies, and INT stacks */
 };
 
+/* Empty. */
 void packet_store_init(struct packet_store *);
 /* Frees all memory, that of packets still lent included. */
 void packet_store_fini(struct packet_store *);

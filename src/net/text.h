@@ -27,6 +27,7 @@ struct word {
 	size_t len;
 };
 
+/* At the first byte; they are *borrowed*. */
 void text_start(struct text *, const char *bytes, size_t size);
 
 /* The next word, on this line or a later one. False: the text has ended. */
@@ -41,6 +42,7 @@ bool text_word(struct text *, struct word *);
  */
 bool text_next_line(struct text *);
 
+/* Whether it is that word, to the letter. */
 bool word_is(struct word, const char *s);
 
 /*

@@ -342,6 +342,7 @@ void nic_set_train_max(struct nic *, uint16_t train_max);
 
 /* ---- objects -------------------------------------------------------------------------------- */
 
+/* 0, or -ENOMEM. */
 int nic_pd_alloc(struct nic *, struct pd **out);
 int nic_pd_free(struct nic *, struct pd *); /* -EBUSY while an object uses it */
 
@@ -369,6 +370,7 @@ void nic_mw_free(struct nic *, struct mw *);
 /* An R_Key that nothing has: for the next binding of a window of type 1. */
 uint32_t nic_mw_draw_key(struct nic *);
 
+/* 0; -EINVAL: cqe is 0 or beyond NIC_MAX_CQE; -ENOMEM. `owner` is what its events name it by. */
 int nic_cq_create(struct nic *, uint32_t cqe, void *owner, struct cq **out);
 int nic_cq_resize(struct nic *, struct cq *, uint32_t cqe); /* hold the poller off too */
 int nic_cq_destroy(struct nic *, struct cq *);              /* -EBUSY while a QP uses it */

@@ -122,6 +122,7 @@ void gsi_archive(struct archive *, struct nic *, uint16_t type);
 /* The SRQ joins that domain, by a number that nobody has. */
 void srq_join(struct nic *, struct srq *, struct xrcd *, struct cq *, uint32_t number);
 
+/* No datagram waits. */
 void gsi_init(struct gsi *);
 /* A packet for QPN 1. */
 __attribute__((cold)) void gsi_input(struct nic *, const struct rx *);

@@ -32,6 +32,7 @@ struct rq_slots {
 	size_t bytes;
 };
 
+/* Room for so many WQEs, each with so many SGEs. 0, or -ENOMEM with nothing to free. */
 int rq_init(struct rq *, const struct alloc *, uint32_t max_wr, uint32_t max_sge);
 void rq_fini(struct rq *, const struct alloc *);
 /* One in memory of its own, or NULL. */

@@ -78,6 +78,7 @@ struct host *host_create(struct network *, uint32_t index, const struct host_con
 /* Its channels must be closed. Harmless on NULL. */
 void host_destroy(struct host *);
 
+/* Its number in the network; and its nic, *lent*. */
 uint32_t host_index(const struct host *);
 struct nic *host_nic(const struct host *);
 

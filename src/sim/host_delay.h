@@ -28,6 +28,7 @@ struct host_delay_config {
 	uint64_t qp_miss_ps;    /* the time of a fetch; one fetch at a time */
 };
 
+/* Whether it delays anything at all. */
 bool host_delay_is_any(const struct host_delay_config *);
 
 /* Borrows the store. NULL: no memory. */

@@ -14,6 +14,7 @@ struct key_map {
 	uint64_t count;
 };
 
+/* Frees its memory; what the values point to is the caller's. */
 void key_map_fini(struct key_map *);
 /* The key's value, or KEY_MAP_NONE. */
 uint64_t key_map_get(const struct key_map *, uint64_t key);

@@ -241,6 +241,7 @@ struct results {
 
 /* ---- Filling. 0 or -ENOMEM, with nothing changed. ---- */
 
+/* Empty; and back to that. */
 void results_init(struct results *);
 void results_free(struct results *);
 
@@ -270,6 +271,7 @@ int results_goodput_add(struct results *, uint32_t flow, uint64_t now_ps, uint64
 /* A sample of the present length, as the ns-3 code takes one each 100 ns. */
 int results_queue_sample(struct results_port *);
 
+/* An empty series with a value for each window of time; its end; a value. 0, or -ENOMEM. */
 void results_series_init(struct results_series *, uint64_t window_ps, enum results_join);
 void results_series_free(struct results_series *);
 int results_series_add(struct results_series *, uint64_t now_ps, uint64_t value);
@@ -353,5 +355,6 @@ uint64_t results_queue_percentile(const struct results_port *, uint32_t ppm);
 uint64_t results_queue_percentile_all(const struct results *, uint32_t ppm);
 double results_queue_mean(const struct results_port *);
 
+/* As reports have them. */
 const char *results_place_name(enum results_place);
 const char *results_reason_name(enum results_reason);

@@ -406,4 +406,5 @@ struct scenario_key {
 	const char *help;
 };
 
+/* All keys, for help and the manual page. */
 const struct scenario_key *scenario_keys(size_t *count);

@@ -47,6 +47,7 @@ struct scenario_row {
 	bool read_file; /* SCENARIO_PATH: the caller reads it */
 };
 
+/* All rows, in the order of the sections. */
 const struct scenario_row *scenario_rows(size_t *count);
 
 /* Sets the row's field within `base` from text. False, with a sentence in why; the field is as it

@@ -27,6 +27,7 @@ int scenario_fail(struct scenario_error *e, const char *file, int line, const ch
 
 /* ---- scenario_names.c: rows and sections by name ---- */
 
+/* Whether the row is of that section; and whether there is such a section. */
 bool scenario_section_is(const struct scenario_row *, const char *section);
 bool scenario_section_exists(const char *section);
 /* NULL: there is none. */

@@ -57,6 +57,7 @@ void simulation_log(struct simulation *, simulation_line, void *context);
 /* Runs about so many events. */
 enum simulation_state simulation_run(struct simulation *, uint64_t events);
 
+/* How far it is: any time between two steps. */
 void simulation_progress(const struct simulation *, struct simulation_progress *);
 
 /*

@@ -69,4 +69,5 @@ struct flows_count {
 	bool ended;         /* nothing is under way and nothing will begin */
 };
 
+/* Counts them by state. */
 void flows_count(const struct flows *, struct flows_count *);

@@ -560,6 +560,7 @@ void completer_input(struct transport *, struct qp *, const struct rx *);
 void completer_cnp(struct transport *, struct qp *, uint64_t now_ns);
 void completer_expire(struct transport *, struct qp *, uint64_t now_ns);
 
+/* A request of an RC or UC queue pair over RoCEv2. */
 void responder_input(struct transport *, struct qp *, const struct rx *);
 /* Responses and NAKs; then, behind requests of the same turn, the ACK. True: call again. */
 bool responder_output(struct transport *, struct qp *, uint64_t now_ns);

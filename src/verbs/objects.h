@@ -302,6 +302,7 @@ void contexts_each(void (*f)(struct abi_context *, void *arg), void *arg);
 uint32_t port_mtu_bytes(struct abi_context *);
 enum ibv_mtu mtu_from_bytes(uint32_t bytes);
 uint32_t mtu_to_bytes(enum ibv_mtu); /* 0: no such MTU */
+/* As ibv_query_device_ex(3), ibv_query_port(3) and ibv_query_rt_values_ex(3). */
 int query_device_ex(struct ibv_context *, const struct ibv_query_device_ex_input *, struct ibv_device_attr_ex *,
 		    size_t size);
 int query_port(struct ibv_context *, uint8_t port, struct ibv_port_attr *, size_t size);
@@ -386,6 +387,7 @@ struct ibv_mr *alloc_null_mr(struct ibv_pd *);
 
 /* dm.c */
 enum { DM_BYTES_MAX = 4 << 20 };
+/* As ibv_alloc_dm(3). */
 struct ibv_dm *alloc_dm(struct ibv_context *, struct ibv_alloc_dm_attr *);
 int free_dm(struct ibv_dm *);
 

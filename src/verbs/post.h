@@ -29,6 +29,7 @@ struct bind {
 	const struct ibv_mw_bind_info *info;
 };
 
+/* Makes a WQE that binds a memory window. 0 or an errno. */
 int send_wqe_bind(struct send_wqe *, const struct abi_qp *, const struct bind *);
 /* post.c: ibv_post_send() of one BIND_MW request, for a window of type 1. */
 int post_bind(struct ibv_qp *, const struct ibv_send_wr *);

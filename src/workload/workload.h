@@ -195,6 +195,7 @@ const char *workload_kind(int i);
 /* The next message whose time is known, in order of time; ties in order of parts. */
 bool workload_next(struct workload *, struct message *);
 
+/* All of the message was sent, or received: what waited for that is released. */
 void workload_sent(struct workload *, const struct message *, uint64_t now_ps);
 void workload_received(struct workload *, const struct message *, uint64_t now_ps);
 
@@ -222,5 +223,6 @@ struct workload_facts {
 	uint8_t classes; /* bit c: it has messages of class c */
 };
 
+/* How many there are; and what is known of one. */
 uint32_t workload_parts(const struct workload *);
 void workload_facts(const struct workload *, uint32_t part, struct workload_facts *);

@@ -49,6 +49,7 @@ struct raw_routes {
 	struct raw_route kept[RAW_ROUTES];
 };
 
+/* Whether it is that of a multicast group: its packets need no ARP. */
 bool raw_gid_is_group(const uint8_t gid[16]);
 
 /* `fd` is any socket, for ioctls here. 0 or a negative errno. */

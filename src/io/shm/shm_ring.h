@@ -80,6 +80,7 @@ struct shm_putter {
 	struct flow flow; /* of the record before */
 };
 
+/* At the ring's beginning. The memory is *borrowed*, for as long as this end is used. */
 void shm_putter_init(struct shm_putter *, struct shm_memory *);
 /* Whether the other end takes from it. What it says may change at any time. */
 bool shm_is_accepted(const struct shm_putter *);
@@ -129,6 +130,7 @@ struct shm_taker {
 	struct flow flow; /* of the last train; a private copy */
 };
 
+/* Likewise. */
 void shm_taker_init(struct shm_taker *, struct shm_memory *);
 /* From now on trains are taken; `reads`: this process can read the other's memory. */
 void shm_accept(struct shm_taker *, bool reads);

@@ -19,8 +19,10 @@ enum { SHM_SPILL_PACKETS = 4096, SHM_SPILL_BYTES = 4 << 20 };
 struct shm_spill;
 
 struct shm_spill *shm_spill_new(void); /* NULL: no memory */
+/* Drops what it holds and frees its memory; it is empty then. */
 void shm_spill_free(struct shm_spill *);
 
+/* What it holds, in packets. */
 bool shm_spill_is_empty(const struct shm_spill *);
 size_t shm_spill_packets(const struct shm_spill *);
 /* Copies the packets of a train, or its last ones. False, with nothing kept: no room. */

@@ -90,6 +90,7 @@ static inline bool coded_receiver_quiet(const struct coded_receiver *r)
 	return r->state.whole && !r->finals;
 }
 
+/* When coded_receiver_expire() must be called, in nanoseconds; UINT64_MAX: never. */
 uint64_t coded_receiver_deadline(const struct coded_receiver *);
 void coded_receiver_expire(struct coded_receiver *, uint64_t now_ns);
 /* Writes the payload of the message that is due; returns its length, at most max, or 0 when none is due. max >= 64. */

@@ -33,6 +33,7 @@ struct coded_state {
 	bool whole;      /* all is there, or can be computed */
 };
 
+/* Returns its length. */
 uint16_t coded_plan_encode(uint8_t[CODED_PLAN_LEN_MAX], const struct coded_plan *);
 /* False: no such plan can be. */
 bool coded_plan_decode(struct coded_plan *, const uint8_t *);

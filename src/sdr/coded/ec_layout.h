@@ -48,6 +48,7 @@ bool ec_layout_settle(struct ec_layout *);
 /* Whether the code is wide (wide.h). */
 bool ec_layout_is_wide(const struct ec_layout *);
 
+/* How many blocks the message has; and one of them, from 0 on. */
 uint32_t ec_layout_blocks(const struct ec_layout *);
 struct ec_block ec_layout_block(const struct ec_layout *, uint32_t block);
 /* That of a coded piece. */

@@ -11,6 +11,7 @@ struct loss_estimate {
 	double seen, lost, bursts; /* packets, of these lost, and in how many runs */
 };
 
+/* Nothing was counted. */
 void loss_estimate_init(struct loss_estimate *);
 /* bursts <= lost <= seen. */
 void loss_estimate_add(struct loss_estimate *, uint32_t seen, uint32_t lost, uint32_t bursts);

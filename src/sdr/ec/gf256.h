@@ -10,6 +10,7 @@
 
 enum { GF256_ELEMENTS = 256 };
 
+/* The product in GF(2^8), modulo the code's polynomial. */
 uint8_t gf256_mul(uint8_t a, uint8_t b);
 
 /* The inverse of a, and 0 for 0, which has none. */
@@ -26,4 +27,5 @@ struct gf256_factor {
 	uint64_t matrix;
 };
 
+/* Prepares multiplication by a. */
 void gf256_factor_init(struct gf256_factor *f, uint8_t a);

@@ -49,4 +49,5 @@ uint64_t receiver_newest_touched(const struct receiver *);
  * bytes it placed. The worker may stay inside the slot until worker_rest(), which it calls at the
  * end of each batch. */
 enum sdr_verdict worker_note(struct worker *, struct receiver *, uint32_t generation, uint32_t imm, uint32_t bytes);
+/* The worker has left its slot. */
 void worker_rest(struct worker *);

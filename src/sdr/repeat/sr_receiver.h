@@ -67,6 +67,7 @@ void sr_receiver_ended(struct sr_receiver *, uint64_t now_ns);
 /* The sender has probed, or has sent a chunk that was there. */
 void sr_receiver_probed(struct sr_receiver *, uint64_t now_ns);
 
+/* When it must be called next, in nanoseconds; UINT64_MAX: never. */
 uint64_t sr_receiver_deadline(const struct sr_receiver *);
 /* Writes the payload of the message that is due, CONTROL_SR_ACK or CONTROL_SR_NACK. Returns its
  * length, at most max, or 0 when none is due. max >= 64. */

@@ -158,6 +158,7 @@ struct verbena_sdr_qp {
 
 extern const struct alloc sdr_heap;
 
+/* CLOCK_MONOTONIC, in nanoseconds. */
 uint64_t sdr_now_ns(void);
 /* Sets errno and returns NULL. */
 void *sdr_fail_null(int err);

@@ -88,6 +88,7 @@ struct reliable {
 	uint64_t fills;                /* packets of idle fill */
 };
 
+/* The layer's part of a queue pair: 0 or a negative errno, with nothing to free; and its end. */
 int reliable_make(struct verbena_sdr_qp *);
 void reliable_free(struct verbena_sdr_qp *);
 
@@ -111,6 +112,7 @@ bool reliable_take(struct verbena_sdr_qp *, const struct control *, const uint8_
  */
 bool reliable_completed(struct verbena_sdr_qp *, uint64_t number, uint64_t now_ns);
 
+/* The one with that number, or NULL; and its end, whatever its state. */
 struct reliable_send *reliable_send_of(const struct verbena_sdr_qp *, uint64_t number);
 struct reliable_receive *reliable_receive_of(const struct verbena_sdr_qp *, uint64_t number);
 void reliable_send_free(struct verbena_sdr_qp *, struct reliable_send *);

@@ -138,6 +138,7 @@ bool pair_is_controlled(const struct transport_config *, bool local);
 /* A path's congestion control: the present state or, if it has none yet, the initial one, built in *fresh. */
 const struct cc *pair_cc(const struct pair_table *, const struct pair *, uint32_t path, struct cc *fresh);
 
+/* pair_begin() where the pair has no paths of its own yet. */
 bool pair_take_paths(struct pair_table *, struct pair *);
 /* Called before a path is picked for the first packet. False: no memory. */
 static inline bool pair_begin(struct pair_table *t, struct pair *p)
@@ -158,5 +159,6 @@ static inline void pair_left(struct pair *p, uint32_t turn, uint32_t path)
 	p->left_path = (uint8_t)path;
 }
 
+/* What the peer was found to speak; and what is known of that now, as it is forgotten in time. */
 void pair_learn(struct pair *, enum pair_speaks, uint64_t now_ns);
 enum pair_speaks pair_speaks(const struct pair *, uint64_t now_ns);

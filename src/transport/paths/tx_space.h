@@ -91,6 +91,7 @@ struct tx_news {
 	} path[PATHS_MAX];
 };
 
+/* Empty; the first packet will have that PSN. */
 void tx_space_init(struct tx_space *, uint32_t psn);
 /* Gives all memory back; the space is empty at nxt. */
 void tx_space_drop(struct tx_space *, struct pool *);
@@ -111,6 +112,7 @@ static inline struct tx_record *tx_record(const struct tx_space *s, uint32_t psn
 	return &s->ring->chunks[(psn & (s->size - 1)) / TX_CHUNK][psn % TX_CHUNK];
 }
 
+/* tx_space_reserve() where the ring is full. */
 bool tx_space_grow(struct tx_space *, struct pool *);
 /* Makes room for one more, at most TX_WINDOW_MAX. False: no memory, or the window is full. */
 static inline bool tx_space_reserve(struct tx_space *s, struct pool *pool)

@@ -43,6 +43,7 @@ static inline uint32_t caps_rx_window(const struct transport *tp, const struct v
 	return vr->caps_told || veroce_is_answered(vr) ? tp->config.veroce.rx_window : VEROCE_BASE_WINDOW;
 }
 
+/* The question is asked again, or given up; and when that is due. */
 void caps_expire(struct transport *, struct qp *, uint64_t now_ns);
 uint64_t caps_deadline_asking(const struct qp *);
 static inline uint64_t caps_deadline(const struct qp *qp)

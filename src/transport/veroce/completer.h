@@ -14,6 +14,7 @@ struct qp;
 struct transport;
 struct veroce_packet;
 
+/* A response: data of a READ, or the answer to an atomic or a FLUSH. */
 void veroce_completer_input(struct transport *, struct qp *, const struct pkt *, const struct veroce_packet *,
 			    uint64_t now_ns);
 /* As veroce_responder_middle(), for READ responses. */

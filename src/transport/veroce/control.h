@@ -14,6 +14,7 @@
 
 struct veroce_packet;
 
+/* A packet that belongs to no message: a probe or its answer, a signal, a CNP. */
 void control_input(struct transport *, struct qp *, const struct pkt *, const struct veroce_packet *, uint64_t now_ns);
 /* These two are rare, but not marked cold: GCC then lays all that follows a call of control_output() in a turn out as
  * cold, too. */

@@ -15,6 +15,7 @@ struct sender;
 struct transport;
 struct veroce_packet;
 
+/* An RNR NAK: the message at psn waits as long as its code says (5.2). */
 __attribute__((cold)) void nak_rnr(struct transport *, struct qp *, struct sender *, uint32_t psn, uint8_t code,
 				   uint64_t now_ns);
 /* A NAK that ends the connection; in space R every NAK does. */

@@ -13,6 +13,7 @@
 
 struct veroce_packet;
 
+/* A request: judged, placed or kept for its turn, and acknowledged. */
 void veroce_responder_input(struct transport *, struct qp *, const struct pkt *, const struct veroce_packet *,
 			    uint64_t now_ns);
 /*

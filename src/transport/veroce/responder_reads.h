@@ -19,6 +19,7 @@ struct veroce_packet;
 enum rx_verdict responder_reads_execute(struct transport *, struct qp *, const struct rx_meta *, uint64_t now_ns);
 /* The verdict on a READ or atomic that arrives before its turn, apart from its order. */
 enum rx_verdict responder_reads_judge(const struct transport *, const struct qp *, const struct rx_meta *);
+/* Sends responses that are due. False: no room. */
 bool responder_reads_send(struct transport *, struct qp *, uint64_t now_ns);
 /* Whether a response packet is left to send, for the first time or again. */
 static inline bool responder_reads_due(const struct qp *qp)

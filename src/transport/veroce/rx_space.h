@@ -76,6 +76,7 @@ struct rx_space {
 /* The verdict on a PSN; nothing has changed yet (out-of-order R3, R12). */
 enum rx_place { RX_NEW, RX_OLD, RX_BEYOND };
 
+/* Empty, at that PSN; and empty with its memory given back. */
 void rx_space_init(struct rx_space *, uint32_t epsn);
 void rx_space_drop(struct rx_space *, struct pool *);
 
@@ -113,6 +114,7 @@ static inline enum rx_place rx_judge(const struct rx_space *s, uint32_t psn, uin
  */
 bool rx_record(struct rx_space *, struct pool *, uint32_t psn, const struct rx_meta *);
 
+/* rx_step() where packets beyond epsn have arrived. */
 void rx_step_window(struct rx_space *, struct pool *);
 /*
  * The packet at epsn has been handled: steps over it, and gives the window back when nothing is

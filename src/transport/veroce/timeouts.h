@@ -13,6 +13,7 @@ struct qp;
 struct sender;
 struct transport;
 
+/* What a sender's timers are due for, and when that is next; TIMER_NEVER: none runs. */
 void timeouts_expire(struct transport *, struct qp *, struct sender *, uint64_t now_ns);
 uint64_t timeouts_deadline(const struct transport *, const struct qp *, const struct sender *);
 /* The earlier one of both senders. */

@@ -75,6 +75,7 @@ static inline bool veroce_reserve(struct transport *tp, struct veroce_work *w, s
 
 /* ---- turn.c: `output` of struct qp_ops, with a connection, and while the peer is asked what it speaks ---- */
 
+/* False: no room in the burst. */
 bool veroce_output(struct transport *, struct qp *, uint64_t now_ns);
 bool veroce_asking_output(struct transport *, struct qp *, uint64_t now_ns);
 
