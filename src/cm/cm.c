@@ -23,10 +23,12 @@ struct cm *cm_create(const struct cm_config *c)
 	derive(cm->secret, c->secret, 0);
 	derive(cm->table_secret, c->secret, 2);
 	prng_init(&cm->prng, siphash_u64(c->secret, 4));
+	cm->number_step = c->cm_count ? c->cm_count : 1;
+	cm->next_number = cm->next_join = c->cm_index;
+	cm->bound = c->bound;
 	cm->next_comm_id = (uint32_t)siphash_u64(c->secret, 5);
 	cm->slot = c->slot;
 	cm->ca_guid = c->ca_guid;
-	cm_set_gids(cm, c->gids, c->gid_count);
 	cm->port_first = c->port_first;
 	cm->port_last = c->port_last;
 	cm->registry = (struct registry){.page = c->registry,
@@ -35,6 +37,7 @@ struct cm *cm_create(const struct cm_config *c)
 					 .ctx = c->lives_ctx,
 					 .in_the_way = REGISTRY_NOBODY};
 	registry_join(&cm->registry, (uint32_t)siphash_u64(c->secret, 6) | 1);
+	cm_set_gids(cm, c->gids, c->gid_count);
 	/* The process that had our slot before may have been killed. */
 	cm->sweep = (struct registry_sweep){.slot = c->slot, .end = c->slot + 1, .looked = true};
 	cm->sweeping = cm->registry.page;

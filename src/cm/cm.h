@@ -168,6 +168,12 @@ struct cm_config {
 	uint64_t ca_guid;
 	struct nic_gid gids[NIC_GIDS_MAX]; /* the nic's, with the same indices */
 	uint32_t gid_count;
+	bool bound; /* those are not all addresses of the host, and a wildcard address stands for them alone */
+	/*
+	 * Of several cms of a process: how many they are at most, a power of two, and which one of them this is. No two
+	 * give an id or a membership the same number. 0: it is the only one.
+	 */
+	uint32_t cm_count, cm_index;
 	uint16_t port_first, port_last; /* a port is drawn from these when a program gives none */
 	/*
 	 * Memory of registry_bytes() (cm/registry.h) that all processes of the host share, and whether the process with
@@ -278,6 +284,8 @@ struct cm_channel *cm_next_stirred(struct cm *);
 
 /* -EINVAL: no such space or type of queue pair; -ENOMEM. Events bear `uid`; an id with uid 0 reports none. */
 int cm_id_create(struct cm_channel *, enum cm_space, enum qp_type, uint64_t uid, struct cm_id **out);
+/* An id like one of another cm of the process that is as it was created, with its number. Likewise; -EEXIST. */
+int cm_id_create_twin(struct cm_channel *, const struct cm_id *, struct cm_id **out);
 /*
  * Hangs up or refuses, and forgets the events that were not taken, and a listener's requests among them. Returns how
  * many events were taken.
@@ -297,6 +305,8 @@ struct cm_channel *cm_id_channel(const struct cm_id *);
  * afterwards, except with the wildcard, and with a loopback address where the device has others.
  */
 int cm_id_bind(struct cm_id *, const struct cm_addr *);
+/* Whether the device has the address, which is no wildcard. */
+bool cm_has_address(const struct cm *, const struct cm_addr *);
 /*
  * Resolves the destination's address: `src` is the local address for it, from the host's routing. A loopback address
  * that is no GID, or not the only one, stands for the device's own, and packets go from that to itself. -ENODEV: `src`
@@ -318,10 +328,11 @@ int cm_id_listen(struct cm_id *, int backlog);
  * listens for it. Else 0.
  */
 uint32_t cm_id_listener(const struct cm_id *);
-/* The back end could not have the port of an id that is bound and nothing more, which is as before cm_id_bind() now. */
+/* An id that is bound and nothing more is as before cm_id_bind() now: its port cannot be had everywhere. */
 void cm_id_unbind(struct cm_id *);
-/* The back end could not: the id is bound and nothing more. */
+/* The back end could not: the id, which listens, is bound and nothing more. */
 void cm_id_unlisten(struct cm_id *);
+bool cm_id_listens(const struct cm_id *);
 /* -EINVAL also if there is more private data than fits. */
 int cm_id_connect(struct cm_id *, const struct cm_param *, uint64_t now_ns);
 /* Answers the request that created the id, and gives it this uid. -EINVAL: the request has ended. */

@@ -23,11 +23,11 @@ static bool type_is_known(enum qp_type type)
 static uint32_t new_number(struct cm *cm)
 {
 	while (cm_id_find(cm, cm->next_number))
-		cm->next_number = (cm->next_number + 1) & INT32_MAX;
-	return cm->next_number++;
+		cm->next_number = (cm->next_number + cm->number_step) & INT32_MAX;
+	return cm->next_number;
 }
 
-static struct cm_id *id_new(struct cm_channel *ch, enum cm_space space, enum qp_type qp_type)
+static struct cm_id *id_new_as(struct cm_channel *ch, uint32_t number, enum cm_space space, enum qp_type qp_type)
 {
 	struct cm *cm = ch->cm;
 	struct cm_id *id = cm->id_count < CM_IDS_MAX ? pool_get(&cm->pool, sizeof(*id)) : NULL;
@@ -38,7 +38,7 @@ static struct cm_id *id_new(struct cm_channel *ch, enum cm_space space, enum qp_
 	}
 	*id = (struct cm_id){.cm = cm,
 			     .channel = ch,
-			     .number = new_number(cm),
+			     .number = number,
 			     .space = space,
 			     .qp_type = qp_type,
 			     .row = REGISTRY_NO_ROW,
@@ -48,6 +48,16 @@ static struct cm_id *id_new(struct cm_channel *ch, enum cm_space space, enum qp_
 	map_add(&cm->by_number, &id->by_number, id->number);
 	list_append(&ch->ids, &id->link);
 	cm->id_count++;
+	return id;
+}
+
+static struct cm_id *id_new(struct cm_channel *ch, enum cm_space space, enum qp_type qp_type)
+{
+	uint32_t number = new_number(ch->cm);
+	struct cm_id *id = id_new_as(ch, number, space, qp_type);
+
+	if (id)
+		ch->cm->next_number = (number + ch->cm->number_step) & INT32_MAX;
 	return id;
 }
 
@@ -74,6 +84,22 @@ int cm_id_create(struct cm_channel *ch, enum cm_space space, enum qp_type qp_typ
 	if (!id)
 		return -ENOMEM;
 	id->uid = uid;
+	*out = id;
+	return 0;
+}
+
+int cm_id_create_twin(struct cm_channel *ch, const struct cm_id *of, struct cm_id **out)
+{
+	struct cm_id *id;
+
+	if (cm_has_streams(&ch->cm->streams) && of->qp_type != QPT_RC)
+		return -EINVAL;
+	if (cm_id_find(ch->cm, of->number))
+		return -EEXIST;
+	id = id_new_as(ch, of->number, of->space, of->qp_type);
+	if (!id)
+		return -ENOMEM;
+	id->uid = of->uid;
 	*out = id;
 	return 0;
 }
@@ -132,6 +158,18 @@ static bool is_empty(const struct nic_gid *g)
 	return !memcmp(g->raw, zero, sizeof(zero));
 }
 
+/* Others learn which addresses those are. */
+static void tell_own(struct cm *cm)
+{
+	uint8_t own[NIC_GIDS_MAX][16];
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < cm->gid_count; i++)
+		if (!is_empty(&cm->gids[i]))
+			memcpy(own[n++], cm->gids[i].raw, sizeof(own[0]));
+	registry_set_own(&cm->registry, own, n);
+}
+
 void cm_set_gids(struct cm *cm, const struct nic_gid *gids, uint32_t count)
 {
 	cm->gid_count = count < NIC_GIDS_MAX ? count : NIC_GIDS_MAX;
@@ -143,6 +181,8 @@ void cm_set_gids(struct cm *cm, const struct nic_gid *gids, uint32_t count)
 		if (is_empty(&gids[i]))
 			cm->gids[i].ifindex = before;
 	}
+	if (cm->bound)
+		tell_own(cm);
 }
 
 /* The ids of a channel as they are now: events add none. */
@@ -227,6 +267,11 @@ static bool addr_names_device(const struct cm *cm, const struct cm_addr *a)
 	return !addr_is_wildcard(a) && (!ip_is_loopback(a->ip) || stand_in(cm, a->ip) < 0);
 }
 
+bool cm_has_address(const struct cm *cm, const struct cm_addr *a)
+{
+	return gid_index_of(cm, a->ip, a->ifindex) >= 0;
+}
+
 static bool addr_is_ours(const struct cm *cm, const struct cm_addr *a)
 {
 	return !addr_names_device(cm, a) || gid_index_of(cm, a->ip, a->ifindex) >= 0;
@@ -293,10 +338,10 @@ int cm_id_bind(struct cm_id *id, const struct cm_addr *addr)
 
 void cm_id_unbind(struct cm_id *id)
 {
+	mpa_unbind(id);
 	port_leave(id);
 	id->local = (struct cm_addr){0};
 	id->gid_index = -1;
-	id->listener = 0;
 	id->state = ID_IDLE;
 }
 
@@ -390,6 +435,11 @@ int cm_id_listen(struct cm_id *id, int backlog)
 	id->cm->listener_count++;
 	id->cm->listens++;
 	return 0;
+}
+
+bool cm_id_listens(const struct cm_id *id)
+{
+	return id->state == ID_LISTENING;
 }
 
 uint32_t cm_listeners(const struct cm *cm)

@@ -12,8 +12,8 @@
 static uint32_t new_number(struct cm *cm)
 {
 	while (cm_join_find(cm, cm->next_join))
-		cm->next_join = (cm->next_join + 1) & INT32_MAX;
-	return cm->next_join++;
+		cm->next_join = (cm->next_join + cm->number_step) & INT32_MAX;
+	return cm->next_join;
 }
 
 /* An address vector has both ends in one family. */
@@ -34,6 +34,7 @@ int cm_id_join(struct cm_id *id, const uint8_t gid[16], bool send_only, uint64_t
 	if (!j)
 		return -ENOMEM;
 	*j = (struct cm_join){.id = id, .number = new_number(cm), .uid = uid, .send_only = send_only};
+	cm->next_join = (j->number + cm->number_step) & INT32_MAX;
 	memcpy(j->gid, gid, sizeof(j->gid));
 	map_add(&cm->by_join, &j->by_number, j->number);
 	list_append(&id->joins, &j->link);

@@ -248,8 +248,7 @@ uint32_t cm_id_listener(const struct cm_id *id)
 	return id->state == ID_BOUND || id->state == ID_LISTENING ? id->listener : 0;
 }
 
-/* The back end lets go of the port, if it has it. */
-static void release_port(struct cm_id *id)
+void mpa_unbind(struct cm_id *id)
 {
 	struct flow flow = {.flow_label = id->listener};
 
@@ -299,7 +298,7 @@ int mpa_connect(struct cm_id *id, const struct cm_param *param, uint64_t now_ns)
 	m->have = (uint16_t)mpa_start_request(m->frame, m, param);
 	m->began_ns = now_ns;
 	move(m, MPA_CONNECTING, now_ns);
-	release_port(id); /* the connection binds to it */
+	mpa_unbind(id); /* the connection binds to it */
 	put_event(m->cm, &flow, STREAM_OPEN);
 	return 0;
 }
@@ -405,7 +404,7 @@ void mpa_abandon(struct cm_id *id, uint64_t now_ns)
 {
 	struct mpa *m = id->mpa;
 
-	release_port(id);
+	mpa_unbind(id);
 	if (!m)
 		return;
 	switch (m->state) {

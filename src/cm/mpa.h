@@ -120,6 +120,8 @@ void mpa_fini(struct cm *);
 
 /* The id is bound, and has a number for its listener. */
 void mpa_bind(struct cm_id *);
+/* The back end lets go of the port, if it has it. */
+void mpa_unbind(struct cm_id *);
 /* As the functions of cm.h with those names. */
 int mpa_connect(struct cm_id *, const struct cm_param *, uint64_t now_ns);
 int mpa_accept(struct cm_id *, const struct cm_param *, uint64_t now_ns);

@@ -47,8 +47,10 @@ struct will {
 };
 
 struct area {
-	_Alignas(AREA_ALIGN) _Atomic uint32_t life;   /* 0: nobody's */
-	_Atomic uint32_t row_end, will_end;           /* none further back was ever used */
+	_Alignas(AREA_ALIGN) _Atomic uint32_t life; /* 0: nobody's */
+	_Atomic uint32_t row_end, will_end;         /* none further back was ever used */
+	_Atomic uint32_t own_end;                   /* 1 + how many addresses it has; 0: every one of the host */
+	_Atomic uint64_t own[NIC_GIDS_MAX][2];
 	_Atomic uint32_t bound[SPACES][PORTS / BITS]; /* ports that have rows */
 	_Atomic uint32_t drawn[SPACES][PORTS / BITS]; /* ports that have none */
 	struct row rows[REGISTRY_ROWS];
@@ -127,6 +129,7 @@ void registry_join(struct registry *r, uint32_t life)
 	bits_clear(a->bound);
 	bits_clear(a->drawn);
 	atomic_store(&a->row_end, 0);
+	atomic_store(&a->own_end, 0);
 	atomic_store(&a->life, life);
 	bit_set(r->page->used, r->slot);
 }
@@ -160,6 +163,63 @@ bool registry_is_gone(struct registry *r, uint32_t slot)
 	uint32_t life = r->page && slot < REGISTRY_SLOTS ? life_of(r->page, slot) : 0;
 
 	return !life || bury(r, slot, life);
+}
+
+/* ---- addresses --------------------------------------------------------------------------------- */
+
+/* Who reads meanwhile may find an address of before, or miss one: then a request is led astray, and comes again. */
+void registry_set_own(struct registry *r, const uint8_t (*ip)[16], uint32_t count)
+{
+	uint32_t n = count < NIC_GIDS_MAX ? count : NIC_GIDS_MAX;
+
+	if (!r->page)
+		return;
+	for (uint32_t i = 0; i < n; i++) {
+		uint64_t half[2];
+
+		memcpy(half, ip[i], sizeof(half));
+		atomic_store(&own(r)->own[i][0], half[0]);
+		atomic_store(&own(r)->own[i][1], half[1]);
+	}
+	atomic_store(&own(r)->own_end, n + 1);
+}
+
+static bool area_has(struct area *a, const uint8_t *ip)
+{
+	uint32_t end = atomic_load(&a->own_end);
+	uint64_t half[2];
+
+	memcpy(half, ip, sizeof(half));
+	for (uint32_t i = 0; i + 1 < end && i < NIC_GIDS_MAX; i++)
+		if (atomic_load(&a->own[i][0]) == half[0] && atomic_load(&a->own[i][1]) == half[1])
+			return true;
+	return !end;
+}
+
+static bool areas_meet(struct area *a, struct area *b)
+{
+	uint32_t end = atomic_load(&a->own_end);
+	bool meet = !end || !atomic_load(&b->own_end);
+
+	for (uint32_t i = 0; i + 1 < end && i < NIC_GIDS_MAX && !meet; i++) {
+		uint64_t half[2] = {atomic_load(&a->own[i][0]), atomic_load(&a->own[i][1])};
+		uint8_t ip[16];
+
+		memcpy(ip, half, sizeof(ip));
+		meet = area_has(b, ip);
+	}
+	return meet;
+}
+
+int registry_owner(struct registry *r, const uint8_t *ip)
+{
+	for (uint32_t slot = 0; r->page && slot < REGISTRY_SLOTS; slot++) {
+		uint32_t life = slot == r->slot ? 0 : life_of(r->page, slot);
+
+		if (life && area_has(&r->page->areas[slot], ip) && !bury(r, slot, life))
+			return (int)slot;
+	}
+	return REGISTRY_NOBODY;
 }
 
 /* ---- rows -------------------------------------------------------------------------------------- */
@@ -310,6 +370,15 @@ int registry_fit(const struct registry_claim *there, const uint8_t *ip)
 	return there->addr.family == CM_IPV6 && !there->afonly ? 1 : 0;
 }
 
+/* Two wildcards of members that have no address in common, or one and an address that its member does not have. */
+static bool are_apart(struct area *theirs, const struct registry_claim *there, struct area *ours,
+		      const struct registry_claim *wanted)
+{
+	if (is_wildcard(wanted->addr.ip))
+		return is_wildcard(there->addr.ip) ? !areas_meet(ours, theirs) : !area_has(ours, there->addr.ip);
+	return is_wildcard(there->addr.ip) && !area_has(theirs, wanted->addr.ip);
+}
+
 /*
  * Whether another member's row keeps us from a port. A tentative one of a higher slot does not if we can take it back
  * before it is firm.
@@ -324,7 +393,7 @@ static int row_clash(const struct registry *r, uint32_t slot, struct row *row, u
 	if (!row_is_on(row, wanted->space, wanted->addr.port) || !row_read(row, life, &there, &state) ||
 	    there.space != wanted->space || there.addr.port != wanted->addr.port)
 		return 0;
-	err = registry_clash(&there, wanted);
+	err = are_apart(&r->page->areas[slot], &there, own(r), wanted) ? 0 : registry_clash(&there, wanted);
 	if (err && state_status(state) == TENTATIVE && r->slot < slot &&
 	    atomic_compare_exchange_strong(&row->state, &state, state_with(state, life, REVOKED)))
 		return 0;
@@ -488,11 +557,12 @@ void registry_undraw(struct registry *r, enum cm_space space, uint16_t port)
 
 /* ---- who listens -------------------------------------------------------------------------------- */
 
-static int member_fit(struct area *a, uint32_t life, enum cm_space space, const uint8_t *ip, uint16_t port)
+static int member_fit(struct area *a, uint32_t life, enum cm_space space, const uint8_t *gid, const uint8_t *ip,
+		      uint16_t port)
 {
 	int best = 0;
 
-	if (!bit_get(a->bound[space_index(space)], port))
+	if (!area_has(a, gid) || !bit_get(a->bound[space_index(space)], port))
 		return 0;
 	for (uint32_t i = 0, end = row_end(a); i < end; i++) {
 		struct registry_claim c;
@@ -509,14 +579,15 @@ static int member_fit(struct area *a, uint32_t life, enum cm_space space, const 
 	return best;
 }
 
-int registry_listener(struct registry *r, enum cm_space space, const uint8_t *ip, uint16_t port, int *fit)
+int registry_listener(struct registry *r, enum cm_space space, const uint8_t *gid, const uint8_t *ip, uint16_t port,
+		      int *fit)
 {
 	int best = REGISTRY_NOBODY;
 
 	*fit = 0;
 	for (uint32_t slot = 0; r->page && slot < REGISTRY_SLOTS && *fit < FIT_MAX; slot++) {
 		uint32_t life = slot == r->slot ? 0 : life_of(r->page, slot);
-		int f = life ? member_fit(&r->page->areas[slot], life, space, ip, port) : 0;
+		int f = life ? member_fit(&r->page->areas[slot], life, space, gid, ip, port) : 0;
 
 		if (f > *fit && !bury(r, slot, life)) {
 			*fit = f;

@@ -52,6 +52,14 @@ struct registry_claim {
 	bool reuse, afonly, listening;
 };
 
+/*
+ * The addresses of the host that the member has, where those are not all of them (cm_config.bound): a wildcard address
+ * stands for these alone. From the NIC_GIDS_MAX-th on they are not known to others.
+ */
+void registry_set_own(struct registry *, const uint8_t (*ip)[16], uint32_t count);
+/* Another member that has an address, or REGISTRY_NOBODY. */
+int registry_owner(struct registry *, const uint8_t *ip);
+
 /* How much memory; the same in every process of this version. */
 size_t registry_bytes(void);
 
@@ -89,8 +97,11 @@ void registry_release(struct registry *, uint32_t row, bool more);
 bool registry_draw(struct registry *, enum cm_space, uint16_t port);
 void registry_undraw(struct registry *, enum cm_space, uint16_t port);
 
-/* The other member whose listener fits best, or REGISTRY_NOBODY; *fit says how well. */
-int registry_listener(struct registry *, enum cm_space, const uint8_t *ip, uint16_t port, int *fit);
+/*
+ * Of the other members that have the address `gid`, to which a request was sent, the one whose listener fits best, or
+ * REGISTRY_NOBODY; *fit says how well. ip is the address that the request asks for.
+ */
+int registry_listener(struct registry *, enum cm_space, const uint8_t *gid, const uint8_t *ip, uint16_t port, int *fit);
 
 /* The claim in a member's row, for tools: false: there is none. `slot` and `row` are bounded here. */
 bool registry_row(const struct registry_page *, uint32_t slot, uint32_t row, struct registry_claim *);

@@ -340,7 +340,7 @@ static void look_it_up(struct process *p)
 {
 	int fit;
 
-	p->rc = registry_listener(&p->r, CM_SPACE_TCP, p->claim->addr.ip, HERE, &fit);
+	p->rc = registry_listener(&p->r, CM_SPACE_TCP, p->claim->addr.ip, p->claim->addr.ip, HERE, &fit);
 }
 
 static void take_a_will(struct process *p)

@@ -146,9 +146,9 @@ CASE(ports_of_the_dead_are_free)
 	assert_int_equal(registry_bind(&member[0], &c, &row), 0);
 	assert_true(registry_draw(&member[0], CM_SPACE_TCP, 81));
 	assert_false(registry_draw(&member[1], CM_SPACE_TCP, 81));
-	assert_int_equal(registry_listener(&member[1], CM_SPACE_TCP, c.addr.ip, 80, &fit), 0);
+	assert_int_equal(registry_listener(&member[1], CM_SPACE_TCP, c.addr.ip, c.addr.ip, 80, &fit), 0);
 	dead[0] = true;
-	assert_int_equal(registry_listener(&member[1], CM_SPACE_TCP, c.addr.ip, 80, &fit), REGISTRY_NOBODY);
+	assert_int_equal(registry_listener(&member[1], CM_SPACE_TCP, c.addr.ip, c.addr.ip, 80, &fit), REGISTRY_NOBODY);
 	assert_int_equal(fit, 0);
 	assert_int_equal(registry_bind(&member[1], &c, &row), 0);
 	assert_true(registry_draw(&member[1], CM_SPACE_TCP, 81));
@@ -186,17 +186,18 @@ CASE(the_best_listener_of_all_is_found)
 	uint32_t row;
 	int fit;
 
-	assert_int_equal(registry_listener(&member[0], CM_SPACE_TCP, one.ip, 80, &fit), REGISTRY_NOBODY);
+	assert_int_equal(registry_listener(&member[0], CM_SPACE_TCP, one.ip, one.ip, 80, &fit), REGISTRY_NOBODY);
 	assert_int_equal(registry_bind(&member[1], &wild6, &row), 0);
-	assert_int_equal(registry_listener(&member[0], CM_SPACE_TCP, one.ip, 80, &fit), 40);
+	assert_int_equal(registry_listener(&member[0], CM_SPACE_TCP, one.ip, one.ip, 80, &fit), 40);
 	assert_int_equal(fit, 1);
-	assert_int_equal(registry_listener(&member[1], CM_SPACE_TCP, one.ip, 80, &fit), REGISTRY_NOBODY); /* its own */
-	assert_int_equal(registry_listener(&member[0], CM_SPACE_UDP, one.ip, 80, &fit), REGISTRY_NOBODY);
+	assert_int_equal(registry_listener(&member[1], CM_SPACE_TCP, one.ip, one.ip, 80, &fit),
+			 REGISTRY_NOBODY); /* its own */
+	assert_int_equal(registry_listener(&member[0], CM_SPACE_UDP, one.ip, one.ip, 80, &fit), REGISTRY_NOBODY);
 	assert_int_equal(registry_bind(&member[2], &bound, &row), 0);
-	assert_int_equal(registry_listener(&member[0], CM_SPACE_TCP, one.ip, 81, &fit), REGISTRY_NOBODY);
+	assert_int_equal(registry_listener(&member[0], CM_SPACE_TCP, one.ip, one.ip, 81, &fit), REGISTRY_NOBODY);
 	bound.listening = true;
 	assert_int_equal(registry_change(&member[2], &row, &bound), 0);
-	assert_int_equal(registry_listener(&member[0], CM_SPACE_TCP, one.ip, 81, &fit), 80);
+	assert_int_equal(registry_listener(&member[0], CM_SPACE_TCP, one.ip, one.ip, 81, &fit), 80);
 	assert_int_equal(fit, 3);
 }
 
@@ -361,7 +362,7 @@ CASE(rubbish_in_the_memory_harms_nobody)
 		c.addr.port = (uint16_t)prng_next(&rng);
 		if (!registry_bind(&member[1], &c, &row))
 			registry_release(&member[1], row, false);
-		registry_listener(&member[1], CM_SPACE_TCP, c.addr.ip, c.addr.port, &fit);
+		registry_listener(&member[1], CM_SPACE_TCP, c.addr.ip, c.addr.ip, c.addr.port, &fit);
 		assert_in_range(registry_noted(&member[1], prng_next(&rng)) + 1, 0, REGISTRY_SLOTS);
 		registry_row(page, i, (uint32_t)prng_next(&rng) % 4096, &read);
 	}
@@ -385,8 +386,66 @@ CASE(without_memory_everything_goes)
 	registry_release(&r, row, false);
 	assert_true(registry_draw(&r, CM_SPACE_TCP, 1));
 	registry_undraw(&r, CM_SPACE_TCP, 1);
-	assert_int_equal(registry_listener(&r, CM_SPACE_TCP, c.addr.ip, 80, &fit), REGISTRY_NOBODY);
+	assert_int_equal(registry_listener(&r, CM_SPACE_TCP, c.addr.ip, c.addr.ip, 80, &fit), REGISTRY_NOBODY);
 	registry_drop_will(&r, registry_make_will(&r, &w));
 	assert_false(registry_next_will(&r, &s, &w));
 	registry_leave(&r);
+}
+
+static void bound_to(struct registry *r, uint8_t last)
+{
+	struct cm_addr a = address(last, 0);
+	uint8_t own[1][16];
+
+	memcpy(own[0], a.ip, sizeof(own[0]));
+	registry_set_own(r, own, 1);
+}
+
+CASE(a_wildcard_stands_for_the_addresses_that_its_member_has)
+{
+	struct registry_claim wild = {.space = CM_SPACE_TCP, .addr = any4(80), .listening = true};
+	struct registry_claim six = {.space = CM_SPACE_TCP, .addr = any6(80), .listening = true};
+	struct registry_claim one = {.space = CM_SPACE_TCP, .addr = address(1, 80)};
+	struct registry_claim two = {.space = CM_SPACE_TCP, .addr = address(2, 80)};
+	uint32_t row, rows[2];
+	int fit;
+
+	bound_to(&member[0], 1);
+	bound_to(&member[1], 2);
+	assert_int_equal(registry_bind(&member[0], &wild, &rows[0]), 0);
+	assert_int_equal(registry_bind(&member[1], &six, &rows[1]), 0);
+	/* The third one has every address. */
+	assert_int_equal(registry_bind(&member[2], &wild, &row), -EADDRNOTAVAIL);
+	assert_int_equal(registry_listener(&member[2], CM_SPACE_TCP, one.addr.ip, one.addr.ip, 80, &fit), 0);
+	assert_int_equal(registry_listener(&member[2], CM_SPACE_TCP, two.addr.ip, two.addr.ip, 80, &fit), 40);
+	assert_int_equal(registry_listener(&member[0], CM_SPACE_TCP, one.addr.ip, one.addr.ip, 80, &fit),
+			 REGISTRY_NOBODY);
+	assert_int_equal(registry_bind(&member[2], &one, &row), -EADDRNOTAVAIL);
+	registry_release(&member[0], rows[0], false);
+	assert_int_equal(registry_bind(&member[2], &one, &row), 0);
+	assert_int_equal(registry_bind(&member[0], &wild, &rows[0]), -EADDRNOTAVAIL);
+	/* Its address has gone, and another has come. */
+	bound_to(&member[0], 3);
+	assert_int_equal(registry_bind(&member[0], &wild, &rows[0]), 0);
+	assert_int_equal(registry_listener(&member[1], CM_SPACE_TCP, two.addr.ip, two.addr.ip, 80, &fit),
+			 REGISTRY_NOBODY);
+}
+
+CASE(an_address_has_an_owner)
+{
+	const struct cm_addr one = address(1, 0), two = address(2, 0), three = address(3, 0);
+
+	bound_to(&member[0], 1);
+	bound_to(&member[1], 2);
+	bound_to(&member[2], 2);
+	assert_int_equal(registry_owner(&member[1], one.ip), 0);
+	assert_int_equal(registry_owner(&member[0], one.ip), REGISTRY_NOBODY); /* its own */
+	assert_int_equal(registry_owner(&member[0], two.ip), 40);
+	assert_int_equal(registry_owner(&member[0], three.ip), REGISTRY_NOBODY);
+	dead[40] = true;
+	assert_int_equal(registry_owner(&member[0], two.ip), 80);
+	/* Nothing is left to who has the slot next. */
+	join(&member[1], 40, 77);
+	dead[40] = false;
+	assert_int_equal(registry_owner(&member[0], three.ip), 40);
 }

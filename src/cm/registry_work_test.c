@@ -75,7 +75,7 @@ TEST_WITH(rows_of_other_ports_cost_a_listeners_search_one_read, setup, teardown)
 	struct registry_claim c = shared(PORT);
 	int fit;
 
-	assert_int_equal(registry_listener(&ours, CM_SPACE_TCP, c.addr.ip, PORT, &fit), REGISTRY_NOBODY);
+	assert_int_equal(registry_listener(&ours, CM_SPACE_TCP, c.addr.ip, c.addr.ip, PORT, &fit), REGISTRY_NOBODY);
 	assert_true(reads <= 2 * REGISTRY_SLOTS + FULL * (REGISTRY_ROWS + PER_MEMBER));
 }
 
@@ -95,7 +95,7 @@ TEST_WITH(who_has_the_address_ends_the_search, setup, teardown)
 
 	c.listening = true;
 	row_store_rest(&page->areas[1].rows[REGISTRY_ROWS - 1], &c);
-	assert_int_equal(registry_listener(&ours, CM_SPACE_TCP, c.addr.ip, PORT, &fit), 1);
+	assert_int_equal(registry_listener(&ours, CM_SPACE_TCP, c.addr.ip, c.addr.ip, PORT, &fit), 1);
 	assert_int_equal(fit, 3);
 	assert_true(reads <= REGISTRY_ROWS + 2 * PER_MEMBER);
 }

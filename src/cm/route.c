@@ -32,9 +32,18 @@ static struct route_key key_of(const struct cm *cm, const struct flow *in, const
 	}
 }
 
-/* The listener that fits best, here or there. */
-static int to_listener(struct cm *cm, const struct route_key *key)
+/* Where nobody listens, somebody who has the address refuses. */
+static int to_refuser(struct cm *cm, const struct flow *in, bool ours)
 {
+	int slot = ours ? REGISTRY_NOBODY : registry_owner(&cm->registry, in->dst);
+
+	return slot == REGISTRY_NOBODY ? CM_NOWHERE : slot;
+}
+
+/* The listener that fits best, here or there. */
+static int to_listener(struct cm *cm, const struct flow *in, const struct route_key *key)
+{
+	bool ours = !cm->bound || gid_index_of(cm, in->dst, 0) >= 0;
 	struct cm_addr to = {.port = (uint16_t)key->service_id};
 	int fit_here, fit_there, slot;
 	enum cm_space space;
@@ -43,10 +52,12 @@ static int to_listener(struct cm *cm, const struct route_key *key)
 		return CM_HERE; /* refused by whoever looks at it */
 	memcpy(to.ip, key->to, sizeof(to.ip));
 	port_listener(cm, space, &to, &fit_here);
-	slot = registry_listener(&cm->registry, space, to.ip, to.port, &fit_there);
+	if (!ours)
+		fit_here = 0;
+	slot = registry_listener(&cm->registry, space, in->dst, to.ip, to.port, &fit_there);
 	if (fit_there > fit_here)
 		return slot;
-	return fit_here ? CM_HERE : CM_NOWHERE;
+	return fit_here ? CM_HERE : to_refuser(cm, in, ours);
 }
 
 int cm_route(struct cm *cm, const struct flow *in, const uint8_t *mad, bool notes)
@@ -62,7 +73,7 @@ int cm_route(struct cm *cm, const struct flow *in, const uint8_t *mad, bool note
 	slot = notes ? registry_noted(&cm->registry, key.note) : REGISTRY_NOBODY;
 	if (slot != REGISTRY_NOBODY && slot != (int)cm->slot)
 		return slot;
-	return key.service_id ? to_listener(cm, &key) : CM_HERE;
+	return key.service_id ? to_listener(cm, in, &key) : CM_HERE;
 }
 
 bool cm_is_gone(struct cm *cm, int slot)

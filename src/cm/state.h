@@ -225,6 +225,8 @@ struct cm {
 	uint64_t ca_guid;
 	struct nic_gid gids[NIC_GIDS_MAX];
 	uint32_t gid_count;
+	bool bound;
+	uint32_t number_step;
 	uint16_t port_first, port_last;
 
 	struct registry registry;
