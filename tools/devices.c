@@ -55,26 +55,44 @@ static bool is_rocev1(const struct config *c)
 	return c->transport.protocol == PROTOCOL_ROCEV1;
 }
 
-static void print_table(const struct config *c, const struct gid_table *t)
+static void print_device(const struct config *c, unsigned d)
 {
-	char address[ADDRESS_BYTES], name[DEVICE_NAME_BYTES];
+	char name[DEVICE_NAME_BYTES];
 
-	for (unsigned d = 0; d < c->devices; d++) {
-		device_name(name, c->iwarp, d);
-		printf("%s: node GUID %016" PRIx64 ", one Ethernet port, ", name, device_guid(hostid_guid(), d));
-		if (c->iwarp >> d & 1)
-			printf("iWARP over TCP\n");
-		else if (is_rocev1(c))
-			printf("RoCEv1\n");
-		else
-			printf("RoCEv2 on UDP port %u, veRoCE on %u\n", c->transport.rocev2.port,
-			       c->transport.veroce.port);
-	}
-	printf("packets to programs of yours on this host go through %s\n", config_has_shm(c) ? "memory" : "sockets");
+	device_name(name, c->devices.iwarp, d);
+	printf("%s: node GUID %016" PRIx64 ", one Ethernet port, ", name, device_guid(hostid_guid(), d));
+	if (c->devices.iwarp >> d & 1)
+		printf("iWARP over TCP");
+	else if (is_rocev1(c))
+		printf("RoCEv1");
+	else
+		printf("RoCEv2 on UDP port %u, veRoCE on %u", c->transport.rocev2.port, c->transport.veroce.port);
+	printf(c->devices.has_rails ? ", bound to %s\n" : "\n", c->devices.rails[d]);
+}
+
+static void print_gids(const struct gid_table *t)
+{
+	char address[ADDRESS_BYTES];
+
 	printf("\n%5s  %-39s  %-15s  %6s  %8s\n", "GID", "ADDRESS", "INTERFACE", "MTU", "PATH MTU");
 	for (uint32_t i = 0; i < t->count; i++)
 		printf("%5u  %-39s  %-15s  %6u  %8u\n", i, gid_text(t->gids[i].raw, address), t->interfaces[i].name,
 		       t->gids[i].ip_mtu, nic_path_mtu(t->gids[i].ip_mtu));
+}
+
+/* Devices without rails have one table. */
+static void print_table(const struct config *c, const struct gid_table *t)
+{
+	for (unsigned d = 0; d < c->devices.count; d++) {
+		print_device(c, d);
+		if (c->devices.has_rails) {
+			print_gids(&t[d]);
+			printf("\n");
+		}
+	}
+	printf("packets to programs of yours on this host go through %s\n", config_has_shm(c) ? "memory" : "sockets");
+	if (!c->devices.has_rails)
+		print_gids(t);
 	printf("\n%-16s  %10s\n", "LIMIT", "VALUE");
 	for (int i = 0; i < LIMITS; i++)
 		printf("%-16s  %10" PRIu64 "\n", limits[i].name, limit(c, i));
@@ -84,11 +102,11 @@ static void print_json_device(const struct config *c, const struct gid_table *t,
 {
 	char address[ADDRESS_BYTES], name[DEVICE_NAME_BYTES];
 
-	device_name(name, c->iwarp, device);
+	device_name(name, c->devices.iwarp, device);
 	printf("{\"name\": \"%s\", \"node_guid\": \"%016" PRIx64 "\", \"transport\": \"%s\", \"ports\": [{"
 	       "\"port\": 1, \"link_layer\": \"Ethernet\", ",
-	       name, device_guid(hostid_guid(), device), c->iwarp >> device & 1 ? "iWARP" : "InfiniBand");
-	if (!(c->iwarp >> device & 1))
+	       name, device_guid(hostid_guid(), device), c->devices.iwarp >> device & 1 ? "iWARP" : "InfiniBand");
+	if (!(c->devices.iwarp >> device & 1))
 		printf("\"udp_port\": %u, \"veroce_port\": %u, ", c->transport.rocev2.port, c->transport.veroce.port);
 	printf("\"gids\": [");
 	for (uint32_t i = 0; i < t->count; i++) {
@@ -103,9 +121,9 @@ static void print_json_device(const struct config *c, const struct gid_table *t,
 static void print_json(const struct config *c, const struct gid_table *t)
 {
 	printf("{\"devices\": [");
-	for (unsigned d = 0; d < c->devices; d++) {
+	for (unsigned d = 0; d < c->devices.count; d++) {
 		printf("%s", d ? ",\n " : "");
-		print_json_device(c, t, d);
+		print_json_device(c, &t[d], d);
 	}
 	printf("],\n \"shm\": %s,\n \"limits\": {", config_has_shm(c) ? "true" : "false");
 	for (int i = 0; i < LIMITS; i++)
@@ -121,7 +139,7 @@ int cmd_devices(int argc, char **argv)
 		{"help", no_argument, NULL, 'h'},
 		{NULL, 0, NULL, 0},
 	};
-	struct gid_table *t = calloc(1, sizeof(*t));
+	struct gid_table *t = calloc(ENGINE_DEVICES_MAX, sizeof(*t));
 	struct config c;
 	const char *dir = NULL;
 	char why[1024];
@@ -139,9 +157,7 @@ int cmd_devices(int argc, char **argv)
 		return complain("devices: '%s': no argument is allowed", argv[optind]);
 	if (!t)
 		return complain("out of memory");
-	if (config_load(&c, why, sizeof(why)) ||
-	    gids_load(t, &(struct gid_choice){c.interfaces, c.address, c.profile.set[PROFILE_GIDS]}, why,
-		      sizeof(why))) {
+	if (config_load(&c, why, sizeof(why)) || gids_load_all(t, &c, why, sizeof(why))) {
 		free(t);
 		return complain("%s", why);
 	}

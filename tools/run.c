@@ -123,6 +123,7 @@ static int set_pcap(const char *file)
 /* Sets the environment for our libraries: settings and files. */
 static int prepare_ours(void)
 {
+	struct sysfs_devices devices;
 	struct gid_table *t;
 	struct config c;
 	char why[1024], dir[PATH_MAX], use[16];
@@ -133,14 +134,13 @@ static int prepare_ours(void)
 	/* The program may change its directory before it opens the device. */
 	if (c.faults[0] && c.faults[0] != '/' && realpath(c.faults, dir))
 		setenv("VERBENA_FAULTS", dir, 1);
-	t = calloc(1, sizeof(*t));
+	t = calloc(c.devices.count, sizeof(*t));
 	if (!t)
 		return complain("out of memory");
-	rc = gids_load(t, &(struct gid_choice){c.interfaces, c.address, c.profile.set[PROFILE_GIDS]}, why, sizeof(why));
+	rc = gids_load_all(t, &c, why, sizeof(why));
+	devices = sysfs_devices_of(&c, t);
 	if (!rc)
-		rc = sysfs_dir_get(t,
-				   &(struct sysfs_devices){c.devices, c.iwarp, c.transport.protocol == PROTOCOL_ROCEV1},
-				   dir, sizeof(dir), why, sizeof(why));
+		rc = sysfs_dir_get(&devices, dir, sizeof(dir), why, sizeof(why));
 	free(t);
 	if (rc < 0)
 		return complain("%s", why);

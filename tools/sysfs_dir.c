@@ -111,11 +111,19 @@ static void clean(const char *place)
 		closedir(d);
 }
 
-int sysfs_render(const char *dir, const struct gid_table *t, const struct sysfs_devices *devices)
+struct sysfs_devices sysfs_devices_of(const struct config *c, const struct gid_table *tables)
 {
+	return (struct sysfs_devices){tables, c->devices.count, c->devices.iwarp,
+				      c->transport.protocol == PROTOCOL_ROCEV1};
+}
+
+static int device_render(const char *dir, const struct sysfs_devices *devices, unsigned d)
+{
+	const struct gid_table *t = &devices->tables[d];
 	struct tree_gid gids[NIC_GIDS_MAX];
 	struct tree_facts facts = {.guid = hostid_guid(),
-				   .device_count = devices->count,
+				   .device_first = d,
+				   .device_count = d + 1,
 				   .iwarp = devices->iwarp,
 				   .rocev1 = devices->rocev1,
 				   .port = t->port,
@@ -130,6 +138,15 @@ int sysfs_render(const char *dir, const struct gid_table *t, const struct sysfs_
 	return tree_render(dir, &facts);
 }
 
+int sysfs_render(const char *dir, const struct sysfs_devices *devices)
+{
+	int rc = 0;
+
+	for (unsigned d = 0; d < devices->count && !rc; d++)
+		rc = device_render(dir, devices, d);
+	return rc;
+}
+
 struct fresh {
 	char path[PATH_MAX];
 	uint64_t hash;
@@ -137,8 +154,7 @@ struct fresh {
 };
 
 /* Renders into a directory of a name of its own. 0, or a negative errno with nothing left behind. */
-static int fresh_make(struct fresh *f, const struct gid_table *t, const struct sysfs_devices *devices,
-		      const char *place)
+static int fresh_make(struct fresh *f, const struct sysfs_devices *devices, const char *place)
 {
 	int rc = -ENOENT;
 
@@ -150,7 +166,7 @@ static int fresh_make(struct fresh *f, const struct gid_table *t, const struct s
 		rc = f->use = tree_use(f->path);
 	}
 	if (rc >= 0)
-		rc = sysfs_render(f->path, t, devices);
+		rc = sysfs_render(f->path, devices);
 	if (!rc && tree_hash(f->path, &f->hash))
 		rc = -errno;
 	if (rc) {
@@ -198,8 +214,7 @@ static int settle(struct fresh *f, const char *place, char *path, size_t path_by
 	return f->use;
 }
 
-int sysfs_dir_get(const struct gid_table *t, const struct sysfs_devices *devices, char *path, size_t path_bytes,
-		  char *why, size_t why_bytes)
+int sysfs_dir_get(const struct sysfs_devices *devices, char *path, size_t path_bytes, char *why, size_t why_bytes)
 {
 	const char *found[PLACES_MAX];
 	size_t n = places(found), len = 0;
@@ -210,7 +225,7 @@ int sysfs_dir_get(const struct gid_table *t, const struct sysfs_devices *devices
 		clean(found[i]);
 	len = (size_t)snprintf(why, why_bytes, "there is no room for the device's files:");
 	for (size_t i = 0; i < n; i++) {
-		rc = fresh_make(&f, t, devices, found[i]);
+		rc = fresh_make(&f, devices, found[i]);
 		if (!rc)
 			return settle(&f, found[i], path, path_bytes);
 		if (len < why_bytes)

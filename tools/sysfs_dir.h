@@ -9,20 +9,23 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "engine/config.h"
 #include "engine/gids.h"
 
 struct sysfs_devices {
+	const struct gid_table *tables; /* one for each; *borrowed* */
 	unsigned count;
 	uint32_t iwarp; /* a bit for each that speaks iWARP */
 	bool rocev1;    /* the others speak RoCEv1 */
 };
 
+struct sysfs_devices sysfs_devices_of(const struct config *, const struct gid_table *tables);
+
 /* Writes the files into dir (verbs/tree.h). 0 or a negative errno. */
-int sysfs_render(const char *dir, const struct gid_table *, const struct sysfs_devices *);
+int sysfs_render(const char *dir, const struct sysfs_devices *);
 
 /*
  * The path of the directory, which is complete and private to the user, and a descriptor that all its users
  * inherit; or a negative errno and a sentence.
  */
-int sysfs_dir_get(const struct gid_table *, const struct sysfs_devices *, char *path, size_t path_bytes, char *why,
-		  size_t why_bytes);
+int sysfs_dir_get(const struct sysfs_devices *, char *path, size_t path_bytes, char *why, size_t why_bytes);

@@ -71,7 +71,7 @@ struct program {
 struct keeper {
 	const char *dir;
 	const struct config *config;
-	struct gid_table gids;
+	struct gid_table gids[ENGINE_DEVICES_MAX];
 	struct program *programs;
 	size_t program_count;
 	uint64_t sums[ENGINE_DEVICES_MAX][COUNTERS];
@@ -104,7 +104,7 @@ static struct program *program_find(struct keeper *k, const struct stats_page *p
 
 static void program_count(struct keeper *k, const struct stats_page *p)
 {
-	struct program *its = p->device < k->config->devices ? program_find(k, p) : NULL;
+	struct program *its = p->device < k->config->devices.count ? program_find(k, p) : NULL;
 
 	for (size_t i = 0; its && i < COUNTERS; i++) {
 		uint64_t now = 0;
@@ -191,8 +191,8 @@ static int counters_write(const struct keeper *k, const char *below)
 	char path[PATH_MAX], name[DEVICE_NAME_BYTES];
 	int err = 0;
 
-	for (unsigned d = 0; d < k->config->devices; d++) {
-		device_name(name, k->config->iwarp, d);
+	for (unsigned d = 0; d < k->config->devices.count; d++) {
+		device_name(name, k->config->devices.iwarp, d);
 		for (size_t i = 0; i < COUNTERS && !err; i++) {
 			snprintf(path, sizeof(path), "%s/%s/class/infiniband/%s/ports/1/%s", k->dir, below, name,
 				 counters[i].file);
@@ -216,14 +216,13 @@ static int part_replace(const struct keeper *k, const char *part)
 
 static int renew(const struct keeper *k)
 {
-	const struct config *c = k->config;
-	const struct sysfs_devices devices = {c->devices, c->iwarp, c->transport.protocol == PROTOCOL_ROCEV1};
+	const struct sysfs_devices devices = sysfs_devices_of(k->config, k->gids);
 	char path[PATH_MAX];
 	int err;
 
 	snprintf(path, sizeof(path), "%s/%s", k->dir, fresh);
 	tree_remove(path);
-	err = mkdir(path, 0755) ? -errno : sysfs_render(path, &k->gids, &devices);
+	err = mkdir(path, 0755) ? -errno : sysfs_render(path, &devices);
 	if (!err)
 		err = counters_write(k, fresh);
 	for (int i = 0; i < PARTS && !err; i++)
@@ -274,17 +273,13 @@ static void dir_leave(const char *dir)
 	}
 }
 
-/* The table is new, or the addresses have changed. While there are none, the last ones stay. */
+/* The tables are new, or the addresses have changed. While there are none, the last ones stay. */
 static bool gids_change(struct keeper *k, struct gid_table *next, char *why, size_t why_bytes)
 {
-	memset(next, 0, sizeof(*next));
-	if (gids_load(next,
-		      &(struct gid_choice){k->config->interfaces, k->config->address,
-					   k->config->profile.set[PROFILE_GIDS]},
-		      why, why_bytes) ||
-	    !memcmp(next, &k->gids, sizeof(*next)))
+	memset(next, 0, sizeof(k->gids));
+	if (gids_load_all(next, k->config, why, why_bytes) || !memcmp(next, k->gids, sizeof(k->gids)))
 		return false;
-	k->gids = *next;
+	memcpy(k->gids, next, sizeof(k->gids));
 	return true;
 }
 
@@ -307,7 +302,7 @@ static int keep(struct keeper *k, struct gid_table *next, const sigset_t *ends)
 int sysfs_files_keep(const char *dir, const struct config *c)
 {
 	struct keeper *k = calloc(1, sizeof(*k));
-	struct gid_table *next = calloc(1, sizeof(*next));
+	struct gid_table *next = calloc(ENGINE_DEVICES_MAX, sizeof(*next));
 	sigset_t ends;
 	int rc;
 

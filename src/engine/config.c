@@ -18,7 +18,6 @@
 #include <string.h>
 
 #include "base/quantity.h"
-#include "engine/engine.h"
 #include "faults/script.h"
 #include "space/space.h"
 
@@ -45,7 +44,7 @@ enum kind {
 	KIND_SWITCH, /* bool: off or on */
 	KIND_CHOICE,
 	KIND_CC,
-	KIND_DEVICES /* how many, or the kind of each */
+	KIND_DEVICES /* how many, or the kind and the rail of each */
 };
 
 struct row {
@@ -106,7 +105,7 @@ static const struct row rows[] = {
 	TEXT("address", address, "", "comma list of the addresses to receive at, so that several users or devices are beside each other; empty: every one"),
 	SWITCH("shm", shm, "on", "packets to processes of the same user on this host go through memory instead of UDP, on or off"),
 	NUMBER("shm_bytes", KIND_BYTES, shm_bytes, 128 << 10, 1u << 30, "auto", "memory that a process gives to packets to others of its host, 128K for each; auto: 8M"),
-	NUMBER("devices", KIND_DEVICES, devices, 1, ENGINE_DEVICES_MAX, "1", "devices that a program sees, each a NIC of its own: how many, or the kind of each, as in iwarp,roce"),
+	NUMBER("devices", KIND_DEVICES, devices, 1, ENGINE_DEVICES_MAX, "1", "devices that a program sees, each a NIC of its own: how many, or the kind of each, as in iwarp,roce, or the interface or address that each is bound to, as in verbena0@eth0,verbena1@eth1"),
 	CHOICE("protocol", transport.protocol, protocols, "auto", "protocol of RC queue pairs: auto, veroce, rocev2, iwarp or rocev1; auto: veRoCE with peers that answer in it"),
 	NUMBER("port", KIND_U16, transport.rocev2.port, 1, 65535, "4791", "UDP port of RoCEv2"),
 	NUMBER("only_bytes", KIND_U32, transport.rocev2.only_bytes, 0, 1u << 20, "65536", "RoCEv2 WRITEs of up to so many bytes leave as WRITE Only packets, which share datagrams, and short READs likewise; 0: as First, Middle and Last"),
@@ -251,36 +250,6 @@ static bool number_set(const struct row *r, void *field, const char *text, char 
 	return true;
 }
 
-static bool devices_set(struct config *c, const char *text, char *why, size_t why_bytes)
-{
-	uint32_t count = 0, iwarp = 0;
-	const char *at = text;
-	uint64_t v = 0;
-
-	c->kinds_given = !quantity(text, &quantity_whole, 1, ENGINE_DEVICES_MAX, &v);
-	if (!c->kinds_given) {
-		c->devices = (uint32_t)v;
-		return true;
-	}
-	for (size_t len;; at += len + 1) {
-		bool is_iwarp = !strncmp(at, "iwarp", len = strcspn(at, ",")) && len == strlen("iwarp");
-
-		if (count == ENGINE_DEVICES_MAX || (!is_iwarp && (strncmp(at, "roce", len) || len != strlen("roce"))))
-			break;
-		iwarp |= (uint32_t)is_iwarp << count++;
-		if (at[len])
-			continue;
-		c->devices = count;
-		c->iwarp = iwarp;
-		return true;
-	}
-	snprintf(why, why_bytes,
-		 "allowed is a whole number from 1 to %d, or that many of the words roce and iwarp with commas between "
-		 "them",
-		 ENGINE_DEVICES_MAX);
-	return false;
-}
-
 /* Sets one row from text; what is wrong with it goes to why. */
 static bool row_set(const struct row *r, struct config *c, const char *text, char *why, size_t why_bytes)
 {
@@ -308,7 +277,7 @@ static bool row_set(const struct row *r, struct config *c, const char *text, cha
 			return false;
 		*(bool *)field = choice;
 		return true;
-	case KIND_DEVICES: return devices_set(c, text, why, why_bytes);
+	case KIND_DEVICES: return devices_parse(field, text, why, why_bytes);
 	case KIND_CC: return !cc_setting_parse(text, field, why, why_bytes);
 	case KIND_RATE: return rate_set(field, text, why, why_bytes);
 	case KIND_U16:
@@ -521,11 +490,11 @@ static int ports_settle(struct loading *l)
 static int devices_settle(struct loading *l)
 {
 	struct config *c = &l->config;
-	uint32_t all = (UINT32_C(1) << c->devices) - 1;
+	uint32_t all = (UINT32_C(1) << c->devices.count) - 1;
 
-	if (!c->kinds_given)
-		c->iwarp = c->transport.protocol == PROTOCOL_IWARP ? all : 0;
-	if (c->transport.protocol != PROTOCOL_IWARP || c->iwarp == all)
+	if (!c->devices.kinds_given)
+		c->devices.iwarp = c->transport.protocol == PROTOCOL_IWARP ? all : 0;
+	if (c->transport.protocol != PROTOCOL_IWARP || c->devices.iwarp == all)
 		return 0;
 	return fail(l->err, l->err_bytes,
 		    PREFIX "PROTOCOL=iwarp: not with " PREFIX "DEVICES that names roce, whose protocol it would be");
@@ -533,7 +502,7 @@ static int devices_settle(struct loading *l)
 
 static int script_read(const struct config *c, struct fault_script *script, char *text, char *err, size_t err_bytes)
 {
-	const struct fault_host host = {.devices = c->devices, .iwarp = c->iwarp};
+	const struct fault_host host = {.devices = c->devices.count, .iwarp = c->devices.iwarp};
 	FILE *f = fopen(c->faults, "re");
 	size_t len;
 

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "engine/cc_setting.h"
+#include "engine/devices.h"
 #include "engine/profile.h"
 #include "faults/script.h"
 #include "nic/nic.h"
@@ -26,12 +27,10 @@ struct config {
 	bool shm;                /* packets to processes of this host go through memory, */
 	uint32_t shm_bytes;      /* as far as so much of it goes; 0: SHM_BYTES_AUTO */
 	struct cc_setting cc;
-	bool iwarp_crc;     /* false: only where the peer asks for CRCs */
-	bool iwarp_markers; /* asked of peers */
-	uint32_t devices;   /* that a program sees, 1 .. ENGINE_DEVICES_MAX */
-	uint32_t iwarp;     /* a bit for each of them that speaks iWARP, whatever transport.protocol is */
-	bool kinds_given;   /* of each device, as roce or iwarp */
-	uint32_t spin_us;   /* how long the engine thread spins after traffic before it blocks */
+	bool iwarp_crc;         /* false: only where the peer asks for CRCs */
+	bool iwarp_markers;     /* asked of peers */
+	struct devices devices; /* that a program sees; one that speaks iWARP does so whatever transport.protocol is */
+	uint32_t spin_us;       /* how long the engine thread spins after traffic before it blocks */
 	/*
 	 * The nic's settings, except for those that the engine finds out: source ports, cc, and the shortest timeouts.
 	 * paths is the most there may be. 0: window_bytes follows from the receive buffers, cc.line_rate_bps from the

@@ -65,7 +65,7 @@ TEST(without_settings_there_are_defaults)
 	assert_true(c.shm);
 	assert_int_equal(c.shm_bytes, 0);
 	assert_int_equal(c.transport.rocev2.only_bytes, 65536);
-	assert_int_equal(c.devices, 1);
+	assert_int_equal(c.devices.count, 1);
 	assert_int_equal(c.transport.window_bytes, 0);
 	assert_string_equal(c.pcap, "");
 	assert_string_equal(c.impair, "");
@@ -265,8 +265,8 @@ TEST(each_device_has_its_kind)
 			assert_non_null(strstr(err, "VERBENA_DEVICES that names roce"));
 			continue;
 		}
-		assert_int_equal(c.devices, rows[i].count);
-		assert_int_equal(c.iwarp, rows[i].iwarp);
+		assert_int_equal(c.devices.count, rows[i].count);
+		assert_int_equal(c.devices.iwarp, rows[i].iwarp);
 	}
 }
 
@@ -311,8 +311,8 @@ TEST(bad_variables_are_named)
 		{"VERBENA_LINE_RATE=-1G", "allowed is"},
 		{"VERBENA_DEVICES=0", "VERBENA_DEVICES=0: allowed is a whole number from 1 to 8"},
 		{"VERBENA_DEVICES=9", "VERBENA_DEVICES=9: allowed is"},
-		{"VERBENA_DEVICES=two", "VERBENA_DEVICES=two: allowed is"},
-		{"VERBENA_DEVICES=roce,", "VERBENA_DEVICES=roce,: allowed is"},
+		{"VERBENA_DEVICES=two", "VERBENA_DEVICES=two: 'two' is no device; allowed is"},
+		{"VERBENA_DEVICES=roce,", "VERBENA_DEVICES=roce,: device 2 of the list is missing; allowed is"},
 		{"VERBENA_DEVICES=", "VERBENA_DEVICES=: allowed is"},
 		{"VERBENA_DEVICES=roc", "allowed is"},
 		{"VERBENA_DEVICES=roce,iwarps", "allowed is"},

@@ -136,7 +136,7 @@ int engine_bind(struct engine *e, uint32_t number, const struct flow *at, bool a
 {
 	static const uint8_t ipv4[16] = {[10] = 0xff, [11] = 0xff}, ipv6[16];
 
-	if (e->config.address[0] && (!memcmp(at->src, ipv4, sizeof(ipv4)) || !memcmp(at->src, ipv6, sizeof(ipv6))))
+	if (engine_is_bound(e) && (!memcmp(at->src, ipv4, sizeof(ipv4)) || !memcmp(at->src, ipv6, sizeof(ipv6))))
 		return bind_at_chosen(e, number, at, alone);
 	return tcp_bind(e->tcp, number, at, alone);
 }

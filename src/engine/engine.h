@@ -42,6 +42,8 @@ enum { ENGINE_DEVICES_MAX = 8 };
 uint32_t engine_device_count(void);
 /* A bit for each of them that is iWARP's: RC over TCP connections, which rdma_cm alone makes. */
 uint32_t engine_iwarp_devices(void);
+/* How many of them rdma_cm uses, from the first on: all, if each is bound to an interface or address; else one. */
+uint32_t engine_cm_devices(void);
 /* Whether such a device has RFC 7306's atomics and immediate data. */
 bool engine_has_rfc7306(const struct engine *);
 /* What the devices are like. */
@@ -189,7 +191,9 @@ void engine_fault_qp_gone(struct engine *, const struct qp *);
 
 enum { ENGINE_ADDRESSES_MAX = 16 };
 /*
- * Lock held. The addresses that VERBENA_ADDRESS leaves the device, counted from 0, below ENGINE_ADDRESSES_MAX; ifindex
- * is 0 but for link-local ones. False: no more of them, and from index 0 on, the device has every address of the host.
+ * Lock held. The addresses that VERBENA_ADDRESS or its rail leaves the device, counted from 0, below ENGINE_ADDRESSES_MAX;
+ * ifindex is 0 but for link-local ones. False: no more of them, and from index 0 on, unless engine_is_bound(), the device
+ * has every address of the host.
  */
+bool engine_is_bound(const struct engine *);
 bool engine_chosen_address(const struct engine *, uint32_t index, uint8_t gid[16], uint32_t *ifindex);

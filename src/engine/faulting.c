@@ -278,7 +278,7 @@ static int begin(struct engine *e, char *why, size_t why_bytes)
 
 static int obey(struct engine *e, const char *command, struct fault_script *s, char *why, size_t why_bytes)
 {
-	const struct fault_host host = {.devices = e->config.devices, .iwarp = e->config.iwarp};
+	const struct fault_host host = {.devices = e->config.devices.count, .iwarp = e->config.devices.iwarp};
 	int rc;
 
 	fault_script_init(s);

@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "base/byteorder.h"
+#include "engine/config.h"
 #include "engine/link_speed.h"
 #include "group/group.h"
 #include "space/space.h"
@@ -31,6 +32,7 @@ struct scan {
 	struct gid_candidate found[CANDIDATES_MAX];
 	size_t found_count;
 	const char *only;
+	const char *rail;    /* the only interface; NULL: any of those */
 	bool shows_loopback; /* the choice names it, or has every address */
 	uint32_t kinds;      /* a bit for each class of addresses that are taken */
 	uint32_t loopback_mtu;
@@ -77,7 +79,7 @@ static void on_link(struct scan *s, const struct nlmsghdr *h)
 	}
 	if (l->loopback && l->up)
 		s->loopback_mtu = l->interface.mtu;
-	if (list_has(s->only, l->interface.name))
+	if (list_has(s->only, l->interface.name) && (!s->rail || !strcmp(s->rail, l->interface.name)))
 		s->link_count++;
 }
 
@@ -330,12 +332,23 @@ static bool add_covered(struct scan *s, const struct wanted *w, size_t count)
 	return false;
 }
 
+/* Leaves of what was found those that are wanted. */
+static void keep_wanted(struct scan *s, struct wanted *w, int n)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < s->found_count; i++)
+		if (is_wanted(w, n, &s->found[i]))
+			s->found[kept++] = s->found[i];
+	s->found_count = kept;
+}
+
 /* Leaves of what was found the addresses of the list. `err`: each must be there; NULL: those that are not may come. */
 static int choose(struct scan *s, const char *list, char *err, size_t err_bytes)
 {
 	struct wanted w[GROUP_ADDRESSES_MAX];
 	int n = list_read(w, list, err, err_bytes);
-	size_t count = s->found_count, kept = 0;
+	size_t count = s->found_count;
 
 	if (n < 0)
 		return n;
@@ -351,11 +364,53 @@ static int choose(struct scan *s, const char *list, char *err, size_t err_bytes)
 			list, w[i].len, w[i].text, s->only && s->only[0] ? " and is in VERBENA_INTERFACES" : "");
 		return -EADDRNOTAVAIL;
 	}
-	for (size_t i = 0; i < s->found_count; i++)
-		if (is_wanted(w, n, &s->found[i]))
-			s->found[kept++] = s->found[i];
-	s->found_count = kept;
+	keep_wanted(s, w, n);
 	return 0;
+}
+
+/* ---- rails ---- */
+
+static const char *rail_of(const struct gid_choice *choice)
+{
+	return choice && choice->rail && choice->rail[0] ? choice->rail : NULL;
+}
+
+static bool is_given(const char *list)
+{
+	return list && list[0];
+}
+
+/* False: it is no address, but may be an interface. */
+static bool rail_read(struct wanted *w, const char *rail)
+{
+	*w = (struct wanted){.text = rail, .len = (int)strlen(rail)};
+	return wanted_read(w);
+}
+
+/* Leaves the address that the device is bound to, if it is bound to one; that it is there is judged later. */
+static void choose_rail(struct scan *s, const struct gid_choice *choice)
+{
+	const char *rail = rail_of(choice);
+	struct wanted w;
+	bool found = false;
+
+	if (!rail || !rail_read(&w, rail))
+		return;
+	for (size_t i = 0; i < s->found_count; i++)
+		found |= is_wanted(&w, 1, &s->found[i]);
+	if (!found && !is_given(choice->addresses))
+		add_covered(s, &w, s->found_count);
+	keep_wanted(s, &w, 1);
+}
+
+/* What the choice leaves of all that the kernel has. `err` as choose(). */
+static int narrow(struct scan *s, const struct gid_choice *choice, char *err, size_t err_bytes)
+{
+	int rc = choice && is_given(choice->addresses) ? choose(s, choice->addresses, err, err_bytes) : 0;
+
+	if (!rc)
+		choose_rail(s, choice);
+	return rc;
 }
 
 /* ---- the table ---- */
@@ -483,7 +538,7 @@ struct engine_port gids_port(const struct gid_table *t)
 
 static void settle(struct gid_table *t, struct scan *s)
 {
-	bool named = s->only && s->only[0];
+	bool named = s->rail || (s->only && s->only[0]);
 
 	gids_sort(s->found, s->found_count);
 	for (size_t i = 0; i < s->found_count; i++)
@@ -508,12 +563,13 @@ static void settle(struct gid_table *t, struct scan *s)
 static struct scan *scan_new(const struct gid_choice *choice)
 {
 	struct scan *s = space_get(sizeof(*s));
-	bool named = choice && choice->interfaces && choice->interfaces[0];
-	bool chosen = choice && choice->addresses && choice->addresses[0];
+	const char *rail = rail_of(choice);
+	struct wanted w;
 
 	if (s) {
 		s->only = choice ? choice->interfaces : NULL;
-		s->shows_loopback = !choice || named || chosen;
+		s->rail = rail && !rail_read(&w, rail) ? rail : NULL;
+		s->shows_loopback = !choice || is_given(choice->interfaces) || is_given(choice->addresses) || rail;
 		s->kinds = choice && choice->kinds ? choice->kinds : UINT32_MAX;
 	}
 	return s;
@@ -529,10 +585,44 @@ static void drop_down(struct scan *s)
 	s->found_count = kept;
 }
 
+/* The interfaces that a device might be bound to, as a sentence has them. */
+static void name_links(const struct gid_choice *choice, char *text, size_t bytes)
+{
+	struct scan *s = scan_new(&(struct gid_choice){.interfaces = choice->interfaces});
+	size_t n = 0;
+
+	text[0] = 0;
+	if (s && !ask_kernel(s)) {
+		for (size_t i = 0; i < s->link_count && n < bytes; i++)
+			n += (size_t)snprintf(text + n, bytes - n, "%s%s", i ? ", " : "", s->links[i].interface.name);
+	}
+	space_put(s, sizeof(*s));
+}
+
+/* An interface may have no address yet, unless addresses are chosen; an address is there, or it is wrong. */
+static int judge_rail(const struct scan *s, const struct gid_choice *choice, char *err, size_t err_bytes)
+{
+	const char *rail = rail_of(choice);
+	char links[256];
+
+	if (!rail || s->found_count || (s->rail && s->link_count && !is_given(choice->addresses)))
+		return 0;
+	name_links(choice, links, sizeof(links));
+	snprintf(
+		err, err_bytes,
+		"VERBENA_DEVICES: '@%s' is no interface, and no address of one that is up%s: allowed are %s, an address of "
+		"theirs or, for peers on this host, 127.0.0.2 to 127.255.255.254",
+		rail,
+		is_given(choice->addresses)    ? " and is in VERBENA_ADDRESS"
+		: is_given(choice->interfaces) ? " and is in VERBENA_INTERFACES"
+					       : "",
+		links);
+	return -ENODEV;
+}
+
 int gids_load(struct gid_table *t, const struct gid_choice *choice, char *err, size_t err_bytes)
 {
 	const char *only = choice ? choice->interfaces : NULL;
-	const char *addresses = choice ? choice->addresses : NULL;
 	char name[IF_NAMESIZE];
 	struct scan *s;
 	int rc;
@@ -550,8 +640,10 @@ int gids_load(struct gid_table *t, const struct gid_choice *choice, char *err, s
 	if (rc)
 		snprintf(err, err_bytes, "cannot ask the kernel for this host's addresses: %s", strerror(-rc));
 	drop_down(s);
-	if (!rc && addresses && addresses[0])
-		rc = choose(s, addresses, err, err_bytes);
+	if (!rc)
+		rc = narrow(s, choice, err, err_bytes);
+	if (!rc)
+		rc = judge_rail(s, choice, err, err_bytes);
 	if (!rc) {
 		memset(t, 0, sizeof(*t));
 		settle(t, s);
@@ -561,13 +653,62 @@ int gids_load(struct gid_table *t, const struct gid_choice *choice, char *err, s
 	return rc;
 }
 
+struct gid_choice gids_choice(const struct config *c, unsigned device)
+{
+	return (struct gid_choice){.interfaces = c->interfaces,
+				   .addresses = c->address,
+				   .kinds = c->profile.set[PROFILE_GIDS],
+				   .rail = c->devices.rails[device]};
+}
+
+static bool has_gid(const struct gid_table *t, const struct nic_gid *g)
+{
+	for (uint32_t i = 0; i < t->count; i++)
+		if (!memcmp(t->gids[i].raw, g->raw, sizeof(g->raw)) && t->gids[i].ifindex == g->ifindex)
+			return true;
+	return false;
+}
+
+/* Whether a rail before that one has an address of its. */
+static bool overlaps(const struct gid_table *t, const struct config *c, unsigned device, char *err, size_t err_bytes)
+{
+	for (unsigned d = 0; d < device && c->devices.has_rails; d++) {
+		for (uint32_t i = 0; i < t[device].count; i++) {
+			if (!has_gid(&t[d], &t[device].gids[i]))
+				continue;
+			snprintf(err, err_bytes,
+				 "VERBENA_DEVICES: '@%s' and '@%s' are one address: allowed is each for one device",
+				 c->devices.rails[d], c->devices.rails[device]);
+			return true;
+		}
+	}
+	return false;
+}
+
+int gids_load_all(struct gid_table *t, const struct config *c, char *err, size_t err_bytes)
+{
+	int rc = 0;
+
+	for (unsigned d = 0; d < c->devices.count && !rc; d++) {
+		struct gid_choice choice = gids_choice(c, d);
+
+		if (d && !c->devices.has_rails)
+			t[d] = t[0];
+		else
+			rc = gids_load(&t[d], &choice, err, err_bytes);
+		if (!rc && overlaps(t, c, d, err, err_bytes))
+			rc = -EINVAL;
+	}
+	return rc;
+}
+
 int gids_follow(struct gid_table *t, const struct gid_choice *choice)
 {
 	struct scan *s = scan_new(choice);
 	int rc = s ? ask_kernel(s) : -ENOMEM;
 
-	if (!rc && choice && choice->addresses && choice->addresses[0])
-		rc = choose(s, choice->addresses, NULL, 0);
+	if (!rc)
+		rc = narrow(s, choice, NULL, 0);
 	if (!rc) {
 		drop_hidden(t, s);
 		settle(t, s);

@@ -26,7 +26,17 @@ struct gid_choice {
 	 */
 	const char *addresses;
 	uint32_t kinds; /* a bit for each enum profile_gid that is taken; 0: all */
+	/*
+	 * One of those interfaces, or one of those addresses, which alone is taken: what a device is bound to. An address
+	 * may be one of 127.0.0.0/8 that no interface has, unless `addresses` leaves others.
+	 */
+	const char *rail;
 };
+
+struct config;
+
+/* What the settings leave to a device. Borrows them. */
+struct gid_choice gids_choice(const struct config *, unsigned device);
 
 /* A network interface. */
 struct gid_link {
@@ -76,6 +86,8 @@ struct gid_candidate {
  * when it is not this host's. Addresses for which the table has no room are left out.
  */
 int gids_load(struct gid_table *, const struct gid_choice *, char *err, size_t err_bytes);
+/* A table for each device of the settings: all alike, or, with rails, without an address in common. Likewise. */
+int gids_load_all(struct gid_table *, const struct config *, char *err, size_t err_bytes);
 /*
  * Brings a table up to date. An address stays while an interface has it, be that down or up; one that comes takes the
  * index that it had before, or else the first that none has had. The port's state is the caller's to follow:

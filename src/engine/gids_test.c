@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The GID table: its order, on made-up hosts, and its contents, on this one. */
 #include "engine/gids.h"
+#include "engine/config.h"
 #include "support/test.h"
 
 #include <arpa/inet.h>
@@ -159,4 +160,65 @@ TEST(bad_addresses_are_named)
 		if (!strstr(err, bad[i].told) || !strstr(err, "VERBENA_ADDRESS="))
 			fail_msg("\"%s\" does not say \"%s\"", err, bad[i].told);
 	}
+}
+
+TEST(a_device_has_its_rail_alone)
+{
+	static const struct {
+		struct gid_choice choice;
+		const char *told; /* NULL: the table is `address` on lo alone, or all of lo */
+		uint8_t last;
+	} rows[] = {
+		{{.rail = "lo"}, NULL, 0},
+		{{.rail = "127.0.0.1"}, NULL, 1},
+		{{.rail = "127.0.0.2"}, NULL, 2},
+		{{.rail = "127.0.0.2", .interfaces = "lo"}, NULL, 2},
+		{{.rail = "127.0.0.2", .addresses = "127.0.0.3,127.0.0.2"}, NULL, 2},
+		{{.rail = "lo", .addresses = "127.0.0.3"}, NULL, 3},
+		{{.rail = "nosuch0"}, "'@nosuch0' is no interface", 0},
+		{{.rail = "192.0.2.77"},
+		 "'@192.0.2.77' is no interface, and no address of one that is up: allowed are lo",
+		 0},
+		{{.rail = "127.0.0.0"}, "'@127.0.0.0' is no interface", 0},
+		{{.rail = "127.0.0.3", .addresses = "127.0.0.1"}, "and is in VERBENA_ADDRESS: allowed are", 0},
+		{{.rail = "nosuch0", .interfaces = "lo"},
+		 "and is in VERBENA_INTERFACES: allowed are lo, an address",
+		 0},
+	};
+	struct gid_table t;
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		char err[512] = "";
+
+		assert_int_equal(gids_load(&t, &rows[i].choice, err, sizeof(err)), rows[i].told ? -ENODEV : 0);
+		if (rows[i].told && (!strstr(err, rows[i].told) || !strstr(err, "VERBENA_DEVICES: ")))
+			fail_msg("\"%s\" does not say \"%s\"", err, rows[i].told);
+		if (rows[i].told)
+			continue;
+		assert_true(t.port.active);
+		assert_int_equal(gids_follow(&t, &rows[i].choice), 0);
+		for (uint32_t k = 0; k < t.count; k++)
+			assert_string_equal(t.interfaces[k].name, "lo");
+		if (rows[i].last) {
+			assert_int_equal(t.count, 1);
+			assert_int_equal(t.gids[0].raw[15], rows[i].last);
+		}
+	}
+}
+
+TEST(no_two_devices_have_an_address)
+{
+	static struct config c = {.devices = {.count = 2, .has_rails = true, .rails = {"lo", "127.0.0.1"}}};
+	static struct gid_table t[2];
+	char err[512] = "";
+
+	assert_int_equal(gids_load_all(t, &c, err, sizeof(err)), -EINVAL);
+	assert_non_null(strstr(err, "VERBENA_DEVICES: '@lo' and '@127.0.0.1' are one address: allowed is"));
+	strcpy(c.devices.rails[1], "127.0.0.2");
+	assert_int_equal(gids_load_all(t, &c, err, sizeof(err)), 0);
+	assert_int_equal(t[1].count, 1);
+	c.devices.has_rails = false;
+	c.devices.rails[0][0] = c.devices.rails[1][0] = 0;
+	assert_int_equal(gids_load_all(t, &c, err, sizeof(err)), 0);
+	assert_memory_equal(&t[0], &t[1], sizeof(t[0]));
 }

@@ -12,6 +12,7 @@
 #include <linux/netlink.h>
 #include <linux/rtnetlink.h>
 #include <net/if.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -35,7 +36,24 @@ struct news {
 
 static struct gid_choice choice_of(const struct engine *e)
 {
-	return (struct gid_choice){e->config.interfaces, e->config.address, e->config.profile.set[PROFILE_GIDS]};
+	return gids_choice(&e->config, e->device);
+}
+
+/* No device of a program is opened while another one has a rail that is wrong. */
+static int judge_rails(const struct engine *e, char *why, size_t why_bytes)
+{
+	size_t bytes = ENGINE_DEVICES_MAX * sizeof(struct gid_table);
+	struct gid_table *all = e->config.devices.has_rails ? space_get(bytes) : NULL;
+	int rc = 0;
+
+	if (e->config.devices.has_rails && !all) {
+		snprintf(why, why_bytes, "out of memory");
+		return -ENOMEM;
+	}
+	if (all)
+		rc = gids_load_all(all, &e->config, why, why_bytes);
+	space_put(all, bytes);
+	return rc;
 }
 
 int port_fd(const struct engine *e)
@@ -54,6 +72,7 @@ int port_open(struct engine *e, char *why, size_t why_bytes)
 	struct sockaddr_nl groups = {.nl_family = AF_NETLINK,
 				     .nl_groups = RTMGRP_LINK | RTMGRP_IPV4_IFADDR | RTMGRP_IPV6_IFADDR};
 	struct gid_choice choice = choice_of(e);
+	int rc;
 
 	/* Before the first dump, so that nothing is missed. */
 	e->port_fd = fd_away(socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_ROUTE));
@@ -61,7 +80,8 @@ int port_open(struct engine *e, char *why, size_t why_bytes)
 		close(e->port_fd);
 		e->port_fd = -1;
 	}
-	return gids_load(&e->gids, &choice, why, why_bytes);
+	rc = judge_rails(e, why, why_bytes);
+	return rc ? rc : gids_load(&e->gids, &choice, why, why_bytes);
 }
 
 struct engine_port engine_port(const struct engine *e)
@@ -80,9 +100,14 @@ int engine_gid_interface(const struct engine *e, uint32_t gid_index, struct engi
 	return 0;
 }
 
+bool engine_is_bound(const struct engine *e)
+{
+	return e->config.address[0] || e->config.devices.has_rails;
+}
+
 bool engine_chosen_address(const struct engine *e, uint32_t index, uint8_t gid[16], uint32_t *ifindex)
 {
-	if (!e->config.address[0])
+	if (!engine_is_bound(e))
 		return false;
 	for (uint32_t i = 0; i < e->gids.count; i++) {
 		const struct nic_gid *g = &e->gids.gids[i];
@@ -106,10 +131,11 @@ size_t port_addresses(const struct engine *e, uint8_t (*own)[16])
 	return n;
 }
 
-int port_host_gids(struct io_gid gids[IO_GIDS_MAX], char *why, size_t why_bytes)
+/* NULL: the host's. */
+static int gids_of(const struct gid_choice *choice, struct io_gid gids[IO_GIDS_MAX], char *why, size_t why_bytes)
 {
 	struct gid_table *all = space_get(sizeof(*all));
-	int rc = all ? gids_load(all, NULL, why, why_bytes) : -ENOMEM;
+	int rc = all ? gids_load(all, choice, why, why_bytes) : -ENOMEM;
 
 	for (uint32_t i = 0; !rc && i < all->count; i++) {
 		memcpy(gids[i].gid, all->gids[i].raw, sizeof(gids[i].gid));
@@ -119,6 +145,19 @@ int port_host_gids(struct io_gid gids[IO_GIDS_MAX], char *why, size_t why_bytes)
 		rc = (int)all->count;
 	space_put(all, sizeof(*all));
 	return rc;
+}
+
+int port_host_gids(struct io_gid gids[IO_GIDS_MAX], char *why, size_t why_bytes)
+{
+	return gids_of(NULL, gids, why, why_bytes);
+}
+
+int port_chosen_gids(const struct engine *e, struct io_gid gids[IO_GIDS_MAX], char *why, size_t why_bytes)
+{
+	struct gid_choice choice = choice_of(e);
+
+	choice.rail = NULL;
+	return gids_of(&choice, gids, why, why_bytes);
 }
 
 /* ---- multicast groups ---- */

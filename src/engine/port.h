@@ -40,3 +40,5 @@ size_t port_addresses(const struct engine *, uint8_t (*own)[16]);
 /* Writes the addresses of the host, those of interfaces that are not used too. How many; or a negative errno, with a
  * sentence in why. */
 int port_host_gids(struct io_gid gids[IO_GIDS_MAX], char *why, size_t why_bytes);
+/* Likewise those that the settings leave to all devices of the program together, whatever each is bound to. */
+int port_chosen_gids(const struct engine *, struct io_gid gids[IO_GIDS_MAX], char *why, size_t why_bytes);

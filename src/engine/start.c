@@ -315,6 +315,9 @@ static int cm_start(struct engine *e, char *why, size_t why_bytes)
 	struct cm_config c = {.alloc = space_alloc,
 			      .slot = e->loop.slot,
 			      .gid_count = e->gids.count,
+			      .bound = e->config.devices.has_rails,
+			      .cm_count = e->config.devices.has_rails ? ENGINE_DEVICES_MAX : 0,
+			      .cm_index = e->device,
 			      .registry = e->group && !has_streams(e) ? group_shared(e->group) : NULL,
 			      .lives = slot_lives,
 			      .lives_ctx = e->group,
@@ -411,21 +414,19 @@ static int group_start(struct engine *e, struct group_config *group, char *why, 
 	}
 	for (int i = 0; i < count; i++)
 		host[group->host_count++] = address_of(&all[i]);
-	group->host = host;
-	for (uint32_t i = 0; e->config.address[0] && i < e->gids.count && group->address_count < GROUP_ADDRESSES_MAX;
-	     i++) {
-		const struct nic_gid *g = &e->gids.gids[i];
-		struct io_gid own = {.ifindex = g->ifindex};
-
-		memcpy(own.gid, g->raw, sizeof(own.gid));
-		add_address(group, address_of(&own));
-	}
+	count = e->config.address[0] ? port_chosen_gids(e, all, why, why_bytes) : 0;
+	if (count < 0)
+		return count;
+	for (int i = 0; i < count && group->address_count < GROUP_ADDRESSES_MAX; i++)
+		add_address(group, address_of(&all[i]));
 	group->stat_fd = e->stat_fd;
 	group->counters = &e->loop.page->io;
 	group->shared_bytes = registry_bytes();
 	group->shared_fd = inherited_fd;
 	group->requests_slot = requests_slot;
+	group->host = host;
 	rc = group_open(&e->group, group, why, why_bytes);
+	group->host = NULL;
 	if (rc)
 		return rc;
 	e->loop.group = e->group;
@@ -446,6 +447,7 @@ static int udp_start(struct engine *e, char *why, size_t why_bytes)
 	struct udp_config udp = {
 		.paths = 1, /* most programs never need another: engine_add_paths */
 		.spare_fds = SPARE_FDS,
+		.bound = e->config.devices.has_rails,
 		.timed_port = e->config.transport.veroce.port,
 		.clock = clock_of(e),
 		.counters = &e->loop.page->io,
@@ -628,7 +630,7 @@ static struct engine *engine_start(unsigned device, const struct engine_sink *si
 	rc = config_load(&e->config, why, why_bytes);
 	if (rc)
 		goto fail;
-	if (e->config.iwarp >> device & 1)
+	if (e->config.devices.iwarp >> device & 1)
 		e->config.transport.protocol = PROTOCOL_IWARP;
 	rc = env_start(e, why, why_bytes);
 	if (rc)
@@ -641,7 +643,7 @@ static struct engine *engine_start(unsigned device, const struct engine_sink *si
 	}
 
 	e->loop.page->device = device;
-	e->loop.page->iwarp = e->config.iwarp;
+	e->loop.page->iwarp = e->config.devices.iwarp;
 	rc = faulting_open(e, why, why_bytes);
 	if (!rc)
 		rc = e->env->open_port ? env_port_start(e, why, why_bytes) : host_port_start(e, why, why_bytes);
@@ -732,7 +734,7 @@ uint32_t engine_device_count(void)
 	struct config c;
 	char why[WHY_BYTES];
 
-	return config_load(&c, why, sizeof(why)) ? 1 : c.devices;
+	return config_load(&c, why, sizeof(why)) ? 1 : c.devices.count;
 }
 
 uint32_t engine_iwarp_devices(void)
@@ -740,7 +742,15 @@ uint32_t engine_iwarp_devices(void)
 	struct config c;
 	char why[WHY_BYTES];
 
-	return config_load(&c, why, sizeof(why)) ? 0 : c.iwarp;
+	return config_load(&c, why, sizeof(why)) ? 0 : c.devices.iwarp;
+}
+
+uint32_t engine_cm_devices(void)
+{
+	struct config c;
+	char why[WHY_BYTES];
+
+	return config_load(&c, why, sizeof(why)) || !c.devices.has_rails ? 1 : c.devices.count;
 }
 
 void engine_inherit(int shared_fd)

@@ -45,6 +45,7 @@ struct udp_config {
 	bool no_ipv6;        /* make no IPv6 transmit sockets */
 	unsigned paths;      /* source ports of each family, 1 .. UDP_PATHS_MAX; 0 means 1 */
 	unsigned spare_fds;  /* descriptors to leave to others when making further paths */
+	bool bound;          /* packets leave by the interface of their source GID alone, as an adapter's do */
 	uint16_t timed_port; /* for packets to this port pkt.waited_ns is set; 0: for none */
 	/*
 	 * The time that calls are made for, as it is now, or none: that of the call. A process may lose its processor

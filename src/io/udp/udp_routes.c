@@ -165,7 +165,7 @@ static void judge(struct udp_routes *t, struct udp_route *r, uint64_t now_ns)
 		if (own && !local && !table.all_own) {
 			struct way its = way_look(t->fd, r, own, own);
 
-			r->ifindex = its.type == RTN_UNICAST && its.some_own ? own : 0;
+			r->ifindex = t->bound || (its.type == RTN_UNICAST && its.some_own) ? own : 0;
 		}
 		leaves = r->ifindex ? r->ifindex : local ? LOOPBACK : table.first;
 	}
@@ -221,8 +221,9 @@ const struct udp_route *udp_route(struct udp_routes *t, const struct flow *f, ui
 
 /* ---- open and close ------------------------------------------------------------------------------ */
 
-int udp_routes_open(struct udp_routes *t, struct io_interfaces *interfaces)
+int udp_routes_open(struct udp_routes *t, struct io_interfaces *interfaces, bool bound)
 {
+	t->bound = bound;
 	t->interfaces = interfaces;
 	t->turn = 1;
 	t->kept = space_get(SETS * WAYS * sizeof(*t->kept));

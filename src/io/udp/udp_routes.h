@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The interface that a UDP packet leaves by: that of its source GID, as an adapter is the port of one interface, if
- * this has a route to the destination. Otherwise, and between addresses of this host, the routing table chooses. What
- * was found out is kept for a while, for each pair of addresses.
+ * this has a route to the destination. Otherwise, and between addresses of this host, the routing table chooses; unless
+ * the back end is bound: then nothing to another host leaves by another interface. What was found out is kept for a while,
+ * for each pair of addresses.
  *
  * Private to src/io.
  */
@@ -33,10 +34,11 @@ struct udp_routes {
 	struct io_interface uncounted; /* for those that have no row */
 	uint32_t turn;
 	struct udp_route *kept;
+	bool bound; /* only ever by the interface of the source GID, whether it has a route or not */
 };
 
 /* interfaces is *borrowed*; NULL: nobody reads it. 0 or -ENOMEM. */
-int udp_routes_open(struct udp_routes *, struct io_interfaces *interfaces);
+int udp_routes_open(struct udp_routes *, struct io_interfaces *interfaces, bool bound);
 void udp_routes_close(struct udp_routes *);
 /* Forgets the routes that it keeps. `fd` is any socket, for ioctls here. */
 void udp_routes_set_gids(struct udp_routes *, int fd, const struct io_gid *, size_t count);

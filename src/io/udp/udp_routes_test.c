@@ -199,6 +199,31 @@ TEST(no_pair_takes_anothers_place)
 	assert_int_equal(counted_at("vra2"), before + PAIRS / 2);
 }
 
+/* The last one: IPv6 addresses go with the link. */
+TEST(a_bound_device_leaves_by_no_other_interface)
+{
+	struct udp_config c = {.counters = &counters, .interfaces = &interfaces, .bound = true};
+	struct io *unbound = io;
+	uint64_t carried;
+	char why[256];
+
+	assert_int_equal(udp_open(&io, &c, why, sizeof(why)), 0);
+	gids_set();
+	assert_leaves_by("vra2", "10.0.0.2", "10.0.0.9");
+	assert_leaves_by("lo", "10.0.0.2", "10.0.0.1");
+	carried = carried_by("vra1");
+	for (int i = 0; i < PACKETS; i++)
+		send_one("10.0.0.2", "172.16.0.9");
+	own_net_run("ip link set vra2 down");
+	now_ns += SECOND;
+	for (int i = 0; i < PACKETS; i++)
+		send_one("10.0.0.2", "10.0.0.9");
+	assert_true(carried_by("vra1") < carried + PACKETS);
+	assert_leaves_by("vra1", "10.0.0.1", "10.0.0.9");
+	io_close(io);
+	io = unbound;
+}
+
 static int open_io(void **state)
 {
 	struct udp_config c = {.counters = &counters, .interfaces = &interfaces};

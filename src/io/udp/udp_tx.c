@@ -182,7 +182,7 @@ int udp_tx_open(struct udp_tx *u, const struct udp_config *cfg)
 		u->messages[i].msg_hdr.msg_iovlen = 1;
 		u->messages[i].msg_hdr.msg_name = &u->to[i];
 	}
-	err = udp_routes_open(&u->routes, cfg->interfaces);
+	err = udp_routes_open(&u->routes, cfg->interfaces, cfg->bound);
 	if (!err)
 		err = open_paths(u, cfg);
 	if (err < 0)
