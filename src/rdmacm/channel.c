@@ -10,9 +10,13 @@
  *
  * A command asks the kernel one thing, which file its descriptor is; taking the last event and waiting cost more.
  *
+ * A process whose devices are each bound to an interface or address has rdma_cm on all of them, else on the first. A
+ * command holds the locks of all these engines, which it takes in their order; events come with the lock of their own.
+ *
  * The engine's lock is held here, except where a comment says otherwise. A thread of the program that waits for an
  * event does not hold it: it waits in poll() on the program's end.
  */
+#include <assert.h>
 #include <dlfcn.h>
 #include <endian.h>
 #include <errno.h>
@@ -35,7 +39,6 @@
 #include "verbs/objects.h"
 
 enum {
-	DEVICE = 0,      /* the device whose addresses and queue pairs connections use */
 	BYTES_MANY = 64, /* that the program has not read; a socket holds some 270 */
 	BUCKETS = 4096
 };
@@ -46,21 +49,86 @@ struct identity {
 	ino_t ino;
 };
 
+/* The engines of the devices that rdma_cm uses. */
+struct engines {
+	size_t count;
+	struct engine *of[UCMA_ENDS_MAX]; /* a child of fork has some that are lost */
+};
+
+static_assert((int)UCMA_ENDS_MAX == (int)ENGINE_DEVICES_MAX, "a channel has an end on each device");
+
+/* What a channel is on one of them. */
+struct channel_end {
+	struct event_channel *whole;
+	struct engine *engine;
+	struct cm_channel *cm;
+	uint64_t told; /* cm_channel_added() when it was last told */
+};
+
 struct event_channel {
 	struct event_channel *next_by_file, *next_by_fd;
-	struct engine *engine; /* a child of fork has one that is lost */
-	struct cm_channel *cm;
+	const struct engines *engines;
+	struct channel_end ends[UCMA_ENDS_MAX];
+	size_t turn;            /* struct ucma_host */
 	int fd;                 /* our end */
 	struct identity theirs; /* of the program's end */
-	size_t bytes;           /* that the program can read */
-	uint64_t told;          /* cm_channel_added() when it was last told */
+	_Atomic size_t bytes;   /* that the program can read */
 };
 
 static pthread_mutex_t channels_lock = PTHREAD_MUTEX_INITIALIZER; /* inside the engine's */
 /* Channels in a bucket by the number of the program's end, which the kernel counts up, and by our end. */
 static struct event_channel *by_file[BUCKETS], *by_fd[BUCKETS];
-static _Atomic int first_fd;                   /* as engine_fd_first() has it */
-static _Atomic(struct engine *) newest_engine; /* one for each process; a child of fork starts another */
+static _Atomic int first_fd;                           /* as engine_fd_first() has it */
+static _Atomic(const struct engines *) newest_engines; /* of this process; a child of fork starts others */
+
+/* ---- the devices -------------------------------------------------------------------------------- */
+
+/* Of one process, so the first says which they are. */
+static bool is_theirs(const struct event_channel *ch, const struct engines *e)
+{
+	return ch->engines->of[0] == e->of[0];
+}
+
+static void lock_all(const struct engines *e, size_t from)
+{
+	for (size_t i = from; i < e->count; i++)
+		engine_lock(e->of[i]);
+}
+
+static void unlock_all(const struct engines *e, size_t from)
+{
+	for (size_t i = e->count; i-- > from;)
+		engine_unlock(e->of[i]);
+}
+
+static const struct engines *engines_new(struct engine *first)
+{
+	struct engines *e = space_get(sizeof(*e));
+
+	if (!e)
+		return fail_null(ENOMEM);
+	*e = (struct engines){.count = engine_cm_devices(), .of = {first}};
+	for (size_t i = 1; i < e->count; i++) {
+		e->of[i] = device_engine((unsigned)i);
+		if (!e->of[i]) {
+			space_put(e, sizeof(*e));
+			return NULL;
+		}
+	}
+	atomic_store(&newest_engines, e);
+	return e;
+}
+
+/* Starts those that do not run yet. NULL with errno. They are kept for good, as engines are. */
+static const struct engines *engines_get(void)
+{
+	const struct engines *newest = atomic_load(&newest_engines);
+	struct engine *first = device_engine(0);
+
+	if (!first)
+		return NULL;
+	return newest && newest->of[0] == first ? newest : engines_new(first);
+}
 
 /* ---- which channel a descriptor is -------------------------------------------------------------- */
 
@@ -119,14 +187,14 @@ static struct event_channel *channel_with(const struct identity *file)
 	return ch;
 }
 
-/* The channel of that engine's whose end here has that number: a child of fork has copies of its parent's channels. */
-static struct event_channel *channel_at(int fd, const struct engine *engine)
+/* That process's channel whose end here has that number: a child of fork has copies of its parent's channels. */
+static struct event_channel *channel_at(int fd, const struct engines *engines)
 {
 	struct event_channel *ch;
 
 	pthread_mutex_lock(&channels_lock);
 	ch = by_fd[fd % BUCKETS];
-	while (ch && (ch->fd != fd || ch->engine != engine))
+	while (ch && (ch->fd != fd || !is_theirs(ch, engines)))
 		ch = ch->next_by_fd;
 	pthread_mutex_unlock(&channels_lock);
 	return ch;
@@ -157,13 +225,13 @@ static int hold(int fd, const struct identity *channel)
 
 /* A command, and what goes wrong with it. */
 struct caller {
-	struct engine *engine;
+	const struct engines *engines;
 	struct trouble trouble;
 	struct event_channel *left; /* by an id that goes to another channel */
 	int left_fd;
 };
 
-static int host_channel(void *ctx, int fd, struct cm_channel **out)
+static int host_channel(void *ctx, int fd, struct cm_channel *out[UCMA_ENDS_MAX])
 {
 	struct caller *c = ctx;
 	struct event_channel *ch;
@@ -172,11 +240,12 @@ static int host_channel(void *ctx, int fd, struct cm_channel **out)
 	if (!identify(fd, &file))
 		return -ENOENT;
 	ch = channel_with(&file);
-	if (!ch || ch->engine != c->engine)
+	if (!ch || !is_theirs(ch, c->engines))
 		return -EINVAL;
 	c->left = ch;
 	c->left_fd = fd;
-	*out = ch->cm;
+	for (size_t i = 0; i < c->engines->count; i++)
+		out[i] = ch->ends[i].cm;
 	return 0;
 }
 
@@ -187,21 +256,30 @@ static uint16_t host_first_port(void *ctx)
 	return c->trouble.first_port = source_first_port();
 }
 
-static int host_route(void *ctx, struct cm_addr *src, struct cm_addr *dst)
+/* The addresses that the devices are bound to. */
+static size_t own_addresses(const struct engines *engines, struct cm_addr *own)
 {
 	static const uint8_t ipv4[12] = {[10] = 0xff, [11] = 0xff};
-	struct cm_addr own[ENGINE_ADDRESSES_MAX];
-	struct caller *c = ctx;
-	uint32_t n = 0;
+	size_t n = 0;
 
-	for (; n < ENGINE_ADDRESSES_MAX; n++) {
-		struct cm_addr *a = &own[n];
+	for (size_t i = 0; i < engines->count; i++) {
+		struct cm_addr a = {0};
 
-		*a = (struct cm_addr){0};
-		if (!engine_chosen_address(c->engine, n, a->ip, &a->ifindex))
-			break;
-		a->family = memcmp(a->ip, ipv4, sizeof(ipv4)) ? CM_IPV6 : CM_IPV4;
+		for (uint32_t k = 0;
+		     k < ENGINE_ADDRESSES_MAX && engine_chosen_address(engines->of[i], k, a.ip, &a.ifindex); k++) {
+			a.family = memcmp(a.ip, ipv4, sizeof(ipv4)) ? CM_IPV6 : CM_IPV4;
+			own[n++] = a;
+		}
 	}
+	return n;
+}
+
+static int host_route(void *ctx, struct cm_addr *src, struct cm_addr *dst)
+{
+	struct cm_addr own[UCMA_ENDS_MAX * ENGINE_ADDRESSES_MAX];
+	struct caller *c = ctx;
+	size_t n = own_addresses(c->engines, own);
+
 	return trouble_with_route(&c->trouble, dst, n ? source_find_among(own, n, src, dst) : source_find(src, dst));
 }
 
@@ -210,6 +288,13 @@ static void host_told(void *ctx, const struct cm_event *e, const struct cm_id_in
 	struct caller *c = ctx;
 
 	trouble_with_event(&c->trouble, e, info);
+}
+
+static struct engine *engine_of(const struct cm_id *id)
+{
+	const struct channel_end *end = cm_channel_owner(cm_id_channel(id));
+
+	return end->engine;
 }
 
 static struct flow flow_from(const struct cm_id *id)
@@ -226,32 +311,29 @@ static struct flow flow_from(const struct cm_id *id)
 
 static int host_bind(void *ctx, const struct cm_id *id, bool alone)
 {
-	struct caller *c = ctx;
 	struct flow at = flow_from(id);
 
-	return engine_bind(c->engine, cm_id_listener(id), &at, alone);
+	return engine_bind(engine_of(id), cm_id_listener(id), &at, alone);
 }
 
 static int host_listen(void *ctx, const struct cm_id *id, int backlog)
 {
-	struct caller *c = ctx;
 	struct flow at = flow_from(id);
 
-	return engine_listen(c->engine, cm_id_listener(id), &at, backlog > 0 ? backlog : CM_BACKLOG_MAX);
+	return engine_listen(engine_of(id), cm_id_listener(id), &at, backlog > 0 ? backlog : CM_BACKLOG_MAX);
 }
 
-static int host_join(void *ctx, const uint8_t gid[16], uint32_t ifindex)
+static int host_join(void *ctx, const struct cm_id *id, const uint8_t gid[16], uint32_t ifindex)
 {
-	struct caller *c = ctx;
-
-	return engine_join(c->engine, gid, ifindex);
+	return engine_join(engine_of(id), gid, ifindex);
 }
 
 static void host_leave(void *ctx)
 {
 	struct caller *c = ctx;
 
-	engine_leave_unused(c->engine);
+	for (size_t i = 0; i < c->engines->count; i++)
+		engine_leave_unused(c->engines->of[i]);
 }
 
 /* ---- what makes the program's end readable -------------------------------------------------------- */
@@ -268,18 +350,27 @@ static void byte_send(struct event_channel *ch)
 
 static void event(struct cm_channel *cm)
 {
-	struct event_channel *ch = cm_channel_owner(cm);
+	struct channel_end *end = cm_channel_owner(cm);
 	uint64_t added = cm_channel_added(cm);
 
-	if (ch->told != added && cm_channel_events(cm))
-		byte_send(ch);
-	ch->told = added;
+	if (end->told != added && cm_channel_events(cm))
+		byte_send(end->whole);
+	end->told = added;
+}
+
+static size_t events_of(const struct event_channel *ch)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < ch->engines->count; i++)
+		n += cm_channel_events(ch->ends[i].cm);
+	return n;
 }
 
 /* Takes the bytes that are too many. fd is the program's end, or was a moment ago; `held`, or -1, is a copy of it. */
 static void bytes_take(struct event_channel *ch, int fd, int held)
 {
-	size_t events = cm_channel_events(ch->cm), keep = events ? 1 : 0;
+	size_t events = events_of(ch), keep = events ? 1 : 0;
 	char bytes[BYTES_MANY];
 	int from;
 
@@ -299,11 +390,25 @@ static void bytes_take(struct event_channel *ch, int fd, int held)
 		byte_send(ch);
 }
 
+static void ends_destroy(struct event_channel *ch, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		struct channel_end *end = &ch->ends[i];
+
+		cm_channel_destroy(end->cm, engine_now_ns(end->engine));
+		engine_leave_unused(end->engine);
+	}
+}
+
+/* The first engine's lock is held. */
 static void destroy(struct event_channel *ch)
 {
+	const struct engines *engines = ch->engines;
+
+	lock_all(engines, 1);
 	channel_remove(ch);
-	cm_channel_destroy(ch->cm, engine_now_ns(ch->engine));
-	engine_leave_unused(ch->engine);
+	ends_destroy(ch, engines->count);
+	unlock_all(engines, 1);
 	close(ch->fd);
 	space_put(ch, sizeof(*ch));
 }
@@ -317,7 +422,7 @@ static bool is_hung_up(const struct event_channel *ch)
 
 static void hung_up(int fd)
 {
-	struct event_channel *ch = channel_at(fd, atomic_load(&newest_engine));
+	struct event_channel *ch = channel_at(fd, atomic_load(&newest_engines));
 
 	if (ch && is_hung_up(ch))
 		destroy(ch);
@@ -327,41 +432,51 @@ static const struct engine_cm_sink sink = {.event = event, .hung_up = hung_up};
 
 /* ---- open --------------------------------------------------------------------------------------- */
 
-/* Takes the engine's lock. 0 or a negative errno. */
+static int end_start(struct event_channel *ch, size_t i)
+{
+	struct channel_end *end = &ch->ends[i];
+
+	end->whole = ch;
+	end->engine = ch->engines->of[i];
+	engine_set_cm_sink(end->engine, &sink);
+	return cm_channel_create(engine_cm(end->engine), end, &end->cm);
+}
+
+/* Takes the engines' locks. 0 or a negative errno. */
 static int channel_start(struct event_channel *ch)
 {
-	int err;
+	size_t made = 0;
+	int err = 0;
 
-	engine_lock(ch->engine);
-	engine_set_cm_sink(ch->engine, &sink);
-	err = cm_channel_create(engine_cm(ch->engine), ch, &ch->cm);
-	if (err)
-		goto unlock;
-	err = engine_watch(ch->engine, ch->fd);
-	if (err) {
-		cm_channel_destroy(ch->cm, engine_now_ns(ch->engine));
-		goto unlock;
+	lock_all(ch->engines, 0);
+	while (made < ch->engines->count && !err) {
+		err = end_start(ch, made);
+		made += !err;
 	}
-	atomic_store(&newest_engine, ch->engine);
-	channel_add(ch);
-unlock:
-	engine_unlock(ch->engine);
+	/* By one engine, whose lock is the first: destroy() takes the others. */
+	if (!err)
+		err = engine_watch(ch->engines->of[0], ch->fd);
+	if (err)
+		ends_destroy(ch, made);
+	else
+		channel_add(ch);
+	unlock_all(ch->engines, 0);
 	return err;
 }
 
 static int cdev_open(int flags)
 {
 	int type = SOCK_STREAM | (flags & O_CLOEXEC ? SOCK_CLOEXEC : 0) | (flags & O_NONBLOCK ? SOCK_NONBLOCK : 0);
-	struct engine *engine = device_engine(DEVICE);
+	const struct engines *engines = engines_get();
 	struct event_channel *ch;
 	int ends[2], err;
 
-	if (!engine)
+	if (!engines)
 		return -1;
 	ch = space_get(sizeof(*ch));
 	if (!ch)
 		return fail_minus_one(ENOMEM);
-	ch->engine = engine;
+	ch->engines = engines;
 	if (socketpair(AF_UNIX, type, 0, ends)) {
 		err = errno == EMFILE ? trouble_with_descriptors(errno) : errno;
 		goto free_channel;
@@ -391,14 +506,8 @@ struct order {
 	size_t len;
 };
 
-/*
- * Takes the engine's lock, and looks for the channel with the lock held, because another thread may have closed it. A
- * child of fork has a copy of the descriptor, but no channel. Errors are explained without the lock: standard error
- * may be a pipe that nobody reads.
- */
-static ssize_t command(struct engine *engine, const struct order *o)
+static ssize_t carry_out(struct event_channel *ch, struct caller *caller, const struct order *o)
 {
-	struct caller caller = {.engine = engine};
 	const struct ucma_host host = {.route = host_route,
 				       .channel = host_channel,
 				       .copy = memory_copy,
@@ -408,35 +517,58 @@ static ssize_t command(struct engine *engine, const struct order *o)
 				       .leave = host_leave,
 				       .told = host_told,
 				       .first_port = host_first_port,
-				       .ctx = &caller,
-				       .node_guid = ibv_get_device_guid(device_get(DEVICE)),
-				       .device_index = (uint32_t)ibv_get_device_index(device_get(DEVICE))};
+				       .ctx = caller,
+				       .turn = &ch->turn};
+	size_t count = ch->engines->count;
+	struct ucma_end ends[UCMA_ENDS_MAX];
+	ssize_t rc;
+
+	for (size_t i = 0; i < count; i++) {
+		struct ibv_device *device = device_get((unsigned)i);
+
+		ends[i] = (struct ucma_end){.cm = engine_cm(ch->ends[i].engine),
+					    .channel = ch->ends[i].cm,
+					    .node_guid = ibv_get_device_guid(device),
+					    .device_index = (uint32_t)ibv_get_device_index(device)};
+	}
+	rc = ucma_command(&host, ends, count, o->buf, o->len, engine_now_ns(ch->engines->of[0]));
+	bytes_take(ch, o->fd, o->held);
+	if (caller->left)
+		bytes_take(caller->left, caller->left_fd, -1);
+	for (size_t i = 0; i < count; i++)
+		trouble_with_command(&caller->trouble, ch->engines->of[i], rc < 0 ? (int)rc : 0);
+	return rc;
+}
+
+/*
+ * Takes the engines' locks, and looks for the channel with the locks held, because another thread may have closed it. A
+ * child of fork has a copy of the descriptor, but no channel. Errors are explained without the locks: standard error
+ * may be a pipe that nobody reads.
+ */
+static ssize_t command(const struct engines *engines, const struct order *o)
+{
+	struct caller caller = {.engines = engines};
 	struct event_channel *ch;
 	ssize_t rc = -EBADF;
 
-	engine_lock(engine);
+	lock_all(engines, 0);
 	ch = channel_with(&o->file);
-	if (ch && ch->engine != engine)
+	if (ch && !is_theirs(ch, engines))
 		rc = -EACCES; /* as in cdev_write(): of the parent of this process */
-	if (ch && ch->engine == engine) {
-		rc = ucma_command(&host, engine_cm(engine), ch->cm, o->buf, o->len, engine_now_ns(engine));
-		bytes_take(ch, o->fd, o->held);
-		if (caller.left)
-			bytes_take(caller.left, caller.left_fd, -1);
-		trouble_with_command(&caller.trouble, engine, rc < 0 ? (int)rc : 0);
-	}
-	engine_unlock(engine);
+	else if (ch)
+		rc = carry_out(ch, &caller, o);
+	unlock_all(engines, 0);
 	trouble_explain(&caller.trouble);
 	return rc;
 }
 
-static ssize_t command_uncancelled(struct engine *engine, const struct order *o)
+static ssize_t command_uncancelled(const struct engines *engines, const struct order *o)
 {
 	ssize_t rc;
 	int cancel;
 
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
-	rc = command(engine, o);
+	rc = command(engines, o);
 	pthread_setcancelstate(cancel, &cancel);
 	return rc;
 }
@@ -461,7 +593,7 @@ static void release_order(void *order)
  * channel on which another of its threads waits, and that thread must go on waiting. A signal and the thread's
  * cancellation end the wait, as they do in the kernel's device.
  */
-static ssize_t wait_for_event(struct engine *engine, struct order *o)
+static ssize_t wait_for_event(const struct engines *engines, struct order *o)
 {
 	struct pollfd p = {.events = POLLIN};
 	ssize_t rc;
@@ -473,8 +605,9 @@ static ssize_t wait_for_event(struct engine *engine, struct order *o)
 	p.fd = o->held;
 	pthread_cleanup_push(release_order, o);
 	for (rc = -EAGAIN; rc == -EAGAIN && !is_nonblocking(o->held);) {
-		engine_hand_over(engine);
-		rc = poll(&p, 1, -1) < 0 ? -errno : command_uncancelled(engine, o);
+		for (size_t i = 0; i < engines->count; i++)
+			engine_hand_over(engines->of[i]);
+		rc = poll(&p, 1, -1) < 0 ? -errno : command_uncancelled(engines, o);
 	}
 	pthread_cleanup_pop(1);
 	return rc;
@@ -482,17 +615,17 @@ static ssize_t wait_for_event(struct engine *engine, struct order *o)
 
 static bool cdev_write(int fd, const void *buf, size_t len, ssize_t *written)
 {
-	struct engine *engine = atomic_load(&newest_engine);
+	const struct engines *engines = atomic_load(&newest_engines);
 	struct order o = {.fd = fd, .held = -1, .buf = buf, .len = len};
 	/* In a child of fork: Linux answers so, because the child has credentials of its own. */
 	ssize_t rc = -EACCES;
 
 	if (!identify(fd, &o.file) || !channel_with(&o.file))
 		return false;
-	if (engine && !engine_is_lost(engine))
-		rc = command_uncancelled(engine, &o);
+	if (engines && !engine_is_lost(engines->of[0]))
+		rc = command_uncancelled(engines, &o);
 	if (rc == -EAGAIN && !is_nonblocking(fd))
-		rc = wait_for_event(engine, &o);
+		rc = wait_for_event(engines, &o);
 	if (rc < 0)
 		errno = (int)-rc;
 	*written = rc < 0 ? -1 : rc;

@@ -95,9 +95,9 @@ int query_route(struct call *c, const void *bytes)
 	ucma_addr_write(&r.src_addr, sizeof(r.src_addr), &info.local);
 	ucma_addr_write(&r.dst_addr, sizeof(r.dst_addr), &info.remote);
 	if (has_device(&info)) {
-		r.node_guid = c->host->node_guid;
+		r.node_guid = c->at->node_guid;
 		r.port_num = 1;
-		r.ibdev_index = c->host->device_index;
+		r.ibdev_index = c->at->device_index;
 		/* Without a path Linux gives the GIDs all the same. */
 		memcpy(r.ib_route[0].sgid, info.sgid, sizeof(info.sgid));
 		memcpy(r.ib_route[0].dgid, info.dgid, sizeof(info.dgid));
@@ -114,10 +114,10 @@ static void describe_device(const struct call *c, const struct cm_id_info *info,
 {
 	if (!has_device(info))
 		return;
-	r->node_guid = c->host->node_guid;
+	r->node_guid = c->at->node_guid;
 	r->port_num = 1;
 	r->pkey = NIC_PKEY_DEFAULT;
-	r->ibdev_index = c->host->device_index;
+	r->ibdev_index = c->at->device_index;
 }
 
 static int query_addr(struct call *c, const struct rdma_ucm_query *cmd)

@@ -95,6 +95,21 @@ static bool is_among(const struct cm_addr *own, size_t count, const struct cm_ad
 	return false;
 }
 
+/* As the kernel does between a host's own addresses, which knows no interface for 127.0.0.2. */
+static bool to_oneself(const struct cm_addr *own, size_t count, struct cm_addr *src, struct cm_addr *dst)
+{
+	struct cm_addr from = *dst, to = *dst;
+
+	if (!is_among(own, count, dst))
+		return false;
+	from.port = src->port;
+	if (source_find(&from, &to))
+		return false;
+	*src = from;
+	*dst = to;
+	return true;
+}
+
 int source_find_among(const struct cm_addr *own, size_t count, struct cm_addr *src, struct cm_addr *dst)
 {
 	struct cm_addr from = *src, to = *dst;
@@ -107,6 +122,8 @@ int source_find_among(const struct cm_addr *own, size_t count, struct cm_addr *s
 		}
 		return err;
 	}
+	if (to_oneself(own, count, src, dst))
+		return 0;
 	for (size_t i = 0; i < count; i++) {
 		if (is_mapped(&own[i]) != is_mapped(dst))
 			continue;

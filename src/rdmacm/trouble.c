@@ -50,13 +50,17 @@ void trouble_with_event(struct trouble *t, const struct cm_event *e, const struc
 
 void trouble_with_command(struct trouble *t, struct engine *e, int err)
 {
+	struct cm_obstacle obstacle = cm_take_obstacle(engine_cm(e));
+
 	t->err = err;
-	t->obstacle = cm_take_obstacle(engine_cm(e));
-	t->limits = cm_take_limits(engine_cm(e));
+	t->limits |= cm_take_limits(engine_cm(e));
 	t->udp_port = engine_udp_port(e);
-	t->rocev2_refused = engine_refused_rocev2(e);
-	if (t->obstacle.kind == CM_PORT_TAKEN_THERE)
-		t->pid = engine_pid_of(e, t->obstacle.slot);
+	t->rocev2_refused |= engine_refused_rocev2(e) != 0;
+	if (obstacle.kind == CM_NO_OBSTACLE)
+		return;
+	t->obstacle = obstacle;
+	if (obstacle.kind == CM_PORT_TAKEN_THERE)
+		t->pid = engine_pid_of(e, obstacle.slot);
 }
 
 /* ---- telling ----------------------------------------------------------------------------------- */

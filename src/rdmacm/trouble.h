@@ -34,7 +34,7 @@ struct trouble {
 /* Returns err. */
 int trouble_with_route(struct trouble *, const struct cm_addr *remote, int err);
 void trouble_with_event(struct trouble *, const struct cm_event *, const struct cm_id_info *);
-/* Lock held, at the end of each command; err: 0 or a negative errno. */
+/* Lock held, at the end of each command, for each device that rdma_cm uses; err: 0 or a negative errno. */
 void trouble_with_command(struct trouble *, struct engine *, int err);
 void trouble_explain(const struct trouble *);
 /* No descriptor is left for a channel. Returns err. */

@@ -30,7 +30,6 @@ enum {
 	ROUTE_BYTES_MIN = offsetof(struct rdma_ucm_query_route_resp, ibdev_index),
 	PATH_BYTES = 72,   /* a record of IB_PATH: flags, reserved, path */
 	PATH_FLAGS = 0x2b, /* IB_PATH_GMP | IB_PATH_PRIMARY | IB_PATH_BIDIRECTIONAL | ..: of the record that is used */
-	DRAWS = 64,        /* of a port that TCP does not have for us */
 	REJECT_CONSUMER = 28,
 	REJECT_VENDOR_OPTION = 35,
 	EVENT_COMM_ESTABLISHED = 4, /* IBV_EVENT_COMM_EST */
@@ -100,21 +99,35 @@ static int qp_type_of(uint16_t space, uint8_t asked)
 	}
 }
 
+static int forget_id(struct call *c, const void *bytes)
+{
+	c->taken += cm_id_destroy(c->id, c->now_ns);
+	return 0;
+}
+
 static int create_id(struct call *c, const void *bytes)
 {
 	const struct rdma_ucm_create_id *cmd = bytes;
-	int type = qp_type_of(cmd->ps, cmd->qp_type);
-	struct cm_id *id;
-	int err;
+	int type = qp_type_of(cmd->ps, cmd->qp_type), err = type < 0 ? -EINVAL : 0;
+	struct cm_id *id = NULL, *twin;
 
-	if (type < 0)
-		return -EINVAL;
-	err = cm_id_create(c->channel, (enum cm_space)cmd->ps, (enum qp_type)type, cmd->uid, &id);
-	if (err)
-		return err;
-	err = answer_u32(c, cmd->response, cm_id_number(id));
-	if (err)
-		cm_id_destroy(id, c->now_ns);
+	for (size_t i = 0; i < c->count && !err; i++) {
+		struct cm_channel *ch = c->ends[i].channel;
+
+		if (id)
+			err = cm_id_create_twin(ch, id, &twin);
+		else
+			err = cm_id_create(ch, (enum cm_space)cmd->ps, (enum qp_type)type, cmd->uid, &id);
+		/* A device of streams has no such type. */
+		if (err == -EINVAL && (id || i + 1 < c->count))
+			err = 0;
+	}
+	if (!err && id)
+		err = answer_u32(c, cmd->response, cm_id_number(id));
+	if (err && id) {
+		c->number = cm_id_number(id);
+		call_on_each(c, forget_id, NULL);
+	}
 	return err;
 }
 
@@ -127,121 +140,37 @@ static void leave_unused(const struct call *c)
 static int destroy_id(struct call *c, const void *bytes)
 {
 	const struct rdma_ucm_destroy_id *cmd = bytes;
-	uint32_t taken = cm_id_destroy(c->id, c->now_ns);
 
+	call_on_each(c, forget_id, NULL);
 	leave_unused(c);
-	return answer_u32(c, cmd->response, taken);
+	return answer_u32(c, cmd->response, c->taken);
+}
+
+static int move_id(struct call *c, const void *bytes)
+{
+	c->taken += cm_id_migrate(c->id, c->at->channel);
+	return 0;
 }
 
 static int migrate_id(struct call *c, const void *bytes)
 {
 	const struct rdma_ucm_migrate_id *cmd = bytes;
-	struct cm_id *id = cm_id_find(c->cm, cmd->id);
-	struct cm_channel *from;
-	int err = c->host->channel(c->host->ctx, (int)cmd->fd, &from);
+	struct cm_channel *from[UCMA_ENDS_MAX];
+	int err = c->host->channel(c->host->ctx, (int)cmd->fd, from);
 
 	if (err)
 		return err;
-	if (!id)
+	c->number = cmd->id;
+	if (!call_go_to_first(c))
 		return -ENOENT;
-	if (cm_id_channel(id) != from)
+	if (cm_id_channel(c->id) != from[c->at - c->ends])
 		return -EINVAL;
+	call_on_each(c, move_id, NULL);
 	c->out = sizeof(struct rdma_ucm_migrate_resp); /* nobody asks */
-	return answer_u32(c, cmd->response, cm_id_migrate(id, c->channel));
+	return answer_u32(c, cmd->response, c->taken);
 }
 
-/* ---- addresses -------------------------------------------------------------------------------------- */
-
-/*
- * Where connections are streams ports are TCP's. One that is drawn is nobody's there, and nobody gets it by chance
- * before the program listens. One that the program has asked for may be somebody's until then, as with Linux, where TCP
- * is asked last.
- */
-static int bind_and_take(struct call *c, const struct cm_addr *a)
-{
-	int err = -EADDRINUSE;
-
-	for (unsigned i = 0; i < DRAWS && err == -EADDRINUSE; i++) {
-		err = cm_id_bind(c->id, a);
-		if (err || !c->host->bind || !cm_id_listener(c->id))
-			return err;
-		err = c->host->bind(c->host->ctx, c->id, !a->port);
-		if (a->port || err != -EADDRINUSE)
-			return 0;
-		cm_id_unbind(c->id);
-	}
-	return err;
-}
-
-static int bind_to(struct call *c, const void *sockaddr, size_t len)
-{
-	struct cm_addr a;
-	int err = ucma_addr_read(&a, sockaddr, len);
-
-	if (err)
-		return err;
-	if (a.port && c->host->first_port && a.port < c->host->first_port(c->host->ctx))
-		return -EACCES;
-	return bind_and_take(c, &a);
-}
-
-static int bind_ip(struct call *c, const void *bytes)
-{
-	const struct rdma_ucm_bind_ip *cmd = bytes;
-
-	return bind_to(c, &cmd->addr, sizeof(cmd->addr));
-}
-
-static int bind_any(struct call *c, const void *bytes)
-{
-	const struct rdma_ucm_bind *cmd = bytes;
-
-	return bind_to(c, &cmd->addr, cmd->addr_size);
-}
-
-/* The source address: the command's or, if it has none, the one that the id is bound to. */
-static int source_of(const struct call *c, struct cm_addr *src, const void *sockaddr, size_t len)
-{
-	struct cm_id_info info;
-	sa_family_t family = AF_UNSPEC;
-
-	cm_id_query(c->id, &info);
-	if (len >= sizeof(family))
-		memcpy(&family, sockaddr, sizeof(family));
-	if (info.local.family == CM_NO_FAMILY && family != AF_UNSPEC)
-		return ucma_addr_read(src, sockaddr, len);
-	*src = info.local;
-	return 0;
-}
-
-static int resolve(struct call *c, const void *from, size_t from_len, const void *to, size_t to_len)
-{
-	struct cm_addr src = {0}, dst;
-	int err = ucma_addr_read(&dst, to, to_len);
-
-	if (!err)
-		err = source_of(c, &src, from, from_len);
-	if (err)
-		return err;
-	if (src.family != CM_NO_FAMILY && src.family != dst.family)
-		return -EINVAL;
-	err = c->host->route(c->host->ctx, &src, &dst);
-	return err ? cm_id_unresolved(c->id, err) : cm_id_resolve_addr(c->id, &src, &dst);
-}
-
-static int resolve_ip(struct call *c, const void *bytes)
-{
-	const struct rdma_ucm_resolve_ip *cmd = bytes;
-
-	return resolve(c, &cmd->src_addr, sizeof(cmd->src_addr), &cmd->dst_addr, sizeof(cmd->dst_addr));
-}
-
-static int resolve_addr(struct call *c, const void *bytes)
-{
-	const struct rdma_ucm_resolve_addr *cmd = bytes;
-
-	return resolve(c, &cmd->src_addr, cmd->src_size, &cmd->dst_addr, cmd->dst_size);
-}
+/* ---- paths --------------------------------------------------------------------------------------------- */
 
 static int resolve_route(struct call *c, const void *bytes)
 {
@@ -286,26 +215,6 @@ static int connect_to(struct call *c, const void *bytes)
 	param_read(&p, &cmd->conn_param);
 	ece_read(&p, &cmd->ece);
 	return cm_id_connect(c->id, &p, c->now_ns);
-}
-
-static int listen_for(struct call *c, const void *bytes)
-{
-	static const struct cm_addr anywhere = {.ip = {[10] = 0xff, [11] = 0xff}, .family = CM_IPV4};
-	const struct rdma_ucm_listen *cmd = bytes;
-	struct cm_id_info info;
-	int err = 0;
-
-	cm_id_query(c->id, &info);
-	if (info.local.family == CM_NO_FAMILY)
-		err = bind_and_take(c, &anywhere);
-	if (!err)
-		err = cm_id_listen(c->id, (int)cmd->backlog);
-	if (err || !cm_id_listener(c->id) || !c->host->listen)
-		return err;
-	err = c->host->listen(c->host->ctx, c->id, (int)cmd->backlog);
-	if (err)
-		cm_id_unlisten(c->id);
-	return err;
 }
 
 /* Without parameters the command is the active side's: it confirms the REP. */
@@ -428,7 +337,7 @@ static void ud_write(struct rdma_ucm_ud_param *to, const struct cm_event *e)
 
 static void tell_host(const struct call *c, const struct cm_event *e)
 {
-	const struct cm_id *id = cm_id_find(c->cm, e->number);
+	const struct cm_id *id = cm_id_find(c->at->cm, e->number);
 	struct cm_id_info info;
 
 	if (!c->host->told || !id)
@@ -450,18 +359,36 @@ static int write_event(struct call *c, const void *bytes)
 	return cm_id_tell(c->id, (enum cm_event_type)cmd->event, (int32_t)cmd->status, cmd->param.arg);
 }
 
+/* The devices take turns. False: none has an event. */
+static bool go_to_event(struct call *c)
+{
+	size_t last = c->host->turn ? *c->host->turn : 0;
+
+	for (size_t i = 1; i <= c->count; i++) {
+		size_t next = (last + i) % c->count;
+
+		c->at = &c->ends[next];
+		if (!cm_channel_events(c->at->channel))
+			continue;
+		if (c->host->turn)
+			*c->host->turn = next;
+		return true;
+	}
+	return false;
+}
+
 static int get_event(struct call *c, const void *bytes)
 {
 	const struct rdma_ucm_get_event *cmd = bytes;
 	struct rdma_ucm_event_resp r = {0};
 	struct cm_event e;
 
-	if (!cm_channel_events(c->channel))
+	if (!go_to_event(c))
 		return -EAGAIN;
 	/* An event that cannot be told stays. */
 	if (call_answer(c, cmd->response, &r, sizeof(r)))
 		return -EFAULT;
-	cm_channel_take_event(c->channel, &e);
+	cm_channel_take_event(c->at->channel, &e);
 	tell_host(c, &e);
 	r.uid = e.uid;
 	r.id = e.number;
@@ -516,7 +443,7 @@ static int set_ib_path(struct call *c, const struct rdma_ucm_set_option *cmd)
 	return -EINVAL;
 }
 
-static int set_option(struct call *c, const void *bytes)
+static int set_here(struct call *c, const void *bytes)
 {
 	const struct rdma_ucm_set_option *cmd = bytes;
 
@@ -527,6 +454,11 @@ static int set_option(struct call *c, const void *bytes)
 	if (cmd->level == RDMA_OPTION_IB && cmd->optname == RDMA_OPTION_IB_PATH)
 		return set_ib_path(c, cmd);
 	return -ENOSYS;
+}
+
+static int set_option(struct call *c, const void *bytes)
+{
+	return call_on_each(c, set_here, bytes);
 }
 
 /* ---- groups ---------------------------------------------------------------------------------------------- */
@@ -563,7 +495,7 @@ static int join(struct call *c, const struct rdma_ucm_join_mcast *cmd)
 	if (err)
 		return err;
 	if (!send_only)
-		err = c->host->join(c->host->ctx, group.ip, cm_join_interface(j));
+		err = c->host->join(c->host->ctx, c->id, group.ip, cm_join_interface(j));
 	cm_join_done(j, err);
 	return answer_u32(c, cmd->response, cm_join_number(j));
 }
@@ -590,12 +522,13 @@ static int join_ip_mcast(struct call *c, const void *bytes)
 static int leave_mcast(struct call *c, const void *bytes)
 {
 	const struct rdma_ucm_destroy_id *cmd = bytes;
-	struct cm_join *j = cm_join_find(c->cm, cmd->id);
+	struct cm_join *j = NULL;
 	uint32_t taken;
 
-	if (!j)
-		return -ENOENT;
-	if (cm_id_channel(cm_join_id(j)) != c->channel)
+	for (c->at = c->ends; !(j = cm_join_find(c->at->cm, cmd->id)); c->at++)
+		if (c->at + 1 == c->ends + c->count)
+			return -ENOENT;
+	if (cm_id_channel(cm_join_id(j)) != c->at->channel)
 		return -EINVAL;
 	if (!cmd->response)
 		return -EFAULT;
@@ -686,8 +619,6 @@ static bool event_makes_sense(const void *bytes)
 
 /* ---- the table -------------------------------------------------------------------------------------------- */
 
-typedef int command_fn(struct call *, const void *bytes);
-
 enum { NO_ID = -1 };
 
 #define ROW_OF(number, function, type, in, id_at, ...) \
@@ -737,21 +668,18 @@ static_assert(sizeof(struct write_cm_event) <= COMMAND_BYTES_MAX, "the largest c
 /* Looks up the id that the command names, which must belong to the channel. */
 static int find_id(struct call *c, const struct command *cmd, const uint8_t *bytes)
 {
-	uint32_t number;
-
 	if (cmd->id_at == NO_ID)
 		return 0;
-	memcpy(&number, bytes + cmd->id_at, sizeof(number));
-	c->id = cm_id_find(c->cm, number);
-	if (!c->id)
+	memcpy(&c->number, bytes + cmd->id_at, sizeof(c->number));
+	if (!call_go_to_first(c))
 		return -ENOENT;
-	return cm_id_channel(c->id) == c->channel ? 0 : -EINVAL;
+	return cm_id_channel(c->id) == c->at->channel ? 0 : -EINVAL;
 }
 
-ssize_t ucma_command(const struct ucma_host *host, struct cm *cm, struct cm_channel *channel, const void *buf,
+ssize_t ucma_command(const struct ucma_host *host, const struct ucma_end *ends, size_t count, const void *buf,
 		     size_t len, uint64_t now_ns)
 {
-	struct call c = {.host = host, .cm = cm, .channel = channel, .now_ns = now_ns};
+	struct call c = {.host = host, .ends = ends, .count = count, .at = ends, .now_ns = now_ns};
 	_Alignas(8) uint8_t bytes[COMMAND_BYTES_MAX] = {0};
 	struct rdma_ucm_cmd_hdr hdr;
 	const struct command *cmd;

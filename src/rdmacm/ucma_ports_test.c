@@ -55,7 +55,7 @@ static ssize_t run(uint32_t number, const void *command, size_t len)
 	ssize_t rc;
 
 	memcpy(w.command, command, len);
-	rc = ucma_command(&host, cm, channel, &w, sizeof(w.hdr) + len, now_ns);
+	rc = ucma_command(&host, &(struct ucma_end){.cm = cm, .channel = channel}, 1, &w, sizeof(w.hdr) + len, now_ns);
 	return rc < 0 ? rc : 0;
 }
 

@@ -55,7 +55,7 @@ static int channel_of_fd(void *ctx, int fd, struct cm_channel **out)
 	return 0;
 }
 
-static int host_join(void *ctx, const uint8_t gid[16], uint32_t ifindex)
+static int host_join(void *ctx, const struct cm_id *id, const uint8_t gid[16], uint32_t ifindex)
 {
 	joins++;
 	return join_error;
@@ -71,13 +71,8 @@ static uint16_t first_port(void *ctx)
 	return 1024;
 }
 
-static const struct ucma_host host = {.route = route,
-				      .channel = channel_of_fd,
-				      .join = host_join,
-				      .leave = host_leave,
-				      .node_guid = 0x1122334455667788,
-				      .device_index = 3,
-				      .first_port = first_port};
+static const struct ucma_host host = {
+	.route = route, .channel = channel_of_fd, .join = host_join, .leave = host_leave, .first_port = first_port};
 
 static int setup(void **state)
 {
@@ -124,13 +119,20 @@ struct written {
 	uint8_t command[320];
 };
 
+static ssize_t carry_out(struct cm_channel *ch, const void *buf, size_t len, uint64_t at_ns)
+{
+	const struct ucma_end end = {.cm = cm, .channel = ch, .node_guid = 0x1122334455667788, .device_index = 3};
+
+	return ucma_command(&host, &end, 1, buf, len, at_ns);
+}
+
 static ssize_t run_on(struct cm_channel *ch, uint32_t number, const void *command, size_t in, size_t out)
 {
 	struct written w = {.hdr = {.cmd = number, .in = (uint16_t)in, .out = (uint16_t)out}};
 	ssize_t rc;
 
 	memcpy(w.command, command, in);
-	rc = ucma_command(&host, cm, ch, &w, sizeof(w.hdr) + in, now_ns);
+	rc = carry_out(ch, &w, sizeof(w.hdr) + in, now_ns);
 	if (rc >= 0)
 		assert_int_equal(rc, sizeof(w.hdr) + in);
 	settle();
@@ -519,8 +521,8 @@ CASE(what_is_no_command_is_refused)
 	uint8_t bytes[320] = {0};
 	struct rdma_ucm_cmd_hdr hdr = {.cmd = RDMA_USER_CM_CMD_GET_EVENT, .in = 8, .out = 400};
 
-	assert_int_equal(ucma_command(&host, cm, channel, &hdr, 7, 0), -EINVAL);
-	assert_int_equal(ucma_command(&host, cm, channel, &hdr, 8, 0), -EINVAL); /* shorter than its header says */
+	assert_int_equal(carry_out(channel, &hdr, 7, 0), -EINVAL);
+	assert_int_equal(carry_out(channel, &hdr, 8, 0), -EINVAL); /* shorter than its header says */
 	assert_int_equal(run_on(channel, 25, bytes, 8, 0), -EINVAL);
 	assert_int_equal(run_on(channel, UINT32_MAX, bytes, 8, 0), -EINVAL);
 	assert_int_equal(run_on(channel, RDMA_USER_CM_CMD_GET_OPTION, bytes, 8, 0), -ENOSYS);
@@ -555,8 +557,8 @@ CASE(the_length_in_the_header_counts_where_a_command_has_grown)
 	} v = {.hdr = {.cmd = RDMA_USER_CM_CMD_CONNECT, .in = 279},
 	       .connect = {.conn_param = param(1, ""), .id = w.listen.id}};
 
-	assert_int_equal(ucma_command(&host, cm, channel, &w, sizeof(w), 0), sizeof(w));
-	assert_int_equal(ucma_command(&host, cm, channel, &v, sizeof(v), 0), -EINVAL);
+	assert_int_equal(carry_out(channel, &w, sizeof(w), 0), sizeof(w));
+	assert_int_equal(carry_out(channel, &v, sizeof(v), 0), -EINVAL);
 }
 
 static ssize_t run_id(uint32_t number, size_t in, size_t id_at, uint32_t id, size_t out)
