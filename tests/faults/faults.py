@@ -156,6 +156,11 @@ FAULTS = [
     Fault("tentative_rows_are_ignored", "row_read", "(state_status(*state) != FIRM && state_status(*state) != TENTATIVE)",
           "state_status(*state) != FIRM", "unit/registry_race_test"),
     Fault("higher_slot_takes_back_too", "row_clash", "&& r->slot < slot ", "", "unit/registry_race_test"),
+    Fault("wildcards_of_all_rails_clash", "row_clash", "are_apart(&r->page->areas[slot], &there, own(r), wanted) ? 0 : ", "",
+          "unit/registry_test"),
+    Fault("requests_go_to_any_rail", "member_fit", "!area_has(a, gid) || ", "", "unit/registry_test"),
+    Fault("an_id_stays_on_every_rail", "stay", "if (twin)", "if (false)", "unit/ucma_rails_test"),
+    Fault("a_device_has_more_than_its_rail", "choose_rail", "keep_wanted(s, &w, 1);", "", "unit/gids_test"),
     Fault("flags_change_in_steps", "registry_amend", "row_store_rest(&own(r)->rows[row], c);",
           "{ set_state(r, &own(r)->rows[row], REVOKED); row_store_rest(&own(r)->rows[row], c); "
           "set_state(r, &own(r)->rows[row], FIRM); }", "unit/registry_race_test"),
@@ -212,6 +217,7 @@ FAULTS = [
 
     # ---- the interface of a packet
     Fault("packets_leave_as_they_are_routed", "judge", "own && !local && !table.all_own", "false", "unit/udp_routes_test"),
+    Fault("a_rail_goes_on_over_another", "judge", "t->bound || (its", "(its", "unit/udp_routes_test"),
     Fault("packets_for_this_host_leave_it", "judge", "own && !local &&", "own &&", "unit/udp_routes_test"),
     Fault("routes_are_made_up", "ask", "m->rtm_flags = RTM_F_FIB_MATCH;", "", "unit/udp_routes_test"),
     Fault("a_dummy_leads_out", "leads_out", "(!(r.ifr_flags & IFF_NOARP) || r.ifr_flags & IFF_POINTOPOINT)", "true", "unit/udp_routes_test"),

@@ -50,7 +50,7 @@ uint64_t draw(uint64_t *state)
 
 /* ---- TCP ------------------------------------------------------------------------------------ */
 
-static void tcp_open(void)
+void end_open_tcp(void)
 {
 	struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_family = AF_INET6, .ai_flags = AI_PASSIVE};
 	struct addrinfo *res;
@@ -131,7 +131,7 @@ struct ibv_ah_attr end_connect(uint8_t timeout, uint8_t retries)
 	int mask = IBV_QP_STATE;
 
 	if (!end.tcp)
-		tcp_open();
+		end_open_tcp();
 	tcp_swap(&end.mine, &end.theirs, sizeof(end.mine));
 	attr = (struct ibv_qp_attr){
 		.qp_state = IBV_QPS_RTR,

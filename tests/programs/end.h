@@ -46,6 +46,8 @@ uint64_t mix(uint64_t);
 /* The next number of a sequence, whose state it moves. */
 uint64_t draw(uint64_t *state);
 
+/* The TCP connection to the other end. */
+void end_open_tcp(void);
 /* The first device, its port and GID, and a PD. */
 void end_open(void);
 /* A queue pair in INIT. Borrows init, whose CQs are end.cq. */

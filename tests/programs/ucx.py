@@ -10,7 +10,7 @@ from pair import Pair, Skip, check, devices_json, main
 def run(place, transports, *words, **env):
     if not shutil.which("ucx_perftest"):
         raise Skip("needs ucx_perftest")
-    env.update(UCX_TLS=transports + ",self", UCX_NET_DEVICES="verbena0:1")
+    env = {"UCX_NET_DEVICES": "verbena0:1", **env, "UCX_TLS": transports + ",self"}
     pair = Pair(place, "ucx_perftest", [], ["-f", "-w", 20, *words], gid_flag=None, env=env).go()
     _, out = pair.finish()
     # The third number is of the time since the last report: inf where that was just before.
