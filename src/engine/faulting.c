@@ -276,6 +276,16 @@ static int begin(struct engine *e, char *why, size_t why_bytes)
 	return 0;
 }
 
+/* Every device of a process gets the command; one that it does not name stays as it is. */
+static bool concerns(const struct engine *e, const struct fault_script *s)
+{
+	bool does = !s->count;
+
+	for (uint32_t i = 0; i < s->count; i++)
+		does |= s->rules[i].device < 0 || s->rules[i].device == (int)e->device;
+	return does;
+}
+
 static int obey(struct engine *e, const char *command, struct fault_script *s, char *why, size_t why_bytes)
 {
 	const struct fault_host host = {.devices = e->config.devices.count, .iwarp = e->config.devices.iwarp};
@@ -283,8 +293,9 @@ static int obey(struct engine *e, const char *command, struct fault_script *s, c
 
 	fault_script_init(s);
 	rc = fault_script_read(s, "command", command, strlen(command), true, &host, why, why_bytes);
-	if (!rc)
-		rc = begin(e, why, why_bytes);
+	if (rc || !concerns(e, s))
+		return rc;
+	rc = begin(e, why, why_bytes);
 	if (!rc)
 		rc = faults_add(e->loop.faults, s, env_now_ns(e->env));
 	if (rc == -ENOSPC)
