@@ -88,9 +88,14 @@ static double age_s(const struct stats_page *p)
 	return (double)clock_wall_ns() / 1e9 - (double)p->started_ns / 1e9;
 }
 
+static void device_of(const struct stats_page *p, char name[DEVICE_NAME_BYTES])
+{
+	device_name(name, p->iwarp, p->device % ENGINE_DEVICES_MAX);
+}
+
 static void print_header(void)
 {
-	printf("%8s  %-15s %8s", "PID", "COMMAND", "SECONDS");
+	printf("%8s  %-15s %-12s %8s", "PID", "COMMAND", "DEVICE", "SECONDS");
 	for (int i = 0; i < COLUMNS; i++)
 		printf(" %*s", columns[i].width, columns[i].title);
 	putchar('\n');
@@ -98,7 +103,10 @@ static void print_header(void)
 
 static void print_line(const struct stats_page *p)
 {
-	printf("%8d  %-15.15s %8.0f", p->pid, p->comm, age_s(p));
+	char device[DEVICE_NAME_BYTES];
+
+	device_of(p, device);
+	printf("%8d  %-15.15s %-12s %8.0f", p->pid, p->comm, device, age_s(p));
 	for (int i = 0; i < COLUMNS; i++) {
 		uint64_t sum = 0;
 
@@ -260,11 +268,6 @@ static void print_qps_json(const struct stats_page *p, const struct nic_qp_repor
 }
 
 /* The page is another process's, and may say anything. */
-static void device_of(const struct stats_page *p, char name[DEVICE_NAME_BYTES])
-{
-	device_name(name, p->iwarp, p->device % ENGINE_DEVICES_MAX);
-}
-
 static void print_all(const struct stats_page *p, const struct nic_qp_report *rows, int qps)
 {
 	char device[DEVICE_NAME_BYTES];
