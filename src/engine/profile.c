@@ -27,19 +27,13 @@ static const char *const operations[] = {
 };
 
 static const char *const verbs[] = {
-	[PROFILE_EXTENDED] = "extended",
-	[PROFILE_HAS_SRQ] = "srq",
-	[PROFILE_WINDOWS] = "windows",
-	[PROFILE_MULTICAST] = "multicast",
-	[PROFILE_ON_DEMAND] = "on_demand",
-	[PROFILE_DEVICE_MEMORY] = "device_memory",
-	[PROFILE_DOMAINS] = "domains",
-	[PROFILE_NULL_REGIONS] = "null_regions",
-	[PROFILE_DMABUF] = "dmabuf",
-	[PROFILE_REREG] = "rereg",
-	[PROFILE_RESIZE_CQ] = "resize_cq",
-	[PROFILE_RESIZE_SRQ] = "resize_srq",
-	NULL,
+	[PROFILE_EXTENDED] = "extended",   [PROFILE_HAS_SRQ] = "srq",
+	[PROFILE_WINDOWS] = "windows",     [PROFILE_MULTICAST] = "multicast",
+	[PROFILE_ON_DEMAND] = "on_demand", [PROFILE_DEVICE_MEMORY] = "device_memory",
+	[PROFILE_DOMAINS] = "domains",     [PROFILE_NULL_REGIONS] = "null_regions",
+	[PROFILE_DMABUF] = "dmabuf",       [PROFILE_REREG] = "rereg",
+	[PROFILE_RESIZE_CQ] = "resize_cq", [PROFILE_RESIZE_SRQ] = "resize_srq",
+	[PROFILE_IMPORT] = "import",       NULL,
 };
 
 static const char *const gids[] = {

@@ -54,7 +54,8 @@ enum profile_verb {
 	PROFILE_DMABUF,
 	PROFILE_REREG,
 	PROFILE_RESIZE_CQ,
-	PROFILE_RESIZE_SRQ
+	PROFILE_RESIZE_SRQ,
+	PROFILE_IMPORT /* what another context of the process has */
 };
 
 enum profile_gid { PROFILE_LINK_LOCAL, PROFILE_IPV4, PROFILE_IPV6 };

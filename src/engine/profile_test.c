@@ -16,7 +16,7 @@ TEST(without_a_line_the_device_is_ours)
 	assert_int_equal(p.max[PROFILE_RD_ATOM], NIC_MAX_RD_ATOM);
 	for (unsigned bit = PROFILE_RC; bit <= PROFILE_XRC; bit++)
 		assert_true(profile_has(&p, PROFILE_QP_TYPES, bit));
-	for (unsigned bit = PROFILE_EXTENDED; bit <= PROFILE_RESIZE_SRQ; bit++)
+	for (unsigned bit = PROFILE_EXTENDED; bit <= PROFILE_IMPORT; bit++)
 		assert_true(profile_has(&p, PROFILE_VERBS, bit));
 	assert_int_equal(p.refused, EOPNOTSUPP);
 	assert_int_equal(p.full, ENOMEM);

@@ -5,8 +5,8 @@
  * from the nic, newest first, as the kernel does when the descriptor is closed; the structs stay,
  * because the program may still read them.
  */
-#include <fcntl.h>
-#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "verbs/explain.h"
@@ -72,14 +72,12 @@ void contexts_each(void (*f)(struct abi_context *, void *arg), void *arg)
 }
 
 /*
- * Nothing is ever sent through this descriptor, but some programs fcntl() or dup() it. In the
- * kernel's case it is a character device; where there is no /dev, any descriptor does.
+ * Nothing is ever sent through this descriptor, but some programs fcntl() or dup() it. In the kernel's case it is a
+ * character device; a socket is a file of its own, too, so that its copies can be known, and needs no /dev.
  */
 static int cmd_fd_open(void)
 {
-	int fd = open("/dev/null", O_RDWR | O_CLOEXEC);
-
-	return fd < 0 ? eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK) : fd;
+	return socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 }
 
 /* What the profile lacks is a null pointer, as in a driver that does not have it. */
@@ -180,18 +178,13 @@ struct engine *device_engine(unsigned index)
 	return engine;
 }
 
-struct ibv_context *ibv_open_device(struct ibv_device *device)
+/* Takes the descriptor, when it succeeds. */
+static struct ibv_context *context_make(struct ibv_device *device, struct engine *engine, int cmd_fd)
 {
-	struct abi_context *ctx;
-	struct engine *engine;
-	int err, index = device_index(device);
+	struct abi_context *ctx = space_get(sizeof(*ctx));
+	struct stat file;
+	int err;
 
-	if (index < 0)
-		return fail_null(ENODEV);
-	engine = device_engine((unsigned)index);
-	if (!engine)
-		return NULL;
-	ctx = space_get(sizeof(*ctx));
 	if (!ctx)
 		return fail_null(ENOMEM);
 	ctx->engine = engine;
@@ -200,25 +193,108 @@ struct ibv_context *ibv_open_device(struct ibv_device *device)
 	ctx->v.context.device = device;
 	ctx->quiet = explain_is_quiet();
 	list_init(&ctx->objects);
-	ctx->v.context.cmd_fd = cmd_fd_open();
-	if (ctx->v.context.cmd_fd < 0) {
-		err = errno;
-		goto out_free;
+	ctx->v.context.cmd_fd = cmd_fd;
+	err = fstat(cmd_fd, &file) ? errno : event_fd_init(&ctx->async);
+	if (err) {
+		space_put(ctx, sizeof(*ctx));
+		return fail_null(err);
 	}
-	err = event_fd_init(&ctx->async);
-	if (err)
-		goto out_close;
+	ctx->dev = file.st_dev;
+	ctx->ino = file.st_ino;
 	context_fill(ctx);
 	pthread_mutex_lock(&contexts_lock);
 	list_append(&contexts, &ctx->link);
 	pthread_mutex_unlock(&contexts_lock);
 	return &ctx->v.context;
+}
 
-out_close:
-	close(ctx->v.context.cmd_fd);
-out_free:
-	space_put(ctx, sizeof(*ctx));
-	return fail_null(err);
+struct ibv_context *ibv_open_device(struct ibv_device *device)
+{
+	int index = device_index(device), cmd_fd;
+	struct ibv_context *context;
+	struct engine *engine;
+
+	if (index < 0)
+		return fail_null(ENODEV);
+	engine = device_engine((unsigned)index);
+	cmd_fd = engine ? cmd_fd_open() : -1;
+	if (cmd_fd < 0)
+		return NULL;
+	context = context_make(device, engine, cmd_fd);
+	if (!context)
+		close(cmd_fd);
+	return context;
+}
+
+/* ---- contexts that share objects ---- */
+
+struct copy {
+	struct stat file;
+	int fd;
+	const struct abi_context *of; /* NULL: the descriptor is of no open context */
+	bool is_its;                  /* it is a context's own, and no copy */
+};
+
+static void find_original(struct abi_context *ctx, void *arg)
+{
+	struct copy *copy = arg;
+
+	if (ctx->dev != copy->file.st_dev || ctx->ino != copy->file.st_ino || engine_is_lost(ctx->engine))
+		return;
+	copy->of = ctx;
+	copy->is_its |= ctx->v.context.cmd_fd == copy->fd;
+}
+
+struct ibv_context *ibv_import_device(int cmd_fd)
+{
+	struct copy copy = {.fd = cmd_fd};
+
+	if (fstat(cmd_fd, &copy.file))
+		return NULL;
+	contexts_each(find_original, &copy);
+	if (!copy.of)
+		return fail_null(EXPLAIN(EOPNOTSUPP,
+					 "ibv_import_device: descriptor %d is of no open context of this process, and "
+					 "what another process has cannot be imported",
+					 cmd_fd));
+	if (copy.is_its)
+		return fail_null(
+			EXPLAIN(EINVAL, "ibv_import_device: descriptor %d is a context's own; dup() it first", cmd_fd));
+	if (!profile_has(copy.of->profile, PROFILE_VERBS, PROFILE_IMPORT))
+		return fail_null(copy.of->profile->refused);
+	return context_make(copy.of->v.context.device, copy.of->engine, cmd_fd);
+}
+
+struct search {
+	const struct abi_context *from;
+	bool (*is_it)(const struct object *, uint32_t handle);
+	uint32_t handle;
+	struct object *found;
+};
+
+static void search_context(struct abi_context *ctx, void *arg)
+{
+	struct search *s = arg;
+
+	if (ctx->dev != s->from->dev || ctx->ino != s->from->ino)
+		return;
+	for (struct list *l = ctx->objects.next; l != &ctx->objects; l = l->next) {
+		struct object *o = container_of(l, struct object, link);
+
+		if (s->is_it(o, s->handle))
+			s->found = o;
+	}
+}
+
+struct object *object_import(struct ibv_context *context, bool (*is_it)(const struct object *, uint32_t handle),
+			     uint32_t handle)
+{
+	struct search s = {.from = context_of(context), .is_it = is_it, .handle = handle};
+
+	contexts_each(search_context, &s);
+	if (!s.found)
+		errno = ENOENT;
+	return s.found;
 }
 
 int ibv_close_device(struct ibv_context *context)

@@ -51,9 +51,13 @@ static int memcpy_from_dm(void *to, struct ibv_dm *pub, uint64_t offset, size_t 
 	return 0;
 }
 
-/* Engine locked. */
+/* Engine locked. The handle goes, and with the last one the memory. */
 static void bytes_free(struct abi_dm *dm)
 {
+	if (!list_empty(&dm->shared)) {
+		list_remove(&dm->shared);
+		return;
+	}
 	used[device_index(dm->pub.context->device)] -= dm->length;
 	space_put(dm->room, dm->room_bytes);
 	dm->room = NULL;
@@ -80,6 +84,7 @@ static struct abi_dm *dm_make(struct ibv_context *context, const struct ibv_allo
 	}
 	dm->bytes = (uint8_t *)(((uintptr_t)dm->room + align - 1) & ~(uintptr_t)(align - 1));
 	dm->pub.context = context;
+	list_init(&dm->shared);
 	dm->pub.memcpy_to_dm = memcpy_to_dm;
 	dm->pub.memcpy_from_dm = memcpy_from_dm;
 	return dm;
@@ -136,4 +141,41 @@ int free_dm(struct ibv_dm *pub)
 		return fail(EXPLAIN(EBUSY, "ibv_free_dm: a memory region of the device memory exists"));
 	space_put(dm, sizeof(*dm));
 	return 0;
+}
+
+static bool is_memory(const struct object *o, uint32_t handle)
+{
+	return o->reap == dm_reap && container_of(o, struct abi_dm, object)->pub.handle == handle;
+}
+
+struct ibv_dm *ibv_import_dm(struct ibv_context *context, uint32_t handle)
+{
+	struct abi_context *ctx = context_of(context);
+	struct abi_dm *dm = space_get(sizeof(*dm)), *other;
+	struct object *o;
+
+	if (!dm)
+		return fail_null(ENOMEM);
+	engine_lock(ctx->engine);
+	o = object_import(context, is_memory, handle);
+	if (o) {
+		other = container_of(o, struct abi_dm, object);
+		*dm = *other;
+		dm->pub.context = context;
+		dm->users = 0;
+		list_init(&dm->shared);
+		list_append(&other->shared, &dm->shared);
+		object_add(ctx, &dm->object, dm_reap);
+	}
+	engine_unlock(ctx->engine);
+	if (o)
+		return &dm->pub;
+	space_put(dm, sizeof(*dm));
+	return NULL;
+}
+
+/* While a region was made with this handle, it stays as long as its context. */
+void ibv_unimport_dm(struct ibv_dm *dm)
+{
+	free_dm(dm);
 }

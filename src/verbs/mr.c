@@ -85,13 +85,30 @@ static void backing_put(struct abi_mr *mr)
 	mr->map = NULL;
 }
 
+/* Engine locked: the region is gone, and all its handles but this one stay, without one. */
+static void region_is_gone(struct abi_mr *mr)
+{
+	backing_put(mr);
+	mr->core = NULL;
+	while (!list_empty(&mr->shared)) {
+		struct abi_mr *other = container_of(mr->shared.next, struct abi_mr, shared);
+
+		list_remove(&other->shared);
+		backing_put(other);
+		other->core = NULL;
+	}
+}
+
 static void mr_reap(struct object *o)
 {
 	struct abi_mr *mr = container_of(o, struct abi_mr, object);
 
-	nic_mr_unbind(context_of(mr->pub.context)->nic, mr->core);
-	nic_mr_dereg(context_of(mr->pub.context)->nic, mr->core);
-	backing_put(mr);
+	if (mr->core && !mr->is_import) {
+		nic_mr_unbind(context_of(mr->pub.context)->nic, mr->core);
+		nic_mr_dereg(context_of(mr->pub.context)->nic, mr->core);
+		region_is_gone(mr);
+	}
+	list_remove(&mr->shared);
 }
 
 static void mr_publish(struct abi_mr *mr)
@@ -114,6 +131,7 @@ static struct ibv_mr *mr_make(struct ibv_pd *pd, struct mr_range range, unsigned
 	if (!mr)
 		return fail_null(ENOMEM);
 	*mr = with;
+	list_init(&mr->shared);
 	engine_lock(ctx->engine);
 	err = room_check(ctx, PROFILE_MR, nic_counters(ctx->nic)->mrs);
 	if (!err)
@@ -317,6 +335,8 @@ static int rereg_check(struct abi_mr *mr, int flags, struct ibv_pd *pd, void *ad
 		return EINVAL;
 	if (!context_has(mr->pub.context, PROFILE_REREG))
 		return context_of(mr->pub.context)->profile->refused;
+	if (mr->is_import || !list_empty(&mr->shared))
+		return EXPLAIN(EOPNOTSUPP, "ibv_rereg_mr: a region that was imported stays what it is");
 	if (mr->dm || mr->map || mr->is_nothing)
 		return EXPLAIN(EOPNOTSUPP,
 			       "ibv_rereg_mr: a region of device memory, of a file or of nothing stays what it is");
@@ -379,14 +399,77 @@ int ibv_dereg_mr(struct ibv_mr *pub)
 	if (err)
 		return fail(err);
 	engine_lock(ctx->engine);
-	err = -nic_mr_dereg(ctx->nic, mr->core);
+	err = mr->core ? -nic_mr_dereg(ctx->nic, mr->core) : ENOENT;
 	if (!err) {
 		list_remove(&mr->object.link);
-		backing_put(mr);
+		region_is_gone(mr);
 	}
 	engine_unlock(ctx->engine);
 	if (err)
-		return fail(EXPLAIN(err, "ibv_dereg_mr: a memory window is bound to the region"));
+		return fail(EXPLAIN(err, err == ENOENT ? "ibv_dereg_mr: the region was deregistered by another handle"
+						       : "ibv_dereg_mr: a memory window is bound to the region"));
 	space_put(mr, sizeof(*mr));
 	return 0;
+}
+
+static bool is_region(const struct object *o, uint32_t handle)
+{
+	const struct abi_mr *mr = container_of(o, struct abi_mr, object);
+
+	return o->reap == mr_reap && mr->core && mr->pub.handle == handle;
+}
+
+/* Engine locked. */
+static void take_over(struct abi_mr *mr, struct abi_mr *other)
+{
+	mr->core = other->core;
+	mr->is_import = true;
+	mr->pub.handle = other->pub.handle;
+	mr->pub.lkey = other->pub.lkey;
+	mr->pub.rkey = other->pub.rkey;
+	mr->pub.length = other->pub.length;
+	list_append(&other->shared, &mr->shared);
+}
+
+/* Where its memory is, the program knows: addr is NULL, as the manual page has it. */
+struct ibv_mr *ibv_import_mr(struct ibv_pd *pd, uint32_t handle)
+{
+	struct abi_context *ctx = context_of(pd->context);
+	struct abi_mr *mr = space_get(sizeof(*mr));
+	struct object *o;
+
+	if (!mr)
+		return fail_null(ENOMEM);
+	mr->pub.context = pd->context;
+	mr->pub.pd = pd;
+	list_init(&mr->shared);
+	engine_lock(ctx->engine);
+	o = object_import(pd->context, is_region, handle);
+	if (o && container_of(o, struct abi_mr, object)->core->pd != pd_of(pd)->core) {
+		o = NULL;
+		errno = EINVAL;
+	}
+	if (o) {
+		take_over(mr, container_of(o, struct abi_mr, object));
+		object_add(ctx, &mr->object, mr_reap);
+	}
+	engine_unlock(ctx->engine);
+	if (o)
+		return &mr->pub;
+	space_put(mr, sizeof(*mr));
+	return NULL;
+}
+
+void ibv_unimport_mr(struct ibv_mr *pub)
+{
+	struct abi_mr *mr = mr_of(pub);
+	struct abi_context *ctx = context_of(pub->context);
+
+	if (mr->core && !mr->is_import)
+		return;
+	engine_lock(ctx->engine);
+	list_remove(&mr->shared);
+	list_remove(&mr->object.link);
+	engine_unlock(ctx->engine);
+	space_put(mr, sizeof(*mr));
 }

@@ -22,6 +22,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "base/list.h"
 #include "engine/engine.h"
@@ -59,6 +60,8 @@ struct abi_context {
 	const struct profile *profile; /* of the device that ours is like */
 	struct list objects;           /* engine lock */
 	struct list link;              /* of all contexts; contexts_lock */
+	dev_t dev;                     /* the file behind cmd_fd, by which copies of the descriptor are known */
+	ino_t ino;
 	struct event_fd async;
 	bool quiet; /* VERBENA_QUIET when it was opened */
 };
@@ -70,6 +73,7 @@ struct abi_pd {
 	struct abi_pd *parent; /* of a parent domain, the protection domain that it was made of; NULL: it is none */
 	struct abi_td *td;     /* of a parent domain, or NULL */
 	uint32_t users;        /* its parent domains; of one, queue pairs and SRQs. Engine lock */
+	struct list shared;    /* with handles of other contexts (ibv_import_pd); engine lock */
 };
 
 /* A promise that one thread uses what is made with it. Locks that nobody contends cost nothing, so all are kept. */
@@ -87,12 +91,16 @@ struct abi_dm {
 	void *room; /* what bytes is a part of */
 	size_t room_bytes;
 	uint32_t users; /* regions; engine lock */
+	struct list
+		shared; /* with handles of other contexts (ibv_import_dm), which have the same memory; engine lock */
 };
 
 struct abi_mr {
 	struct ibv_mr pub;
 	struct object object;
-	struct mr *core;
+	struct mr *core;    /* NULL: the region is gone, and this a handle that was imported */
+	struct list shared; /* with handles of other contexts (ibv_import_mr); engine lock */
+	bool is_import;
 	/* Of memory that is not the program's, whose region stays what it is: */
 	struct abi_dm *dm; /* or NULL */
 	void *map;         /* of a file, or NULL */
@@ -297,6 +305,12 @@ int device_index(const struct ibv_device *);    /* -1: it is none of ours */
 struct engine *device_engine(unsigned index);
 /* Runs f for every open context, with the list of contexts locked. */
 void contexts_each(void (*f)(struct abi_context *, void *arg), void *arg);
+/*
+ * Engine locked: the newest object with that handle of any context whose descriptor is a copy of the context's. `is_it`
+ * says whether an object is of the kind that is looked for, and has the handle. NULL and errno: there is none.
+ */
+struct object *object_import(struct ibv_context *, bool (*is_it)(const struct object *, uint32_t handle),
+			     uint32_t handle);
 
 /* query.c: the port's path MTU, 256 to 4096. */
 uint32_t port_mtu_bytes(struct abi_context *);

@@ -13,17 +13,20 @@ static_assert(sizeof(struct ibv_pd) == 16, "ABI");
 static_assert(sizeof(struct ibv_td) == 8, "ABI");
 static_assert(sizeof(struct ibv_parent_domain_init_attr) == 48, "ABI");
 
+/* The handle goes, and with the last one the domain. */
 static void pd_reap(struct object *o)
 {
 	struct abi_pd *pd = container_of(o, struct abi_pd, object);
 
-	if (!pd->parent)
+	if (!pd->parent && list_empty(&pd->shared))
 		nic_pd_free(context_of(pd->pub.context)->nic, pd->core);
+	list_remove(&pd->shared);
 }
 
 /* Engine locked. */
 static struct ibv_pd *publish(struct abi_pd *pd, struct ibv_context *context)
 {
+	list_init(&pd->shared);
 	pd->pub.context = context;
 	pd->pub.handle = pd->core->handle;
 	object_add(context_of(context), &pd->object, pd_reap);
@@ -62,8 +65,9 @@ int ibv_dealloc_pd(struct ibv_pd *pub)
 	int err;
 
 	engine_lock(ctx->engine);
-	err = pd->users ? EBUSY : pd->parent ? 0 : -nic_pd_free(ctx->nic, pd->core);
+	err = pd->users || (!pd->parent && pd->core->users) ? EBUSY : 0;
 	if (!err) {
+		pd_reap(&pd->object);
 		list_remove(&pd->object.link);
 		if (pd->parent)
 			pd->parent->users--;
@@ -75,6 +79,42 @@ int ibv_dealloc_pd(struct ibv_pd *pub)
 		return fail(err);
 	space_put(pd, sizeof(*pd));
 	return 0;
+}
+
+static bool is_domain(const struct object *o, uint32_t handle)
+{
+	const struct abi_pd *pd = container_of(o, struct abi_pd, object);
+
+	return o->reap == pd_reap && !pd->parent && pd->pub.handle == handle;
+}
+
+struct ibv_pd *ibv_import_pd(struct ibv_context *context, uint32_t handle)
+{
+	struct abi_pd *pd = space_get(sizeof(*pd)), *other;
+	struct abi_context *ctx = context_of(context);
+	struct object *o;
+
+	if (!pd)
+		return fail_null(ENOMEM);
+	engine_lock(ctx->engine);
+	o = object_import(context, is_domain, handle);
+	if (o) {
+		other = container_of(o, struct abi_pd, object);
+		pd->core = other->core;
+		publish(pd, context);
+		list_append(&other->shared, &pd->shared);
+	}
+	engine_unlock(ctx->engine);
+	if (o)
+		return &pd->pub;
+	space_put(pd, sizeof(*pd));
+	return NULL;
+}
+
+/* While something is made with the domain, the program's objects may name this handle: it stays as long as its context. */
+void ibv_unimport_pd(struct ibv_pd *pd)
+{
+	ibv_dealloc_pd(pd);
 }
 
 void pd_hold(struct ibv_pd *pd)

@@ -28,6 +28,8 @@ FAULTS = [
     Fault("device_memory_regions_run_over", "reg_dm_mr", "length > dm->length - offset", "false",
           "verbs/verbs_memory_test"),
     Fault("device_memory_is_freed_in_use", "free_dm", "in_use = dm->users;", "in_use = false;", "verbs/verbs_memory_test"),
+    Fault("objects_of_any_context_are_imported", "search_context", "ctx->dev != s->from->dev || ctx->ino != s->from->ino", "false",
+          "verbs/verbs_import_test"),
     Fault("profile_has_room_for_all", "room_check", "have < ctx->profile->max[limit]", "true", "verbs/verbs_profile_test"),
     Fault("profile_has_every_operation", "post_ops", "all &= ~profile_ops[i];", ";", "verbs/verbs_profile_test"),
     Fault("whole_space_has_the_device", "check_unbounded", "(t->own && own_has(t->own, va, len))", "false", "unit/mr_test"),

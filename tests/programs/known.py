@@ -182,8 +182,8 @@ KNOWN += rows(
     dict(name="pyverbs", server="", client="/usr/bin/python3 {D}/tests/run_tests.py --dev verbena0 --gid 0 -k test_qp. -k test_cq "
          "-k test_device -k test_mr -k test_pd -k test_addr", want=r"\nOK"),
     dict(name="pyverbs_memory", server="", client="/usr/bin/python3 {D}/tests/run_tests.py --dev verbena0 --gid 0 -k OdpTestCase "
-         "-k ParentDomain -k DeviceMemory -k DMTest", want=r"Ran 3\d tests in .*\n\nOK( \(skipped=[1-4]\))?\n",
-         note="the tests that are skipped need huge pages, or import device memory"),
+         "-k ParentDomain -k DeviceMemory -k DMTest -k SharedPD -k rc_atomic_write",
+         want=r"Ran 39 tests in .*\n\nOK( \(skipped=[1-3]\))?\n", note="the three tests that are skipped need huge pages"),
     dict(name="pyverbs_all", server="", client="/usr/bin/python3 {D}/tests/run_tests.py --dev verbena0 --gid 0", want=r"\nOK",
          all=True, note="the whole suite; what it skips, the device says that it lacks"),
     make=PYVERBS, needs=("/usr/share/doc/rdma-core/tests/run_tests.py",), places=VETH, seconds=120,
