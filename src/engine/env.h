@@ -57,7 +57,8 @@ struct engine_env {
 	void (*pause)(struct engine_env *, uint64_t ns);
 	/*
 	 * Events of that descriptor end wait(): that there is something to read, if `reads`; that its other end is
-	 * closed, always, and again at each wait() until it is closed here. 0 or a negative errno.
+	 * closed, always, and again at each wait() until it is closed here. For one that is watched `reads` is
+	 * changed. 0 or a negative errno.
 	 */
 	int (*watch)(struct engine_env *, int fd, bool reads);
 

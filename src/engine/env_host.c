@@ -92,7 +92,9 @@ static int watch(struct engine_env *env, int fd, bool reads)
 {
 	struct epoll_event ev = {.events = reads ? EPOLLIN : 0, .data.fd = fd};
 
-	return epoll_ctl(of(env)->epoll_fd, EPOLL_CTL_ADD, fd, &ev) < 0 ? -errno : 0;
+	if (!epoll_ctl(of(env)->epoll_fd, EPOLL_CTL_ADD, fd, &ev))
+		return 0;
+	return errno == EEXIST && !epoll_ctl(of(env)->epoll_fd, EPOLL_CTL_MOD, fd, &ev) ? 0 : -errno;
 }
 
 /* epoll with a timeout in nanoseconds, on kernels before 5.11 too. */

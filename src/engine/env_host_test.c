@@ -77,6 +77,7 @@ TEST(a_watched_descriptor_ends_a_wait)
 	assert_int_equal(env->watch(env, read[0], true), 0);
 	assert_int_equal(env->watch(env, hup[0], false), 0);
 	assert_int_equal(env->watch(env, -1, false), -EBADF);
+	assert_int_equal(env->watch(env, hup[0], true) + env->watch(env, hup[0], false), 0);
 	assert_int_equal(write(hup[1], "", 1), 1);
 	assert_int_equal(env->wait(env, 0, events, EVENTS), 0);
 	assert_int_equal(write(read[1], "", 1), 1);

@@ -152,6 +152,24 @@ static enum fault_outcome do_one(struct engine *e, const struct fault_deed *d, u
 	return FAULT_DONE;
 }
 
+/*
+ * Bytes of a stream stay in its socket while the link is down or the device hangs, as datagrams do not, which are taken and
+ * lost. To be woken by them would be to spin.
+ */
+static void watch_or_not(struct engine *e)
+{
+	bool deaf = e->loop.streams && faults_stops(e->loop.faults);
+	int fds[IO_FDS_MAX];
+	size_t n;
+
+	if (deaf == e->deaf)
+		return;
+	e->deaf = deaf;
+	n = io_fds(e->loop.io, fds, IO_FDS_MAX);
+	for (size_t i = 0; i < n; i++)
+		e->env->watch(e->env, fds[i], !deaf);
+}
+
 void faulting_serve(struct engine *e, uint64_t now_ns)
 {
 	struct faults *f = e->loop.faults;
@@ -166,6 +184,7 @@ void faulting_serve(struct engine *e, uint64_t now_ns)
 		else
 			faults_done(f, &d, do_one(e, &d, now_ns), now_ns);
 	}
+	watch_or_not(e);
 }
 
 static enum fault_outcome do_to_port(struct engine *e, const struct fault_deed *d)

@@ -403,7 +403,7 @@ uint64_t loop_deadline_ns(const struct loop *l)
 		return 0;
 	if (cm < first)
 		first = cm;
-	if (!stash_is_empty(l->stash) && l->stash->retry_ns < first)
+	if (!stash_is_empty(l->stash) && !(l->faults && faults_stops(l->faults)) && l->stash->retry_ns < first)
 		return l->stash->retry_ns;
 	return first;
 }

@@ -79,6 +79,7 @@ struct engine {
 	uint32_t qps_made;         /* ever */
 	uint32_t hold_max;         /* packets that faults may hold back */
 	bool wrapped;              /* loop.io has the wrapper for faults */
+	bool deaf;                 /* what is there to read wakes nobody: nothing is taken. Lock */
 	bool knows_qps;            /* the fault engine does */
 	int cancel_state;          /* to which engine_unlock() brings the holder's thread back */
 	uint64_t sleep_until_ns;   /* in BLOCKED */

@@ -531,6 +531,13 @@ static size_t stream_send(struct io *io, const struct pkt *pkts, size_t n, uint6
 	return faults_stops(s->cfg.faults) ? 0 : io_send(s->lower, pkts, n, now_ns);
 }
 
+static uint64_t stream_deadline_ns(const struct io *io)
+{
+	const struct spoil *s = (const struct spoil *)io;
+
+	return faults_stops(s->cfg.faults) ? UINT64_MAX : io_deadline_ns(s->lower);
+}
+
 static size_t stream_train_max(const struct io *io)
 {
 	return io_train_max(((const struct spoil *)io)->lower);
@@ -540,7 +547,7 @@ static const struct io_ops stream_ops = {
 	.recv = stream_recv,
 	.send = stream_send,
 	.fds = spoil_fds,
-	.deadline_ns = spoil_deadline_ns,
+	.deadline_ns = stream_deadline_ns,
 	.train_max = stream_train_max,
 	.flush = spoil_flush,
 	.close = spoil_close,

@@ -7,6 +7,7 @@ import re
 import subprocess
 import time
 
+from idle import watch_idle
 from pair import check, clean_env, folder, main, perftest, pingpong
 from rdmacm import talk
 from ucx import run as ucx_perftest
@@ -102,6 +103,25 @@ def iwarp(place):
     check(p.wait(20) == 125 and "packets of iWARP are the kernel's" in p.output(), p.output())
 
 
+def iwarp_rests(place):
+    """Bytes that wait in the sockets of iWARP while its link is down cost no processor time, and are taken when it is up."""
+    env, at = {"VERBENA_PROTOCOL": "iwarp"}, place.addresses[0]
+    s = place.start(0, ["rping", "-s", "-a", at, "-C", "10000000"], env)
+    time.sleep(1)
+    c = place.start(1, ["stdbuf", "-oL", "rping", "-c", "-v", "-a", at, "-C", "10000000"], env)
+    c.wait_text("ping data")
+    place.tool(0, "fault", str(s.pid), "link", "down")
+    watch_idle(s, "rping's server without a link")
+    had = len(c.output())
+    place.tool(0, "fault", str(s.pid), "link", "up")
+    end = time.monotonic() + 20
+    while len(c.output()) == had and time.monotonic() < end:
+        time.sleep(0.1)
+    check(len(c.output()) > had and c.running(), c.output()[-2000:])
+    c.kill()
+    s.kill()
+
+
 def rping_ends(place):
     """A request that completes in error ends rping at both ends, and within a bound."""
     at = place.addresses[0]
@@ -120,4 +140,4 @@ def ucx(place):
     ucx_perftest(place, "ud_verbs", "-t", "tag_lat", "-s", 8, "-n", 300, VERBENA_FAULTS=script("chance 2% in drop\n"))
 
 
-main({"ucx": ucx, "rping": rping, "rping_ends": rping_ends, "iwarp": iwarp, "asyncwatch": asyncwatch, "flaps": flaps, "repeated": repeated, "refused": refused, "pingpongs": pingpongs})
+main({"ucx": ucx, "rping": rping, "rping_ends": rping_ends, "iwarp": iwarp, "iwarp_rests": iwarp_rests, "asyncwatch": asyncwatch, "flaps": flaps, "repeated": repeated, "refused": refused, "pingpongs": pingpongs})
