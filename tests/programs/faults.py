@@ -1,13 +1,17 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
 """Faults on command under programs as they are: by a script, and given while they run."""
+import dataclasses
 import json
 import os
 import re
 import subprocess
+import threading
 import time
 
+import programs
 from idle import watch_idle
+from known import KNOWN
 from pair import check, clean_env, folder, main, perftest, pingpong
 from rdmacm import talk
 from ucx import run as ucx_perftest
@@ -140,4 +144,58 @@ def ucx(place):
     ucx_perftest(place, "ud_verbs", "-t", "tag_lat", "-s", 8, "-n", 300, VERBENA_FAULTS=script("chance 2% in drop\n"))
 
 
-main({"ucx": ucx, "rping": rping, "rping_ends": rping_ends, "iwarp": iwarp, "iwarp_rests": iwarp_rests, "asyncwatch": asyncwatch, "flaps": flaps, "repeated": repeated, "refused": refused, "pingpongs": pingpongs})
+# Slow enough for a few flaps, and long enough for each of them to cost packets of its own.
+FLAPS = "rate 30Mbps\nevery 1s link down for 300ms\n"
+
+
+class Events(threading.Thread):
+    """Looks at the log of events while programs run, which is gone with them."""
+
+    def __init__(self, place):
+        super().__init__(daemon=True)
+        self.place, self.ended, self.flaps = place, threading.Event(), 0
+
+    def run(self):
+        while not self.ended.wait(0.2):
+            r = subprocess.run(self.place.wrap(1, [self.place.verbena, "stat", "--events"]), capture_output=True, text=True,
+                               env=clean_env(self.place.env[1]), cwd="/")
+            self.flaps = max(self.flaps, r.stdout.count("link down ends"))
+
+
+def flapping(place, name, more="", flaps=FLAPS, make=""):
+    """A program of known.py, longer, on links that go down every second."""
+    known = next(k for k in KNOWN if k.name == name)
+    programs.need(known)
+    faults = "VERBENA_FAULTS=%s " % script(flaps)
+    known = dataclasses.replace(known, server=known.server and faults + known.server + more, client=faults + known.client + more,
+                                make=known.make and known.make + make)
+    where = folder()
+    programs.prepare(known, place, where)
+    events = Events(place)
+    events.start()
+    theirs, out = programs.talk(known, place, where)
+    events.ended.set()
+    events.join()
+    check(re.search(known.want, out) and re.search(known.server_want, theirs), out + theirs)
+    check(events.flaps, "no link was down")
+
+
+def flapping_fio(place):
+    """fio writes a file, and its server verifies the checksum of each block."""
+    flapping(place, "fio_write", " --size=12m")
+
+
+def flapping_openmpi(place):
+    """
+    Each rank by its own packets: at a low rate UCX's datagrams, which know no congestion, would repeat themselves for ever. Without
+    windows, because Open MPI's crash when they find the port down while they are made.
+    """
+    flapping(place, "openmpi_ucx_4", flaps="every 300 packets link down for 300ms\n", make=" -DNO_WINDOWS")
+
+
+def flapping_ucx(place):
+    """UCX's io_demo compares what it reads and writes."""
+    flapping(place, "io_demo", " -q -d 65536")
+
+
+main({"flapping_fio": flapping_fio, "flapping_openmpi": flapping_openmpi, "flapping_ucx": flapping_ucx, "ucx": ucx, "rping": rping, "rping_ends": rping_ends, "iwarp": iwarp, "iwarp_rests": iwarp_rests, "asyncwatch": asyncwatch, "flaps": flaps, "repeated": repeated, "refused": refused, "pingpongs": pingpongs})
