@@ -36,6 +36,7 @@ static void open_pair(struct pair *p)
 
 static void close_pair(struct pair *p)
 {
+	assert_int_equal(virtual.trains, 0);
 	reap(&p->a);
 	reap(&p->b);
 	pair_close(p);

@@ -229,6 +229,7 @@ static void cc_start(const struct engine *e, struct transport_config *c)
 static void transport_start(const struct engine *e, struct transport_config *c)
 {
 	*c = e->config.transport;
+	c->train_max = (uint16_t)io_train_max(e->loop.io);
 	c->paths = e->paths;
 	memcpy(c->sport_ipv4, e->sport_ipv4, sizeof(c->sport_ipv4));
 	memcpy(c->sport_ipv6, e->sport_ipv6, sizeof(c->sport_ipv6));
@@ -249,7 +250,6 @@ static int nic_start(struct engine *e, char *why, size_t why_bytes)
 		c->alloc = space_alloc;
 		c->own = &space_own;
 		c->qpn_slot = e->loop.slot;
-		c->transport.train_max = (uint16_t)io_train_max(e->loop.io);
 		transport_start(e, &c->transport);
 		memcpy(c->gids, e->gids.gids, sizeof(c->gids));
 		c->gid_count = e->gids.count;

@@ -33,6 +33,7 @@ static struct {
 	/* How often the engine's thread began to. */
 	unsigned waits, naps, yields;
 	unsigned programs_yields; /* and the test's thread */
+	unsigned trains;          /* that were sent, though train_max says that there are none */
 	uint64_t poller_ran_ns;   /* what is said of the thread that polls */
 	bool poller_is_ready;
 
@@ -191,6 +192,7 @@ static inline size_t virtual_send(struct io *io, const struct pkt *pkts, size_t 
 		struct virtual_packet *p = &virtual.packets[virtual.tail++ % VIRTUAL_QUEUE];
 
 		assert_true(virtual.tail - virtual.head <= VIRTUAL_QUEUE && pkts[i].len <= VIRTUAL_PACKET_MAX);
+		virtual.trains += pkts[i].train > 1;
 		p->arrives_ns = now_ns + virtual.wire_ns;
 		p->flow = *pkts[i].flow;
 		p->len = pkts[i].len;
