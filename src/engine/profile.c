@@ -63,6 +63,7 @@ static const struct limit_row {
 	[PROFILE_PD] = {"max_pd", 1, NIC_MAX_PD},
 	[PROFILE_SRQ] = {"max_srq", 0, NIC_MAX_SRQ},
 	[PROFILE_SRQ_WR] = {"max_srq_wr", 1, NIC_MAX_SRQ_WR},
+	[PROFILE_SRQ_SGE] = {"max_srq_sge", 1, NIC_MAX_SGE},
 	[PROFILE_RD_ATOM] = {"max_qp_rd_atom", 0, NIC_MAX_RD_ATOM},
 };
 

@@ -111,7 +111,7 @@ static void device_attr_fill(struct ibv_context *context, struct ibv_device_attr
 		.max_ah = 1 << 24, /* bounded by memory alone */
 		.max_srq = (int)p->max[PROFILE_SRQ],
 		.max_srq_wr = (int)p->max[PROFILE_SRQ_WR],
-		.max_srq_sge = (int)p->max[PROFILE_SGE],
+		.max_srq_sge = (int)p->max[PROFILE_SRQ_SGE],
 		.max_pkeys = 1,
 		.local_ca_ack_delay = LOCAL_ACK_DELAY,
 		.phys_port_cnt = PORT_COUNT,

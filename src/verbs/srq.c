@@ -37,11 +37,11 @@ static struct ibv_srq *srq_create(struct ibv_pd *pd, void *srq_context, struct i
 	p = context_of(pd->context)->profile;
 	if (!context_has(pd->context, PROFILE_HAS_SRQ))
 		return fail_null(p->refused);
-	if (attr->max_wr < 1 || attr->max_wr > p->max[PROFILE_SRQ_WR] || attr->max_sge > p->max[PROFILE_SGE])
+	if (attr->max_wr < 1 || attr->max_wr > p->max[PROFILE_SRQ_WR] || attr->max_sge > p->max[PROFILE_SRQ_SGE])
 		return fail_null(EXPLAIN(EINVAL,
 					 "ibv_create_srq: %u WRs of %u SGEs; 1 to %u of up to %u are "
 					 "allowed (max_srq_wr, max_srq_sge)",
-					 attr->max_wr, attr->max_sge, p->max[PROFILE_SRQ_WR], p->max[PROFILE_SGE]));
+					 attr->max_wr, attr->max_sge, p->max[PROFILE_SRQ_WR], p->max[PROFILE_SRQ_SGE]));
 	srq = space_get(sizeof(*srq));
 	if (!srq)
 		return fail_null(ENOMEM);

@@ -150,6 +150,10 @@ static void rxe(void)
 	REFUSED(qp_make(IBV_QPT_RC, much), EINVAL);
 	srq = ibv_create_srq(pd, &srq_attr);
 	MUST(srq && ibv_modify_srq(srq, &(struct ibv_srq_attr){.max_wr = 9}, IBV_SRQ_MAX_WR) == 0);
+	srq_attr.attr.max_sge = 28;
+	MUST(attr.max_srq_sge == 27 && attr.max_mr == 524287 && attr.max_mw == 524287);
+	REFUSED(ibv_create_srq(pd, &srq_attr), EINVAL);
+	REFUSED(ibv_import_device(dup(ctx->cmd_fd)), EOPNOTSUPP);
 	MUST(ibv_alloc_mw(pd, IBV_MW_TYPE_1));
 }
 
