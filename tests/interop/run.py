@@ -109,6 +109,16 @@ SDR = [
     "sdr_write_bw -V -S tail -r 40 -s 262144 -n 10 -w 2 -t 4 -c 2",
     "sdr_write_bw -V -R -s 65536 -n 20 -w 2 -t 4 -c 2",
 ]
+# Faults on our side (verbena-fault(7)), which both ends must repair: (what, script). rxe counts what it finds missing or twice.
+FAULTS = [
+    ("lost", "packet 9 of each qp out drop\npacket 14 of each qp in drop\n"),
+    ("corrupt", "packet 9 of each qp out corrupt\npacket 14 of each qp in corrupt\n"),
+    ("swapped and doubled", "seed 3\nchance 3% out swap\nchance 15% out double\n"),
+    ("link down for 1s", "after 30 packets link down for 1s\n"),
+]
+FAULTED = ("duplicate_request", "out_of_seq_request", "rcvd_seq_err", "completer_retry_err")
+# Limits of rxe that a profile has no key for: what programs do not come near.
+NO_KEYS = ("max_res_rd_atom", "max_ah", "max_mcast_qp_attach")
 SIW_NO_CRC = ("rping", "ib_write_bw", "ib_send_bw")  # once more, without CRCs
 SIW_ADDRESS = {"host": "10.99.1.1", "guest": "10.99.1.2"}
 CM_IPV6 = ("rping", "ucmatose", "udaddy", "windows")  # perftest's -R takes the other address from its TCP connection
@@ -430,6 +440,40 @@ def check_wakes():
         raise Failure("status %d\n%s%s" % (r.returncode, r.stdout, r.stderr))
 
 
+def check_profile():
+    """The profile `rxe` promises a program no more than rxe has."""
+    limits = []
+    for r in (guest("ibv_devinfo -v -d rxe0"), peer("ns", "env", "VERBENA_PROFILE=rxe", VERBENA, "run", "ibv_devinfo", "-v")):
+        limits.append({k: int(v, 0) for k, v in re.findall(r"(max_\w+):\s+(\w+)$", r.stdout, re.M)})
+    theirs, ours = limits
+    if len(theirs) < 20 or len(ours) < 20:
+        raise Failure("no limits: %s" % limits)
+    more = ["%s: %d, and rxe has %d" % (k, ours[k], theirs[k]) for k in ours
+            if k in theirs and ours[k] > theirs[k] and k not in NO_KEYS]
+    if more:
+        raise Failure("\n".join(more))
+
+
+def run_faults(server, client, program, script, folder):
+    """One run with a script on our side, which rxe must have noticed."""
+    name = os.path.join(folder, "script")
+    with open(name, "w") as f:
+        f.write(script)
+    env = {"VERBENA_FAULTS": name, "VERBENA_PROTOCOL": "rocev2"}
+    before, begun = guest_counters(), time.monotonic()
+    if program == "rping":
+        run_cm(server, client, ("rping -s -a A -C 20 -v -V", "rping -c -a A -C 20 -v -V", "(?s)(ping data.*){20}"), ADDRESS[4], env)
+    else:
+        run(server, client, program, ["-n", 60, "-s", 16384, "-t", 8, "-u", 18], 4, {"host": host_gid(4), "guest": GUEST_GID[4]}, env)
+    after = guest_counters()
+    if "link" in script and time.monotonic() - begun < 1:
+        raise Failure("the link was not down")
+    # Who only answers swaps and doubles acknowledgements, of which rxe says nothing.
+    only_answers = program == "ib_write_bw" and server == "host" and "swap" in script
+    if all(after[k] == before[k] for k in FAULTED) and not only_answers:
+        raise Failure("rxe has noticed nothing: %s" % after)
+
+
 def guest_counters():
     """rxe's counters; only they show a wrong ICRC."""
     r = guest("rdma statistic show link rxe0")
@@ -507,7 +551,11 @@ def main():
         plain = [("sdr: %s, %s is client" % (line, {"host": "Verbena", "guest": "rxe"}[client]),
                   lambda server=server, client=client, line=line: run_sdr(server, client, line))
                  for line in SDR for server, client in (("guest", "host"), ("host", "guest"))]
-        for title, judge in plain + [("rdma_cm: answers, rxe alone", check_answers), ("rdma_cm: wakes, rxe alone", check_wakes)]:
+        plain += [("faults: %s, %s, %s is client" % (program, what, {"host": "Verbena", "guest": "rxe"}[client]),
+                   lambda server=server, client=client, program=program, script=script: run_faults(server, client, program, script, folder))
+                  for what, script in FAULTS for program in ("rping", "ib_write_bw") for server, client in (("guest", "host"), ("host", "guest"))]
+        for title, judge in plain + [("profile: rxe", check_profile), ("rdma_cm: answers, rxe alone", check_answers),
+                                     ("rdma_cm: wakes, rxe alone", check_wakes)]:
             if not all(a in title for a in args):
                 continue
             begun = time.monotonic()
