@@ -365,7 +365,9 @@ void duo_transmit(struct duo *d, enum duo_side from, const struct pkt *pkt)
 	DUO_CHECK(d, p.info);
 	check_sealed(d, from, pkt);
 	check_source_port(d, pkt->flow);
+	p.pkt = pkt;
 	p.fate = decide(d, &p, &n);
+	p.pkt = NULL;
 	if (p.veroce && d->path_ns[p.path] == UINT64_MAX)
 		p.fate = DUO_DROP;
 	else if (p.veroce)

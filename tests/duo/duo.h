@@ -78,6 +78,7 @@ struct duo_packet {
 	uint32_t len;
 	uint16_t train;
 	enum duo_fate fate;
+	const struct pkt *pkt; /* itself, while a script decides about it */
 
 	bool veroce;  /* the rest is veRoCE's */
 	uint8_t path; /* by its source port */

@@ -294,6 +294,7 @@ FAULTS = [
     Fault("serving_is_left_to_nobody", "serve", "atomic_store_explicit(&e->serve_wanted, true, memory_order_relaxed);", "", "unit/engine_time_test"),
     # ---- faults on command
     Fault("trains_whatever_the_back_end", "transport_start", "(uint16_t)io_train_max(e->loop.io)", "0", "unit/engine_time_test"),
+    Fault("a_request_fails_before_its_turn", "request_fail_in_turn", "qp->sq.una != index", "false", "sim/fault_swarm_rocev2"),
     Fault("one_counter_for_all_queue_pairs", "hits", "if (r->nth_per_qp) {", "if (false) {", "unit/faults_test"),
     Fault("a_rule_acts_for_ever", "hits", "rule->open = false;", "", "unit/faults_test"),
     Fault("the_seed_says_nothing", "faults_add", "s->seed * 1000003 + f->count", "f->count", "unit/faults_test"),
