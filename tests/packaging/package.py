@@ -198,6 +198,7 @@ def checkout(system, deb):
     (system.root / "root/ci").mkdir()
     shutil.copy(deb, system.root / "root/ci/verbena.deb")
     shutil.copy(ROOT / "tests/programs/list.c", system.root / "root/ci/program.c")
+    shutil.copy(ROOT / "docs/ci/both-ends.sh", system.root / "root/ci")
 
 
 def needs_registry(text):
@@ -205,11 +206,35 @@ def needs_registry(text):
 
 
 def github(system, deb, job):
+    from runner import each_of, expand
     checkout(system, deb)
-    steps = [s for s in job["steps"] if "run" in s]
+    steps = [s for s in job["steps"] if "run" in s or s.get("uses") == "./ci/verbena"]
     check(len(steps) >= 2, "the GitHub recipe has lost its steps")
-    for s in steps:
-        system.run(s["run"], network=needs_registry(s["run"]), env=s.get("env"))
+    for known in each_of(job):
+        for s in steps:
+            if "uses" in s:
+                act(system, {k: expand(v, known) for k, v in s["with"].items()})
+            else:
+                system.run(s["run"], network=needs_registry(s["run"]), env=s.get("env"))
+
+
+def act(system, inputs, where="/root/ci/verbena"):
+    """action.yml's steps in the system, each with the network that it needs."""
+    from runner import Action
+    temp = pathlib.Path(tempfile.mkdtemp(dir=system.root / "tmp"))
+
+    def inside(path):
+        return "/" + path.relative_to(system.root).as_posix()
+
+    def files(name):
+        (temp / name).write_text("")
+        return inside(temp / name), (temp / name).read_text
+
+    def execute(shell, lines, env):
+        (temp / "step").write_text(lines)
+        return 0, system.run(shlex.join([*shell, inside(temp / "step")]), network=needs_registry(lines), env=env)
+
+    return Action(ROOT / "action.yml", where).run(inputs, execute, files, "/usr/sbin:/usr/bin:/sbin:/bin", inside(temp))
 
 
 def gitlab(system, deb, job):
