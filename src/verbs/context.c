@@ -14,13 +14,13 @@
 
 /* Each field keeps its distance to the context in every release: the struct grows at its front. */
 #define DISTANCE(field) ((long)offsetof(struct verbs_context, field) - (long)offsetof(struct verbs_context, context))
-static_assert(sizeof(struct ibv_context) == 328, "ABI");
+static_assert(sizeof(struct ibv_context) == 328 + ABI_MUTEX_MORE, "ABI");
 static_assert(offsetof(struct ibv_context, ops) == 8, "ABI");
 static_assert(offsetof(struct ibv_context, cmd_fd) == 264, "ABI");
 static_assert(offsetof(struct ibv_context, async_fd) == 268, "ABI");
 static_assert(offsetof(struct ibv_context, num_comp_vectors) == 272, "ABI");
 static_assert(offsetof(struct ibv_context, mutex) == 280, "ABI");
-static_assert(offsetof(struct ibv_context, abi_compat) == 320, "ABI");
+static_assert(offsetof(struct ibv_context, abi_compat) == 320 + ABI_MUTEX_MORE, "ABI");
 static_assert(sizeof(struct ibv_context_ops) == 256, "ABI");
 static_assert(offsetof(struct ibv_context_ops, alloc_mw) == 56, "ABI");
 static_assert(offsetof(struct ibv_context_ops, bind_mw) == 64, "ABI");

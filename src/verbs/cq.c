@@ -8,12 +8,12 @@
 #include "verbs/explain.h"
 #include "verbs/objects.h"
 
-static_assert(sizeof(struct ibv_cq) == 128, "ABI");
+static_assert(sizeof(struct ibv_cq) == 128 + ABI_MUTEX_MORE, "ABI");
 static_assert(offsetof(struct ibv_cq, cqe) == 28, "ABI");
 static_assert(offsetof(struct ibv_cq, mutex) == 32, "ABI");
-static_assert(offsetof(struct ibv_cq, cond) == 72, "ABI");
-static_assert(offsetof(struct ibv_cq, comp_events_completed) == 120, "ABI");
-static_assert(sizeof(struct ibv_cq_ex) == 288, "ABI");
+static_assert(offsetof(struct ibv_cq, cond) == 72 + ABI_MUTEX_MORE, "ABI");
+static_assert(offsetof(struct ibv_cq, comp_events_completed) == 120 + ABI_MUTEX_MORE, "ABI");
+static_assert(sizeof(struct ibv_cq_ex) == 288 + ABI_MUTEX_MORE, "ABI");
 static_assert(sizeof(struct ibv_wc) == 48, "ABI");
 static_assert((int)IBV_WC_GENERAL_ERR == WC_GENERAL_ERR && (int)IBV_WC_RNR_RETRY_EXC_ERR == WC_RNR_RETRY_EXC_ERR &&
 		      (int)IBV_WC_RECV_RDMA_WITH_IMM == WC_RECV_RDMA_WITH_IMM &&

@@ -11,11 +11,11 @@
 #include "verbs/explain.h"
 #include "verbs/objects.h"
 
-static_assert(offsetof(struct ibv_cq_ex, comp_mask) == 128, "ABI");
-static_assert(offsetof(struct ibv_cq_ex, status) == 132, "ABI");
-static_assert(offsetof(struct ibv_cq_ex, wr_id) == 136, "ABI");
-static_assert(offsetof(struct ibv_cq_ex, start_poll) == 144, "ABI");
-static_assert(offsetof(struct ibv_cq_ex, read_completion_wallclock_ns) == 280, "ABI");
+static_assert(offsetof(struct ibv_cq_ex, comp_mask) == 128 + ABI_MUTEX_MORE, "ABI");
+static_assert(offsetof(struct ibv_cq_ex, status) == 132 + ABI_MUTEX_MORE, "ABI");
+static_assert(offsetof(struct ibv_cq_ex, wr_id) == 136 + ABI_MUTEX_MORE, "ABI");
+static_assert(offsetof(struct ibv_cq_ex, start_poll) == 144 + ABI_MUTEX_MORE, "ABI");
+static_assert(offsetof(struct ibv_cq_ex, read_completion_wallclock_ns) == 280 + ABI_MUTEX_MORE, "ABI");
 static_assert(sizeof(struct ibv_cq_init_attr_ex) == 56, "ABI");
 
 enum {

@@ -35,6 +35,9 @@
 /* What release 65 puts before and into objects; older releases use a part of it. */
 enum { CONTEXT_FRONT_BYTES = 368, QP_EX_BYTES = 360, DEVICE_TAIL_BYTES = 256 };
 
+/* What stands behind a mutex in a public struct is further back where that is longer than the 40 bytes of x86-64. */
+enum { ABI_MUTEX_MORE = sizeof(pthread_mutex_t) - 40 };
+
 enum { PORT = 1, PORT_COUNT = 1, COMP_VECTORS = 1 };
 
 /* A link in the list of objects that a context owns, in order of creation. Engine lock. */

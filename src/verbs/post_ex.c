@@ -11,13 +11,13 @@
 #include "verbs/objects.h"
 #include "verbs/post.h"
 
-static_assert(offsetof(struct ibv_qp_ex, comp_mask) == 160, "ABI");
-static_assert(offsetof(struct ibv_qp_ex, wr_id) == 168, "ABI");
-static_assert(offsetof(struct ibv_qp_ex, wr_flags) == 176, "ABI");
-static_assert(offsetof(struct ibv_qp_ex, wr_atomic_cmp_swp) == 184, "ABI");
-static_assert(offsetof(struct ibv_qp_ex, wr_start) == 320, "ABI");
-static_assert(offsetof(struct ibv_qp_ex, wr_abort) == 336, "ABI");
-static_assert(offsetof(struct ibv_qp_ex, wr_atomic_write) == 344, "ABI");
+static_assert(offsetof(struct ibv_qp_ex, comp_mask) == 160 + ABI_MUTEX_MORE, "ABI");
+static_assert(offsetof(struct ibv_qp_ex, wr_id) == 168 + ABI_MUTEX_MORE, "ABI");
+static_assert(offsetof(struct ibv_qp_ex, wr_flags) == 176 + ABI_MUTEX_MORE, "ABI");
+static_assert(offsetof(struct ibv_qp_ex, wr_atomic_cmp_swp) == 184 + ABI_MUTEX_MORE, "ABI");
+static_assert(offsetof(struct ibv_qp_ex, wr_start) == 320 + ABI_MUTEX_MORE, "ABI");
+static_assert(offsetof(struct ibv_qp_ex, wr_abort) == 336 + ABI_MUTEX_MORE, "ABI");
+static_assert(offsetof(struct ibv_qp_ex, wr_atomic_write) == 344 + ABI_MUTEX_MORE, "ABI");
 
 /* rdma-core 45 and later. The header of an older one ends before wr_flush. */
 enum { QP_EX_WITH_FLUSH = 1 << 11, QP_EX_WR_FLUSH = 352 };

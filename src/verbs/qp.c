@@ -10,11 +10,11 @@
 #include "verbs/post.h"
 #include "verbs/qp_explain.h"
 
-static_assert(sizeof(struct ibv_qp) == 160, "ABI");
+static_assert(sizeof(struct ibv_qp) == 160 + ABI_MUTEX_MORE, "ABI");
 static_assert(offsetof(struct ibv_qp, qp_num) == 52, "ABI");
 static_assert(offsetof(struct ibv_qp, state) == 56, "ABI");
 static_assert(offsetof(struct ibv_qp, qp_type) == 60, "ABI");
-static_assert(offsetof(struct ibv_qp, events_completed) == 152, "ABI");
+static_assert(offsetof(struct ibv_qp, events_completed) == 152 + ABI_MUTEX_MORE, "ABI");
 static_assert(sizeof(struct ibv_qp_ex) <= QP_EX_BYTES, "ABI");
 static_assert(sizeof(struct ibv_qp_init_attr) == 64, "ABI");
 static_assert(sizeof(struct ibv_qp_init_attr_ex) == 136, "ABI");

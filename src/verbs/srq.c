@@ -3,8 +3,8 @@
 #include "verbs/explain.h"
 #include "verbs/objects.h"
 
-static_assert(sizeof(struct ibv_srq) == 128, "ABI");
-static_assert(offsetof(struct ibv_srq, events_completed) == 120, "ABI");
+static_assert(sizeof(struct ibv_srq) == 128 + ABI_MUTEX_MORE, "ABI");
+static_assert(offsetof(struct ibv_srq, events_completed) == 120 + ABI_MUTEX_MORE, "ABI");
 static_assert(sizeof(struct ibv_srq_init_attr) == 24, "ABI");
 static_assert(sizeof(struct ibv_srq_init_attr_ex) == 64, "ABI");
 
