@@ -39,6 +39,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static uint8_t *base;                  /* NULL: there is no reservation (yet) */
 static size_t unit_count;              /* a multiple of 64 */
 static size_t ready;                   /* units from the first on that are mapped to be used */
+static bool empties;                   /* madvise() does what it says */
 static size_t lowest;                  /* no unit before this one is free */
 static uint64_t taken[UNITS_MAX / 64]; /* a bit for each unit */
 static struct pool pool;
@@ -65,6 +66,20 @@ static void own_set(int range, uintptr_t from, uintptr_t end)
 	atomic_store_explicit(&space_own.range[range].end, end, memory_order_relaxed);
 }
 
+/* Emulators take advice that they do not know for a hint, and say that it is done. */
+static bool can_empty(void)
+{
+	volatile uint8_t *page = map(NULL, UNIT_BYTES, PROT_READ | PROT_WRITE);
+	bool can;
+
+	if (!page)
+		return false;
+	*page = 1;
+	can = !madvise((void *)page, UNIT_BYTES, MADV_DONTNEED_LOCKED) && !*page;
+	munmap((void *)page, UNIT_BYTES);
+	return can;
+}
+
 /* Lock held. */
 static void open_once(void)
 {
@@ -76,6 +91,7 @@ static void open_once(void)
 	opened = true;
 	pool_init(&pool, &pages);
 	pool.empty_min = SLABS_KEPT;
+	empties = can_empty();
 	getrlimit(RLIMIT_AS, &limit);
 	unit_count = limit.rlim_cur / LIMIT_PART / UNIT_BYTES / 64 * 64;
 	if (unit_count > UNITS_MAX)
@@ -160,7 +176,7 @@ static void *take(size_t bytes)
 static void give_back(void *p, size_t bytes, bool is_file)
 {
 	size_t n = units_of(bytes), first = (size_t)((uint8_t *)p - base) / UNIT_BYTES;
-	bool empty = !is_file && !madvise(p, n * UNIT_BYTES, MADV_DONTNEED_LOCKED);
+	bool empty = !is_file && empties && !madvise(p, n * UNIT_BYTES, MADV_DONTNEED_LOCKED);
 
 	if (!empty && !map(p, n * UNIT_BYTES, PROT_READ | PROT_WRITE))
 		return;
