@@ -274,6 +274,28 @@ TEST(each_pair_of_hosts_has_its_own_base_rtt)
 	sim_run_free(&run);
 }
 
+/* One message alone, on a round trip of 500 us: on queue pairs and paths that nothing was sent on, and again. */
+TEST(a_new_pair_needs_no_round_trip_to_learn_of_its_paths)
+{
+	static const char *const algorithms[] = {"none", "swift", "dctcp"}, *const sizes[] = {"520KB", "600KB", "2MB"};
+	char text[512];
+	struct sim_run run;
+
+	for (unsigned i = 0; i < 9; i++) {
+		snprintf(text, sizeof(text),
+			 "[topology]\nkind = dumbbell\nhosts = 1\n[link]\nrate = 400Gbps\nfabric_delay = 248us\n"
+			 "[run]\nseed = %u\n[cc]\nalgorithm = %s\n[workload.w]\nkind = flow\nsenders = 0\n"
+			 "receivers = 1\nsize = %s\nrepeat = 2\nround_qps = %s\n",
+			 i + 1, algorithms[i % 3], sizes[i / 3], i % 2 ? "new" : "same");
+		sim_run_do(&run, text, NULL);
+		assert_int_equal(run.results.flow_count, 2);
+		for (uint32_t k = 0; k < 2; k++)
+			assert_in_range(run.results.flows[k].fct_ps * 100, run.results.flows[k].ideal_ps * 99,
+					run.results.flows[k].ideal_ps * 105);
+		sim_run_free(&run);
+	}
+}
+
 static void count_answers(void *counts, const char *line, size_t bytes)
 {
 	(void)bytes;

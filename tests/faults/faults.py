@@ -123,6 +123,8 @@ FAULTS = [
     Fault("last_path_goes_down", "path_silent", "|| pair->down_count + 1 >= pair->path_count", "", "unit/path_test"),
     Fault("one_probe_brings_up", "path_probe_answered", "++p->good >= PATH_GOOD_PROBES", "++p->good >= 1",
           "sim/veroce_path_probe_test"),
+    Fault("long_paths_begin_blind", "path_rtt_is_long", "rtt_ns > PATH_LONG_NS", "false", "unit/path_choice_test"),
+    Fault("a_guess_is_never_given_up", "caps_end_guess", "vr->guesses", "false", "sim/veroce_stale_packets_test"),
     Fault("copy_on_a_silent_path", "pick_fastest", "doubtful(p) < doubtful(q) ||", "", "unit/path_choice_test"),
 
     # ---- congestion control

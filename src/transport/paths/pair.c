@@ -7,6 +7,7 @@
 
 #include "base/siphash.h"
 #include "transport/paths/pair.h"
+#include "transport/paths/path_rtt.h"
 
 enum {
 	RTO_UNKNOWN = 8, /* shortest timeouts, before a round trip was measured */
@@ -228,6 +229,8 @@ static void begin(struct pair_table *t, struct pair *p, bool local, uint32_t mtu
 	p->cc_due_ns = CC_NO_DEADLINE;
 	p->paced_ns = CC_NO_DEADLINE;
 	p->blind_packets = controlled && p->path_count > 1 ? c->veroce.flowlet_packets : UINT32_MAX;
+	if (path_rtt_is_long(cc_link_base_rtt_ns(&c->cc, p->dst)))
+		p->blind_packets = UINT32_MAX;
 	for (uint32_t i = 0; i < PATHS_MAX; i++)
 		p->min_rtt_ns[i] = UINT64_MAX;
 }

@@ -59,7 +59,8 @@ struct pair {
 	struct prng prng;
 	/*
 	 * Packets that a path may have in flight before its first acknowledgement. The path may be slow, and a
-	 * host with many peers would otherwise send most of its data before it found out.
+	 * host with many peers would otherwise send most of its data before it found out. UINT32_MAX, no such
+	 * limit, where that acknowledgement is far away: see path_rtt_is_long().
 	 */
 	uint32_t blind_packets;
 	uint32_t path_count;

@@ -3,6 +3,7 @@
 #include "base/pkt.h"
 #include "support/pair_fixture.h"
 #include "support/test.h"
+#include "transport/paths/path_rtt.h"
 
 /* ---- windows -------------------------------------------------------------------------- */
 
@@ -40,6 +41,35 @@ TEST(a_path_gets_a_flowlet_until_it_is_heard_of)
 		assert_true(n);
 		for (uint32_t k = 1; k < f.pair->path_count; k++)
 			assert_int_equal(f.pair->path[k].sent_bytes, 2 * PACKET);
+		end(&f);
+	}
+}
+
+/* Where its first acknowledgement is far away: as configured, or as the answer to CAPS showed. */
+TEST(a_path_of_a_long_pair_gets_its_window_at_once)
+{
+	static const struct {
+		uint64_t configured_ns, answer_ns;
+		bool is_long;
+	} cases[] = {{25000, 0, false}, {25001, 0, true}, {0, 0, false}, {0, 225000, false}, {0, 225001, true}};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct fixture f;
+		uint32_t sent = 0;
+
+		flowlet_packets = 2;
+		base_rtt_ns = cases[i].configured_ns;
+		start(&f, 4, CC_SWIFT);
+		flowlet_packets = 8;
+		base_rtt_ns = 0;
+		if (cases[i].answer_ns)
+			path_rtt_expect(&f.config, f.pair, cases[i].answer_ns);
+		while (send(&f, PACKET))
+			sent++;
+		if (cases[i].is_long)
+			assert_in_range(sent, 9, WINDOW / PACKET);
+		else
+			assert_int_equal(sent, 8);
 		end(&f);
 	}
 }

@@ -94,6 +94,9 @@ void path_rtt_expect(const struct transport_config *c, struct pair *pair, uint64
 
 	if (!pair->srtt_ns && rto < pair->rto_ns)
 		pair->rto_ns = rto;
+	/* The hosts took a part of it. */
+	if (rtt_ns > drain_rtt_ns && path_rtt_is_long(rtt_ns - drain_rtt_ns))
+		pair->blind_packets = UINT32_MAX;
 }
 
 void path_was_late(struct pair *pair, uint32_t path, uint64_t late_ns, uint64_t now_ns)

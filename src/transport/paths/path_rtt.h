@@ -18,9 +18,21 @@ void path_rtt_sample(const struct transport_config *, struct pair *, uint32_t pa
 /* RTO of a path, before back-off. */
 uint64_t path_rto_ns(const struct transport_config *, const struct path *);
 
+/* Where a round trip is longer, waiting for the first acknowledgement costs more than a queue would. */
+#define PATH_LONG_NS UINT64_C(25000)
+
+/*
+ * Whether a base RTT, 0 if it is unknown, is longer than a data centre's. New paths of such a pair begin with their
+ * whole window, and those of others with a flowlet (veRoCE 9, 3).
+ */
+static inline bool path_rtt_is_long(uint64_t rtt_ns)
+{
+	return rtt_ns > PATH_LONG_NS;
+}
+
 /*
  * A packet and its answer, that carried no data, took that long. Before a round trip was measured this shortens the
- * timeout, no more: the packets of a first flight may wait for each other.
+ * timeout, and may show that the pair is a long one, no more: the packets of a first flight may wait for each other.
  */
 void path_rtt_expect(const struct transport_config *, struct pair *, uint64_t rtt_ns);
 

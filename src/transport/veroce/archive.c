@@ -310,7 +310,7 @@ static void connection_archive(struct archive *a, struct transport *tp, struct q
 	ARCHIVE(a, vr, psn_new, msn, rqmsn, reads, acked_msn, rq_done, executed, q_window, r_window);
 	ARCHIVE(a, &vr->quiet, r_psn, q_epsn, r_epsn, q_amsn, r_amsn, q_ext, r_ext, q_calm, r_calm);
 	ARCHIVE_BITS(a, vr, caps_reply, caps_ask, caps_told, caps_seals, caps_silent, cut_open, acks_rarely, cut_asked,
-		     ids_kept);
+		     guesses, ids_kept);
 	ARCHIVE(a, vr, caps_tries, caps_hurries, caps, mtu, nonce, peer_nonce);
 	ARCHIVE_TIMES(a, vr, ask_ns, decide_ns);
 	archive_bytes(a, &starved_ms, sizeof(starved_ms));

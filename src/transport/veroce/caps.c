@@ -256,14 +256,26 @@ static uint32_t bounded(uint32_t window)
 	return window < VEROCE_BASE_WINDOW ? VEROCE_BASE_WINDOW : window > TX_WINDOW_MAX ? TX_WINDOW_MAX : window;
 }
 
+static void set_windows(struct veroce *vr, uint32_t q_window, uint32_t r_window)
+{
+	vr->guesses = false;
+	vr->q_window = q_window;
+	vr->r_window = r_window;
+	if (vr->w) {
+		vr->w->q.peer_window = q_window;
+		vr->w->r.peer_window = r_window;
+	}
+}
+
 static void take_windows(struct veroce *vr, const struct capseth *c)
 {
-	vr->q_window = bounded(c->rx_window_q);
-	vr->r_window = bounded(c->rx_window_r);
-	if (vr->w) {
-		vr->w->q.peer_window = vr->q_window;
-		vr->w->r.peer_window = vr->r_window;
-	}
+	set_windows(vr, bounded(c->rx_window_q), bounded(c->rx_window_r));
+}
+
+void caps_end_guess(struct veroce *vr)
+{
+	if (vr->guesses)
+		set_windows(vr, VEROCE_BASE_WINDOW, VEROCE_BASE_WINDOW);
 }
 
 /*

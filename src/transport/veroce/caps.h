@@ -64,6 +64,11 @@ bool caps_cut_settled(const struct transport *, struct qp *);
  * now: it is asked again, because its setting may differ from the assumed one.
  */
 void caps_confirmed(struct transport *, struct qp *);
+/*
+ * The peer acknowledged a packet before it told its windows: it may be a base peer. Until then what is in flight is a
+ * guess, since packets that arrive in order need no window, and a round trip is long (4.2).
+ */
+void caps_end_guess(struct veroce *);
 /* The peer acknowledged a packet, or sent one that cannot be accepted yet, but has not answered CAPS. */
 __attribute__((cold)) void caps_unanswered(struct transport *, struct qp *, uint64_t now_ns);
 /* A veRoCE packet arrived in the peer's name; `proved`: only the peer can have sent it. */

@@ -17,7 +17,7 @@
 struct pair;
 struct veroce_work;
 
-enum { VEROCE_BASE_WINDOW = 128 }; /* of a peer that has not announced its windows (4.2), PSNs */
+enum { VEROCE_BASE_WINDOW = 128 }; /* of a peer that acknowledges, but has not announced its windows (4.2), PSNs */
 
 struct veroce {
 	struct pair *pair;
@@ -42,7 +42,7 @@ struct veroce {
 		uint16_t q_ext, r_ext;
 		uint16_t q_calm, r_calm;
 	} quiet;
-	uint32_t q_window, r_window; /* the peer's; VEROCE_BASE_WINDOW until CAPS */
+	uint32_t q_window, r_window; /* the peer's; until CAPS a guess, then VEROCE_BASE_WINDOW (4.2) */
 
 	/* negotiation */
 	uint8_t state;        /* enum veroce_state; veroce_move() alone writes it */
@@ -54,6 +54,7 @@ struct veroce {
 	bool cut_open : 1;    /* whether messages are cut into large packets is not settled: see caps_cut_settled() */
 	bool acks_rarely : 1; /* the peer is on this host, or asks for the acknowledgements that it waits for */
 	bool cut_asked : 1;   /* the peer offers large packets */
+	bool guesses : 1;     /* nothing of the peer has arrived: the windows are a guess, see caps_end_guess() */
 	/* CAPS arrived with the IP identification that a host gives a lone datagram: no device on the way changes it.
 	 */
 	bool ids_kept : 1;

@@ -377,8 +377,10 @@ static void take_ack(struct transport *tp, struct qp *qp, struct sender *s, uint
 		s->calm = veroce_calm(s->calm + news.packets);
 	}
 	account(tp, qp, &news, a, now_ns);
-	if (!veroce_is_answered(vr))
+	if (!veroce_is_answered(vr)) {
+		caps_end_guess(vr);
 		caps_unanswered(tp, qp, now_ns);
+	}
 	if (d >= 0)
 		take_msn(tp, qp, s, a->msn, now_ns);
 	if (qp_get_state(qp) == QPS_ERR)

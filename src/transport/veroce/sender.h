@@ -16,7 +16,7 @@
 struct sender {
 	struct tx_space tx;
 	struct flowlet flowlet;
-	uint32_t peer_window;    /* PSNs that the peer records; VEROCE_BASE_WINDOW until CAPS */
+	uint32_t peer_window;    /* PSNs that the peer records, as far as it is known (4.2) */
 	uint32_t ackreq_packets; /* one packet of this many has AckReq set, where no path's window is small; a power of
 				    two */
 	uint32_t ackreq_now;     /* the same on the path that was picked last; at most that */
