@@ -322,7 +322,8 @@ static void write_fairness(FILE *f, const struct results *r)
 
 static void write_collectives(FILE *f, const struct sim_input *in, const struct results *r)
 {
-	fprintf(f, "workload,round,hosts,bytes,start_ps,time_ps,ideal_ps,algorithm_bps,bus_bps\n");
+	fprintf(f, "workload,round,hosts,bytes,start_ps,time_ps,ideal_ps,algorithm_bps,bus_bps,possible_ps,limit_hosts,"
+		   "limit_host,limit_bps\n");
 	for (uint32_t i = 0; i < r->collective_count; i++) {
 		const struct results_collective *c = &r->collectives[i];
 
@@ -330,7 +331,11 @@ static void write_collectives(FILE *f, const struct sim_input *in, const struct 
 			c->bytes, c->start_ps);
 		if (c->time_ps != RESULTS_NOT_DONE)
 			fprintf(f, U64, c->time_ps);
-		fprintf(f, "," U64 "," U64 "," U64 "\n", c->ideal_ps, c->algorithm_bps, c->bus_bps);
+		fprintf(f, "," U64 "," U64 "," U64 "," U64 "," U32 ",", c->ideal_ps, c->algorithm_bps, c->bus_bps,
+			c->possible_ps, c->limit.hosts);
+		if (c->limit.hosts)
+			fprintf(f, U32 "," U64, c->limit.host, c->limit.bps);
+		fprintf(f, "%s\n", c->limit.hosts ? "" : ",");
 	}
 }
 

@@ -278,7 +278,7 @@ static void recovery_add(struct figures *g, const struct results *r)
 
 static void collectives_add(struct figures *g, const struct results *r)
 {
-	uint64_t time = 0, bus = 0, algorithm = 0, ideal = 0;
+	uint64_t time = 0, bus = 0, algorithm = 0, ideal = 0, possible = 0, of_time = 0;
 	uint32_t n = 0;
 
 	for (uint32_t i = 0; i < r->collective_count; i++) {
@@ -288,6 +288,8 @@ static void collectives_add(struct figures *g, const struct results *r)
 			continue;
 		time += c->time_ps;
 		ideal += c->ideal_ps;
+		possible += c->possible_ps;
+		of_time += c->possible_ps ? c->time_ps : 0;
 		bus += c->bus_bps;
 		algorithm += c->algorithm_bps;
 		n++;
@@ -299,6 +301,9 @@ static void collectives_add(struct figures *g, const struct results *r)
 	add_number(g, "bus_bandwidth", "bus bandwidth, mean", FIGURE_RATE, bus / n);
 	if (ideal)
 		add(g, "collective_share", "share of ideal", FIGURE_SHARE, 0, (double)ideal / (double)time);
+	if (possible)
+		add(g, "possible_share", "share of what is possible", FIGURE_SHARE, 0,
+		    (double)possible / (double)of_time);
 }
 
 int figures_make(struct figures *g, const struct scenario *s, const struct results *r)

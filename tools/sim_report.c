@@ -170,10 +170,13 @@ static void write_collectives_table(FILE *f, const struct sim_input *in, const s
 
 	if (!r->collective_count)
 		return;
-	page_card_begin(f, "Collectives", "Ideal: limited by headers and links alone.", true);
+	page_card_begin(
+		f, "Collectives",
+		"Ideal: limited by headers and the hosts' links. Possible: by the slowest cut of the network, or by steps that wait for each other.",
+		true);
 	fputs("<div class=\"scroll\"><table><tr><th>workload<th>round<th>hosts<th>bytes of "
 	      "each<th>time<th>ideal"
-	      "<th>share of ideal<th>algorithm bandwidth<th>bus bandwidth</tr>\n",
+	      "<th>share of ideal<th>share of what is possible<th>algorithm bandwidth<th>bus bandwidth</tr>\n",
 	      f);
 	for (uint32_t k = 0; k < r->collective_count && k < 32; k++) {
 		const struct results_collective *c = &r->collectives[k];
@@ -186,11 +189,12 @@ static void write_collectives_table(FILE *f, const struct sim_input *in, const s
 			bytes_text(c->bytes, z), done ? time_text(c->time_ps, t) : "not done",
 			time_text(c->ideal_ps, i));
 		if (done)
-			fprintf(f, "<td>%.2f %%<td>%s<td>%s</tr>\n",
+			fprintf(f, "<td>%.2f %%<td>%.2f %%<td>%s<td>%s</tr>\n",
 				c->time_ps ? 100.0 * (double)c->ideal_ps / (double)c->time_ps : 0.0,
+				c->time_ps ? 100.0 * (double)c->possible_ps / (double)c->time_ps : 0.0,
 				rate_text(c->algorithm_bps, a), rate_text(c->bus_bps, b));
 		else
-			fputs("<td>-<td>-<td>-</tr>\n", f);
+			fputs("<td>-<td>-<td>-<td>-</tr>\n", f);
 	}
 	fputs("</table></div>\n", f);
 	page_card_end(f);

@@ -38,6 +38,23 @@ static void print_slowdown(FILE *f, const struct results *r)
 	}
 }
 
+/* What limits it. */
+static void print_possible(FILE *f, const struct results_collective *c)
+{
+	char t[SIM_TEXT_BYTES], a[SIM_TEXT_BYTES];
+
+	line(f, "");
+	fprintf(f, "%.2f %% of what is possible, %s: ", 100.0 * (double)c->possible_ps / (double)c->time_ps,
+		time_text(c->possible_ps, t));
+	if (!c->limit.hosts)
+		fprintf(f, "steps wait for each other\n");
+	else if (c->limit.hosts == 1)
+		fprintf(f, "host %" PRIu32 " has %s\n", c->limit.host, rate_text(c->limit.bps, a));
+	else
+		fprintf(f, "%" PRIu32 " hosts, %" PRIu32 " among them, have %s to all others\n", c->limit.hosts,
+			c->limit.host, rate_text(c->limit.bps, a));
+}
+
 static void print_collectives(FILE *f, const struct scenario *s, const struct results *r)
 {
 	char t[SIM_TEXT_BYTES], a[SIM_TEXT_BYTES], b[SIM_TEXT_BYTES];
@@ -55,6 +72,8 @@ static void print_collectives(FILE *f, const struct scenario *s, const struct re
 			fprintf(f, "%s, algorithm %s, bus %s, %.2f %% of ideal\n", time_text(c->time_ps, t),
 				rate_text(c->algorithm_bps, a), rate_text(c->bus_bps, b),
 				c->time_ps ? 100.0 * (double)c->ideal_ps / (double)c->time_ps : 0);
+		if (c->possible_ps && c->time_ps)
+			print_possible(f, c);
 	}
 	if (shown < r->collective_count) {
 		line(f, "");

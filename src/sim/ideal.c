@@ -78,17 +78,24 @@ static uint64_t through_after_reading_ps(const struct pipeline *p, uint64_t pack
 	return most;
 }
 
+uint64_t ideal_answer_ps(const struct ideal_way *w, const struct host_message *m)
+{
+	uint64_t ps = w->delay_ps + (w->links - 1) * w->latency_ps;
+
+	for (uint32_t i = 0; i < w->links; i++)
+		ps += takes_ps(m->ack_bytes, w->rates_bps[i]);
+	return ps;
+}
+
 uint64_t ideal_ps(const struct ideal_way *w, const struct host_message *m, uint32_t mtu_bytes)
 {
-	uint64_t ps = w->hosts_ps + 2 * (w->delay_ps + (w->links - 1) * w->latency_ps);
+	uint64_t ps = w->hosts_ps + w->delay_ps + (w->links - 1) * w->latency_ps + ideal_answer_ps(w, m);
 	struct pipeline p = {0};
 
 	assert(w->links && w->links <= IDEAL_LINKS_MAX);
 	assert(m->packets);
-	for (uint32_t i = 0; i < w->links; i++) {
+	for (uint32_t i = 0; i < w->links; i++)
 		add_stage(&p, m, w->rates_bps[i]);
-		ps += takes_ps(m->ack_bytes, w->rates_bps[i]);
-	}
 	if (w->drain_bps)
 		add_stage(&p, m, w->drain_bps);
 	if (w->read_bps)

@@ -25,3 +25,5 @@ struct ideal_way {
 
 /* From the post to the sender's completion. The same links lead back. */
 uint64_t ideal_ps(const struct ideal_way *, const struct host_message *, uint32_t mtu_bytes);
+/* The part of it that the answer takes on the wires and in switches. */
+uint64_t ideal_answer_ps(const struct ideal_way *, const struct host_message *);

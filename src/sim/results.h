@@ -154,6 +154,13 @@ struct results_recovery {
 	uint64_t words;          /* of SDR: control messages, both ways */
 };
 
+/* What limits a collective: the links between `hosts` hosts, `host` among them, and all others. */
+struct results_limit {
+	uint32_t hosts; /* 0: no links, but messages that wait for each other */
+	uint32_t host;
+	uint64_t bps; /* of those links together, each way */
+};
+
 struct results_collective {
 	uint32_t workload;
 	uint32_t round;
@@ -161,6 +168,8 @@ struct results_collective {
 	uint64_t bytes;                  /* S: of each host */
 	uint64_t start_ps, time_ps;      /* time: RESULTS_NOT_DONE */
 	uint64_t ideal_ps;               /* header-limited */
+	uint64_t possible_ps;            /* at least, for its messages over this network; 0: not known */
+	struct results_limit limit;      /* ... and because of what */
 	uint64_t algorithm_bps, bus_bps; /* S/t; times 2(n-1)/n for allreduce, (n-1)/n for all-to-all */
 };
 

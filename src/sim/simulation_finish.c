@@ -7,6 +7,7 @@
 
 #include "net/credit.h"
 #include "net/network.h"
+#include "sim/simulation_possible.h"
 #include "sim/simulation_state.h"
 
 static const struct {
@@ -227,6 +228,7 @@ bool simulation_finish(struct simulation *s)
 	finish_drops(s);
 	finish_recovery(s);
 	rates_collectives(&s->rates, s->workload, s->origins, r);
+	possible_find(s);
 	r->receivers_bps = rates_of_receivers(&s->rates, r);
 	return rates_judge(&s->rates, s->scenario, &s->topology, s->network, r);
 }

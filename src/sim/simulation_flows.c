@@ -315,12 +315,11 @@ void flows_destroy(struct flows *f)
 
 static bool arrival_matters(const struct flows *f, const struct message *m);
 
-/* Sets the two times that depend on the way between the hosts. */
-static void know_way(const struct flows *f, const struct message *m, struct results_flow *record)
+/* The way of a message, with room for its rates; links 0: there is none. */
+static struct ideal_way way_of(const struct flows *f, const struct message *m, struct topology_path *way,
+			       uint64_t rates_bps[IDEAL_LINKS_MAX])
 {
 	const struct host_config *h = host_config(f->c.hosts[m->src]);
-	struct host_message wire = host_message_wire(h, m->bytes, arrival_matters(f, m));
-	uint64_t rates_bps[IDEAL_LINKS_MAX];
 	struct ideal_way w = {
 		.rates_bps = rates_bps,
 		.latency_ps = f->c.switch_latency_ps,
@@ -328,17 +327,48 @@ static void know_way(const struct flows *f, const struct message *m, struct resu
 		.drain_bps = f->c.drain_bps,
 		.hosts_ps = h->delay.post_ps + h->delay.ack_ps + h->delay.completion_ps,
 	};
-	struct topology_path way;
 	int64_t links = topology_paths_rates(f->c.paths, m->src, m->dst, rates_bps);
 
-	if (topology_paths_get(f->c.paths, m->src, m->dst, &way))
-		return;
-	record->base_rtt_ps = topology_path_base_rtt_ps(&way, f->c.switch_latency_ps);
-	if (links < 1 || links > IDEAL_LINKS_MAX)
-		return;
+	*way = (struct topology_path){0};
+	if (topology_paths_get(f->c.paths, m->src, m->dst, way) || links < 1 || links > IDEAL_LINKS_MAX)
+		return w;
 	w.links = (uint32_t)links;
-	w.delay_ps = way.delay_ps;
-	record->ideal_ps = ideal_ps(&w, &wire, h->mtu_bytes);
+	w.delay_ps = way->delay_ps;
+	return w;
+}
+
+/* Sets the two times that depend on the way between the hosts. */
+static void know_way(const struct flows *f, const struct message *m, struct results_flow *record)
+{
+	const struct host_config *h = host_config(f->c.hosts[m->src]);
+	struct host_message wire = host_message_wire(h, m->bytes, arrival_matters(f, m));
+	uint64_t rates_bps[IDEAL_LINKS_MAX];
+	struct topology_path way;
+	struct ideal_way w = way_of(f, m, &way, rates_bps);
+
+	if (way.hops)
+		record->base_rtt_ps = topology_path_base_rtt_ps(&way, f->c.switch_latency_ps);
+	if (w.links)
+		record->ideal_ps = ideal_ps(&w, &wire, h->mtu_bytes);
+}
+
+void flows_alone(const struct flows *f, const struct message *m, uint64_t *arrives_ps, uint64_t *acked_ps)
+{
+	const struct host_config *h = host_config(f->c.hosts[m->src]);
+	struct host_message wire = host_message_wire(h, m->bytes, arrival_matters(f, m));
+	uint64_t rates_bps[IDEAL_LINKS_MAX], least_bps;
+	struct topology_path way;
+	struct ideal_way w = way_of(f, m, &way, rates_bps);
+
+	*arrives_ps = *acked_ps = 0;
+	if (!w.links)
+		return;
+	/* Several ways together may be as fast as the hosts' links. */
+	least_bps = rates_bps[0] < rates_bps[w.links - 1] ? rates_bps[0] : rates_bps[w.links - 1];
+	for (uint32_t i = 1; i + 1 < w.links; i++)
+		rates_bps[i] = rates_bps[i] < least_bps ? least_bps : rates_bps[i];
+	*acked_ps = ideal_ps(&w, &wire, h->mtu_bytes);
+	*arrives_ps = *acked_ps - h->delay.ack_ps - ideal_answer_ps(&w, &wire);
 }
 
 /* Whether other messages of this part wait for the arrival of one. */

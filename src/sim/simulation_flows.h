@@ -54,6 +54,12 @@ void flows_line_received(void *flows, struct sdr_message *);
  */
 uint32_t flows_flow_of(void *flows, uint32_t to, uint32_t qpn, uint32_t psn, bool data);
 
+/*
+ * When a message arrives at the receiving program, and when the sending one knows that, after its post, if it is alone
+ * in a network whose links between switches are no slower than those of its hosts. 0: not known.
+ */
+void flows_alone(const struct flows *, const struct message *, uint64_t *arrives_ps, uint64_t *acked_ps);
+
 /* When to post the next message; NETWORK_NEVER_PS: not before another one is done. */
 uint64_t flows_next_ps(const struct flows *);
 /* Posts what is due at network_now_ps(). */

@@ -267,22 +267,73 @@ static bool at_times(const struct scenario *s, const struct topology *t, struct 
 	return true;
 }
 
-bool parts_links(const struct scenario *s, const struct topology *t, struct network *n, struct why why)
+/* Each link's rate from the start on; 0: down. */
+static bool rates_at_start(const struct scenario *s, const struct topology *t, uint64_t *bps)
 {
 	bool *degraded = calloc(t->link_count + 1, sizeof(*degraded));
-	bool *down = calloc(t->link_count + 1, sizeof(*down)), good;
+	bool *down = calloc(t->link_count + 1, sizeof(*down));
+	bool good = degraded && down && draw_links(s, t, s->failures.degraded_ppb, SEED_DEGRADED, degraded) &&
+		    draw_links(s, t, s->failures.down_ppb, SEED_DOWN, down);
 
-	good = degraded && down && draw_links(s, t, s->failures.degraded_ppb, SEED_DEGRADED, degraded) &&
-	       draw_links(s, t, s->failures.down_ppb, SEED_DOWN, down);
 	for (uint32_t i = 0; good && i < t->link_count; i++) {
 		uint64_t rate = t->links[i].rate_bps;
 
+		rate = (uint64_t)((unsigned __int128)rate * s->failures.degraded_rate_ppb / SCENARIO_PPB);
+		bps[i] = down[i] ? 0 : !degraded[i] ? t->links[i].rate_bps : rate ? rate : 1;
+	}
+	free(degraded);
+	free(down);
+	return good;
+}
+
+/* The best rate of a link during the run, after what happens to it at the start and later. */
+static uint64_t best_rate(const struct scenario *s, const struct topology *t, uint32_t link, uint64_t bps)
+{
+	uint64_t best = bps;
+
+	for (uint32_t i = 0; i < s->failure_count; i++) {
+		const struct scenario_failure *f = &s->failure[i];
+		const struct topology_link *l = &t->links[link];
+		uint32_t a = node_of(t, f->link_a), b = node_of(t, f->link_b);
+
+		if (!(l->a == a && l->b == b) && !(l->a == b && l->b == a))
+			continue;
+		if (f->action == SCENARIO_LINK_DOWN && !f->time_ps && f->up_after_ps == SCENARIO_NEVER)
+			best = 0;
+		else if (f->action == SCENARIO_LINK_RATE && !f->time_ps)
+			best = f->rate_bps;
+		else if (f->action == SCENARIO_LINK_RATE)
+			best = f->rate_bps > best ? f->rate_bps : best;
+		else
+			best = l->rate_bps > best ? l->rate_bps : best;
+	}
+	return best;
+}
+
+uint64_t *parts_link_rates(const struct scenario *s, const struct topology *t)
+{
+	uint64_t *bps = calloc(t->link_count + 1, sizeof(*bps));
+
+	if (!bps || !rates_at_start(s, t, bps)) {
+		free(bps);
+		return NULL;
+	}
+	for (uint32_t i = 0; s->failure_count && i < t->link_count; i++)
+		bps[i] = best_rate(s, t, i, bps[i]);
+	return bps;
+}
+
+bool parts_links(const struct scenario *s, const struct topology *t, struct network *n, struct why why)
+{
+	uint64_t *bps = calloc(t->link_count + 1, sizeof(*bps));
+	bool good = bps && rates_at_start(s, t, bps);
+
+	for (uint32_t i = 0; good && i < t->link_count; i++) {
 		if (is_at(t, &t->links[i], s->link.loss_place))
 			good = set_loss(s, n, i);
-		rate = (uint64_t)((unsigned __int128)rate * s->failures.degraded_rate_ppb / SCENARIO_PPB);
-		if (good && degraded[i])
-			good = !network_link_rate(n, i, 0, rate ? rate : 1);
-		if (good && down[i])
+		if (good && bps[i] && bps[i] != t->links[i].rate_bps)
+			good = !network_link_rate(n, i, 0, bps[i]);
+		if (good && !bps[i])
 			good = !network_link_down(n, i, 0);
 		for (uint32_t k = 0; good && k < s->link.lost_count; k++)
 			for (unsigned end = 0; good && end < 2; end++)
@@ -290,8 +341,7 @@ bool parts_links(const struct scenario *s, const struct topology *t, struct netw
 					good = !network_lose_packet(n, i, end, s->link.lost[k].flow,
 								    s->link.lost[k].nth - 1);
 	}
-	free(degraded);
-	free(down);
+	free(bps);
 	if (!good)
 		return refuse(why, "out of memory");
 	return at_times(s, t, n, why);

@@ -45,6 +45,9 @@ void parts_deadlock_text(const struct network_deadlock *, const struct topology 
 /* Sets up links that lose, are slow or down, now or later; after network_create(). */
 bool parts_links(const struct scenario *, const struct topology *, struct network *, struct why);
 
+/* The best rate that each link has during the run, 0 if it is always down; the caller frees. NULL: no memory. */
+uint64_t *parts_link_rates(const struct scenario *, const struct topology *);
+
 /* Sets up slow receivers; after network_create(). */
 bool parts_receivers(const struct scenario *, struct network *, uint32_t host_count, struct why);
 

@@ -110,7 +110,7 @@ static void round_add_flow(struct round *k, const struct rates *rates, const str
 	}
 }
 
-static uint64_t time_of(unsigned __int128 bits, uint64_t bps, uint32_t header_share_ppb)
+uint64_t rates_time_ps(unsigned __int128 bits, uint64_t bps, uint32_t header_share_ppb)
 {
 	return (uint64_t)(bits * PS_A_SECOND / ((unsigned __int128)bps * header_share_ppb / SCENARIO_PPB));
 }
@@ -124,10 +124,11 @@ static uint64_t ideal_of(const struct round *k, const struct rates *rates, uint3
 	uint64_t longest_ps = 0;
 
 	if (!k->exchange)
-		return time_of(k->bus_bits, k->least_bps, header_share_ppb);
+		return rates_time_ps(k->bus_bits, k->least_bps, header_share_ppb);
 	for (uint32_t h = 0; h < rates->hosts; h++) {
 		uint64_t most = k->out_bytes[h] > k->in_bytes[h] ? k->out_bytes[h] : k->in_bytes[h];
-		uint64_t ps = most ? time_of((unsigned __int128)most * 8, rates->host_bps[h], header_share_ppb) : 0;
+		uint64_t ps =
+			most ? rates_time_ps((unsigned __int128)most * 8, rates->host_bps[h], header_share_ppb) : 0;
 
 		if (ps > longest_ps)
 			longest_ps = ps;
@@ -264,6 +265,8 @@ bool rates_judge(const struct rates *rates, const struct scenario *s, const stru
 
 		if (c->time_ps < c->ideal_ps && !later)
 			return impossible(r, "internal error: collective %u took less than what is ideal", i);
+		if (c->time_ps < c->possible_ps)
+			return impossible(r, "internal error: collective %u took less than what is possible", i);
 		if (c->bus_bps > most)
 			return impossible(r,
 					  "internal error: collective %u had a bus of %" PRIu64

@@ -33,6 +33,9 @@ struct part_origin {
 	uint32_t qp;    /* of the queue pairs between two hosts, which share a round's bytes */
 };
 
+/* What so many bits of payload take at that rate, of which headers take their part. */
+uint64_t rates_time_ps(unsigned __int128 bits, uint64_t bps, uint32_t header_share_ppb);
+
 /*
  * Sets the times of all collectives: from the first message's start to the last one's completion. Once, after the
  * last flow. `origins` is by part.

@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 
+#include "sim/simulation_rates.h"
 #include "support/sim_run.h"
 #include "support/test.h"
 
@@ -102,5 +103,59 @@ TEST(a_figure_that_cannot_be_is_an_internal_error)
 	assert_true(run.results.partial);
 	assert_string_equal(run.results.partial_why,
 			    "internal error: flow 0 had 101265822784 bit/s, more than its hosts' 100000000000");
+	sim_run_free(&run);
+}
+
+/* ---- what is possible ------------------------------------------------------------------------------- */
+
+/* Payload of that many bytes at that rate, with its headers, ps. */
+static uint64_t takes_ps(const struct results *r, uint64_t bytes, uint64_t rate_bps)
+{
+	return rates_time_ps((unsigned __int128)bytes * 8, rate_bps, r->header_share_ppb);
+}
+
+/*
+ * A fat tree of 16 hosts, of which each has pieces for 15 others, and 2 are below each edge switch. With a third of the
+ * links between switches at half rate, a set of hosts has less to the others than its own links.
+ */
+TEST(a_collective_is_compared_with_the_slowest_cut)
+{
+	static const char text[] = "[topology]\nkind = fat-tree\nk = 4\n[failures]\ndegraded = 33%\n"
+				   "[workload.w]\nkind = all-to-all\nsize = 4MB\n";
+	static const char *const sound[] = {"failures.degraded=0", NULL};
+	const struct results_collective *c;
+	struct sim_run run;
+	uint64_t pieces;
+
+	sim_run_do(&run, text, NULL);
+	c = &run.results.collectives[0];
+	pieces = (uint64_t)c->limit.hosts * (16 - c->limit.hosts);
+	assert_true(c->limit.hosts > 1 && c->limit.bps < c->limit.hosts * run.results.host_rate_bps);
+	assert_int_equal(c->possible_ps, takes_ps(&run.results, pieces * (4000000 / 16), c->limit.bps));
+	assert_true(c->possible_ps > c->ideal_ps && c->possible_ps < c->time_ps);
+	sim_run_free(&run);
+	sim_run_do(&run, text, sound);
+	c = &run.results.collectives[0];
+	assert_int_equal(c->limit.hosts, 1);
+	assert_int_equal(c->possible_ps, c->ideal_ps);
+	sim_run_free(&run);
+}
+
+/* 16 KB in 8 hosts: 14 steps of 2 KB, each of which is a packet that crosses a switch and two wires. */
+TEST(a_collective_of_short_steps_is_compared_with_their_chain)
+{
+	static const char text[] = "[topology]\nkind = star\nhosts = 8\n[link]\nrate = 100Gbps\ndelay = 1us\n"
+				   "[workload.w]\nkind = ring-allreduce\nsize = 16000B\n";
+	const struct results_collective *c;
+	struct sim_run run;
+	uint64_t step_ps;
+
+	sim_run_do(&run, text, NULL);
+	c = &run.results.collectives[0];
+	assert_int_equal(c->limit.hosts, 0);
+	/* The steps are one way, and the last one's answer comes back. */
+	step_ps = (c->possible_ps - run.results.flows[0].ideal_ps) / 13;
+	assert_in_range(step_ps, 2 * 1000000 + 2 * 2000 * 80, 2 * 1000000 + 2 * 2150 * 80);
+	assert_in_range(c->time_ps, c->possible_ps, c->possible_ps * 104 / 100);
 	sim_run_free(&run);
 }
