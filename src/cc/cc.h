@@ -228,6 +228,11 @@ static inline void cc_on_cnp(struct cc *c, uint64_t now_ns)
 		c->ops->on_cnp(c, now_ns);
 }
 
+static inline bool cc_heeds_cnps(const struct cc *c)
+{
+	return c->ops->on_cnp;
+}
+
 /* The probe for which probe_wanted asked left. */
 static inline void cc_on_probe(struct cc *c, uint64_t now_ns)
 {

@@ -162,6 +162,13 @@ int stats_read_qps(const struct stats_page *p, struct nic_qp_report *rows)
 
 /* clang-format off */
 #define NIC(f) { #f, offsetof(struct stats_page, nic.f) }
+#define SEND_ERROR(name, status) { "send_" #name, offsetof(struct stats_page, nic.send_errors[status]) }
+#define RECV_ERROR(name, status) { "recv_" #name, offsetof(struct stats_page, nic.recv_errors[status]) }
+/* By wc_error_index(). */
+#define WC_ERROR_NAMES(ROW) \
+	ROW(local_length, 0), ROW(local_qp_operation, 1), ROW(local_protection, 2), ROW(flushed, 3), ROW(window_bind, 4), \
+	ROW(bad_response, 5), ROW(local_access, 6), ROW(remote_invalid_request, 7), ROW(remote_access, 8), \
+	ROW(remote_operation, 9), ROW(retries_exceeded, 10), ROW(rnr_retries_exceeded, 11), ROW(other_errors, 12)
 #define CM(f) { "cm_" #f, offsetof(struct stats_page, cm.f) }
 #define DROPPED(name, limit) { "cm_dropped_" #name, offsetof(struct stats_page, cm.dropped_by[limit]) }
 #define REJECTS(way, label, name) { "cm_rejects_" #way "_" label, offsetof(struct stats_page, cm.rejects_##way.name) },
@@ -170,18 +177,21 @@ int stats_read_qps(const struct stats_page *p, struct nic_qp_report *rows)
 #define IO(f) { "io_" #f, offsetof(struct stats_page, io.f) }
 
 static const struct stats_field fields[] = {
-	NIC(rx_packets), NIC(rx_bytes), NIC(tx_packets), NIC(tx_bytes),
+	NIC(rx_packets), NIC(rx_bytes), NIC(tx_packets), NIC(tx_bytes), NIC(rx_multicast), NIC(tx_multicast),
 	NIC(rx_malformed), NIC(rx_icrc_errors), NIC(rx_no_qp), NIC(rx_wrong_source),
 	NIC(rx_duplicates), NIC(rx_out_of_sequence), NIC(rx_too_long), NIC(rx_dropped),
 	NIC(retransmits), NIC(timeouts), NIC(naks_sent), NIC(naks_received),
+	NIC(sequence_naks_received), NIC(responses_missed),
 	NIC(rnrs_sent), NIC(rnrs_received), NIC(acks_sent), NIC(acks_received),
 	NIC(sacks_sent), NIC(spurious), NIC(tail_probes), NIC(path_timeouts), NIC(rx_beyond_window),
-	NIC(rx_early_kept), NIC(path_probes), NIC(cnps_sent), NIC(cnps_received),
+	NIC(rx_early_kept), NIC(path_probes), NIC(cnps_sent), NIC(cnps_received), NIC(cnps_ignored), NIC(rx_marked),
+	NIC(rx_write_requests), NIC(rx_read_requests), NIC(rx_atomic_requests), NIC(rx_access_refused),
 	NIC(slow_signals), NIC(slow_signals_sent), NIC(rx_trimmed), NIC(fallbacks),
 	NIC(veroce_unanswered), NIC(rx_rocev2_refused),
 	NIC(overlaps_fenced),
 	NIC(fpdu_crc_errors), NIC(fpdu_marker_errors), NIC(rx_placed_bytes), NIC(terminates_sent), NIC(terminates_received),
 	NIC(completions), NIC(completion_errors), NIC(cq_overruns),
+	WC_ERROR_NAMES(SEND_ERROR), WC_ERROR_NAMES(RECV_ERROR),
 	NIC(memory_faults),
 	NIC(qps), NIC(cqs), NIC(mrs), NIC(mws), NIC(pds), NIC(srqs),
 	IO(tx_packets), IO(tx_bytes), IO(tx_trains), IO(tx_syscalls), IO(tx_drops), IO(tx_again),

@@ -19,7 +19,7 @@
 
 #define STATS_MAGIC 0x76626e61u /* "vbna" */
 
-enum { STATS_VERSION = 11, STATS_COMM_BYTES = 16, STATS_LISTENERS_MAX = 32, STATS_QPS_MAX = 64 };
+enum { STATS_VERSION = 12, STATS_COMM_BYTES = 16, STATS_LISTENERS_MAX = 32, STATS_QPS_MAX = 64 };
 
 /* Written by one engine; programs with the same STATS_VERSION and size have the same layout. */
 struct stats_page {

@@ -71,6 +71,7 @@ static enum term_cause take_write(struct transport *tp, struct qp *qp, const str
 
 	iw->written = (iw->write_ended ? 0 : iw->written) + s->payload_len;
 	iw->write_ended = s->ddp.last;
+	tp->counters.rx_write_requests += s->ddp.last;
 	if (!s->payload_len)
 		return TERM_NONE;
 	if (!(qp->access & MR_REMOTE_WRITE))
@@ -217,6 +218,7 @@ static enum term_cause take_read_request(struct transport *tp, struct qp *qp, co
 		return TERM_PROTECTION_ACCESS;
 	if (r.size && !mr_check_remote(&tp->mrs, r.source_stag, &qp->user, r.source_to, r.size, MR_REMOTE_READ))
 		return protection_causes[refusal_of(tp, qp, r.source_stag, r.source_to, r.size)];
+	tp->counters.rx_read_requests++;
 	return expect_answer(tp, qp, &(struct iwarp_read){.request = r});
 }
 
@@ -253,6 +255,7 @@ static enum term_cause take_atomic(struct transport *tp, struct qp *qp, const st
 	answer.found.id = r.id;
 	if (!mr_atomic(&tp->mrs, word, r.operation == ATOMIC_CMP_SWAP, r.add_swap, r.compare, &answer.found.found))
 		return TERM_PROTECTION_STAG;
+	tp->counters.rx_atomic_requests++;
 	return expect_answer(tp, qp, &answer);
 }
 
@@ -402,6 +405,8 @@ void iwarp_receive(struct transport *tp, struct qp *qp, const uint8_t *ulpdu, ui
 
 	if (cause == TERM_NONE)
 		cause = take(tp, qp, &s, now_ns);
+	/* RFC 5040's Remote Protection Errors, and RFC 5041's of tagged buffers. */
+	tp->counters.rx_access_refused += cause >> 8 == 0x01 || cause >> 8 == 0x11;
 	if (cause != TERM_NONE)
 		iwarp_fail(tp, qp, cause, &s, now_ns);
 }

@@ -163,6 +163,7 @@ void mcast_input(struct nic *nic, struct rx *rx)
 		nic->tp.counters.rx_no_qp++;
 		return;
 	}
+	nic->tp.counters.rx_multicast++;
 	for (struct list *l = g->attached.next; l != &g->attached; l = l->next) {
 		struct qp *qp = container_of(l, struct attachment, link)->qp;
 

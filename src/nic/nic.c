@@ -231,6 +231,7 @@ static bool input(struct nic *nic, const struct pkt *pkt, uint64_t now_ns)
 		return false;
 	n->rx_packets++;
 	n->rx_bytes += pkt->len;
+	n->rx_marked += rx_is_marked(pkt);
 	if (!qp || !receives(qp)) {
 		input_elsewhere(nic, &rx);
 	} else if (!takes(qp, &rx)) {

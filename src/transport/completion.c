@@ -88,9 +88,12 @@ void qp_take_back(struct transport *tp, struct qp *qp)
 }
 
 /* A program that learns of an error may do what it likes with the memory of what failed. */
-static void note_error(struct transport *tp, struct qp *qp)
+static void note_error(struct transport *tp, struct qp *qp, const struct cqe *cqe)
 {
-	tp->counters.completion_errors++;
+	struct nic_counters *n = &tp->counters;
+
+	n->completion_errors++;
+	(cqe->sq ? n->send_errors : n->recv_errors)[wc_error_index(cqe->status)]++;
 	qp_take_back(tp, qp);
 }
 
@@ -101,7 +104,7 @@ static void push(struct transport *tp, struct qp *qp, struct cq *cq, const struc
 
 	tp->counters.completions++;
 	if (cqe->status != WC_SUCCESS)
-		note_error(tp, qp);
+		note_error(tp, qp, cqe);
 	if (cq->overrun || !cq_push(cq, cqe, &fire)) {
 		tp->counters.cq_overruns++;
 		if (first)

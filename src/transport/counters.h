@@ -7,9 +7,21 @@
 
 #include <stdint.h>
 
+#include "queue/cq.h"
+
+/* Completions in error have a counter for each status: by wc_error_index(). */
+enum { WC_ERRORS = 13 };
+
+/* Statuses that are not named in enum wc_status up to WC_RNR_RETRY_EXC_ERR share the last one. No error has number 3. */
+static inline uint32_t wc_error_index(uint32_t status)
+{
+	return status > WC_RNR_RETRY_EXC_ERR ? WC_ERRORS - 1 : status - 1 - (status > 3);
+}
+
 struct nic_counters {
 	uint64_t rx_packets, rx_bytes; /* accepted by nic_input, transport bytes */
 	uint64_t tx_packets, tx_bytes;
+	uint64_t rx_multicast, tx_multicast; /* of those packets */
 	uint64_t rx_malformed; /* unknown opcode, wrong length, wrong version */
 	uint64_t rx_icrc_errors;
 	uint64_t rx_no_qp;        /* no such QP, or its state is not one that receives */
@@ -21,9 +33,16 @@ struct nic_counters {
 	uint64_t retransmits;              /* request packets sent again */
 	uint64_t timeouts;                 /* local ACK timeouts */
 	uint64_t naks_sent, naks_received; /* without RNR NAKs */
+	uint64_t sequence_naks_received;   /* of those: NAKs of PSN sequence errors, which RoCEv2 alone has */
+	uint64_t responses_missed;         /* RoCEv2: a later response showed that one of a READ or atomic was lost */
 	uint64_t rnrs_sent, rnrs_received;
 	uint64_t acks_sent, acks_received;
 	uint64_t cnps_sent, cnps_received;
+	uint64_t cnps_ignored; /* of those received: no congestion control reacts to them */
+	uint64_t rx_marked;    /* packets that a switch marked CE */
+	/* Requests of RC and UC that were executed, once each; a message is one, whatever it is cut into. */
+	uint64_t rx_write_requests, rx_read_requests, rx_atomic_requests;
+	uint64_t rx_access_refused; /* requests that no R_Key, window or STag let in */
 	/* veRoCE */
 	uint64_t sacks_sent;
 	uint64_t spurious; /* sent again although the first copy was only late */
@@ -47,6 +66,7 @@ struct nic_counters {
 	uint64_t terminates_sent, terminates_received;
 	uint64_t completions;
 	uint64_t completion_errors;
+	uint64_t send_errors[WC_ERRORS], recv_errors[WC_ERRORS]; /* those, by the work queue */
 	uint64_t cq_overruns;
 	uint64_t memory_faults;                 /* copies from or to registered memory that was unmapped */
 	uint64_t qps, cqs, mrs, mws, pds, srqs; /* alive now */

@@ -143,6 +143,8 @@ static enum rx_verdict finish(struct transport *tp, struct qp *qp, const struct 
 	};
 
 	rsp->message = 0;
+	if (flags & F_WRITE)
+		tp->counters.rx_write_requests++;
 	if (flags & F_WRITE && !(flags & F_IMM))
 		return RX_EXECUTE;
 	if (flags & F_IMM) {

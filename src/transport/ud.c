@@ -130,6 +130,7 @@ static enum sent send_datagram(struct transport *tp, struct qp *qp, struct send_
 	if (pad)
 		memset(p + at + w->length, 0, pad);
 	tx_commit(&tp->tx, flow, w->ud.dqpn, at + w->length + pad);
+	tp->counters.tx_multicast += w->ud.dqpn == 0xffffff;
 	qp->gbn->req.psn = psn_add(qp->gbn->req.psn, 1);
 	return SENT;
 }

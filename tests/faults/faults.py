@@ -50,6 +50,8 @@ FAULTS = [
     # ---- queue
     Fault("error_is_not_solicited", "is_solicited", "e->solicited || e->status != WC_SUCCESS", "e->solicited",
           "unit/cq_test"),
+    Fault("errors_share_a_counter", "wc_error_index", "status - 1 - (status > 3)", "status - 1 - (status > 5)",
+          "sim/nic_counters_test"),
     Fault("overrun_is_forgotten", "cq_push", "cq->overrun || head - tail", "head - tail", "unit/cq_test"),
     Fault("arming_is_weakened", "cq_arm", "next = state |", "next = (state & ~(uint64_t)CQ_ARMED) |", "unit/cq_test"),
     Fault("arming_overlooks_what_waits", "cq_arm", "depth > others &&", "false &&", "unit/cq_test"),

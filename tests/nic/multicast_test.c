@@ -83,6 +83,7 @@ TEST(each_attached_qp_gets_a_copy)
 	arrive(&m, &good);
 	expect_copy(&m, 0);
 	expect_copy(&m, 1);
+	assert_int_equal(nic_counters(m.nic)->rx_multicast, 1);
 	sim_end(&m.s);
 }
 

@@ -65,6 +65,21 @@ static void check_grh(const struct ud *u, const uint8_t *p, uint8_t gid, uint32_
 	assert_memory_equal(p + 16, b->gids[gid].raw + 12, 4);
 }
 
+TEST(datagrams_to_groups_are_counted)
+{
+	struct ud u = start(DUO_GID_IPV4);
+	struct duo_wr w = datagram(&u, 1, 100);
+
+	duo_do(u.s.a, w);
+	w.wr_id = 2;
+	w.dqpn = NIC_MCAST_QPN;
+	duo_do(u.s.a, w);
+	assert_int_equal(nic_counters(u.s.a->host->nic)->tx_packets, 2);
+	assert_int_equal(nic_counters(u.s.a->host->nic)->tx_multicast, 1);
+	assert_int_equal(nic_counters(u.s.b->host->nic)->rx_multicast, 0);
+	sim_end(&u.s);
+}
+
 TEST(datagram_arrives_behind_its_grh)
 {
 	static const uint32_t sizes[] = {0, 1, 2, 3, 4, 100, 1023, 1024, 4096};

@@ -131,6 +131,7 @@ static void responses_lost(struct transport *tp, struct qp *qp, uint64_t now_ns)
 		return;
 	req->lost_seen = true;
 	req->lost_psn = req->una;
+	tp->counters.responses_missed++;
 	retry(tp, qp, CC_LOSS_NAK, now_ns);
 }
 
@@ -156,6 +157,7 @@ static void rnr(struct transport *tp, struct qp *qp, uint8_t code, uint64_t now_
 static void nak(struct transport *tp, struct qp *qp, uint8_t code, uint64_t now_ns)
 {
 	tp->counters.naks_received++;
+	tp->counters.sequence_naks_received += code == NAK_PSN_SEQUENCE;
 	switch (code) {
 	case NAK_PSN_SEQUENCE: retry(tp, qp, CC_LOSS_NAK, now_ns); break;
 	case NAK_INVALID_REQUEST: fail_oldest(tp, qp, WC_REM_INV_REQ_ERR, now_ns); break;
@@ -290,6 +292,7 @@ void completer_cnp(struct transport *tp, struct qp *qp, uint64_t now_ns)
 	struct congestion *g = qp->gbn ? congestion_governing(qp) : NULL;
 
 	tp->counters.cnps_received++;
+	tp->counters.cnps_ignored += !g || !cc_heeds_cnps(&g->cc);
 	if (!g)
 		return; /* the window of such a QP does not react to congestion notification */
 	cc_on_cnp(&g->cc, now_ns);

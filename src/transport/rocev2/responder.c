@@ -56,6 +56,7 @@ static void fatal(struct transport *tp, struct qp *qp, enum rx_verdict v, uint64
 
 	if (c->recv_status != WC_WR_FLUSH_ERR)
 		message_fail(tp, qp, c->recv_status, now_ns);
+	tp->counters.rx_access_refused += v == RX_ACCESS;
 	if (qp_get_state(qp) == QPS_ERR)
 		return;
 	qp->gbn->rsp.fatal = (uint8_t)v;
@@ -159,6 +160,7 @@ static enum rx_verdict read_input(struct transport *tp, struct qp *qp, const str
 		.kind = F_READ,
 		.srqn = qp->type == QPT_XRC_RECV ? qp->srq->number : 0,
 	};
+	tp->counters.rx_read_requests++;
 	answer_from(r, r->psn_first, r->psn_last, false);
 	executed(tp, qp, rx, packets);
 	r->msn = qp->gbn->rsp.msn;
@@ -195,6 +197,7 @@ static enum rx_verdict atomic_input(struct transport *tp, struct qp *qp, const s
 		.psn_last = rx->bth->psn,
 		.kind = F_ATOMIC,
 	};
+	tp->counters.rx_atomic_requests++;
 	answer_from(r, r->psn_first, r->psn_last, false);
 	executed(tp, qp, rx, 1);
 	r->msn = qp->gbn->rsp.msn;

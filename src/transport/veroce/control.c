@@ -58,6 +58,7 @@ void control_input(struct transport *tp, struct qp *qp, const struct pkt *pkt, c
 		break;
 	case OP_CNP:
 		tp->counters.cnps_received++;
+		tp->counters.cnps_ignored += !pair->own || !cc_heeds_cnps(&pair->own->cc);
 		pair_cnp(pair, pkt->flow->sport % PATHS_MAX, now_ns);
 		break;
 	default:

@@ -208,6 +208,7 @@ static void fatal(struct transport *tp, struct qp *qp, uint32_t flags, enum rx_v
 
 		complete_recv(tp, qp, unbind(tp, vr), &cqe, now_ns);
 	}
+	tp->counters.rx_access_refused += v == RX_ACCESS;
 	if (qp_get_state(qp) == QPS_ERR)
 		return;
 	vr->w->fatal = (uint8_t)v;
@@ -274,8 +275,10 @@ static enum rx_verdict finish(struct transport *tp, struct qp *qp, const struct 
 
 	if (info->flags & F_ANSWERED)
 		return responder_reads_execute(tp, qp, m, now_ns);
-	if (ends_silently(info->flags))
+	if (ends_silently(info->flags)) {
+		tp->counters.rx_write_requests++;
 		return RX_EXECUTE;
+	}
 	/* Receive WQEs are used in the order of their messages. */
 	if (m->rqmsn != vr->rq_done)
 		return RX_INVALID;
@@ -289,6 +292,7 @@ static enum rx_verdict finish(struct transport *tp, struct qp *qp, const struct 
 					       .imm_or_key = m->imm_or_key,
 					       .solicited = m->se},
 			 now_ns);
+	tp->counters.rx_write_requests += (info->flags & F_WRITE) != 0;
 	return RX_EXECUTE;
 }
 
@@ -416,6 +420,7 @@ static bool take(struct transport *tp, struct qp *qp, const struct veroce_packet
 		return true;
 	}
 	if (ends_silently(flags)) {
+		tp->counters.rx_write_requests++;
 		step_over_end(tp, in);
 		return true;
 	}

@@ -202,6 +202,8 @@ enum rx_verdict responder_reads_execute(struct transport *tp, struct qp *qp, con
 	res.psn_first = UINT32_MAX; /* set when its first packet is sent */
 	*slot(qp, r) = res;
 	vr->executed = r;
+	tp->counters.rx_read_requests += m->opcode == OP_RC_READ_REQUEST;
+	tp->counters.rx_atomic_requests += res.kind == F_ATOMIC;
 	qp_activate(tp, qp);
 	return RX_EXECUTE;
 }
@@ -296,6 +298,7 @@ static void region_gone(struct transport *tp, struct qp *qp, uint32_t r)
 {
 	struct veroce *vr = qp->veroce;
 
+	tp->counters.rx_access_refused++;
 	vr->w->fatal = RX_ACCESS;
 	vr->w->cut_short = true;
 	acks_nak(tp, qp, &vr->w->q_in, slot(qp, r)->psn_start, AETH_NAK | NAK_REMOTE_ACCESS);
