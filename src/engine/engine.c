@@ -8,6 +8,7 @@
 #include <errno.h>
 
 #include "engine/faulting.h"
+#include "engine/qps_page.h"
 #include "engine/registrar.h"
 #include "io/fd_away.h"
 #include "io/tcp/tcp.h"
@@ -265,6 +266,7 @@ void engine_serve_group(struct engine *e, uint64_t now_ns)
 	if (!e->closed) {
 		loop_serve_group(&e->loop, now_ns);
 		faulting_commands(e, now_ns);
+		qps_page_serve(e);
 	}
 	cancel_restore(state);
 }

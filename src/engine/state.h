@@ -18,6 +18,7 @@
 #include "engine/gids.h"
 #include "engine/lock.h"
 #include "engine/loop.h"
+#include "engine/qps_page.h"
 #include "engine/waiting.h"
 #include "faults/faults.h"
 #include "group/group.h"
@@ -85,8 +86,9 @@ struct engine {
 	uint64_t sleep_until_ns;   /* in BLOCKED */
 	uint64_t turned_ns;        /* the last turn's time: that of the next is no earlier */
 	_Atomic uint64_t moved_ns; /* when packets last moved; the thread peeks without the lock */
-	bool closed;               /* the process exits, or forked away: turns do nothing */
-	bool forked;               /* forked away */
+	struct qps_round qps_round;
+	bool closed; /* the process exits, or forked away: turns do nothing */
+	bool forked; /* forked away */
 };
 
 /* Reads the back end's source ports; before there is a thread, or with the lock held. */

@@ -19,17 +19,16 @@
 
 enum { READ_TRIES = 20, READ_PAUSE_NS = 1000000 };
 
-/* A memory file as large as the page, or -1 where the host allows none. */
-static int make_file(void)
+int stats_make_file(const char *name, size_t bytes)
 {
 	struct rlimit limit;
 	int fd;
 
 	/* To pass it would be a signal. */
-	if (!getrlimit(RLIMIT_FSIZE, &limit) && limit.rlim_cur < sizeof(struct stats_page))
+	if (!getrlimit(RLIMIT_FSIZE, &limit) && limit.rlim_cur < bytes)
 		return -1;
-	fd = fd_away(memfd_create("verbena-stats", MFD_CLOEXEC | MFD_ALLOW_SEALING));
-	if (fd >= 0 && ftruncate(fd, sizeof(struct stats_page)) < 0) {
+	fd = fd_away(memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING));
+	if (fd >= 0 && ftruncate(fd, (off_t)bytes) < 0) {
 		close(fd);
 		return -1;
 	}
@@ -63,7 +62,7 @@ struct stats_page *stats_create(int *fd, uint64_t started_ns)
 	struct stats_page *p;
 	int saved;
 
-	*fd = make_file();
+	*fd = stats_make_file("verbena-stats", sizeof(*p));
 	p = *fd < 0 ? space_get(sizeof(*p)) : space_map(*fd, sizeof(*p));
 	if (!p) {
 		saved = errno;

@@ -56,6 +56,9 @@ struct stats_page *stats_create(int *fd, uint64_t started_ns);
 /* Takes both, as stats_create() gave them. */
 void stats_destroy(struct stats_page *, int fd);
 
+/* A memory file of that size, which may be sealed, or -1 where the host allows none. */
+int stats_make_file(const char *name, size_t bytes);
+
 /*
  * Maps the page behind fd, which may come from any process, for reading. NULL: it is no page of this
  * version, or it could shrink. The caller keeps fd and unmaps with stats_unmap().

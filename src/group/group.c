@@ -40,6 +40,7 @@ struct group *group_new(void)
 	if (!g)
 		return NULL;
 	g->command_of = -1;
+	g->looker = -1;
 	g->epoll = g->listener = g->spare = g->stat_fd = g->shared_fd = g->watch = g->heir = -1;
 	memset(g->clients, 0xff, sizeof(g->clients));
 	memset(g->peers, 0xff, sizeof(g->peers));
@@ -138,6 +139,8 @@ static void drop_client(struct group *g, unsigned i)
 	g->somebody_left |= g->watches[i];
 	if (g->command_of == (int)i)
 		g->command_of = -1;
+	if (g->looker == (int)i)
+		g->looker = -1;
 	g->watches[i] = false;
 	group_ring_dropped(g, i);
 	close_fd(&g->clients[i]);
@@ -256,6 +259,38 @@ void group_answer_command(struct group *g, const char *sentence)
 	g->command_of = -1;
 }
 
+static void answer_looker(struct group *g, unsigned client, int fd)
+{
+	struct group_msg m = {.type = GROUP_QPS_FD, .slot = (uint16_t)g->slot};
+	uint8_t buf[GROUP_MSG_HEADER_LEN];
+
+	link_send(g->clients[client], buf, group_msg_encode(buf, &m), NULL, 0, &fd, fd >= 0);
+}
+
+/* One at a time, as with commands. */
+static int take_look(struct group *g, unsigned client, const struct group_msg *m)
+{
+	if (g->looker >= 0) {
+		answer_looker(g, client, -1);
+		return 0;
+	}
+	g->looker = (int)client;
+	g->look_from = m->digest;
+	return 0;
+}
+
+bool group_next_look(struct group *g, uint64_t *from)
+{
+	*from = g->look_from;
+	return g->looker >= 0;
+}
+
+void group_answer_look(struct group *g, int fd)
+{
+	answer_looker(g, (unsigned)g->looker, fd);
+	g->looker = -1;
+}
+
 /* Does what one message asks. A negative errno: drop the client. Takes fds. */
 static int handle(struct group *g, unsigned client, const struct group_msg *m, const int *fds, size_t n)
 {
@@ -275,6 +310,7 @@ static int handle(struct group *g, unsigned client, const struct group_msg *m, c
 	case GROUP_FORWARD: take_forwarded(g, m); return 0;
 	case GROUP_RING: return group_ring_offered(g, client, m->slot, fds);
 	case GROUP_FAULT: return take_command(g, client, m);
+	case GROUP_QPS: return take_look(g, client, m);
 	default: link_close_all(fds, n); return -EPROTO;
 	}
 }

@@ -245,6 +245,13 @@ size_t group_recv_forwarded(struct group *, struct pkt *pkts, size_t max);
 bool group_next_command(struct group *, char *text, size_t bytes);
 void group_answer_command(struct group *, const char *sentence);
 
+/*
+ * A tool asks what this process's QPs do, from a place on that it says, 0 at first; false: none does. It is answered with a
+ * copy of a descriptor; -1: it may ask again later.
+ */
+bool group_next_look(struct group *, uint64_t *from);
+void group_answer_look(struct group *, int fd);
+
 /* How often the packet with this index of group_recv_forwarded() was passed on, ours included. */
 unsigned group_hops(const struct group *, size_t i);
 
@@ -286,6 +293,12 @@ ssize_t group_query(const struct group_id *, int slot, unsigned wait_ms, struct 
  */
 int group_command(const struct group_id *, const struct group_member *, const char *command, unsigned wait_ms,
 		  char *said, size_t said_bytes);
+
+/*
+ * For tools too: asks the process of a member, as group_command() does, what its QPs do from that place on. The
+ * descriptor, which the caller closes, or a negative errno; -EAGAIN: not now; -EPROTO: it is of another version.
+ */
+int group_look(const struct group_id *, const struct group_member *, uint64_t from, unsigned wait_ms);
 
 /*
  * For tools too: the groups on that port that have members in this network namespace, of every user, and that of uid at

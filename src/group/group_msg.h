@@ -30,6 +30,8 @@
  *	WATCH    member: while I live this connection does
  *	FAULT    tool: a command for the fault engine, as text behind the header
  *	FAULTED  member: what is wrong with it, as text; empty: nothing
+ *	QPS      tool: what your queue pairs do, please, from where `digest` says on
+ *	QPS_FD   member: slot, and a descriptor unless it cannot answer now
  *	RING     member of `slot`: a ring from me to you, as two descriptors; while we both want it this connection lives
  *
  * Private to src/group.
@@ -58,6 +60,8 @@ enum group_msg_type {
 	GROUP_RING,
 	GROUP_FAULT,
 	GROUP_FAULTED,
+	GROUP_QPS,
+	GROUP_QPS_FD,
 	GROUP_MSG_TYPES_END
 };
 
@@ -104,5 +108,5 @@ enum group_msg_verdict group_msg_decode(struct group_msg *, const uint8_t *buf, 
  */
 size_t group_msg_encode(uint8_t *buf, const struct group_msg *);
 
-/* How many descriptors come with the message: exactly this many; for STAT_FD and SHARE_FD also none. */
+/* How many descriptors come with the message: exactly this many; for STAT_FD, SHARE_FD and QPS_FD also none. */
 size_t group_msg_fds(const struct group_msg *);

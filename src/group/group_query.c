@@ -98,25 +98,70 @@ static int await_text(int link, unsigned wait_ms, char *said, size_t said_bytes)
 	return 0;
 }
 
+/* A connection to the very process, or a negative errno. */
+static int connect_to(const struct group_id *id, const struct group_member *m)
+{
+	struct link_peer peer = {0};
+	int link = link_connect(id, (int)m->slot, &peer);
+
+	if (link < 0)
+		return link == -ECONNREFUSED ? -ESRCH : link;
+	if (peer.pid == m->pid && peer.uid == id->uid)
+		return link;
+	close(link);
+	return -ESRCH;
+}
+
 int group_command(const struct group_id *id, const struct group_member *m, const char *command, unsigned wait_ms,
 		  char *said, size_t said_bytes)
 {
 	struct group_msg msg = {.type = GROUP_FAULT};
 	uint8_t buf[GROUP_MSG_HEADER_LEN];
-	struct link_peer peer = {0};
 	size_t len = strlen(command);
 	int rc, link;
 
 	if (len > GROUP_MSG_TEXT_MAX)
 		return -EMSGSIZE;
-	link = link_connect(id, (int)m->slot, &peer);
+	link = connect_to(id, m);
 	if (link < 0)
-		return link == -ECONNREFUSED ? -ESRCH : link;
-	rc = peer.pid != m->pid || peer.uid != id->uid ? -ESRCH : 0;
-	if (!rc)
-		rc = link_send(link, buf, group_msg_encode(buf, &msg), command, len, NULL, 0);
+		return link;
+	rc = link_send(link, buf, group_msg_encode(buf, &msg), command, len, NULL, 0);
 	if (!rc)
 		rc = await_text(link, wait_ms, said, said_bytes);
+	close(link);
+	return rc;
+}
+
+static int await_look(int link, unsigned wait_ms)
+{
+	struct pollfd p = {.fd = link, .events = POLLIN};
+	uint8_t buf[GROUP_MSG_HEADER_LEN];
+	struct group_msg msg;
+	size_t n = 0;
+	ssize_t len;
+	int fd;
+
+	if (poll(&p, 1, (int)wait_ms) <= 0)
+		return -ETIMEDOUT;
+	len = link_recv(link, buf, sizeof(buf), &fd, 1, &n);
+	if (len > 0 && group_msg_decode(&msg, buf, (size_t)len) == GROUP_MSG_OK && msg.type == GROUP_QPS_FD)
+		return n ? fd : -EAGAIN;
+	if (len > 0)
+		link_close_all(&fd, n);
+	return -EPROTO;
+}
+
+int group_look(const struct group_id *id, const struct group_member *m, uint64_t from, unsigned wait_ms)
+{
+	struct group_msg msg = {.type = GROUP_QPS, .digest = from};
+	uint8_t buf[GROUP_MSG_HEADER_LEN];
+	int link = connect_to(id, m), rc;
+
+	if (link < 0)
+		return link;
+	rc = link_send(link, buf, group_msg_encode(buf, &msg), NULL, 0, NULL, 0);
+	if (!rc)
+		rc = await_look(link, wait_ms);
 	close(link);
 	return rc;
 }

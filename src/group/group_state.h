@@ -92,6 +92,8 @@ struct group {
 	unsigned head, lent, count;
 	int command_of; /* the client whose command waits; -1: none does */
 	char command[GROUP_MSG_TEXT_MAX + 1];
+	int looker; /* the client that waits for a look at the QPs; -1: none does */
+	uint64_t look_from;
 	struct io_counters own_counters; /* for an opener that counts nothing */
 	uint8_t message[GROUP_MSG_BYTES_MAX];
 };

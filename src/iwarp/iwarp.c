@@ -87,6 +87,7 @@ static void take_bytes(struct transport *tp, struct qp *qp, const struct pkt *pk
 	uint32_t len;
 
 	tp->counters.rx_bytes += (uint64_t)pkt->far_bytes + pkt->len;
+	qp->rx_words += (pkt->far_bytes + pkt->len) / 4;
 	if (pkt->far_bytes && !iw->deaf) {
 		tp->counters.rx_placed_bytes += pkt->far_bytes;
 		fpdu_skip(&iw->in, pkt->far_bytes);

@@ -237,6 +237,7 @@ static bool input(struct nic *nic, const struct pkt *pkt, uint64_t now_ns)
 	} else if (!takes(qp, &rx)) {
 		n->rx_wrong_source++;
 	} else {
+		qp->rx_words += pkt->len / 4;
 		qp->ops->input(&nic->tp, qp, &rx);
 		qp_checked(&nic->tp, qp);
 	}
@@ -452,6 +453,7 @@ size_t nic_output(struct nic *nic, struct pkt *burst, size_t max, uint64_t now_n
 	struct transport *tp = &nic->tp;
 	uint32_t room = (tp->caps_flags & CAPS_LARGE ? CAPS_LARGE_BYTES : NIC_MTU_BYTES_MAX) + TX_HEADROOM_MAX;
 	struct qp *qp;
+	uint64_t laid;
 	size_t count;
 
 	nic_hear_doorbells(nic);
@@ -471,10 +473,12 @@ size_t nic_output(struct nic *nic, struct pkt *burst, size_t max, uint64_t now_n
 			continue;
 		}
 		aim(tp, qp);
+		laid = tp->tx.bytes;
 		if (qp->ops->output(tp, qp, now_ns))
 			qp_activate(tp, qp);
 		else if (tp->paused_sls && list_empty(&qp->active))
 			list_append(&tp->paused, &qp->active);
+		qp->tx_words += (uint32_t)((tp->tx.bytes - laid) / 4);
 		qp_checked(tp, qp);
 	}
 	aim_nowhere(tp);

@@ -224,6 +224,51 @@ size_t nic_report_qps(const struct nic *, struct nic_qp_report *, size_t max);
 /* Changes whenever a report might. */
 uint64_t nic_qp_changes(const struct nic *);
 
+/* More of a QP, for who looks from time to time. */
+struct nic_qp_look {
+	struct nic_qp_report is;
+	uint32_t rq_psn, sq_psn;     /* of the next request expected, and of the next to be sent */
+	uint32_t in_flight;          /* packets */
+	uint32_t rx_words, tx_words; /* bytes accepted and sent since it was made, in words of four; they wrap */
+	uint32_t send_wqes;          /* posted and not complete */
+	uint64_t window_bytes;       /* of its own; 0: its window is that of its paths, or there is none */
+	uint8_t protocol;            /* enum nic_spoken */
+	uint8_t paths;               /* 0: it has no peer */
+	uint8_t reserved[6];
+};
+
+enum nic_spoken {
+	NIC_SPEAKS_NOTHING,
+	NIC_SPEAKS_ROCEV1,
+	NIC_SPEAKS_ROCEV2,
+	NIC_SPEAKS_VEROCE,
+	NIC_SPEAKS_IWARP,
+	NIC_SPOKEN
+};
+
+/*
+ * Writes at most max looks, from where *at says on, 0 at first, and sets it to where to go on, 0 at the end. When all are
+ * written by several calls, QPs that come or go between may be missing or there twice, others are there.
+ */
+size_t nic_look_qps(const struct nic *, uint32_t *at, struct nic_qp_look *out, size_t max);
+
+/* A path to a peer's host, on which something was sent. */
+struct nic_path_look {
+	uint8_t src[16], dst[16];
+	uint64_t srtt_ns, min_rtt_ns; /* 0: none measured */
+	uint64_t cwnd_bytes;
+	uint64_t rate_bps; /* UINT64_MAX: it is not paced */
+	uint64_t in_flight_bytes;
+	uint64_t sent_bytes, lost_bytes; /* since it was begun */
+	uint32_t marks;                  /* packets that the peer got marked CE */
+	uint32_t path;
+	uint32_t down;
+	uint32_t qps; /* that share it */
+};
+
+/* Writes those of the first pairs of hosts, at most max, in an order of its own. Returns how many. */
+size_t nic_look_paths(struct nic *, struct nic_path_look *out, size_t max);
+
 /* ---- management datagrams: QPN 1 --------------------------------------------------------- */
 
 bool nic_has_mads(const struct nic *); /* some have arrived */

@@ -236,7 +236,7 @@ static int judge_path(const struct nic *nic, const struct qp_attr *a, uint32_t m
 static void apply(struct nic *nic, struct qp *qp, const struct qp_attr *a, uint32_t mask, const struct flow *flow)
 {
 	if (mask & QPA_ACCESS_FLAGS)
-		qp->access = a->access;
+		qp->access = (uint16_t)a->access; /* all of enum mr_access are below */
 	if (mask & QPA_PKEY_INDEX)
 		qp->pkey = NIC_PKEY_DEFAULT;
 	if (mask & QPA_PORT)

@@ -207,6 +207,46 @@ TEST(reports_say_where_queue_pairs_lead)
 	}
 }
 
+/* Each look has some rows; between two of them the table may grow. */
+TEST(looks_in_parts_show_each_queue_pair)
+{
+	enum { QPS = 100, MORE = 300, PART = 8 };
+	struct nic_config *c = calloc(1, sizeof(*c));
+	struct fixture f = qp_in_init(QPT_RC, c);
+	struct qp_init init = {.type = QPT_RC,
+			       .cap = {.max_send_wr = 1, .max_recv_wr = 1},
+			       .pd = f.pd,
+			       .send_cq = f.cq,
+			       .recv_cq = f.cq};
+	struct qp *qps[QPS + MORE] = {f.qp};
+	struct nic_qp_look l[PART];
+	bool seen[QPS] = {false};
+	uint32_t at = 0, parts = 0;
+	size_t n;
+
+	for (int i = 1; i < QPS; i++)
+		assert_int_equal(nic_qp_create(f.nic, &init, &qps[i]), 0);
+	do {
+		uint32_t from = at;
+
+		n = nic_look_qps(f.nic, &at, l, PART);
+		assert_true(n <= PART && (!at || at > from));
+		for (size_t k = 0; k < n; k++)
+			for (int i = 0; i < QPS; i++)
+				seen[i] |= qp_number(qps[i]) == l[k].is.qpn;
+		for (int i = QPS; !parts && i < QPS + MORE; i++)
+			assert_int_equal(nic_qp_create(f.nic, &init, &qps[i]), 0);
+		parts++;
+	} while (at);
+	assert_true(parts > QPS / PART);
+	for (int i = 0; i < QPS; i++)
+		assert_true(seen[i]);
+	for (int i = 0; i < QPS + MORE; i++)
+		nic_qp_destroy(f.nic, qps[i]);
+	nic_destroy(f.nic);
+	free(c);
+}
+
 /* Memory takes packets between the host's own addresses alone, as they are now. */
 TEST(a_queue_pair_is_near_while_the_host_has_its_addresses)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the QPs of a nic are and where they lead, for people to look at. Nothing here changes anything. */
+/* What the QPs of a nic are, do and where they lead, for people to look at. Nothing here changes anything. */
 #include <string.h>
 
 #include "nic/state.h"
+#include "wire/psn.h"
 
 static enum nic_way way_of(const struct nic *nic, const struct qp *qp)
 {
@@ -36,6 +37,91 @@ size_t nic_report_qps(const struct nic *nic, struct nic_qp_report *out, size_t m
 	for (uint32_t i = 0; i <= nic->qps_mask && n < max; i++)
 		for (const struct qp *qp = nic->qps[i]; qp && n < max; qp = qp->table_next)
 			report(nic, qp, &out[n++]);
+	return n;
+}
+
+static enum nic_spoken spoken(const struct nic *nic, const struct qp *qp, const struct pair *pair)
+{
+	if (qp->ops->stream)
+		return qp->iwarp ? NIC_SPEAKS_IWARP : NIC_SPEAKS_NOTHING;
+	if (nic->tp.config.protocol == PROTOCOL_ROCEV1)
+		return NIC_SPEAKS_ROCEV1;
+	return qp->gbn || qp->ops->datagram ? NIC_SPEAKS_ROCEV2 : pair ? NIC_SPEAKS_VEROCE : NIC_SPEAKS_NOTHING;
+}
+
+static void look(const struct nic *nic, const struct qp *qp, struct nic_qp_look *l)
+{
+	struct nic_congestion c = {0};
+	struct qp_psns psns = {0};
+
+	*l = (struct nic_qp_look){.rx_words = qp->rx_words, .tx_words = qp->tx_words};
+	report(nic, qp, &l->is);
+	qp->ops->query(qp, &psns);
+	l->rq_psn = psns.rq_psn;
+	l->sq_psn = psns.sq_psn;
+	l->in_flight = (psns.sq_psn - psns.una) & PSN_MASK;
+	l->send_wqes = qp->type == QPT_XRC_RECV ? 0 : sq_head(&qp->sq) - qp->sq.una;
+	l->protocol = (uint8_t)spoken(nic, qp, psns.pair);
+	l->paths = (uint8_t)(psns.pair ? psns.pair->path_count : l->is.way == NIC_WAY_PACKETS);
+	if (!psns.pair && nic_qp_congestion(nic, qp, 0, &c))
+		l->window_bytes = c.cwnd_bytes;
+}
+
+size_t nic_look_qps(const struct nic *nic, uint32_t *at, struct nic_qp_look *out, size_t max)
+{
+	size_t n = 0;
+
+	for (uint32_t i = *at; i <= nic->qps_mask; i++) {
+		size_t here = 0;
+
+		for (const struct qp *qp = nic->qps[i]; qp; qp = qp->table_next)
+			here++;
+		/* A bucket is written whole, if it ever fits. */
+		if (n + here > max && n) {
+			*at = i;
+			return n;
+		}
+		for (const struct qp *qp = nic->qps[i]; qp && n < max; qp = qp->table_next)
+			look(nic, qp, &out[n++]);
+	}
+	*at = 0;
+	return n;
+}
+
+static void look_at_path(const struct pair *pair, uint32_t i, struct nic_path_look *l)
+{
+	const struct path *p = &pair->own[i];
+	uint64_t least_ns = pair->min_rtt_ns[i];
+
+	*l = (struct nic_path_look){.srtt_ns = p->srtt_ns,
+				    .min_rtt_ns = least_ns == UINT64_MAX ? 0 : least_ns,
+				    .cwnd_bytes = p->cc.cwnd_bytes,
+				    .rate_bps = p->cc.rate_bps,
+				    .in_flight_bytes = p->sent_bytes - p->gone_bytes,
+				    .sent_bytes = p->sent_bytes,
+				    .lost_bytes = p->lost_bytes,
+				    .marks = p->ce_seen,
+				    .path = i,
+				    .down = p->down,
+				    .qps = pair->users};
+	memcpy(l->src, pair->src, sizeof(l->src));
+	memcpy(l->dst, pair->dst, sizeof(l->dst));
+}
+
+size_t nic_look_paths(struct nic *nic, struct nic_path_look *out, size_t max)
+{
+	struct list *buckets = pair_table_buckets(&nic->tp.pairs);
+	size_t n = 0;
+
+	for (uint32_t b = 0; b < nic->tp.pairs.bucket_count; b++) {
+		for (struct list *l = buckets[b].next; l != &buckets[b]; l = l->next) {
+			const struct pair *pair = container_of(l, struct pair, link);
+
+			for (uint32_t i = 0; pair->own && pair->users && i < pair->path_count && n < max; i++)
+				if (pair->own[i].sent_bytes)
+					look_at_path(pair, i, &out[n++]);
+		}
+	}
 	return n;
 }
 

@@ -89,7 +89,7 @@ int stream_modify(struct nic *nic, struct qp *qp, const struct qp_attr *a, uint3
 	    (mask & QPA_PORT && a->port != 1))
 		return -EINVAL;
 	if (mask & QPA_ACCESS_FLAGS)
-		qp->access = a->access;
+		qp->access = (uint16_t)a->access;
 	if (mask & QPA_PORT)
 		qp->port = a->port;
 	if (to == QPS_INIT)

@@ -141,7 +141,8 @@ void qp_archive(struct archive *a, struct qp *qp)
 	if (archive_judge(a, state < QPS_COUNT) && a->loads)
 		atomic_store_explicit(&qp->state, state, memory_order_relaxed);
 	ARCHIVE(a, qp, dest_qpn, mtu, pkey, failed_wqe, failed, ack_wait, locals_wait, secret, qkey, access, rq_psn,
-		sq_psn, max_rd_atomic, max_dest_rd_atomic, min_rnr_timer, timeout, retry_cnt, rnr_retry, port);
+		sq_psn, rx_words, tx_words, max_rd_atomic, max_dest_rd_atomic, min_rnr_timer, timeout, retry_cnt,
+		rnr_retry, port);
 	ARCHIVE_ATOMICS(a, qp, in_flight);
 	ARCHIVE_BITS(a, qp, sq_draining, sqd_notify, comm_est, muted, last_turn, hangs);
 	ARCHIVE_TIMES(a, qp, ack_since_ns);

@@ -22,7 +22,7 @@ struct nic_counters {
 	uint64_t rx_packets, rx_bytes; /* accepted by nic_input, transport bytes */
 	uint64_t tx_packets, tx_bytes;
 	uint64_t rx_multicast, tx_multicast; /* of those packets */
-	uint64_t rx_malformed; /* unknown opcode, wrong length, wrong version */
+	uint64_t rx_malformed;               /* unknown opcode, wrong length, wrong version */
 	uint64_t rx_icrc_errors;
 	uint64_t rx_no_qp;        /* no such QP, or its state is not one that receives */
 	uint64_t rx_wrong_source; /* address, P_Key, Q_Key or service differs from the QP's */

@@ -217,10 +217,11 @@ struct qp;
 
 /* The present PSNs of a connected QP. */
 struct qp_psns {
-	uint32_t rq_psn;   /* of the next request expected */
-	uint32_t rq_early; /* packets of later requests that have arrived */
-	uint32_t sq_psn;   /* of the next send WQE's first packet */
-	uint32_t una;      /* the oldest that is not acknowledged; sq_psn: none is outstanding */
+	uint32_t rq_psn;         /* of the next request expected */
+	uint32_t rq_early;       /* packets of later requests that have arrived */
+	uint32_t sq_psn;         /* of the next send WQE's first packet */
+	uint32_t una;            /* the oldest that is not acknowledged; sq_psn: none is outstanding */
+	const struct pair *pair; /* of an engine with paths: those to the peer; else NULL */
 };
 
 /*
@@ -351,9 +352,9 @@ struct qp {
 	_Atomic bool in_flight;
 	_Atomic bool rung; /* doorbell: an intrusive stack that posters push to */
 	uint8_t ack_wait;  /* enum ack_wait: the list that `held` is in */
-	bool locals_wait;  /* requests without packets may be executed and not complete */
 	/* The peer's packets have their ICRC XORed with it; 0: with nothing, as far as is known. */
 	uint32_t secret;
+	uint32_t rx_words; /* bytes of its packets that were accepted, in words of four as packets are; it wraps */
 	struct qp *rung_next;
 
 	struct timer timer;
@@ -365,7 +366,7 @@ struct qp {
 
 	/* What few packets need: attributes, events, the way to flush. */
 	uint32_t qkey;
-	uint32_t access;
+	uint32_t tx_words; /* as rx_words, of those laid out */
 	uint32_t rq_psn;
 	uint32_t sq_psn;
 
@@ -396,6 +397,8 @@ struct qp {
 	bool hangs : 1;     /* its timer does nothing: nic_qp_hang() */
 	bool last_turn : 1; /* it has one more turn although its peer is full */
 	bool answering;     /* `active` is in transport->answering */
+	bool locals_wait;   /* requests without packets may be executed and not complete */
+	uint16_t access;    /* enum mr_access that the peer has */
 };
 
 /* The PD whose regions receive WQEs may name: the SRQ's, if there is one (IBTA 10.2.9). */

@@ -34,9 +34,9 @@ static void path_archive(struct archive *a, const struct transport_config *c, co
 	cc_archive(a, &p->cc, pair_algorithm(c, pair->local), pair->local ? NULL : c->cc.params);
 	ARCHIVE_TIMES(a, &p->pacer, last_ns);
 	ARCHIVE(a, &p->pacer, last_frac, last_bytes, spent);
-	ARCHIVE(a, p, sent_bytes, gone_bytes, idle_bytes, srtt_ns, rttvar_ns, cc_network_ns, ce_seen, reo_ns, round_end,
-		round_lost_bytes, stamp_seq, down, slow_signals, silent, good, missed, cc_hosts_us, cc_rounds,
-		cc_samples);
+	ARCHIVE(a, p, sent_bytes, gone_bytes, lost_bytes, idle_bytes, srtt_ns, rttvar_ns, cc_network_ns, ce_seen,
+		reo_ns, round_end, round_lost_bytes, stamp_seq, down, slow_signals, silent, good, missed, cc_hosts_us,
+		cc_rounds, cc_samples);
 	ARCHIVE_ARRAYS(a, p, cc_least_ns, least_ns);
 	archive_period(a, &p->least_while, PATH_LEAST_WHILE_NS);
 	ARCHIVE_TIMES(a, p, cc_round_ns, reo_until_ns, heard_ns, probe_ns, probe_sent_ns, slow_first_ns, slow_until_ns);

@@ -116,6 +116,7 @@ void path_lost(struct pair *pair, uint32_t path, uint32_t bytes, uint64_t now_ns
 	struct path *p = &pair->own[path];
 
 	leave(pair, p, bytes);
+	p->lost_bytes += bytes;
 	cc_on_loss(&p->cc, now_ns, CC_LOSS_SACK_HOLE);
 	count_round(p, bytes, now_ns);
 	note_deadline(pair, p);

@@ -21,6 +21,7 @@ struct path {
 	struct pacer pacer;
 	uint64_t sent_bytes; /* free-running; retransmissions count, as they fill the path too */
 	uint64_t gone_bytes; /* of those, no longer in flight: acknowledged or lost */
+	uint64_t lost_bytes; /* free-running: of those gone, lost. For observers */
 	uint64_t idle_bytes; /* of those in flight; as pair.idle_bytes */
 	uint64_t srtt_ns;    /* 0: none measured */
 	uint64_t rttvar_ns;

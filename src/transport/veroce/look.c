@@ -12,6 +12,7 @@ void veroce_query(const struct qp *qp, struct qp_psns *psns)
 		.rq_early = w ? rx_early(&w->q_in.rx) : 0,
 		.sq_psn = vr->psn_new,
 		.una = w ? w->q.tx.una : vr->psn_new,
+		.pair = vr->pair,
 	};
 }
 
