@@ -11,8 +11,8 @@
 
 #include "engine/config.h"
 #include "engine/gids.h"
+#include "export.h"
 #include "nic/nic.h"
-#include "sysfs_files.h"
 #include "verbs/hostid.h"
 
 static const char usage[] =
@@ -163,7 +163,7 @@ int cmd_devices(int argc, char **argv)
 	}
 	if (dir) {
 		free(t);
-		return sysfs_files_keep(dir, &c);
+		return export_run(&(struct export_wanted){.sysfs = dir}, &c);
 	}
 	if (json)
 		print_json(&c, t);

@@ -13,6 +13,7 @@ static const char usage[] = "verbena - RDMA for every Linux machine: a network c
 			    "usage: verbena run [OPTION...] COMMAND [ARGUMENT...]\n"
 			    "       verbena devices [--json | --sysfs DIR]\n"
 			    "       verbena stat [OPTION...] [PID...]\n"
+			    "       verbena export OPTION...\n"
 			    "       verbena fault PID|all COMMAND...\n"
 			    "       verbena sim [OPTION...] SCENARIO\n"
 			    "       verbena sdr model|plan|ring|figures [OPTION...]\n"
@@ -23,6 +24,7 @@ static const char usage[] = "verbena - RDMA for every Linux machine: a network c
 			    "  run      runs a program that uses libibverbs on Verbena's device\n"
 			    "  devices  shows the device, its port, addresses (GIDs) and limits\n"
 			    "  stat     shows live counters of running programs\n"
+			    "  export   gives counters to Prometheus, and to programs that read sysfs\n"
 			    "  fault    makes the device of running programs fail on command\n"
 			    "  sim      simulates a network of hosts that run Verbena's transport\n"
 			    "  sdr      computes what reliability costs over a long link, and recommends one\n"
@@ -41,10 +43,10 @@ static const struct command {
 	char *title; /* the prefix of getopt's messages */
 	int (*run)(int argc, char **argv);
 } commands[] = {
-	{"run", (char[]){"verbena run"}, cmd_run},          {"devices", (char[]){"verbena devices"}, cmd_devices},
-	{"stat", (char[]){"verbena stat"}, cmd_stat},       {"fault", (char[]){"verbena fault"}, cmd_fault},
-	{"sim", (char[]){"verbena sim"}, cmd_sim},          {"sdr", (char[]){"verbena sdr"}, cmd_sdr},
-	{"fabric", (char[]){"verbena fabric"}, cmd_fabric},
+	{"run", (char[]){"verbena run"}, cmd_run},       {"devices", (char[]){"verbena devices"}, cmd_devices},
+	{"stat", (char[]){"verbena stat"}, cmd_stat},    {"export", (char[]){"verbena export"}, cmd_export},
+	{"fault", (char[]){"verbena fault"}, cmd_fault}, {"sim", (char[]){"verbena sim"}, cmd_sim},
+	{"sdr", (char[]){"verbena sdr"}, cmd_sdr},       {"fabric", (char[]){"verbena fabric"}, cmd_fabric},
 };
 
 const char *gid_text(const uint8_t raw[16], char text[ADDRESS_BYTES])
@@ -72,7 +74,8 @@ static int help(const char *name)
 
 	if (name && !c)
 		return complain(
-			"there is no command '%s'; there are: run, devices, stat, fault, sim, sdr, fabric, help", name);
+			"there is no command '%s'; there are: run, devices, stat, export, fault, sim, sdr, fabric, help",
+			name);
 	if (c)
 		return c->run(2, argv);
 	printf("%s%s%s", usage, config_help(), quiet_help);
@@ -98,7 +101,7 @@ int main(int argc, char **argv)
 		return complain("there is no option '%s'; see 'verbena --help'", argv[1]);
 	if (!c)
 		return complain(
-			"there is no command '%s'; there are: run, devices, stat, fault, sim, sdr, fabric, help; did you "
+			"there is no command '%s'; there are: run, devices, stat, export, fault, sim, sdr, fabric, help; did you "
 			"mean 'verbena run %s'?",
 			argv[1], argv[1]);
 	argv[1] = c->title;

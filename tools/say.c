@@ -37,3 +37,12 @@ void json_string(FILE *f, const char *s)
 	}
 	fputc('"', f);
 }
+
+void printable(char *to, size_t size, const char *from, size_t len)
+{
+	size_t n = 0;
+
+	for (; n + 1 < size && n < len && from[n]; n++)
+		to[n] = from[n] >= ' ' && from[n] <= '~' ? from[n] : '?';
+	to[n] = 0;
+}

@@ -376,11 +376,11 @@ static void show_process(struct request *r, const struct group_member *m)
 		return;
 	}
 	page = *p;
+	printable(page.comm, sizeof(page.comm), p->comm, sizeof(p->comm));
 	qps = stats_read_qps(p, rows);
 	stats_unmap(p);
 	if (m->pid)
 		page.pid = m->pid;
-	page.comm[sizeof(page.comm) - 1] = 0;
 	if (!r->json && !r->all && !r->shown)
 		print_header();
 	if (r->json)

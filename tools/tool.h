@@ -15,6 +15,7 @@ enum {
 /* Each gets its own name as argv[0] and returns the exit status. */
 int cmd_run(int argc, char **argv);
 int cmd_devices(int argc, char **argv);
+int cmd_export(int argc, char **argv);
 int cmd_fault(int argc, char **argv);
 int cmd_stat(int argc, char **argv);
 int cmd_sim(int argc, char **argv);
@@ -32,3 +33,9 @@ const char *gid_text(const uint8_t raw[16], char text[ADDRESS_BYTES]);
 
 /* A JSON string, quotes included. */
 void json_string(FILE *, const char *);
+
+/*
+ * Copies a text of another process, at most len bytes or to its end, with '?' in place of all that is not printable
+ * ASCII: root looks at it on a terminal.
+ */
+void printable(char *to, size_t size, const char *from, size_t len);

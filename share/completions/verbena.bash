@@ -78,7 +78,7 @@ _verbena() {
 
 	_init_completion -n = || return
 	if ((cword == 1)); then
-		mapfile -t COMPREPLY < <(compgen -W "run devices stat fault sim sdr help --help --version" -- "$cur")
+		mapfile -t COMPREPLY < <(compgen -W "run devices stat export fault sim sdr help --help --version" -- "$cur")
 		return
 	fi
 	case ${words[1]} in
@@ -87,10 +87,19 @@ _verbena() {
 	sdr) mapfile -t COMPREPLY < <(compgen -W "model plan ring figures $("${words[0]}" sdr --help 2>/dev/null |
 		grep -oE -- '--[a-z][a-z-]*' | sort -u)" -- "$cur") ;;
 	devices) mapfile -t COMPREPLY < <(compgen -W "--json --help" -- "$cur") ;;
-	help) mapfile -t COMPREPLY < <(compgen -W "run devices stat fault sim sdr" -- "$cur") ;;
+	help) mapfile -t COMPREPLY < <(compgen -W "run devices stat export fault sim sdr" -- "$cur") ;;
+	export)
+		case $prev in
+		--sysfs | -s) _filedir -d ;;
+		--textfile | -t) _filedir ;;
+		--name | -n | --prometheus | -p) ;;
+		*) mapfile -t COMPREPLY < <(compgen -W "--prometheus --textfile --sysfs --name --help" -- "$cur") ;;
+		esac
+		;;
 	stat)
 		if [[ $cur == -* ]]; then
-			mapfile -t COMPREPLY < <(compgen -W "--all --json --events --watch --help" -- "$cur")
+			mapfile -t COMPREPLY < <(compgen -W "$("${words[0]}" "${words[1]}" --help 2>/dev/null |
+				grep -oE -- '--[a-z-]+' | sort -u)" -- "$cur")
 		else
 			_pids
 		fi

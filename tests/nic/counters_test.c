@@ -19,10 +19,10 @@ static struct sim start(bool veroce)
 
 TEST(each_error_has_a_counter_of_its_own)
 {
-	static const enum wc_status all[] = {WC_LOC_LEN_ERR,     WC_LOC_QP_OP_ERR,     WC_LOC_PROT_ERR, WC_WR_FLUSH_ERR,
-					     WC_MW_BIND_ERR,     WC_BAD_RESP_ERR,      WC_LOC_ACCESS_ERR,
-					     WC_REM_INV_REQ_ERR, WC_REM_ACCESS_ERR,    WC_REM_OP_ERR,
-					     WC_RETRY_EXC_ERR,   WC_RNR_RETRY_EXC_ERR, WC_GENERAL_ERR};
+	static const enum wc_status all[] = {
+		WC_LOC_LEN_ERR,   WC_LOC_QP_OP_ERR,     WC_LOC_PROT_ERR,    WC_WR_FLUSH_ERR,   WC_MW_BIND_ERR,
+		WC_BAD_RESP_ERR,  WC_LOC_ACCESS_ERR,    WC_REM_INV_REQ_ERR, WC_REM_ACCESS_ERR, WC_REM_OP_ERR,
+		WC_RETRY_EXC_ERR, WC_RNR_RETRY_EXC_ERR, WC_GENERAL_ERR};
 
 	assert_int_equal(COUNT(all), WC_ERRORS);
 	for (uint32_t i = 0; i < COUNT(all); i++)
@@ -38,7 +38,8 @@ TEST(requests_are_counted_by_kind_and_once)
 
 		imm.opcode = WR_WRITE_IMM;
 		assert_true(duo_recv(s.b, 50, s.bbuf, 0, 0));
-		duo_rule(s.duo, (struct duo_rule){.from = DUO_A, .opcode = DUO_ANY, .nth = DUO_ANY, .fate = DUO_DUPLICATE});
+		duo_rule(s.duo,
+			 (struct duo_rule){.from = DUO_A, .opcode = DUO_ANY, .nth = DUO_ANY, .fate = DUO_DUPLICATE});
 		duo_do(s.a, duo_write_wr(1, s.abuf, 0, 5000, s.bbuf, 0));
 		duo_do(s.a, duo_write_wr(2, s.abuf, 0, 8, s.bbuf, 0));
 		duo_do(s.a, duo_read_wr(3, s.abuf, 0, 5000, s.bbuf, 0));
@@ -119,7 +120,8 @@ TEST(marks_are_counted_and_the_cnps_that_nobody_heeds)
 	for (int veroce = 0; veroce < 2; veroce++) {
 		struct sim s = start(veroce);
 
-		duo_rule(s.duo, (struct duo_rule){.from = DUO_A, .opcode = OP_RC_WRITE_ONLY, .nth = 1, .fate = DUO_MARK_CE});
+		duo_rule(s.duo,
+			 (struct duo_rule){.from = DUO_A, .opcode = OP_RC_WRITE_ONLY, .nth = 1, .fate = DUO_MARK_CE});
 		for (uint64_t i = 0; i < 3; i++)
 			duo_do(s.a, duo_write_wr(i, s.abuf, 0, 8, s.bbuf, 0));
 		assert_int_equal(counted(s.b)->rx_marked, 1);

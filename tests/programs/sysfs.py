@@ -26,8 +26,8 @@ def wait_for(what, condition):
 
 def exported(place, at):
     """
-    What Debian's node exporter, a program in Go, tells of the device. It is no package of the tests', as its installation starts
-    a service.
+    What Debian's node exporter, a program in Go, tells of the device. It is a package of `make test-all` alone, as its installation
+    starts a service.
     """
     port = tcp_port()
     p = Process(place.wrap(0, ["prometheus-node-exporter", "--path.sysfs=" + at, "--web.listen-address=127.0.0.1:%d" % port,
