@@ -13,6 +13,8 @@ static const char usage[] = "verbena - RDMA for every Linux machine: a network c
 			    "usage: verbena run [OPTION...] COMMAND [ARGUMENT...]\n"
 			    "       verbena devices [--json | --sysfs DIR]\n"
 			    "       verbena stat [OPTION...] [PID...]\n"
+			    "       verbena qps [OPTION...] [PID...]\n"
+			    "       verbena top [OPTION...]\n"
 			    "       verbena export OPTION...\n"
 			    "       verbena fault PID|all COMMAND...\n"
 			    "       verbena sim [OPTION...] SCENARIO\n"
@@ -24,6 +26,8 @@ static const char usage[] = "verbena - RDMA for every Linux machine: a network c
 			    "  run      runs a program that uses libibverbs on Verbena's device\n"
 			    "  devices  shows the device, its port, addresses (GIDs) and limits\n"
 			    "  stat     shows live counters of running programs\n"
+			    "  qps      shows the queue pairs of running programs\n"
+			    "  top      shows what queue pairs and paths do, and again each second\n"
 			    "  export   gives counters to Prometheus, and to programs that read sysfs\n"
 			    "  fault    makes the device of running programs fail on command\n"
 			    "  sim      simulates a network of hosts that run Verbena's transport\n"
@@ -44,7 +48,8 @@ static const struct command {
 	int (*run)(int argc, char **argv);
 } commands[] = {
 	{"run", (char[]){"verbena run"}, cmd_run},       {"devices", (char[]){"verbena devices"}, cmd_devices},
-	{"stat", (char[]){"verbena stat"}, cmd_stat},    {"export", (char[]){"verbena export"}, cmd_export},
+	{"stat", (char[]){"verbena stat"}, cmd_stat},    {"qps", (char[]){"verbena qps"}, cmd_qps},
+	{"top", (char[]){"verbena top"}, cmd_top},       {"export", (char[]){"verbena export"}, cmd_export},
 	{"fault", (char[]){"verbena fault"}, cmd_fault}, {"sim", (char[]){"verbena sim"}, cmd_sim},
 	{"sdr", (char[]){"verbena sdr"}, cmd_sdr},       {"fabric", (char[]){"verbena fabric"}, cmd_fabric},
 };
@@ -74,7 +79,7 @@ static int help(const char *name)
 
 	if (name && !c)
 		return complain(
-			"there is no command '%s'; there are: run, devices, stat, export, fault, sim, sdr, fabric, help",
+			"there is no command '%s'; there are: run, devices, stat, qps, top, export, fault, sim, sdr, fabric, help",
 			name);
 	if (c)
 		return c->run(2, argv);
@@ -101,7 +106,7 @@ int main(int argc, char **argv)
 		return complain("there is no option '%s'; see 'verbena --help'", argv[1]);
 	if (!c)
 		return complain(
-			"there is no command '%s'; there are: run, devices, stat, export, fault, sim, sdr, fabric, help; did you "
+			"there is no command '%s'; there are: run, devices, stat, qps, top, export, fault, sim, sdr, fabric, help; did you "
 			"mean 'verbena run %s'?",
 			argv[1], argv[1]);
 	argv[1] = c->title;

@@ -9,7 +9,6 @@
 #include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
-#include <limits.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,6 +20,7 @@
 #include "events.h"
 #include "group/group.h"
 #include "io/clock.h"
+#include "looks.h"
 #include "verbs/hostid.h"
 
 enum { WAIT_MS = 300, GROUPS_MAX = 64 };
@@ -44,8 +44,8 @@ struct request {
 	bool all;
 	bool json;
 	bool events;
-	bool matched[64]; /* the PID was found */
-	unsigned shown;   /* processes */
+	bool matched[LOOKS_PIDS_MAX]; /* the PID was found */
+	unsigned shown;               /* processes */
 };
 
 enum { COLUMN_FIELDS = 9 };
@@ -200,33 +200,6 @@ static const char *type_name(const struct nic_qp_report *r)
 	return names[r->type] ? names[r->type] : "?";
 }
 
-static const char *state_name(const struct nic_qp_report *r)
-{
-	static const char *const names[QPS_COUNT] = {
-		[QPS_RESET] = "RESET", [QPS_INIT] = "INIT", [QPS_RTR] = "RTR", [QPS_RTS] = "RTS",
-		[QPS_SQD] = "SQD",     [QPS_SQE] = "SQE",   [QPS_ERR] = "ERR"};
-
-	return names[r->state];
-}
-
-/* RoCEv1 has no port. */
-static const char *way_name(const struct stats_page *p, const struct nic_qp_report *r)
-{
-	static const char *const names[NIC_WAYS] = {
-		[NIC_WAY_NONE] = "none", [NIC_WAY_MEMORY] = "shm", [NIC_WAY_STREAM] = "tcp", [NIC_WAY_EACH] = "each"};
-
-	if (r->way == NIC_WAY_PACKETS)
-		return p->port ? "udp" : "raw";
-	return names[r->way];
-}
-
-static bool has_peer(const struct nic_qp_report *r)
-{
-	static const uint8_t none[sizeof(r->peer)];
-
-	return memcmp(r->peer, none, sizeof(none)) != 0;
-}
-
 static void print_qps(const struct stats_page *p, const struct nic_qp_report *rows, int count)
 {
 	uint64_t all = field_value(p, "qps");
@@ -235,8 +208,9 @@ static void print_qps(const struct stats_page *p, const struct nic_qp_report *ro
 	for (int i = 0; i < count; i++) {
 		const struct nic_qp_report *r = &rows[i];
 
-		printf("  queue pair 0x%06x: %s %s %s", r->qpn, type_name(r), state_name(r), way_name(p, r));
-		if (has_peer(r))
+		printf("  queue pair 0x%06x: %s %s %s", r->qpn, type_name(r), qp_state_word(r),
+		       qp_way_word(r, !p->port));
+		if (qp_has_peer(r))
 			printf(" to %s", gid_text(r->peer, address));
 		if (r->dest_qpn)
 			printf(" 0x%06x", r->dest_qpn);
@@ -257,8 +231,8 @@ static void print_qps_json(const struct stats_page *p, const struct nic_qp_repor
 		const struct nic_qp_report *r = &rows[i];
 
 		printf("%s{\"qpn\": %u, \"type\": \"%s\", \"state\": \"%s\", \"path\": \"%s\"", i ? ", " : "", r->qpn,
-		       type_name(r), state_name(r), way_name(p, r));
-		if (has_peer(r))
+		       type_name(r), qp_state_word(r), qp_way_word(r, !p->port));
+		if (qp_has_peer(r))
 			printf(", \"peer\": \"%s\"", gid_text(r->peer, address));
 		if (r->dest_qpn)
 			printf(", \"peer_qpn\": %u", r->dest_qpn);
@@ -441,19 +415,6 @@ static int show(struct request *r, uint16_t port)
 	return EXIT_SUCCESS;
 }
 
-static bool pid_parse(const char *text, pid_t *out)
-{
-	char *end;
-	long v;
-
-	errno = 0;
-	v = strtol(text, &end, 10);
-	if (errno || end == text || *end || v <= 0 || v > INT_MAX)
-		return false;
-	*out = (pid_t)v;
-	return true;
-}
-
 int cmd_stat(int argc, char **argv)
 {
 	static const struct option options[] = {
@@ -462,7 +423,7 @@ int cmd_stat(int argc, char **argv)
 		{"help", no_argument, NULL, 'h'},   {NULL, 0, NULL, 0},
 	};
 	struct request r = {0};
-	pid_t pids[sizeof(r.matched)];
+	pid_t pids[LOOKS_PIDS_MAX];
 	struct config c;
 	char why[1024], *end;
 	double watch_s = 0;
@@ -482,14 +443,9 @@ int cmd_stat(int argc, char **argv)
 		default: return usage_error("stat");
 		}
 	}
-	for (; optind < argc; optind++) {
-		if (r.pid_count == (int)sizeof(r.matched))
-			return complain("stat: at most %zu process ids are allowed", sizeof(r.matched));
-		if (!pid_parse(argv[optind], &pids[r.pid_count]))
-			return complain("stat: '%s': allowed are process ids, numbers from 1 on", argv[optind]);
-		r.pid_count++;
-		r.all = true;
-	}
+	if (!looks_pids("stat", argc - optind, argv + optind, pids, &r.pid_count))
+		return EXIT_OURS;
+	r.all |= r.pid_count > 0;
 	r.pids = pids;
 	if (config_load(&c, why, sizeof(why)))
 		return complain("%s", why);

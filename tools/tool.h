@@ -16,6 +16,8 @@ enum {
 int cmd_run(int argc, char **argv);
 int cmd_devices(int argc, char **argv);
 int cmd_export(int argc, char **argv);
+int cmd_qps(int argc, char **argv);
+int cmd_top(int argc, char **argv);
 int cmd_fault(int argc, char **argv);
 int cmd_stat(int argc, char **argv);
 int cmd_sim(int argc, char **argv);

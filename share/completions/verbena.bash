@@ -78,7 +78,7 @@ _verbena() {
 
 	_init_completion -n = || return
 	if ((cword == 1)); then
-		mapfile -t COMPREPLY < <(compgen -W "run devices stat export fault sim sdr help --help --version" -- "$cur")
+		mapfile -t COMPREPLY < <(compgen -W "run devices stat qps top export fault sim sdr help --help --version" -- "$cur")
 		return
 	fi
 	case ${words[1]} in
@@ -87,7 +87,7 @@ _verbena() {
 	sdr) mapfile -t COMPREPLY < <(compgen -W "model plan ring figures $("${words[0]}" sdr --help 2>/dev/null |
 		grep -oE -- '--[a-z][a-z-]*' | sort -u)" -- "$cur") ;;
 	devices) mapfile -t COMPREPLY < <(compgen -W "--json --help" -- "$cur") ;;
-	help) mapfile -t COMPREPLY < <(compgen -W "run devices stat export fault sim sdr" -- "$cur") ;;
+	help) mapfile -t COMPREPLY < <(compgen -W "run devices stat qps top export fault sim sdr" -- "$cur") ;;
 	export)
 		case $prev in
 		--sysfs | -s) _filedir -d ;;
@@ -96,7 +96,8 @@ _verbena() {
 		*) mapfile -t COMPREPLY < <(compgen -W "--prometheus --textfile --sysfs --name --help" -- "$cur") ;;
 		esac
 		;;
-	stat)
+	top) mapfile -t COMPREPLY < <(compgen -W "--once --batch --delay --help" -- "$cur") ;;
+	stat | qps)
 		if [[ $cur == -* ]]; then
 			mapfile -t COMPREPLY < <(compgen -W "$("${words[0]}" "${words[1]}" --help 2>/dev/null |
 				grep -oE -- '--[a-z-]+' | sort -u)" -- "$cur")

@@ -97,7 +97,7 @@ def library(where, libdir, work):
 def completion(env, where):
     """What bash offers for a command line, asked of the installed file."""
     for line, wanted in (("verbena s", {"stat", "sim"}), ("verbena sim inc", {"incast"}),
-                         ("verbena run --set por", {"port="}), ("verbena run --p", {"--pcap", "--preload"}), ("verbena export --te", {"--textfile"}),
+                         ("verbena run --set por", {"port="}), ("verbena run --p", {"--pcap", "--preload"}), ("verbena qps --r", {"--rates"}), ("verbena export --te", {"--textfile"}),
                          ("verbena sim --set switch.kmi", {"switch.kmin="}), ("verbena sdr model --id", {"--idle-fill"}), ("verbena run ibv_rc_pingp", {"ibv_rc_pingpong"}),
                          ("sdr_cp --scheme na", {"nack"}), ("sdr_cp --sch", {"--scheme"}), ("sdr_cp /etc/hos", {"/etc/hosts"})):
         words = line.split()
