@@ -266,6 +266,8 @@ FAULTS = [
     Fault("nak_before_the_responses_before_it", "send_some", "if (!tx_outstanding(&s->tx))\n", "if (true)\n", "sim/veroce_reads_before_errors_test"),
     Fault("lost_ring_is_read", "shm_free_out", "shm_take_all_back(&r->putter);", "", "unit/shm_far_test"),
 
+    Fault("looks_skip_what_does_not_fit", "nic_look_qps", "n + here > max && n", "false", "unit/qp_test"),
+
     # ---- the engine's waiting
     Fault("sleepers_wait_for_a_processor", "is_ready", " && state_of(tid) == 'R'", "", "unit/env_host_test"),
     Fault("a_wake_before_a_wait_is_lost", "env_host_open", "watch(&h->env, h->wake_fd, true)", "0", "unit/env_host_test"),
@@ -305,5 +307,5 @@ FAULTS = [
     Fault("packets_pass_a_link_that_is_down", "faults_packet", "if (faults_stops(f)) {", "if (faults_hangs(f)) {", "unit/faults_test"),
     Fault("a_cut_train_is_sent_whole", "count_trains", "p->data + p->len == p[1].data", "true", "unit/spoil_test"),
     Fault("memory_has_a_checksum", "touch", "if (in_memory)\n\t\t\treturn false;", ";", "unit/spoil_test"),
-    Fault("a_command_goes_to_whoever_has_the_slot", "group_command", "peer.pid != m->pid || ", "", "unit/group_told_test"),
+    Fault("a_command_goes_to_whoever_has_the_slot", "connect_to", "peer.pid == m->pid && ", "", "unit/group_told_test"),
 ]

@@ -186,10 +186,13 @@ def liar(place):
                 ("state", true[:row + 25] + b"\xff" + true[row + 26:], SEALS, 1),
                 ("way", true[:row + 26] + b"\xff" + true[row + 27:], SEALS, 1)):
             page.update(bytes=said, seals=sealed, asked=0)
-            r = subprocess.run([place.verbena, "qps", "--json"], capture_output=True, text=True, timeout=60, env=clean_env())
+            # Beside another one, which answers once a second, only the first times.
+            alone = [] if what in ("the truth", "unsealed") else [str(os.getpid())]
+            rows -= len(alone)
+            r = subprocess.run([place.verbena, "qps", "--json", *alone], capture_output=True, text=True, timeout=60, env=clean_env())
             check(r.returncode == 0 and len(json.loads(r.stdout)) == rows, "%s: %s\n%s%s" % (what, r.returncode, r.stdout, r.stderr))
             check(0 < page["asked"] <= 2, "%s: asked %d times" % (what, page["asked"]))
-            check((rows == 2 or what in ("type", "state", "way")) == (not r.stderr), "%s: %s" % (what, r.stderr))
+            check((what in ("the truth", "without end", "type", "state", "way")) == (not r.stderr), "%s: %s" % (what, r.stderr))
     p.kill()
 
 
