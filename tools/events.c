@@ -58,10 +58,12 @@ static struct fault_log *copy_of(const struct stats_page *p)
 void events_print(const struct stats_page *p, const char *device)
 {
 	struct fault_log *log = copy_of(p);
+	char comm[STATS_COMM_BYTES];
 
 	if (!log)
 		return;
-	printf("%d %.15s, %s: %" PRIu64 " events\n", p->pid, p->comm, device, log->record_count);
+	printable(comm, sizeof(comm), p->comm, sizeof(p->comm));
+	printf("%d %s, %s: %" PRIu64 " events\n", p->pid, comm, device, log->record_count);
 	if (first_record(log))
 		printf("  the first %" PRIu64 " are not kept\n", first_record(log));
 	for (uint64_t i = first_record(log); i < log->record_count; i++)
@@ -86,10 +88,12 @@ void events_print_json(const struct stats_page *p, const char *device)
 void rules_print(const struct stats_page *p, const char *device)
 {
 	struct fault_log *log = copy_of(p);
+	char comm[STATS_COMM_BYTES];
 
 	if (!log)
 		return;
-	printf("%d %.15s, %s: %u rules\n", p->pid, p->comm, device, log->rule_count);
+	printable(comm, sizeof(comm), p->comm, sizeof(p->comm));
+	printf("%d %s, %s: %u rules\n", p->pid, comm, device, log->rule_count);
 	for (uint32_t i = 0; i < log->rule_count; i++)
 		printf("  %8" PRIu64 " times  %-24s %s\n", log->rules[i].fired, log->rules[i].where,
 		       log->rules[i].text);

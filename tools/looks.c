@@ -130,6 +130,7 @@ static int ask(struct look *l, const struct group_id *id, const struct group_mem
 			return -EPROTO;
 		if (!from) {
 			l->at_ns = p->at_ns;
+			l->counters = p->counters;
 			l->paths_missing = p->unpaths;
 		}
 		l->took_ns += p->took_ns;
@@ -171,7 +172,7 @@ static bool is_wanted(struct looks_wanted *w, pid_t pid)
 static void take(void *ctx, const struct group_id *id, const struct group_member *m, const struct stats_page *page)
 {
 	struct taking *t = ctx;
-	struct look l = {.pid = m->pid ? m->pid : page->pid, .raw = !page->port, .counters = page->nic};
+	struct look l = {.pid = m->pid ? m->pid : page->pid, .raw = !page->port};
 	int err;
 
 	if (t->err || !is_wanted(t->wanted, m->pid))

@@ -27,6 +27,7 @@ static void fill(struct engine *e, struct qps_page *p, uint32_t from)
 	p->bytes = sizeof(*p);
 	p->next = from;
 	p->at_ns = began_ns;
+	p->counters = *nic_counters(nic);
 	if (!from) {
 		p->path_count = (uint32_t)nic_look_paths(nic, p->paths, QPS_PAGE_PATHS_MAX);
 		p->unpaths = p->path_count == QPS_PAGE_PATHS_MAX;

@@ -25,6 +25,7 @@ struct qps_page {
 	uint32_t reserved;
 	uint64_t at_ns;                                 /* by the process's clock */
 	uint64_t took_ns;                               /* of the process's time, for this page */
+	struct nic_counters counters;                   /* at the same time */
 	struct nic_path_look paths[QPS_PAGE_PATHS_MAX]; /* in the first page */
 	struct nic_qp_look qps[QPS_PAGE_QPS_MAX];       /* the file ends behind the last one */
 };

@@ -62,7 +62,8 @@ static void look(const struct nic *nic, const struct qp *qp, struct nic_qp_look 
 	l->in_flight = (psns.sq_psn - psns.una) & PSN_MASK;
 	l->send_wqes = qp->type == QPT_XRC_RECV ? 0 : sq_head(&qp->sq) - qp->sq.una;
 	l->protocol = (uint8_t)spoken(nic, qp, psns.pair);
-	l->paths = (uint8_t)(psns.pair ? psns.pair->path_count : l->is.way == NIC_WAY_PACKETS);
+	l->paths =
+		(uint8_t)(psns.pair ? psns.pair->path_count : l->is.way != NIC_WAY_NONE && l->is.way != NIC_WAY_EACH);
 	if (!psns.pair && nic_qp_congestion(nic, qp, 0, &c))
 		l->window_bytes = c.cwnd_bytes;
 }
