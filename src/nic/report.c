@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "nic/state.h"
+#include "transport/look.h"
 #include "wire/psn.h"
 
 static enum nic_way way_of(const struct nic *nic, const struct qp *qp)
@@ -46,7 +47,7 @@ static enum nic_spoken spoken(const struct nic *nic, const struct qp *qp, const 
 		return qp->iwarp ? NIC_SPEAKS_IWARP : NIC_SPEAKS_NOTHING;
 	if (nic->tp.config.protocol == PROTOCOL_ROCEV1)
 		return NIC_SPEAKS_ROCEV1;
-	return qp->gbn || qp->ops->datagram ? NIC_SPEAKS_ROCEV2 : pair ? NIC_SPEAKS_VEROCE : NIC_SPEAKS_NOTHING;
+	return qp_is_rocev2(qp) ? NIC_SPEAKS_ROCEV2 : pair ? NIC_SPEAKS_VEROCE : NIC_SPEAKS_NOTHING;
 }
 
 static void look(const struct nic *nic, const struct qp *qp, struct nic_qp_look *l)
@@ -60,7 +61,7 @@ static void look(const struct nic *nic, const struct qp *qp, struct nic_qp_look 
 	l->rq_psn = psns.rq_psn;
 	l->sq_psn = psns.sq_psn;
 	l->in_flight = (psns.sq_psn - psns.una) & PSN_MASK;
-	l->send_wqes = qp->type == QPT_XRC_RECV ? 0 : sq_head(&qp->sq) - qp->sq.una;
+	l->send_wqes = qp_send_wqes(qp);
 	l->protocol = (uint8_t)spoken(nic, qp, psns.pair);
 	l->paths =
 		(uint8_t)(psns.pair ? psns.pair->path_count : l->is.way != NIC_WAY_NONE && l->is.way != NIC_WAY_EACH);
@@ -111,18 +112,14 @@ static void look_at_path(const struct pair *pair, uint32_t i, struct nic_path_lo
 
 size_t nic_look_paths(struct nic *nic, struct nic_path_look *out, size_t max)
 {
-	struct list *buckets = pair_table_buckets(&nic->tp.pairs);
+	const struct pair *pair = NULL;
+	uint32_t bucket = 0;
 	size_t n = 0;
 
-	for (uint32_t b = 0; b < nic->tp.pairs.bucket_count; b++) {
-		for (struct list *l = buckets[b].next; l != &buckets[b]; l = l->next) {
-			const struct pair *pair = container_of(l, struct pair, link);
-
-			for (uint32_t i = 0; pair->own && pair->users && i < pair->path_count && n < max; i++)
-				if (pair->own[i].sent_bytes)
-					look_at_path(pair, i, &out[n++]);
-		}
-	}
+	while ((pair = transport_next_pair(&nic->tp, &bucket, pair)))
+		for (uint32_t i = 0; pair->own && pair->users && i < pair->path_count && n < max; i++)
+			if (pair->own[i].sent_bytes)
+				look_at_path(pair, i, &out[n++]);
 	return n;
 }
 
