@@ -73,17 +73,16 @@ static int textfile_write(const char *path, const char *text, size_t bytes)
 	return err;
 }
 
-static struct engine_port port_now(const struct config *c)
+/* Of each device; a port of zeros is down. */
+static void ports_now(const struct config *c, struct engine_port ports[ENGINE_DEVICES_MAX])
 {
-	struct gid_table *t = calloc(1, sizeof(*t));
-	struct engine_port port = {0};
+	struct gid_table *t = calloc(ENGINE_DEVICES_MAX, sizeof(*t));
 	char why[1024];
 
-	if (t && !gids_load(t, &(struct gid_choice){c->interfaces, c->address, c->profile.set[PROFILE_GIDS]}, why,
-			    sizeof(why)))
-		port = t->port;
+	if (t && !gids_load_all(t, c, why, sizeof(why)))
+		for (unsigned d = 0; d < c->devices.count; d++)
+			ports[d] = t[d].port;
 	free(t);
-	return port;
 }
 
 static int fail(const char *name, int err)
@@ -95,7 +94,7 @@ static int fail(const char *name, int err)
 static int look(struct exporter *x)
 {
 	const struct export_wanted *w = x->wanted;
-	struct engine_port port;
+	struct engine_port ports[ENGINE_DEVICES_MAX] = {0};
 	int err = tally_look(x->tally);
 
 	if (err)
@@ -105,9 +104,9 @@ static int look(struct exporter *x)
 		return fail(w->sysfs, err);
 	if (!w->textfile && !w->prometheus)
 		return 0;
-	port = port_now(x->config);
+	ports_now(x->config, ports);
 	free(x->text);
-	x->text = export_text(x->tally, &port, &x->text_bytes);
+	x->text = export_text(x->tally, ports, &x->text_bytes);
 	if (!x->text)
 		return complain("out of memory");
 	err = w->textfile ? textfile_write(w->textfile, x->text, x->text_bytes) : 0;

@@ -35,7 +35,7 @@ static void begin(FILE *f, const char *metric, const char *type, const char *hel
 /* Of the settings, or of programs with others. */
 static bool has_device(const struct tally *t, unsigned device)
 {
-	bool has = device < t->config->devices;
+	bool has = device < t->config->devices.count;
 
 	for (size_t i = 0; i < t->program_count && !has; i++)
 		has = t->programs[i].device == device;
@@ -46,7 +46,7 @@ static void sample(FILE *f, const struct tally *t, const char *metric, unsigned 
 {
 	char name[DEVICE_NAME_BYTES];
 
-	device_name(name, t->config->iwarp, device);
+	device_name(name, t->config->devices.iwarp, device);
 	fprintf(f, "verbena_%s{device=\"%s\",port=\"1\"} %s\n", metric, name, value);
 }
 
@@ -67,32 +67,45 @@ static void write_rows(FILE *f, const struct tally *t)
 	}
 }
 
-static void write_gauge(FILE *f, const struct tally *t, const char *metric, const char *help, double value)
+/* The state of a device's port, its physical state, and its rate. */
+enum gauge { STATE, PHYSICAL_STATE, RATE };
+
+static double gauge_value(const struct engine_port *port, enum gauge gauge)
+{
+	switch (gauge) {
+	case STATE: return port_state(port)->state;
+	case PHYSICAL_STATE: return port_state(port)->phys_state;
+	/* The same number as in the kernel's file, which begins with Gbit/s. */
+	default: return strtod(port_rate(port->speed_bps)->text, NULL) * 1e9 / 8;
+	}
+}
+
+static void write_gauge(FILE *f, const struct tally *t, const char *metric, const char *help,
+			const struct engine_port *ports, enum gauge gauge)
 {
 	char text[32];
 
-	snprintf(text, sizeof(text), "%.15g", value);
 	begin(f, metric, "gauge", help);
-	for (unsigned d = 0; d < t->config->devices; d++)
+	for (unsigned d = 0; d < t->config->devices.count; d++) {
+		snprintf(text, sizeof(text), "%.15g", gauge_value(&ports[d], gauge));
 		sample(f, t, metric, d, text);
+	}
 }
 
-static void write_port(FILE *f, const struct tally *t, const struct engine_port *port)
+static void write_ports(FILE *f, const struct tally *t, const struct engine_port *ports)
 {
 	char name[DEVICE_NAME_BYTES];
 
 	begin(f, "info", "gauge", "1, with what a device is");
-	for (unsigned d = 0; d < t->config->devices; d++) {
-		device_name(name, t->config->iwarp, d);
+	for (unsigned d = 0; d < t->config->devices.count; d++) {
+		device_name(name, t->config->devices.iwarp, d);
 		fprintf(f, "verbena_info{device=\"%s\",board_id=\"" DEVICE_BOARD_ID "\",firmware_version=\"%s\"} 1\n",
 			name, VERBENA_VERSION);
 	}
-	write_gauge(f, t, "state_id", "State of the port, by its number in IBTA: 4 is active", port_state(port)->state);
-	write_gauge(f, t, "physical_state_id", "Physical state of the port, by its number in IBTA: 5 is up",
-		    port_state(port)->phys_state);
-	/* The same number as in the kernel's file, which begins with Gbit/s. */
-	write_gauge(f, t, "rate_bytes_per_second", "Rate of the port",
-		    strtod(port_rate(port->speed_bps)->text, NULL) * 1e9 / 8);
+	write_gauge(f, t, "state_id", "State of the port, by its number in IBTA: 4 is active", ports, STATE);
+	write_gauge(f, t, "physical_state_id", "Physical state of the port, by its number in IBTA: 5 is up", ports,
+		    PHYSICAL_STATE);
+	write_gauge(f, t, "rate_bytes_per_second", "Rate of the port", ports, RATE);
 }
 
 /* Names are printable, and need no more escapes than two. */
@@ -116,7 +129,7 @@ static void write_programs(FILE *f, const struct tally *t)
 		for (size_t i = 0; i < t->program_count; i++) {
 			const struct tally_program *p = &t->programs[i];
 
-			device_name(name, t->config->iwarp, p->device);
+			device_name(name, t->config->devices.iwarp, p->device);
 			fprintf(f, "verbena_%s{device=\"%s\",port=\"1\",pid=\"%d\",comm=\"", of_programs[m].metric,
 				name, p->pid ? p->pid : p->own_pid);
 			write_label(f, p->comm);
@@ -125,14 +138,14 @@ static void write_programs(FILE *f, const struct tally *t)
 	}
 }
 
-char *export_text(const struct tally *t, const struct engine_port *port, size_t *bytes)
+char *export_text(const struct tally *t, const struct engine_port *ports, size_t *bytes)
 {
 	char *text = NULL;
 	FILE *f = open_memstream(&text, bytes);
 
 	if (!f)
 		return NULL;
-	write_port(f, t, port);
+	write_ports(f, t, ports);
 	write_rows(f, t);
 	write_programs(f, t);
 	if (fclose(f)) {

@@ -7,5 +7,5 @@
 #include "engine/engine.h"
 #include "tally.h"
 
-/* All metrics. The caller frees the text; NULL: out of memory. */
-char *export_text(const struct tally *, const struct engine_port *, size_t *bytes);
+/* All metrics; `ports` has one for each device. The caller frees the text; NULL: out of memory. */
+char *export_text(const struct tally *, const struct engine_port *ports, size_t *bytes);
