@@ -4,11 +4,16 @@
 Installs Verbena as its users do and runs it from there.
 
   package.py prefix   `cmake --install` into a folder; program, libraries, manual, scenarios, completion, dissector
-  package.py bare     the Debian package on a bare Debian 12 (needs root and a package registry): lintian, install, run,
-                      purge; then the commands of docs/ci, as they stand
+  package.py deb      builds the Debian package for the tests below, and asks lintian
+  package.py bare     the package on a bare Debian 12 (as all below needs root and a package registry): install, run, purge;
+                      then the commands of docs/ci as they stand, with action.yml
+  package.py source   action.yml builds from the checkout, on a bare Debian 12
+  package.py trixie   the same package on a bare Debian 13; or another release's name, of Debian or Ubuntu
+  package.py podman   docs/ci/Dockerfile as an image, and containers in each way of docs/ci/README.md
 
 The exit status is 0, 1 (why is printed) or 77 (cannot be had here).
 """
+import functools
 import os
 import pathlib
 import re
@@ -20,8 +25,9 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("BUILD_DIR") or ROOT / "build")
+DEB = BUILD / "packaging/verbena.deb"
 SKIP = 77
-TIME_S = 300
+TIME_S = 1200
 PINGPONG = ("verbena run ibv_rc_pingpong -g 0 -c & "
             "until verbena run ibv_rc_pingpong -g 0 -c 127.0.0.1; do sleep 0.2; done; wait $!")
 
@@ -150,39 +156,84 @@ class System:
         return {n for n in names if not kept.match(n)}
 
 
-def bare(work):
-    if os.geteuid():
-        skip("needs root")
-    for tool in ("mmdebstrap", "lintian", "dpkg-buildpackage", "unshare"):
+def deb(work):
+    for tool in ("lintian", "dpkg-buildpackage"):
         if not shutil.which(tool):
             skip("needs " + tool)
-    # All mounts are in a namespace that ends with this process.
-    if os.environ.get("PACKAGING_MOUNTS") != "own":
-        os.execvpe("unshare", ["unshare", "-m", sys.executable, "-B", __file__, "bare"],
-                   {**os.environ, "PACKAGING_MOUNTS": "own"})
-    sh([ROOT / "cmake/deb.sh", work / "deb"])
-    deb = work / "deb/verbena.deb"
-    faults = sh(["lintian", "--allow-root", "--fail-on", "error", deb])
+    sh([ROOT / "cmake/deb.sh", DEB.parent])
+    faults = sh(["lintian", "--allow-root", "--fail-on", "error", DEB])
     print("lintian:", faults.strip() or "nothing")
-    sources = [p for p in ("/etc/apt/sources.list.d/debian.sources", "/etc/apt/sources.list") if os.path.exists(p)]
-    if subprocess.run(["mmdebstrap", "--quiet", "--variant=apt", "bookworm", work / "bare", *sources[:1]]).returncode:
-        skip("mmdebstrap could not make a bare system: no package registry?")
-    by_hand(System(work / "bare", work, "hand"), deb)
+
+
+def needs(case, *tools):
+    """For what makes a bare system, in a namespace of mounts that ends with this process."""
+    if os.geteuid():
+        skip("needs root")
+    for tool in ("mmdebstrap", "unshare", *tools):
+        if not shutil.which(tool):
+            skip("needs " + tool)
+    if not DEB.is_file() and case != "source":
+        skip("there is no %s, which the test packaging/deb makes" % DEB)
+    if os.environ.get("PACKAGING_MOUNTS") != "own":
+        os.execvpe("unshare", ["unshare", "-m", sys.executable, "-B", __file__, case], {**os.environ, "PACKAGING_MOUNTS": "own"})
+
+
+def bare_system(release, to):
+    """A release's smallest system with apt, a folder or a .tar. Debian's come from where this machine has its own from."""
+    sources = []
+    if release in ("bookworm", "trixie"):
+        here = next((p for p in ("/etc/apt/sources.list.d/debian.sources", "/etc/apt/sources.list")
+                     if os.path.exists(p) and os.path.getsize(p)), None)
+        if not here:
+            skip("no Debian in /etc/apt/sources.list*")
+        own = re.search(r"VERSION_CODENAME=(\w+)", pathlib.Path("/etc/os-release").read_text()).group(1)
+        copy = to.parent / (release + pathlib.Path(here).suffix)
+        copy.write_text(re.sub(r"\b%s\b" % own, release, pathlib.Path(here).read_text()))
+        sources = [copy]
+    elif not os.path.exists("/usr/share/keyrings/ubuntu-archive-keyring.gpg"):
+        skip("this machine has no keys of Ubuntu's archive (ubuntu-keyring)")
+    r = subprocess.run(["mmdebstrap", "--quiet", "--variant=apt", release, to, *sources], stderr=subprocess.PIPE, text=True)
+    if r.returncode:
+        skip("mmdebstrap could not make a bare %s: no package registry?\n%s" % (release, r.stderr[-1000:]))
+    return to
+
+
+def bare(work):
+    needs("bare")
+    system = bare_system("bookworm", work / "bare")
+    by_hand(System(system, work, "hand"))
     for name, recipe, jobs in (("github", github, yaml_load("github-actions.yml")["jobs"]),
                                ("gitlab", gitlab, yaml_load("gitlab-ci.yml")), ("docker", docker, {"image": None})):
         for job in jobs:
-            recipe(System(work / "bare", work, name + "-" + job), deb, jobs[job])
+            recipe(System(system, work, name + "-" + job), jobs[job])
             print(name, job, "recipe: ok")
 
 
-def by_hand(system, deb):
-    shutil.copy(deb, system.root / "root/verbena.deb")
-    system.run("apt-get update && apt-get install -y --no-install-recommends ibverbs-utils libisal2 libinih1 libpcap0.8",
-               network=True)
+def release(work, name):
+    needs(name)
+    by_hand(System(bare_system(name, work / "bare"), work, "hand"))
+
+
+def source(work):
+    needs("source")
+    system = System(bare_system("bookworm", work / "bare"), work, "source")
+    tree = system.root / "root/verbena"
+    shutil.copytree(ROOT, tree, ignore=shutil.ignore_patterns("build*", ".git", "__pycache__"))
+    outputs, said = act(system, {"command": "verbena devices"}, "/root/verbena")
+    check(outputs["verbena"] == "/tmp/temp/verbena/bin/verbena" and "verbena0" in said, said)
+
+
+def by_hand(system):
+    shutil.copy(DEB, system.root / "root/verbena.deb")
+    depends = sh(["dpkg-deb", "-f", DEB, "Depends"]).strip()
+    system.run("apt-get update && apt-get install -y --no-install-recommends ibverbs-utils && "
+               "apt-get satisfy -y --no-install-recommends " + shlex.quote(depends), network=True)
     before = system.files()
     system.run("dpkg -i verbena.deb")
     check(len(system.files() - before) > 10, "dpkg -i has installed nothing")
     system.run(PINGPONG)
+    check("incast" in system.run("verbena sim --list"), "no scenarios")
+    check("--rate" in system.run("sdr_cp --help"), "sdr_cp does not start")
     system.run("dpkg --purge verbena")
     left = system.files() - before
     check(not left, "left behind after purge: " + " ".join(sorted(left)))
@@ -194,9 +245,9 @@ def yaml_load(name):
     return yaml.safe_load((ROOT / "docs/ci" / name).read_text())
 
 
-def checkout(system, deb):
+def checkout(system):
     (system.root / "root/ci").mkdir()
-    shutil.copy(deb, system.root / "root/ci/verbena.deb")
+    shutil.copy(DEB, system.root / "root/ci/verbena.deb")
     shutil.copy(ROOT / "tests/programs/list.c", system.root / "root/ci/program.c")
     shutil.copy(ROOT / "docs/ci/both-ends.sh", system.root / "root/ci")
 
@@ -205,9 +256,9 @@ def needs_registry(text):
     return "apt-get" in text
 
 
-def github(system, deb, job):
+def github(system, job):
     from runner import each_of, expand
-    checkout(system, deb)
+    checkout(system)
     steps = [s for s in job["steps"] if "run" in s or s.get("uses") == "./ci/verbena"]
     check(len(steps) >= 2, "the GitHub recipe has lost its steps")
     for known in each_of(job):
@@ -221,7 +272,8 @@ def github(system, deb, job):
 def act(system, inputs, where="/root/ci/verbena"):
     """action.yml's steps in the system, each with the network that it needs."""
     from runner import Action
-    temp = pathlib.Path(tempfile.mkdtemp(dir=system.root / "tmp"))
+    temp = system.root / "tmp/temp"
+    temp.mkdir(exist_ok=True)
 
     def inside(path):
         return "/" + path.relative_to(system.root).as_posix()
@@ -237,14 +289,14 @@ def act(system, inputs, where="/root/ci/verbena"):
     return Action(ROOT / "action.yml", where).run(inputs, execute, files, "/usr/sbin:/usr/bin:/sbin:/bin", inside(temp))
 
 
-def gitlab(system, deb, job):
-    checkout(system, deb)
+def gitlab(system, job):
+    checkout(system)
     system.run("\n".join(job["before_script"]), network=True)
     system.run("\n".join(job["script"]))
 
 
-def docker(system, deb, _):
-    shutil.copy(deb, system.root / "root/verbena.deb")
+def docker(system, _):
+    shutil.copy(DEB, system.root / "root/verbena.deb")
     user, entry, command = None, None, None
     for line in (ROOT / "docs/ci/Dockerfile").read_text().splitlines():
         word, _, rest = line.partition(" ")
@@ -264,13 +316,69 @@ def docker(system, deb, _):
     system.run(PINGPONG, user=user, cwd="/")
 
 
+# ---- in containers ------------------------------------------------------------------------------
+
+class Podman:
+    """Podman with a store of its own, in a network of its own that nothing else on this machine has."""
+
+    # A sandbox may not raise limits nor write to cgroups; containers need neither.
+    RUN = ["--cgroups=disabled", "--ulimit", "nofile=1024:1024", "--ulimit", "nproc=1000:1000"]
+
+    def __init__(self, work):
+        self.base = ["podman", "--root", work / "store", "--runroot", work / "run", "--storage-driver", "vfs",
+                     "--cgroup-manager", "cgroupfs", "--events-backend", "file"]
+        subprocess.run("umount -R /sys/fs/cgroup; mount -t cgroup2 none /sys/fs/cgroup", shell=True, stderr=subprocess.DEVNULL)
+
+    def __call__(self, *args):
+        return sh([*self.base, *args])
+
+    def run(self, options, *command):
+        return self(*self.words(options, *command))
+
+    def words(self, options, *command):
+        return ["run", "--rm", *self.RUN, *options, "verbena", *command]
+
+    def both(self, server, client):
+        """ibv_rc_pingpong in two containers of one network, in which there is nothing else."""
+        text = "ip link set lo up; %s & until %s; do sleep 0.5; done; wait $!" % tuple(
+            shlex.join(map(str, [*self.base, *self.words(options, "ibv_rc_pingpong", "-g", "0", "-c", *to)]))
+            for options, to in ((server, []), (client, ["127.0.0.1"])))
+        sh(["unshare", "-n", "sh", "-c", text])
+
+
+def podman(work):
+    needs("podman", "podman")
+    p = Podman(work)
+    if subprocess.run([*p.base, "info"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE).returncode:
+        skip("podman does not start here")
+    system = bare_system("bookworm", work / "bare.tar")
+    p("import", system, "docker.io/library/debian:12")
+    system.unlink()
+    shutil.copytree(ROOT / "docs/ci", work / "ci")
+    shutil.copy(DEB, work / "ci")
+    p("build", "--isolation", "chroot", "--network", "host", "-v", "/etc/apt/apt.conf.d:/etc/apt/apt.conf.d:ro", "-t", "verbena", work / "ci")
+    ends = ["sh", "-c", PINGPONG.replace("verbena run ", "")]
+    least = ["--cap-drop", "all", "--security-opt", "no-new-privileges", "--read-only", "--tmpfs", "/tmp"]
+    for name, options in (("its own network", ["--network", "none"]), ("nothing that can be left out", ["--network", "none", *least]),
+                          ("a user namespace", ["--network", "none", "--uidmap", "0:100000:65536"])):
+        check("verbena0" in p.run(options), "no device with %s" % name)
+        p.run(options, *ends)
+        print(name + ": ok")
+    host = ["--network", "host", *least]
+    p.both([*host, "--user", "1001", "-e", "VERBENA_ADDRESS=127.0.0.2"], [*host, "--user", "1002", "-e", "VERBENA_ADDRESS=127.0.0.3"])
+    print("the host's network, two users, an address each: ok")
+    p.both(host, host)
+    print("the host's network, one user: ok")
+
+
 def skip(why):
     print("skipped: " + why)
     sys.exit(SKIP)
 
 
 def main():
-    cases = {"prefix": prefix, "bare": bare}
+    cases = {"prefix": prefix, "deb": deb, "bare": bare, "source": source, "podman": podman,
+             **{r: functools.partial(release, name=r) for r in ("trixie", "noble", "jammy")}}
     if len(sys.argv) != 2 or sys.argv[1] not in cases:
         sys.exit(__doc__)
     with tempfile.TemporaryDirectory(prefix="verbena-packaging-", ignore_cleanup_errors=True) as work:
