@@ -48,7 +48,8 @@ struct request {
 static void obey(struct request *r, const struct group_id *id, const struct group_member *m)
 {
 	char said[1024] = "";
-	int rc = group_command(id, m, r->command, WAIT_MS, said, sizeof(said));
+	struct group_command c = {.kind = GROUP_COMMAND_FAULT, .text = r->command, .wait_ms = WAIT_MS};
+	int rc = group_command(id, m, &c, said, sizeof(said));
 
 	if (rc == -ESRCH)
 		r->rc = complain("process %d has ended", m->pid);

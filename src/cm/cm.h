@@ -198,6 +198,13 @@ struct cm *cm_create(const struct cm_config *);
 /* Sends nothing; channels and ids are destroyed with it. */
 void cm_destroy(struct cm *);
 
+/*
+ * The memory that managers of one host share (cm_config.registry) is that from now on: the process has joined others, or
+ * the same ones anew. -EADDRINUSE and its kin: another process has a port there that a program of this one has bound
+ * (cm_take_obstacle()).
+ */
+int cm_rejoin(struct cm *, void *registry);
+
 /* Another GID table, from now on: the nic's. Ids keep the addresses that they have. */
 void cm_set_gids(struct cm *, const struct nic_gid *, uint32_t count);
 /*

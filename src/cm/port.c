@@ -159,6 +159,22 @@ void port_leave(struct cm_id *id)
 	id->drawn = false;
 }
 
+int port_take_there(struct cm_id *id, struct registry *there)
+{
+	struct registry_claim wanted = claim_of(id);
+	int err = 0;
+
+	id->row_there = REGISTRY_NO_ROW;
+	if (id->by_port.in && id->row != REGISTRY_NO_ROW)
+		err = registry_bind(there, &wanted, &id->row_there);
+	else if (id->drawn)
+		/* Where somebody has it, both have: nobody listens there. */
+		registry_draw(there, id->space, id->local.port);
+	if (err)
+		note_obstacle(id->cm, &wanted, err);
+	return err;
+}
+
 int port_listen(struct cm_id *id)
 {
 	struct registry_claim wanted = claim_of(id);

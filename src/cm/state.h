@@ -149,6 +149,7 @@ struct cm_id {
 	struct map_node by_number;
 	struct map_node by_port; /* bound: where ports are looked up */
 	uint32_t row;            /* bound: in the registry, or REGISTRY_NO_ROW */
+	uint32_t row_there;      /* likewise, of the registry that cm_rejoin() goes to */
 	bool drawn;              /* bound: to a port that was drawn, without a row */
 	uint64_t uid;
 	uint32_t number;
@@ -470,6 +471,8 @@ int port_bind(struct cm_id *, const struct cm_addr *, bool asked);
 void port_leave(struct cm_id *);
 /* Before it listens: fails where somebody shares the port. */
 int port_listen(struct cm_id *);
+/* Takes the id's port in another registry too, with id->row_there. Fails as registry_bind(). */
+int port_take_there(struct cm_id *, struct registry *there);
 /* The id's flags have changed. */
 void port_amend(struct cm_id *);
 /* The listener for requests to this address and how well it fits, or NULL. */

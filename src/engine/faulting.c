@@ -331,7 +331,7 @@ void faulting_commands(struct engine *e, uint64_t now_ns)
 	struct fault_script *s;
 	int rc;
 
-	if (!e->group || !group_next_command(e->group, command, sizeof(command)))
+	if (!e->group || !group_next_command(e->group, GROUP_COMMAND_FAULT, command, sizeof(command)))
 		return;
 	snprintf(why, sizeof(why), "command: out of memory");
 	s = space_get(sizeof(*s));

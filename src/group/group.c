@@ -39,8 +39,7 @@ struct group *group_new(void)
 
 	if (!g)
 		return NULL;
-	g->command_of = -1;
-	g->looker = -1;
+	g->command_of = g->command_fd = g->asker = g->looker = -1;
 	g->epoll = g->listener = g->spare = g->stat_fd = g->shared_fd = g->watch = g->heir = -1;
 	memset(g->clients, 0xff, sizeof(g->clients));
 	memset(g->peers, 0xff, sizeof(g->peers));
@@ -66,6 +65,7 @@ void group_reset(struct group *g)
 		close_fd(&g->peers[i]);
 	group_unwatch(g);
 	close_fd(&g->heir);
+	close_fd(&g->command_fd);
 	group_rings_close(g);
 	group_shared_close(g);
 	close_fd(&g->epoll);
@@ -133,12 +133,21 @@ int group_publish(struct group *g)
 
 /* ---- answering ---- */
 
-static void drop_client(struct group *g, unsigned i)
+static void forget_command(struct group *g)
+{
+	g->command_of = -1;
+	g->command_kind = GROUP_COMMAND_NONE;
+	close_fd(&g->command_fd);
+}
+
+void group_drop_client(struct group *g, unsigned i)
 {
 	g->gives[i] = false;
 	g->somebody_left |= g->watches[i];
 	if (g->command_of == (int)i)
-		g->command_of = -1;
+		forget_command(g);
+	if (g->asker == (int)i)
+		g->asker = -1;
 	if (g->looker == (int)i)
 		g->looker = -1;
 	g->watches[i] = false;
@@ -232,31 +241,65 @@ static void say(const struct group *g, unsigned client, const char *sentence)
 	link_send(g->clients[client], buf, group_msg_encode(buf, &m), sentence, len, NULL, 0);
 }
 
-/* One at a time: it is obeyed before the next message of anybody is looked at, but for those of the same look. */
-static int take_command(struct group *g, unsigned client, const struct group_msg *m)
+/* One at a time. Takes fds. */
+static int take_command(struct group *g, unsigned client, const struct group_msg *m, const int *fds, size_t n)
 {
+	static const enum group_command_kind kinds[] = {[GROUP_FAULT] = GROUP_COMMAND_FAULT,
+							[GROUP_FREEZE] = GROUP_COMMAND_FREEZE,
+							[GROUP_MOVE] = GROUP_COMMAND_MOVE};
+
 	if (g->command_of >= 0) {
+		link_close_all(fds, n);
 		say(g, client, "another command is being obeyed");
 		return 0;
 	}
 	memcpy(g->command, m->data, m->data_len);
 	g->command[m->data_len] = 0;
 	g->command_of = (int)client;
+	g->command_kind = kinds[m->type];
+	g->command_fd = n ? fds[0] : -1;
 	return 0;
 }
 
-bool group_next_command(struct group *g, char *text, size_t bytes)
+bool group_next_command(struct group *g, enum group_command_kind kind, char *text, size_t bytes)
 {
-	if (g->command_of < 0)
+	if (g->command_of < 0 || g->command_kind != kind)
 		return false;
 	snprintf(text, bytes, "%s", g->command);
 	return true;
 }
 
+int group_take_command_fd(struct group *g)
+{
+	int fd = g->command_fd;
+
+	g->command_fd = -1;
+	return fd;
+}
+
+/* Who asked may have hung up. */
 void group_answer_command(struct group *g, const char *sentence)
 {
-	say(g, (unsigned)g->command_of, sentence);
-	g->command_of = -1;
+	if (g->command_of >= 0)
+		say(g, (unsigned)g->command_of, sentence);
+	forget_command(g);
+}
+
+void group_keep_asker(struct group *g)
+{
+	g->asker = g->command_of;
+}
+
+bool group_asker_left(struct group *g)
+{
+	return g->asker < 0;
+}
+
+/* Who is away can neither give nor take anything. */
+static bool is_for_members(enum group_msg_type type)
+{
+	return type != GROUP_STAT && type != GROUP_WATCH && type != GROUP_FAULT && type != GROUP_FREEZE &&
+	       type != GROUP_MOVE;
 }
 
 static void answer_looker(struct group *g, unsigned client, int fd)
@@ -296,7 +339,7 @@ static int handle(struct group *g, unsigned client, const struct group_msg *m, c
 {
 	int link = g->clients[client];
 
-	if (n != group_msg_fds(m)) {
+	if (n != group_msg_fds(m) || (g->away && is_for_members(m->type))) {
 		link_close_all(fds, n);
 		return -EPROTO;
 	}
@@ -309,7 +352,9 @@ static int handle(struct group *g, unsigned client, const struct group_msg *m, c
 	case GROUP_WATCH: g->watches[client] = true; return 0;
 	case GROUP_FORWARD: take_forwarded(g, m); return 0;
 	case GROUP_RING: return group_ring_offered(g, client, m->slot, fds);
-	case GROUP_FAULT: return take_command(g, client, m);
+	case GROUP_FAULT:
+	case GROUP_FREEZE:
+	case GROUP_MOVE: return take_command(g, client, m, fds, n);
 	case GROUP_QPS: return take_look(g, client, m);
 	default: link_close_all(fds, n); return -EPROTO;
 	}
@@ -326,7 +371,7 @@ static void serve_client(struct group *g, unsigned i)
 		if (len == -EAGAIN)
 			return;
 		if (len <= 0) {
-			drop_client(g, i);
+			group_drop_client(g, i);
 			return;
 		}
 		switch (group_msg_decode(&m, g->message, (size_t)len)) {
@@ -341,7 +386,7 @@ static void serve_client(struct group *g, unsigned i)
 			break;
 		case GROUP_MSG_BAD: link_close_all(fds, n); break;
 		}
-		drop_client(g, i);
+		group_drop_client(g, i);
 		return;
 	}
 }

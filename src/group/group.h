@@ -104,6 +104,8 @@ struct group_config {
 	int shared_fd; /* the memory of a group whose members have ended, for who finds no member. *Borrowed*; 0: none
 			*/
 	bool rings;    /* other members may offer rings */
+	unsigned as;   /* 1 + the slot that it must be; 0: any */
+	int name_fd;   /* that slot's name, which this process has kept. *Borrowed*; 0: it has not */
 	/* By what is in it, the slot that packets go to which name nobody; NULL: 0. */
 	unsigned (*requests_slot)(const void *shared);
 };
@@ -119,6 +121,7 @@ struct group_config {
  *	             do not arrive
  *	-EMFILE      the limit of open files is too low (why has the limit)
  *	-EPROTO      the members here speak another version or use other ports
+ *	-EEXIST      another process has the slot that it must be (why names it)
  */
 int group_open(struct group **, const struct group_config *, char *why, size_t why_bytes);
 
@@ -238,12 +241,45 @@ __attribute__((cold)) bool group_forward(struct group *, unsigned slot, const st
  */
 size_t group_recv_forwarded(struct group *, struct pkt *pkts, size_t max);
 
+/* ---- a member that is away for a while, or goes for good: group_return.c ---- */
+
 /*
- * A command of a tool for the fault engine, which was not looked at yet. False: there is none. Each is answered: with a
- * sentence about what is wrong with it, or with "".
+ * Leaves all but its name: its sockets are closed, the memory that members share stays. Whoever joins meanwhile does not
+ * wait for it, and tools get its counters and give it commands.
  */
-bool group_next_command(struct group *, char *text, size_t bytes);
+void group_leave(struct group *);
+/*
+ * Joins with the same slot, by group_open() with these settings but for `as` and `name_fd`, where it left, if `here`, or
+ * elsewhere. *again is that member, and the old one stays what it was. Fails as group_open().
+ */
+int group_return(const struct group *, const struct group_config *, bool here, struct group **again, char *why,
+		 size_t why_bytes);
+/*
+ * From now on the member is that one, which is *taken*. Connections from others are kept, but for rings; elsewhere only that
+ * of the tool whose command is being obeyed.
+ */
+void group_replace(struct group *, struct group *again, bool here);
+
+/* ---- commands of tools ---- */
+
+enum group_command_kind {
+	GROUP_COMMAND_NONE,
+	GROUP_COMMAND_FAULT,  /* for the fault engine */
+	GROUP_COMMAND_FREEZE, /* about time that stands still */
+	GROUP_COMMAND_MOVE    /* to go to another network namespace */
+};
+
+/*
+ * A command of that kind that was not answered yet. False: there is none. Each is answered: with a sentence about what is
+ * wrong with it, or with "".
+ */
+bool group_next_command(struct group *, enum group_command_kind, char *text, size_t bytes);
+/* The descriptor that came with it; the caller owns it. -1: none, or it was taken. */
+int group_take_command_fd(struct group *);
 void group_answer_command(struct group *, const char *sentence);
+/* The tool whose command waits stays connected while it wants what it has asked for: asker_left() tells of its end. */
+void group_keep_asker(struct group *);
+bool group_asker_left(struct group *);
 
 /*
  * A tool asks what this process's QPs do, from a place on that it says, 0 at first; false: none does. It is answered with a
@@ -287,12 +323,21 @@ enum { GROUP_ALL_SLOTS = -1 };
  */
 ssize_t group_query(const struct group_id *, int slot, unsigned wait_ms, struct group_member *members, size_t max);
 
+struct group_command {
+	enum group_command_kind kind;
+	const char *text;
+	int fd;     /* GROUP_COMMAND_MOVE: *borrowed* */
+	bool stays; /* the connection is returned, and is the caller's to close */
+	unsigned wait_ms;
+};
+
 /*
  * For tools too: gives a command to the process of a member, which must be the one with that slot still. *said gets its
- * answer. 0, or a negative errno; -ESRCH: the slot is another process's by now; -ETIMEDOUT: it does not answer.
+ * answer. 0, or the connection that stays; or a negative errno; -ESRCH: the slot is another process's by now;
+ * -ETIMEDOUT: it does not answer.
  */
-int group_command(const struct group_id *, const struct group_member *, const char *command, unsigned wait_ms,
-		  char *said, size_t said_bytes);
+int group_command(const struct group_id *, const struct group_member *, const struct group_command *, char *said,
+		  size_t said_bytes);
 
 /*
  * For tools too: asks the process of a member, as group_command() does, what its QPs do from that place on. The

@@ -162,7 +162,7 @@ static bool holder_find(const struct join *j, const struct group_lane *lane, hol
 	bool has = false;
 
 	for (int v6 = 0; v6 < 2 && !has; v6++) {
-		FILE *f = fopen(v6 ? "/proc/net/udp6" : "/proc/net/udp", "re");
+		FILE *f = fopen(v6 ? "/proc/thread-self/net/udp6" : "/proc/thread-self/net/udp", "re");
 		char line[512];
 
 		while (f && !has && fgets(line, sizeof(line), f))

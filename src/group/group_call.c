@@ -44,6 +44,8 @@ static int call_everybody(struct join *j)
 	for (unsigned s = 0; s < GROUP_SLOTS; s++) {
 		struct member *m = &j->members[s];
 
+		if (j->cfg->name_fd > 0 && s == j->cfg->as - 1)
+			continue; /* ourselves */
 		m->link = link_connect(&j->g->id, (int)s, &m->peer);
 		switch (m->link) {
 		case -ECONNREFUSED: m->state = NOBODY; break;

@@ -21,6 +21,7 @@
 
 #include "group/group_address.h"
 #include "group/group_join.h"
+#include "io/net.h"
 #include "io/udp/udp.h"
 #include "space/space.h"
 
@@ -59,7 +60,7 @@ static bool has_lane(const struct group *g, enum udp_family family, uint16_t por
 
 static bool host_has_ipv6(void)
 {
-	int fd = socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	int fd = net_socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 
 	if (fd < 0)
 		return false;
@@ -132,6 +133,19 @@ static int settle_lanes(struct join *j)
 
 /* ---- an attempt ---- */
 
+/* The slot that it must be is nobody's. */
+static int check_slot(struct join *j)
+{
+	unsigned as = j->cfg->as;
+
+	if (!as || j->members[as - 1].state == NOBODY)
+		return 0;
+	snprintf(j->why, j->why_bytes,
+		 "slot %u on UDP port %u, which its queue pairs' numbers name, is process %ld's here", as - 1,
+		 j->cfg->ports[0], (long)j->members[as - 1].peer.pid);
+	return -EEXIST;
+}
+
 static int publish(struct join *j)
 {
 	int err = group_publish(j->g);
@@ -151,6 +165,8 @@ static int attempt(struct join *j)
 		join_share(j);
 	if (err == 0)
 		err = join_fetch(j);
+	if (err == 0)
+		err = check_slot(j);
 	if (err == 0)
 		err = join_place(j);
 	if (err == 0 && join_lock_is_passed(j)) {

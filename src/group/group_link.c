@@ -13,6 +13,7 @@
 
 #include "group/group_msg.h"
 #include "io/fd_away.h"
+#include "io/net.h"
 
 enum {
 	BACKLOG = 256,
@@ -42,7 +43,7 @@ static socklen_t make_name(struct sockaddr_un *a, const struct group_id *id, int
 
 static int make_socket(void)
 {
-	int fd = fd_away(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+	int fd = fd_away(net_socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
 
 	return fd < 0 ? -errno : fd;
 }

@@ -82,7 +82,7 @@ size_t group_msg_fds(const struct group_msg *m)
 		return m->count;
 	if (m->type == GROUP_RING)
 		return GROUP_RING_FDS;
-	return m->type == GROUP_STAT_FD || m->type == GROUP_SHARE_FD || m->type == GROUP_QPS_FD;
+	return m->type == GROUP_STAT_FD || m->type == GROUP_SHARE_FD || m->type == GROUP_QPS_FD || m->type == GROUP_MOVE;
 }
 
 static bool lanes_are_good(const struct group_msg *m)
@@ -133,6 +133,8 @@ enum group_msg_verdict group_msg_decode(struct group_msg *m, const uint8_t *buf,
 		return GROUP_MSG_OK;
 	case GROUP_FAULT:
 	case GROUP_FAULTED:
+	case GROUP_FREEZE:
+	case GROUP_MOVE:
 		if (len > GROUP_MSG_HEADER_LEN + GROUP_MSG_TEXT_MAX)
 			return GROUP_MSG_BAD;
 		m->data = buf + GROUP_MSG_HEADER_LEN;

@@ -32,6 +32,8 @@
  *	FAULTED  member: what is wrong with it, as text; empty: nothing
  *	QPS      tool: what your queue pairs do, please, from where `digest` says on
  *	QPS_FD   member: slot, and a descriptor unless it cannot answer now
+ *	FREEZE   tool: a command about time that stands still, as text; FAULTED answers it
+ *	MOVE     tool: likewise, to go to the network namespace of the descriptor that comes with it
  *	RING     member of `slot`: a ring from me to you, as two descriptors; while we both want it this connection lives
  *
  * Private to src/group.
@@ -62,6 +64,8 @@ enum group_msg_type {
 	GROUP_FAULTED,
 	GROUP_QPS,
 	GROUP_QPS_FD,
+	GROUP_FREEZE,
+	GROUP_MOVE,
 	GROUP_MSG_TYPES_END
 };
 
@@ -70,7 +74,7 @@ enum {
 	GROUP_MSG_HEADER_LEN = 56,
 	GROUP_MSG_FLOW_LEN = 48,
 	GROUP_MSG_BYTES_MAX = GROUP_MSG_HEADER_LEN + GROUP_MSG_FLOW_LEN + GROUP_FORWARD_BYTES_MAX,
-	GROUP_MSG_TEXT_MAX = 1024, /* of FAULT and FAULTED */
+	GROUP_MSG_TEXT_MAX = 1024, /* of FAULT, FREEZE, MOVE and FAULTED */
 	GROUP_MSG_FDS_MAX = 252    /* the kernel passes 253 at once */
 };
 
@@ -92,7 +96,7 @@ struct group_msg {
 	struct group_lane lanes[GROUP_LANES_MAX];
 	uint64_t digest;
 	struct flow flow; /* FORWARD */
-	/* FORWARD, FAULT, FAULTED */
+	/* FORWARD, and those with text */
 	const uint8_t *data; /* points into the message */
 	uint32_t data_len;
 };
@@ -104,7 +108,7 @@ enum group_msg_verdict group_msg_decode(struct group_msg *, const uint8_t *buf, 
 
 /*
  * Writes the header, and the flow of FORWARD, at most GROUP_MSG_HEADER_LEN + GROUP_MSG_FLOW_LEN
- * bytes; returns their length. The packet of FORWARD and the text of FAULT and FAULTED follow.
+ * bytes; returns their length. The packet of FORWARD and the text of others follow.
  */
 size_t group_msg_encode(uint8_t *buf, const struct group_msg *);
 

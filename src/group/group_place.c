@@ -15,6 +15,7 @@
  */
 #include <assert.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <stdio.h>
@@ -26,6 +27,8 @@
 #include "group/group_address.h"
 #include "group/group_join.h"
 #include "group/group_steer.h"
+#include "io/fd_away.h"
+#include "io/net.h"
 #include "io/udp/udp.h"
 
 enum {
@@ -40,6 +43,12 @@ enum {
 static bool name_is_free(const struct join *j, unsigned slot)
 {
 	return j->members[slot].state == NOBODY;
+}
+
+/* Nobody has it, and it may be ours. */
+static bool may_be_ours(const struct join *j, unsigned slot)
+{
+	return name_is_free(j, slot) && (!j->cfg->as || slot == j->cfg->as - 1);
 }
 
 /* GROUP_SLOTS: there is none. */
@@ -164,7 +173,8 @@ static bool is_left(struct join *j, unsigned lane, unsigned at, int *name)
 	int owner = group_owner(j->g, lane, at);
 
 	*name = -1;
-	if (owner == GROUP_NOBODY || (j->g->listener >= 0 && owner == (int)j->g->slot))
+	if (owner == GROUP_NOBODY || (j->g->listener >= 0 && owner == (int)j->g->slot) ||
+	    (j->cfg->name_fd > 0 && owner == (int)j->cfg->as - 1))
 		return true;
 	if (name_is_free(j, (unsigned)owner))
 		*name = link_reserve(&j->g->id, owner);
@@ -224,7 +234,7 @@ static bool send_probe(const struct group_lane *lane, int fd, uint8_t *probe, un
 
 static int probe_socket(const struct group_lane *lane)
 {
-	return socket(lane->family == UDP_V4 ? AF_INET : AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	return net_socket(lane->family == UDP_V4 ? AF_INET : AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 }
 
 /* The slot that a datagram read from fd was sent for, if it is like `probe`; -1: it is another. */
@@ -277,8 +287,11 @@ static bool prove_lane(const struct group *g, unsigned lane)
 static int reserve(struct join *j, unsigned slot)
 {
 	struct group *g = j->g;
-	int fd = link_reserve(&j->g->id, (int)slot);
+	int fd = j->cfg->name_fd > 0 ? fd_away(fcntl(j->cfg->name_fd, F_DUPFD_CLOEXEC, 0))
+				     : link_reserve(&j->g->id, (int)slot);
 
+	if (fd == -1)
+		fd = -errno;
 	if (fd == -EADDRINUSE) {
 		j->members[slot].state = RESERVED;
 		return -EAGAIN;
@@ -314,7 +327,7 @@ static unsigned likely_slot(const struct join *j)
 	const struct group *g = j->g;
 
 	for (unsigned s = 0; s < GROUP_SLOTS; s++) {
-		bool whole = name_is_free(j, s);
+		bool whole = may_be_ours(j, s);
 
 		for (unsigned lane = 0; whole && lane < g->lane_count; lane++)
 			whole = g->socks[lane][s].fd >= 0 && is_likely_left(j, lane, s);
@@ -484,7 +497,7 @@ static unsigned found_slot(const struct join *j, const struct found *found)
 	unsigned certain = group_held(j->g);
 
 	for (unsigned s = 0; s < GROUP_SLOTS && s < certain; s++) {
-		bool whole = name_is_free(j, s);
+		bool whole = may_be_ours(j, s);
 
 		for (unsigned lane = 0; lane < j->g->lane_count; lane++)
 			whole &= found->at[lane][s] >= 0;
@@ -495,9 +508,10 @@ static unsigned found_slot(const struct join *j, const struct found *found)
 }
 
 /* How many sockets we need so that the lowest index we may have becomes certain in every lane. */
-static unsigned wanted(const struct group *g, const struct found *found)
+static unsigned wanted(const struct join *j, const struct found *found)
 {
-	unsigned most = group_held(g) + 1;
+	const struct group *g = j->g;
+	unsigned most = group_held(g) + 1 > j->cfg->as ? group_held(g) + 1 : j->cfg->as;
 
 	for (unsigned lane = 0; lane < g->lane_count; lane++) {
 		unsigned s = 0;
@@ -524,9 +538,9 @@ static int take_found(struct join *j)
 		survey(j, &v, &found);
 		slot = found_slot(j, &found);
 		if (slot == GROUP_SLOTS) {
-			if (wanted(g, &found) > GROUP_SLOTS)
+			if (wanted(j, &found) > GROUP_SLOTS)
 				return explain_full(j);
-			err = bind_until(j, wanted(g, &found));
+			err = bind_until(j, wanted(j, &found));
 			if (err < 0)
 				return err;
 			continue;

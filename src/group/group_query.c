@@ -112,12 +112,15 @@ static int connect_to(const struct group_id *id, const struct group_member *m)
 	return -ESRCH;
 }
 
-int group_command(const struct group_id *id, const struct group_member *m, const char *command, unsigned wait_ms,
-		  char *said, size_t said_bytes)
+int group_command(const struct group_id *id, const struct group_member *m, const struct group_command *c, char *said,
+		  size_t said_bytes)
 {
-	struct group_msg msg = {.type = GROUP_FAULT};
+	static const enum group_msg_type types[] = {[GROUP_COMMAND_FAULT] = GROUP_FAULT,
+						    [GROUP_COMMAND_FREEZE] = GROUP_FREEZE,
+						    [GROUP_COMMAND_MOVE] = GROUP_MOVE};
+	struct group_msg msg = {.type = types[c->kind]};
 	uint8_t buf[GROUP_MSG_HEADER_LEN];
-	size_t len = strlen(command);
+	size_t len = strlen(c->text);
 	int rc, link;
 
 	if (len > GROUP_MSG_TEXT_MAX)
@@ -125,9 +128,11 @@ int group_command(const struct group_id *id, const struct group_member *m, const
 	link = connect_to(id, m);
 	if (link < 0)
 		return link;
-	rc = link_send(link, buf, group_msg_encode(buf, &msg), command, len, NULL, 0);
+	rc = link_send(link, buf, group_msg_encode(buf, &msg), c->text, len, &c->fd, group_msg_fds(&msg));
 	if (!rc)
-		rc = await_text(link, wait_ms, said, said_bytes);
+		rc = await_text(link, c->wait_ms, said, said_bytes);
+	if (!rc && c->stays)
+		return link;
 	close(link);
 	return rc;
 }

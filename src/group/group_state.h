@@ -91,9 +91,13 @@ struct group {
 	struct forwarded ring[GROUP_FORWARDED_MAX];
 	unsigned head, lent, count;
 	int command_of; /* the client whose command waits; -1: none does */
+	enum group_command_kind command_kind;
+	int command_fd; /* that came with it; -1: none */
 	char command[GROUP_MSG_TEXT_MAX + 1];
 	int looker; /* the client that waits for a look at the QPs; -1: none does */
 	uint64_t look_from;
+	int asker; /* the client that group_keep_asker() was called for; -1: none, or it has left */
+	bool away; /* group_leave() */
 	struct io_counters own_counters; /* for an opener that counts nothing */
 	uint8_t message[GROUP_MSG_BYTES_MAX];
 };
@@ -108,6 +112,9 @@ int group_publish(struct group *);
 
 /* Unmaps the memory that all members share, if it is mapped. */
 void group_shared_close(struct group *);
+
+/* One connection, to others or to us, is over. */
+void group_drop_client(struct group *, unsigned client);
 
 /* ---- group_ring.c ---- */
 

@@ -94,7 +94,8 @@ static int give_command(unsigned slot, pid_t pid, const char *command, const cha
 	const struct group_id id = {.uid = geteuid(), .port = GROUP_PORT_NONE};
 	const struct group_member m = {.slot = slot, .pid = pid};
 	char said[64] = "-";
-	int rc = group_command(&id, &m, command, 5000, said, sizeof(said));
+	const struct group_command c = {.kind = GROUP_COMMAND_FAULT, .text = command, .wait_ms = 5000};
+	int rc = group_command(&id, &m, &c, said, sizeof(said));
 
 	return rc ? -rc : strcmp(said, answer) != 0;
 }
@@ -122,11 +123,13 @@ GROUP_TEST(a_command_goes_to_the_process_that_is_named)
 	}
 	while (!waitpid(pid, &status, WNOHANG)) {
 		group_service(g);
-		if (!group_next_command(g, command, sizeof(command)))
+		assert_false(group_next_command(g, GROUP_COMMAND_FREEZE, command, sizeof(command)));
+		if (!group_next_command(g, GROUP_COMMAND_FAULT, command, sizeof(command)))
 			continue;
+		assert_int_equal(group_take_command_fd(g), -1);
 		assert_string_equal(command, "link down");
 		group_answer_command(g, "done");
-		assert_false(group_next_command(g, command, sizeof(command)));
+		assert_false(group_next_command(g, GROUP_COMMAND_FAULT, command, sizeof(command)));
 	}
 	assert_int_equal(WEXITSTATUS(status), 0);
 	group_close(g);

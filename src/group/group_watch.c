@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "io/fd_away.h"
+#include "io/net.h"
 #include "io/uncancelled.h"
 
 #include "group/group_link.h"
@@ -102,7 +103,7 @@ static int connect_to(const char *name)
 	if (len > sizeof(a))
 		return -1;
 	memcpy(a.sun_path + 1, name, strlen(name));
-	fd = fd_away(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+	fd = fd_away(net_socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
 	if (fd < 0)
 		return -1;
 	if (!connect(fd, (struct sockaddr *)&a, len) && link_peer_of(fd).uid == geteuid())

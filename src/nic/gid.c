@@ -73,6 +73,15 @@ void qp_find_peer(struct nic *nic, struct qp *qp)
 	peer_change(&nic->tp, qp, local ? peer_at(&nic->tp, slot_of_qpn(qp->dest_qpn)) : &nic->tp.elsewhere);
 }
 
+bool nic_uses_gid(const struct nic *nic, const uint8_t gid[16])
+{
+	for (uint32_t i = 0; i <= nic->qps_mask; i++)
+		for (const struct qp *qp = nic->qps[i]; qp; qp = qp->table_next)
+			if (!qp->ops->datagram && qp->av.is_global && !memcmp(qp->flow.src, gid, sizeof(qp->flow.src)))
+				return true;
+	return false;
+}
+
 void nic_set_gids(struct nic *nic, const struct nic_gid *gids, uint32_t count)
 {
 	memset(nic->gids, 0, sizeof(nic->gids));

@@ -219,6 +219,9 @@ struct nic_qp_report {
 	uint8_t reserved[5];
 };
 
+/* Whether a QP is connected from that address. */
+bool nic_uses_gid(const struct nic *, const uint8_t gid[16]);
+
 /* Writes reports of the first QPs, at most max, in an order of its own. Returns how many. */
 size_t nic_report_qps(const struct nic *, struct nic_qp_report *, size_t max);
 /* Changes whenever a report might. */

@@ -96,6 +96,12 @@ int shm_take_ring(struct io *, unsigned slot, pid_t pid, const int fds[2]);
 /* The process with that slot has ended: what it sent is still received. */
 void shm_end_ring(struct io *, unsigned slot);
 
+/*
+ * All rings to others are of no use any more; what is in those from others is still received. Others may be wanted again
+ * at once. What is kept for want of room is lost.
+ */
+__attribute__((cold)) void shm_leave(struct io *);
+
 /* What the ring to a slot says of its process since the last such look, if there is one. */
 enum shm_sight {
 	SHM_UNSEEN,

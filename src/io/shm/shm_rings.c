@@ -221,6 +221,21 @@ void shm_end_ring(struct io *io, unsigned slot)
 		shm_free_in(s, slot);
 }
 
+void shm_leave(struct io *io)
+{
+	struct shm *s = (struct shm *)io;
+
+	for (unsigned slot = 0; slot < SHM_SLOTS; slot++) {
+		if (slot == s->config.slot)
+			continue;
+		shm_free_out(s, slot);
+		s->out[slot].again_ns = 0;
+		if (s->in[slot].memory)
+			shm_end_ring(io, slot);
+	}
+	s->wanted[0] = s->wanted[1] = 0;
+}
+
 bool shm_reaches(const struct io *io, unsigned slot)
 {
 	const struct shm *s = (const struct shm *)io;

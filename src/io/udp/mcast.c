@@ -29,6 +29,7 @@ struct joined {
 	int fd; /* -1: none */
 	uint32_t ifindex;
 	bool ready; /* it may have packets */
+	bool away;  /* mcast_leave() */
 	uint8_t gid[16];
 	struct udp_rx rx;
 };
@@ -203,6 +204,35 @@ int mcast_join(struct io *io, const uint8_t gid[16], const uint32_t *ifindex, si
 			err = its;
 	}
 	return err;
+}
+
+/* The places stay, with their groups and interfaces, which place_of() does not look at. */
+void mcast_leave(struct io *io)
+{
+	struct mcast *m = (struct mcast *)io;
+
+	for (size_t i = 0; i < MCAST_JOINS_MAX; i++) {
+		m->groups[i].away = m->groups[i].fd >= 0;
+		if (m->groups[i].away)
+			leave(m, &m->groups[i]);
+	}
+}
+
+/* One that cannot be joined is left. */
+void mcast_return(struct io *io, uint32_t (*there)(const void *, uint32_t), const void *ctx)
+{
+	struct mcast *m = (struct mcast *)io;
+
+	for (size_t i = 0; i < MCAST_JOINS_MAX; i++) {
+		struct joined *g = &m->groups[i];
+		uint32_t ifindex = g->away ? there(ctx, g->ifindex) : 0;
+		uint8_t gid[16];
+
+		g->away = false;
+		memcpy(gid, g->gid, sizeof(gid));
+		if (ifindex)
+			join_one(m, gid, ifindex);
+	}
 }
 
 void mcast_keep(struct io *io, bool (*keep)(const void *, const uint8_t[16], uint32_t), const void *ctx)

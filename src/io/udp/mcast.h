@@ -25,5 +25,8 @@ int mcast_open(struct io **, struct io *lower, uint16_t port, struct io_counters
  * -ENOMEM where there are too many.
  */
 int mcast_join(struct io *, const uint8_t gid[16], const uint32_t *ifindex, size_t count);
+/* Leaves all, but knows them; and joins them again, each on the interface that there() says, 0: on none. */
+void mcast_leave(struct io *);
+void mcast_return(struct io *, uint32_t (*there)(const void *ctx, uint32_t ifindex), const void *ctx);
 /* Leaves all for which keep() is false. */
 void mcast_keep(struct io *, bool (*keep)(const void *ctx, const uint8_t gid[16], uint32_t ifindex), const void *ctx);

@@ -91,6 +91,29 @@ uint16_t udp_source_port(const struct io *io, enum udp_family family, unsigned p
 	return tx->sockets[family][path].port;
 }
 
+void udp_leave(struct io *io)
+{
+	struct udp *u = (struct udp *)io;
+
+	u->rx.socket_count = 0;
+	udp_tx_leave(&u->tx);
+}
+
+int udp_return(struct io *io, const int *rx_fds, size_t rx_count, char *why, size_t why_bytes)
+{
+	struct udp *u = (struct udp *)io;
+	uint16_t port = 0;
+	int err = udp_tx_return(&u->tx, &port);
+
+	assert(rx_count <= UDP_RX_SOCKETS_MAX);
+	if (!err)
+		udp_rx_take(&u->rx, rx_fds, rx_count);
+	else
+		snprintf(why, why_bytes, "cannot make a UDP socket to send from port %u again: %s", port,
+			 strerror(-err));
+	return err;
+}
+
 size_t udp_rcvbuf_bytes(const struct io *io)
 {
 	const struct udp_rx *rx = &((const struct udp *)io)->rx;

@@ -42,11 +42,15 @@ enum {
 struct udp_config {
 	int rx_fds[UDP_RX_SOCKETS_MAX]; /* *borrowed*: they outlive the io */
 	size_t rx_count;
-	bool no_ipv6;        /* make no IPv6 transmit sockets */
-	unsigned paths;      /* source ports of each family, 1 .. UDP_PATHS_MAX; 0 means 1 */
-	unsigned spare_fds;  /* descriptors to leave to others when making further paths */
-	bool bound;          /* packets leave by the interface of their source GID alone, as an adapter's do */
-	uint16_t timed_port; /* for packets to this port pkt.waited_ns is set; 0: for none */
+	bool no_ipv6;       /* make no IPv6 transmit sockets */
+	unsigned paths;     /* source ports of each family, 1 .. UDP_PATHS_MAX; 0 means 1 */
+	unsigned spare_fds; /* descriptors to leave to others when making further paths */
+	bool bound;         /* packets leave by the interface of their source GID alone, as an adapter's do */
+	/*
+	 * For packets to this port pkt.waited_ns is set, and those to it that the way is too narrow for are fragmented; 0:
+	 * for none. It is a port of peers that compute the ICRC as here, whatever identification a packet had.
+	 */
+	uint16_t timed_port;
 	/*
 	 * The time that calls are made for, as it is now, or none: that of the call. A process may lose its processor
 	 * between its look at the clock and the call, and packets that arrive meanwhile have not waited for that time.
@@ -82,6 +86,18 @@ unsigned udp_add_paths(struct io *, unsigned paths);
 /* The source port of a path, host order; 0: there is no such path. flow.sport must be one of them.
  */
 uint16_t udp_source_port(const struct io *, enum udp_family, unsigned path);
+
+/*
+ * Leaves: all its own sockets are closed, and those of the caller forgotten. Until udp_return() nothing is sent or
+ * received.
+ */
+void udp_leave(struct io *);
+/*
+ * Sends by new sockets, from the same ports, in the network namespace where sockets are made now (io/net.h), and receives
+ * by these, as udp_config.rx_fds. 0, or a negative errno with the reason in why, and it is as it was: -EADDRINUSE, another
+ * process has one of the ports.
+ */
+int udp_return(struct io *, const int *rx_fds, size_t rx_count, char *why, size_t why_bytes);
 
 /* The smallest SO_RCVBUF that the receive sockets really have, in the kernel's count. */
 size_t udp_rcvbuf_bytes(const struct io *);

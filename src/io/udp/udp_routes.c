@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #include "io/fd_away.h"
+#include "io/net.h"
 #include "io/uncancelled.h"
 #include "space/space.h"
 
@@ -227,14 +228,28 @@ int udp_routes_open(struct udp_routes *t, struct io_interfaces *interfaces, bool
 	t->interfaces = interfaces;
 	t->turn = 1;
 	t->kept = space_get(SETS * WAYS * sizeof(*t->kept));
-	t->fd = fd_away(socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE));
+	t->fd = -1;
+	udp_routes_return(t);
 	return t->kept ? 0 : -ENOMEM;
+}
+
+void udp_routes_leave(struct udp_routes *t)
+{
+	if (t->fd >= 0)
+		close(t->fd);
+	t->fd = -1;
+}
+
+void udp_routes_return(struct udp_routes *t)
+{
+	udp_routes_leave(t);
+	t->fd = fd_away(net_socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE));
+	t->turn++;
 }
 
 void udp_routes_close(struct udp_routes *t)
 {
-	if (t->fd >= 0)
-		close(t->fd);
+	udp_routes_leave(t);
 	space_put(t->kept, SETS * WAYS * sizeof(*t->kept));
 }
 

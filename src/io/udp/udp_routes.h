@@ -40,6 +40,9 @@ struct udp_routes {
 /* interfaces is *borrowed*; NULL: nobody reads it. 0 or -ENOMEM. */
 int udp_routes_open(struct udp_routes *, struct io_interfaces *interfaces, bool bound);
 void udp_routes_close(struct udp_routes *);
+/* The kernel is not asked any more; and again, where sockets are made now, with nothing that was known. */
+void udp_routes_leave(struct udp_routes *);
+void udp_routes_return(struct udp_routes *);
 /* Forgets the routes that it keeps. `fd` is any socket, for ioctls here. */
 void udp_routes_set_gids(struct udp_routes *, int fd, const struct io_gid *, size_t count);
 

@@ -73,6 +73,26 @@ static uint32_t overflow_now(int fd)
 	return info[SK_MEMINFO_DROPS];
 }
 
+void udp_rx_take(struct udp_rx *u, const int *fds, size_t count)
+{
+	u->socket_count = 0;
+	u->first = 0;
+	for (size_t i = 0; i < count; i++) {
+		int domain = AF_INET;
+		socklen_t len = sizeof(domain);
+		struct udp_rx_socket *rx = &u->sockets[u->socket_count++];
+
+		rx->fd = fds[i];
+		getsockopt(rx->fd, SOL_SOCKET, SO_DOMAIN, &domain, &len);
+		rx->family = domain == AF_INET6 ? UDP_V6 : UDP_V4;
+		rx->port = udp_bound_port(rx->fd, rx->family);
+		rx->timed = u->timed_port && rx->port == u->timed_port;
+		if (rx->timed)
+			udp_set_option(rx->fd, SOL_SOCKET, SO_TIMESTAMPNS, 1);
+		rx->overflow = overflow_now(rx->fd);
+	}
+}
+
 int udp_rx_open(struct udp_rx *u, const struct udp_config *cfg)
 {
 	u->counters = cfg->counters;
@@ -91,20 +111,8 @@ int udp_rx_open(struct udp_rx *u, const struct udp_config *cfg)
 		u->messages[i].msg_hdr.msg_name = &u->from[i];
 		u->messages[i].msg_hdr.msg_control = &u->control[i];
 	}
-	for (size_t i = 0; i < cfg->rx_count; i++) {
-		int domain = AF_INET;
-		socklen_t len = sizeof(domain);
-		struct udp_rx_socket *rx = &u->sockets[u->socket_count++];
-
-		rx->fd = cfg->rx_fds[i];
-		getsockopt(rx->fd, SOL_SOCKET, SO_DOMAIN, &domain, &len);
-		rx->family = domain == AF_INET6 ? UDP_V6 : UDP_V4;
-		rx->port = udp_bound_port(rx->fd, rx->family);
-		rx->timed = cfg->timed_port && rx->port == cfg->timed_port;
-		if (rx->timed)
-			udp_set_option(rx->fd, SOL_SOCKET, SO_TIMESTAMPNS, 1);
-		rx->overflow = overflow_now(rx->fd);
-	}
+	u->timed_port = cfg->timed_port;
+	udp_rx_take(u, cfg->rx_fds, cfg->rx_count);
 	return 0;
 }
 

@@ -32,7 +32,8 @@ struct udp_rx {
 	uint32_t segment;       /* the number of the next one there ... */
 	uint32_t segments;      /* ... and how many are left */
 	struct udp_rx_socket *batch_socket;
-	struct io_clock clock; /* udp_config's */
+	uint16_t timed_port;   /* udp_config's, */
+	struct io_clock clock; /* likewise */
 	int64_t asked_at_ns;   /* of a batch of a timed socket: now_ns in CLOCK_REALTIME, which the kernel's stamps have
 			      */
 	uint32_t waited_ns;    /* of message `cur`, once offset is not 0 */
@@ -56,5 +57,7 @@ struct udp_rx {
 /* *rx is zeroed memory. Borrows the sockets. 0, or -ENOMEM with nothing left to close. */
 int udp_rx_open(struct udp_rx *, const struct udp_config *);
 void udp_rx_close(struct udp_rx *);
+/* Borrows these from now on, instead of those that it had. What it has read of them already is still received. */
+void udp_rx_take(struct udp_rx *, const int *fds, size_t count);
 /* As io_ops.recv. */
 size_t udp_rx_recv(struct udp_rx *, struct pkt *pkts, size_t max, uint64_t now_ns);

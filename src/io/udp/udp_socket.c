@@ -5,6 +5,7 @@
 #include <errno.h>
 
 #include "io/fd_away.h"
+#include "io/net.h"
 
 void udp_set_option(int fd, int level, int option, int value)
 {
@@ -19,7 +20,8 @@ void udp_set_buffer(int fd, int force, int plain, int bytes)
 
 int udp_make_socket(enum udp_family family)
 {
-	int fd = fd_away(socket(family == UDP_V4 ? AF_INET : AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+	int fd = fd_away(
+		net_socket(family == UDP_V4 ? AF_INET : AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
 
 	if (fd < 0)
 		return -errno;

@@ -69,7 +69,8 @@ static bool bind_path(int fd, enum udp_family family, unsigned path)
 	return bind_port(fd, family, 0);
 }
 
-static int open_path(struct udp_tx_socket *tx, enum udp_family family, unsigned path)
+/* An unbound socket, or a negative errno. */
+static int make_socket(enum udp_family family)
 {
 	int fd = udp_make_socket(family);
 
@@ -86,6 +87,15 @@ static int open_path(struct udp_tx_socket *tx, enum udp_family family, unsigned 
 		udp_set_option(fd, IPPROTO_IPV6, IPV6_MULTICAST_HOPS, TTL_DEFAULT);
 	}
 	udp_set_buffer(fd, SO_SNDBUFFORCE, SO_SNDBUF, UDP_SNDBUF_BYTES);
+	return fd;
+}
+
+static int open_path(struct udp_tx_socket *tx, enum udp_family family, unsigned path)
+{
+	int fd = make_socket(family);
+
+	if (fd < 0)
+		return fd;
 	if (!bind_path(fd, family, path)) {
 		int err = -errno;
 
@@ -174,6 +184,7 @@ int udp_tx_open(struct udp_tx *u, const struct udp_config *cfg)
 	int err;
 
 	u->counters = cfg->counters;
+	u->fragmented_port = cfg->timed_port;
 	for (int f = 0; f < UDP_FAMILIES; f++)
 		for (unsigned i = 0; i < UDP_PATHS_MAX; i++)
 			u->sockets[f][i].fd = -1;
@@ -191,12 +202,68 @@ int udp_tx_open(struct udp_tx *u, const struct udp_config *cfg)
 	return 0;
 }
 
-void udp_tx_close(struct udp_tx *u)
+static void close_all(struct udp_tx_socket sockets[UDP_FAMILIES][UDP_PATHS_MAX])
 {
 	for (int f = 0; f < UDP_FAMILIES; f++)
 		for (unsigned i = 0; i < UDP_PATHS_MAX; i++)
-			close_path(&u->sockets[f][i]);
+			close_path(&sockets[f][i]);
+}
+
+void udp_tx_close(struct udp_tx *u)
+{
+	close_all(u->sockets);
 	udp_routes_close(&u->routes);
+}
+
+/* ---- leave and return ---- */
+
+void udp_tx_leave(struct udp_tx *u)
+{
+	close_all(u->sockets);
+	udp_routes_leave(&u->routes);
+}
+
+/* One with the port of that one, or none where there is none. Where a host has no IPv6, what needs it is not sent. */
+static int open_again(struct udp_tx_socket *tx, const struct udp_tx_socket *old, enum udp_family family)
+{
+	int fd, err;
+
+	*tx = (struct udp_tx_socket){.fd = -1, .port = old->port};
+	if (!old->port)
+		return 0;
+	fd = make_socket(family);
+	if (fd < 0)
+		return family == UDP_V6 && fd == -EAFNOSUPPORT ? 0 : fd;
+	if (!bind_port(fd, family, old->port)) {
+		err = -errno;
+		close(fd);
+		return err;
+	}
+	tx->fd = fd;
+	return 0;
+}
+
+int udp_tx_return(struct udp_tx *u, uint16_t *port)
+{
+	struct udp_tx_socket fresh[UDP_FAMILIES][UDP_PATHS_MAX];
+	int err = 0;
+
+	memset(fresh, 0xff, sizeof(fresh));
+	for (int f = 0; f < UDP_FAMILIES && !err; f++) {
+		for (unsigned i = 0; i < u->paths && !err; i++) {
+			err = open_again(&fresh[f][i], &u->sockets[f][i], (enum udp_family)f);
+			*port = u->sockets[f][i].port;
+		}
+	}
+	if (err) {
+		close_all(fresh);
+		return err;
+	}
+	close_all(u->sockets);
+	for (int f = 0; f < UDP_FAMILIES; f++)
+		memcpy(u->sockets[f], fresh[f], u->paths * sizeof(fresh[f][0]));
+	udp_routes_return(&u->routes);
+	return 0;
 }
 
 /* ---- send ---- */
@@ -301,6 +368,7 @@ static void build_message(struct udp_tx *u, size_t m, const struct pkt *p, size_
 	u->iov[m].iov_base = p->data;
 	u->iov[m].iov_len = (size_t)(last->data - p->data) + last->len;
 	u->packets[m] = packets;
+	u->segment_bytes[m] = p->len;
 	u->counts[m] = route->counts;
 	h->msg_control = &u->control[m];
 	h->msg_controllen = 0;
@@ -384,6 +452,41 @@ static int send_some(int fd, struct mmsghdr *messages, unsigned count)
 	return uncancelled_sendmsg(fd, &messages->msg_hdr, MSG_DONTWAIT) < 0 ? -1 : 1;
 }
 
+static void let_fragment(int fd, bool v6, bool fragment)
+{
+	if (v6)
+		udp_set_option(fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER,
+			       fragment ? IPV6_PMTUDISC_DONT : IPV6_PMTUDISC_PROBE);
+	else
+		udp_set_option(fd, IPPROTO_IP, IP_MTU_DISCOVER, fragment ? IP_PMTUDISC_DONT : IP_PMTUDISC_PROBE);
+}
+
+/*
+ * Two processes of one host have agreed on packets that are larger than the MTU of the way between them, now that one of
+ * them is on another host: they go one by one, in fragments (RFC 791 3.2). False: the kernel refused one.
+ */
+static __attribute__((cold)) bool send_in_fragments(struct udp_tx *u, int fd, size_t m)
+{
+	struct msghdr h = u->messages[m].msg_hdr;
+	bool v6 = h.msg_namelen == sizeof(struct sockaddr_in6), sent = true;
+	struct iovec iov = u->iov[m];
+	size_t left = iov.iov_len, each = u->packets[m] > 1 ? u->segment_bytes[m] : left;
+
+	if (u->to[m].v4.sin_port != htons(u->fragmented_port)) /* which is at the same place in u->to[m].v6 */
+		return false;
+	if (u->packets[m] > 1)
+		h.msg_controllen -= CMSG_SPACE(sizeof(uint16_t)); /* the last one: UDP_SEGMENT */
+	h.msg_iov = &iov;
+	let_fragment(fd, v6, true);
+	for (; left && sent; left -= iov.iov_len) {
+		iov.iov_len = left < each ? left : each;
+		sent = uncancelled_sendmsg(fd, &h, MSG_DONTWAIT) >= 0;
+		iov.iov_base = (uint8_t *)iov.iov_base + iov.iov_len;
+	}
+	let_fragment(fd, v6, false);
+	return sent;
+}
+
 /*
  * Sends messages 0 .. count-1 on fd; adds to *done the packets that were sent or dropped. False:
  * the kernel has no room; stop.
@@ -412,6 +515,12 @@ static bool send_messages(struct udp_tx *u, int fd, size_t count, size_t *done)
 				return true;
 			}
 			break;
+		case EMSGSIZE:
+		case EINVAL: /* of a train */
+			if (!send_in_fragments(u, fd, m))
+				break;
+			count_sent(u, m++, done);
+			continue;
 		}
 		u->counters->tx_drops += u->packets[m];
 		*done += u->packets[m];

@@ -30,11 +30,13 @@ struct udp_tx {
 	bool trains; /* the kernel and the interfaces take them */
 	unsigned paths;
 	unsigned spare_fds;
+	uint16_t fragmented_port; /* packets to it may be fragmented: udp_config.timed_port */
 	uint64_t now_ns;
 	struct udp_routes routes;
 	struct udp_tx_socket sockets[UDP_FAMILIES][UDP_PATHS_MAX];
 	struct mmsghdr messages[UDP_TX_MESSAGES];
-	size_t packets[UDP_TX_MESSAGES]; /* packets in each message */
+	size_t packets[UDP_TX_MESSAGES];         /* packets in each message */
+	uint32_t segment_bytes[UDP_TX_MESSAGES]; /* of each of them but the last */
 	struct io_interface *counts[UDP_TX_MESSAGES];
 	struct iovec iov[UDP_TX_MESSAGES];
 	union udp_address to[UDP_TX_MESSAGES];
@@ -49,5 +51,10 @@ int udp_tx_open(struct udp_tx *, const struct udp_config *);
 /* Makes more paths, up to that many, as far as descriptors suffice. */
 void udp_tx_add_paths(struct udp_tx *, unsigned paths);
 void udp_tx_close(struct udp_tx *);
+/* Closes all sockets; their ports are known still. */
+void udp_tx_leave(struct udp_tx *);
+/* New sockets with the same ports, instead of those that there were. 0, or a negative errno with nothing changed, and
+ * *port set to the one that failed. */
+int udp_tx_return(struct udp_tx *, uint16_t *port);
 /* As io_ops.send. */
 size_t udp_tx_send(struct udp_tx *, const struct pkt *pkts, size_t n, uint64_t now_ns);
