@@ -17,6 +17,9 @@ static const char usage[] = "verbena - RDMA for every Linux machine: a network c
 			    "       verbena top [OPTION...]\n"
 			    "       verbena export OPTION...\n"
 			    "       verbena fault PID|all COMMAND...\n"
+			    "       verbena freeze PID [--hold TIME]\n"
+			    "       verbena thaw PID\n"
+			    "       verbena move PID --to NETNS [--with-addresses]\n"
 			    "       verbena sim [OPTION...] SCENARIO\n"
 			    "       verbena sdr model|plan|ring|figures [OPTION...]\n"
 			    "       verbena fabric [OPTION...] TOPOLOGY [-- COMMAND [ARGUMENT...]]\n"
@@ -30,6 +33,9 @@ static const char usage[] = "verbena - RDMA for every Linux machine: a network c
 			    "  top      shows what queue pairs and paths do, and again each second\n"
 			    "  export   gives counters to Prometheus, and to programs that read sysfs\n"
 			    "  fault    makes the device of running programs fail on command\n"
+			    "  freeze   lets time stand still for the device of a running program\n"
+			    "  thaw     lets it go on\n"
+			    "  move     moves the device of a running program to another network namespace\n"
 			    "  sim      simulates a network of hosts that run Verbena's transport\n"
 			    "  sdr      computes what reliability costs over a long link, and recommends one\n"
 			    "  fabric   models an InfiniBand fabric for subnet managers and their tools\n"
@@ -47,11 +53,13 @@ static const struct command {
 	char *title; /* the prefix of getopt's messages */
 	int (*run)(int argc, char **argv);
 } commands[] = {
-	{"run", (char[]){"verbena run"}, cmd_run},       {"devices", (char[]){"verbena devices"}, cmd_devices},
-	{"stat", (char[]){"verbena stat"}, cmd_stat},    {"qps", (char[]){"verbena qps"}, cmd_qps},
-	{"top", (char[]){"verbena top"}, cmd_top},       {"export", (char[]){"verbena export"}, cmd_export},
-	{"fault", (char[]){"verbena fault"}, cmd_fault}, {"sim", (char[]){"verbena sim"}, cmd_sim},
-	{"sdr", (char[]){"verbena sdr"}, cmd_sdr},       {"fabric", (char[]){"verbena fabric"}, cmd_fabric},
+	{"run", (char[]){"verbena run"}, cmd_run},	    {"devices", (char[]){"verbena devices"}, cmd_devices},
+	{"stat", (char[]){"verbena stat"}, cmd_stat},	    {"qps", (char[]){"verbena qps"}, cmd_qps},
+	{"top", (char[]){"verbena top"}, cmd_top},	    {"export", (char[]){"verbena export"}, cmd_export},
+	{"fault", (char[]){"verbena fault"}, cmd_fault},    {"freeze", (char[]){"verbena freeze"}, cmd_freeze},
+	{"thaw", (char[]){"verbena thaw"}, cmd_thaw},	    {"move", (char[]){"verbena move"}, cmd_move},
+	{"sim", (char[]){"verbena sim"}, cmd_sim},	    {"sdr", (char[]){"verbena sdr"}, cmd_sdr},
+	{"fabric", (char[]){"verbena fabric"}, cmd_fabric},
 };
 
 const char *gid_text(const uint8_t raw[16], char text[ADDRESS_BYTES])
@@ -79,7 +87,8 @@ static int help(const char *name)
 
 	if (name && !c)
 		return complain(
-			"there is no command '%s'; there are: run, devices, stat, qps, top, export, fault, sim, sdr, fabric, help",
+			"there is no command '%s'; there are: run, devices, stat, qps, top, export, fault, freeze, thaw, move, sim, sdr, fabric, "
+			"help",
 			name);
 	if (c)
 		return c->run(2, argv);
@@ -106,7 +115,8 @@ int main(int argc, char **argv)
 		return complain("there is no option '%s'; see 'verbena --help'", argv[1]);
 	if (!c)
 		return complain(
-			"there is no command '%s'; there are: run, devices, stat, qps, top, export, fault, sim, sdr, fabric, help; did you "
+			"there is no command '%s'; there are: run, devices, stat, qps, top, export, fault, freeze, thaw, move, sim, sdr, fabric, "
+			"help; did you "
 			"mean 'verbena run %s'?",
 			argv[1], argv[1]);
 	argv[1] = c->title;

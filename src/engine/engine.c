@@ -8,6 +8,7 @@
 #include <errno.h>
 
 #include "engine/faulting.h"
+#include "engine/freezing.h"
 #include "engine/qps_page.h"
 #include "engine/registrar.h"
 #include "io/fd_away.h"
@@ -267,6 +268,7 @@ void engine_serve_group(struct engine *e, uint64_t now_ns)
 		loop_serve_group(&e->loop, now_ns);
 		faulting_commands(e, now_ns);
 		qps_page_serve(e);
+		freezing_commands(e);
 	}
 	cancel_restore(state);
 }

@@ -42,9 +42,13 @@ struct env_port {
 };
 
 struct engine_env {
+	/* The time of the engine, which may be behind that of the clock and may stand still: env_now_ns(). Zero at first. */
+	_Atomic uint64_t behind_ns;
+	_Atomic uint64_t stands_at_ns; /* 0: it does not */
+
 	/* ---- any thread ---- */
 
-	/* Now, in nanoseconds: a clock that is never set back; and the wall clock, since 1970. */
+	/* The clock, in nanoseconds, which is never set back; and the wall clock, since 1970. */
 	uint64_t (*now_ns)(const struct engine_env *);
 	uint64_t (*wall_ns)(const struct engine_env *);
 	/* Ends a wait() that lasts, or the next one. errno stays. */
@@ -61,8 +65,10 @@ struct engine_env {
 	 * changed. 0 or a negative errno.
 	 */
 	int (*watch)(struct engine_env *, int fd, bool reads);
+	/* They end it no more. Before that descriptor is closed, if other processes have it too. */
+	void (*unwatch)(struct engine_env *, int fd);
 
-	/* ---- the engine's thread alone. It begins with a wait() until now ---- */
+	/* ---- the engine's thread alone. It begins with a wait() until now. Times are the clock's: env_clock_ns() ---- */
 
 	/* Sleeps until until_ns at most, and not at all unless *word is `value`. It may return sooner. */
 	void (*nap)(struct engine_env *, _Atomic uint32_t *word, uint32_t value, uint64_t until_ns);
@@ -113,7 +119,26 @@ pid_t env_self(void);
 /* In a child of fork, whose thread has another number. */
 void env_forget_self(void);
 
+/*
+ * Now, on the clock that everything in the engine goes by. What was read before a stop and is used after it is a time in
+ * the past, and never one in future: the clock is looked at first.
+ */
 static inline uint64_t env_now_ns(const struct engine_env *env)
 {
-	return env->now_ns(env);
+	uint64_t clock_ns = env->now_ns(env);
+	uint64_t stands_at_ns = atomic_load_explicit(&env->stands_at_ns, memory_order_acquire);
+
+	if (__builtin_expect(stands_at_ns != 0, 0))
+		return stands_at_ns;
+	return clock_ns - atomic_load_explicit(&env->behind_ns, memory_order_relaxed);
 }
+
+/* The clock's time when that of the engine will be `ns`, unless it stands meanwhile. UINT64_MAX stays. */
+static inline uint64_t env_clock_ns(const struct engine_env *env, uint64_t ns)
+{
+	return ns == UINT64_MAX ? ns : ns + atomic_load_explicit(&env->behind_ns, memory_order_relaxed);
+}
+
+/* One thread at a time: from now on the engine's time stands still; and it goes on from there. */
+void env_stop_time(struct engine_env *);
+void env_let_time_go_on(struct engine_env *);

@@ -97,6 +97,11 @@ static int watch(struct engine_env *env, int fd, bool reads)
 	return errno == EEXIST && !epoll_ctl(of(env)->epoll_fd, EPOLL_CTL_MOD, fd, &ev) ? 0 : -errno;
 }
 
+static void unwatch(struct engine_env *env, int fd)
+{
+	epoll_ctl(of(env)->epoll_fd, EPOLL_CTL_DEL, fd, NULL);
+}
+
 /* epoll with a timeout in nanoseconds, on kernels before 5.11 too. */
 static int wait_events(int epoll_fd, struct epoll_event *ev, int max, const struct timespec *timeout)
 {
@@ -196,6 +201,7 @@ int env_host_open(struct env_host *h)
 			.yield = yield,
 			.pause = pause_for,
 			.watch = watch,
+			.unwatch = unwatch,
 			.ran_ns = ran_ns,
 			.is_ready = is_ready,
 			.nap = nap,

@@ -37,6 +37,46 @@ TEST(a_wait_until_a_time_ends_no_sooner)
 	assert_int_equal(env->wait(env, 0, events, EVENTS), 0);
 }
 
+/* And what is to be waited for is as far away as it was. */
+TEST(time_that_stands_goes_on_from_there)
+{
+	uint64_t stood_at_ns, clock_ns, behind_ns;
+
+	env_stop_time(env);
+	stood_at_ns = env_now_ns(env);
+	clock_ns = env->now_ns(env);
+	while (env->now_ns(env) < clock_ns + 2 * MS)
+		assert_true(env_now_ns(env) == stood_at_ns);
+	env_let_time_go_on(env);
+	assert_true(env_now_ns(env) >= stood_at_ns);
+	behind_ns = env_clock_ns(env, stood_at_ns) - stood_at_ns;
+	assert_true(behind_ns >= 2 * MS);
+	assert_true(env->now_ns(env) - env_now_ns(env) <= behind_ns);
+	assert_true(env_clock_ns(env, UINT64_MAX) == UINT64_MAX);
+	/* A second time adds to the first. */
+	env_stop_time(env);
+	env_let_time_go_on(env);
+	assert_true(env_clock_ns(env, 0) >= behind_ns);
+	env->behind_ns = 0;
+}
+
+/* A descriptor that another process has too is watched until it is not wanted any more. */
+TEST(an_unwatched_descriptor_ends_no_wait)
+{
+	int ends[2], other;
+
+	assert_int_equal(pipe(ends), 0);
+	other = dup(ends[0]);
+	assert_int_equal(env->watch(env, ends[0], true), 0);
+	assert_int_equal(write(ends[1], "x", 1), 1);
+	assert_int_equal(env->wait(env, UINT64_MAX, events, EVENTS), 1);
+	env->unwatch(env, ends[0]);
+	close(ends[0]);
+	assert_int_equal(env->wait(env, 0, events, EVENTS), 0);
+	close(other);
+	close(ends[1]);
+}
+
 /* The thread may be about to wait. */
 TEST(a_wake_counts_before_the_wait_too_and_once)
 {

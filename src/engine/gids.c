@@ -22,6 +22,7 @@
 #include "engine/config.h"
 #include "engine/link_speed.h"
 #include "group/group.h"
+#include "io/net.h"
 #include "space/space.h"
 
 enum { LINKS_MAX = 1024, CANDIDATES_MAX = 1024, DUMP_BYTES = 32768 };
@@ -417,7 +418,7 @@ static int narrow(struct scan *s, const struct gid_choice *choice, char *err, si
 
 static int ask_kernel(struct scan *s)
 {
-	int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
+	int fd = net_socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
 	int rc = fd < 0 ? -errno : dump(fd, RTM_GETLINK, s, on_link);
 
 	if (!rc)
@@ -474,7 +475,7 @@ static struct gid_candidate *returned(const struct gid_table *t, uint32_t i, str
 		struct gid_candidate *c = &s->found[k];
 
 		if (!c->placed && !memcmp(c->raw, t->last[i], sizeof(c->raw)) &&
-		    (c->interface.ifindex == t->interfaces[i].ifindex ||
+		    (c->interface.ifindex == t->interfaces[i].ifindex || !t->interfaces[i].name[0] ||
 		     !strcmp(c->interface.name, t->interfaces[i].name)))
 			return c;
 	}
@@ -715,6 +716,11 @@ int gids_follow(struct gid_table *t, const struct gid_choice *choice)
 	}
 	space_put(s, sizeof(*s));
 	return rc;
+}
+
+void gids_leave_interfaces(struct gid_table *t)
+{
+	memset(t->interfaces, 0, sizeof(t->interfaces));
 }
 
 static uint32_t index_of(const struct gid_table *t, const uint8_t gid[16])

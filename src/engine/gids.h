@@ -94,6 +94,8 @@ int gids_load_all(struct gid_table *, const struct config *, char *err, size_t e
  * gids_port(). 0, or a negative errno with the table unchanged.
  */
 int gids_follow(struct gid_table *, const struct gid_choice *);
+/* On another host: an address keeps its index whichever interface has it there. gids_follow() comes next. */
+void gids_leave_interfaces(struct gid_table *);
 /*
  * For faults. An address goes, as if its interface had lost it, until it is shown again; or it moves to the first index
  * that none has had. False: it is not in the table, was not hidden, or there is no room.

@@ -14,6 +14,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "io/net.h"
+
 enum { MASK_WORDS_MAX = 3 * 127 }; /* of link modes, the most that the kernel's count can express */
 
 static uint64_t ask(int fd, const char *interface)
@@ -48,7 +50,7 @@ static uint64_t ask(int fd, const char *interface)
 
 uint64_t link_speed_bps(const char *interface)
 {
-	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	int fd = net_socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	uint64_t bps;
 
 	if (fd < 0)

@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "io/fd_away.h"
+#include "io/net.h"
 #include "io/shm/shm.h"
 #include "space/space.h"
 
@@ -67,19 +68,25 @@ void port_close(struct engine *e)
 		close(e->port_fd);
 }
 
-int port_open(struct engine *e, char *why, size_t why_bytes)
+static void begin_to_hear(struct engine *e)
 {
 	struct sockaddr_nl groups = {.nl_family = AF_NETLINK,
 				     .nl_groups = RTMGRP_LINK | RTMGRP_IPV4_IFADDR | RTMGRP_IPV6_IFADDR};
-	struct gid_choice choice = choice_of(e);
-	int rc;
 
-	/* Before the first dump, so that nothing is missed. */
-	e->port_fd = fd_away(socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_ROUTE));
+	e->port_fd = fd_away(net_socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_ROUTE));
 	if (e->port_fd >= 0 && bind(e->port_fd, (struct sockaddr *)&groups, sizeof(groups)) < 0) {
 		close(e->port_fd);
 		e->port_fd = -1;
 	}
+}
+
+int port_open(struct engine *e, char *why, size_t why_bytes)
+{
+	struct gid_choice choice = choice_of(e);
+	int rc;
+
+	/* Before the first dump, so that nothing is missed. */
+	begin_to_hear(e);
 	rc = judge_rails(e, why, why_bytes);
 	return rc ? rc : gids_load(&e->gids, &choice, why, why_bytes);
 }
@@ -356,6 +363,39 @@ static void take_over(struct engine *e, const struct gid_table *t, const struct 
 	if (listed)
 		sink->port_event(e, EVENT_GID_CHANGE);
 	engine_turn(e, LOOP_OUTPUT, env_now_ns(e->env)); /* rdma_cm's events */
+}
+
+/* ---- elsewhere ---- */
+
+void port_stop(struct engine *e)
+{
+	if (e->port_fd >= 0)
+		e->env->unwatch(e->env, e->port_fd);
+	port_close(e);
+	e->port_fd = -1;
+}
+
+int port_survey(const struct engine *e, bool here, struct gid_table *t)
+{
+	struct gid_choice choice = choice_of(e);
+
+	*t = e->gids;
+	if (!here)
+		gids_leave_interfaces(t);
+	return gids_follow(t, &choice);
+}
+
+/* The table is looked at once more: it may have changed before anything was heard. */
+void port_resume(struct engine *e, const struct gid_table *t)
+{
+	const struct news none = {0};
+
+	port_stop(e);
+	begin_to_hear(e);
+	if (e->port_fd >= 0)
+		e->env->watch(e->env, e->port_fd, true);
+	e->port_stale = true;
+	take_over(e, t, &none);
 }
 
 /* ---- faults on command ---- */

@@ -24,6 +24,13 @@ int port_open(struct engine *, char *why, size_t why_bytes);
 int port_fd(const struct engine *);
 void port_close(struct engine *);
 
+/* The engine's thread, lock held: hears nothing any more; */
+void port_stop(struct engine *);
+/* makes the table of where sockets are made now, which is not `here`, where the last one is of; 0 or a negative errno; */
+int port_survey(const struct engine *, bool here, struct gid_table *);
+/* and hears it there, with that table. sink->port_changed() is the caller's to call. */
+void port_resume(struct engine *, const struct gid_table *);
+
 /* The engine's thread, lock not held: takes in what the kernel has told, if it has. */
 void port_look(struct engine *);
 

@@ -57,6 +57,15 @@ void registrar_join(struct loop *l, uint64_t now_ns)
 	elect(l);
 }
 
+void registrar_return(struct loop *l, uint64_t now_ns)
+{
+	bool took_part = l->registrar.takes_part;
+
+	l->registrar.takes_part = l->registrar.serves = false;
+	if (took_part)
+		registrar_join(l, now_ns);
+}
+
 static void look(struct loop *l, uint64_t now_ns)
 {
 	l->registrar.look_ns = now_ns + look_ns;

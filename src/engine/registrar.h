@@ -13,6 +13,8 @@
 
 /* The process uses connection management from now on. Harmless a second time. */
 void registrar_join(struct loop *, uint64_t now_ns);
+/* The process has joined the group again, or another one, with what cm_rejoin() did. */
+void registrar_return(struct loop *, uint64_t now_ns);
 /* After group_service(), and when registrar_deadline_ns() is over. */
 void registrar_serve(struct loop *, uint64_t now_ns);
 uint64_t registrar_deadline_ns(const struct loop *);

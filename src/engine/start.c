@@ -399,12 +399,12 @@ static void add_address(struct group_config *group, struct group_address a)
 	group->addresses[group->address_count++] = a;
 }
 
-/* Joins the processes that share those ports; the first one names the group. */
-static int group_start(struct engine *e, struct group_config *group, char *why, size_t why_bytes)
+/* All but the ports. */
+static int group_settings(const struct engine *e, const struct gid_table *gids, struct group_config *group,
+			  struct group_address host[NIC_GIDS_MAX], char *why, size_t why_bytes)
 {
-	struct group_address host[NIC_GIDS_MAX];
 	struct io_gid all[IO_GIDS_MAX];
-	int rc, count = port_host_gids(all, why, why_bytes);
+	int count = port_host_gids(all, why, why_bytes);
 
 	if (count < 0)
 		return count;
@@ -414,18 +414,47 @@ static int group_start(struct engine *e, struct group_config *group, char *why, 
 	}
 	for (int i = 0; i < count; i++)
 		host[group->host_count++] = address_of(&all[i]);
-	count = e->config.address[0] ? port_chosen_gids(e, all, why, why_bytes) : 0;
-	if (count < 0)
-		return count;
-	for (int i = 0; i < count && group->address_count < GROUP_ADDRESSES_MAX; i++)
-		add_address(group, address_of(&all[i]));
+	group->host = host;
+	/* A device that is bound has a part of the addresses, and the group has those of all. */
+	if (e->config.address[0] && e->config.devices.has_rails) {
+		count = port_chosen_gids(e, all, why, why_bytes);
+		if (count < 0)
+			return count;
+		for (int i = 0; i < count && group->address_count < GROUP_ADDRESSES_MAX; i++)
+			add_address(group, address_of(&all[i]));
+	} else if (e->config.address[0]) {
+		for (uint32_t i = 0; i < gids->count && group->address_count < GROUP_ADDRESSES_MAX; i++) {
+			const struct nic_gid *g = &gids->gids[i];
+			struct io_gid own = {.ifindex = g->ifindex};
+
+			memcpy(own.gid, g->raw, sizeof(own.gid));
+			if (g->ifindex)
+				add_address(group, address_of(&own));
+		}
+	}
 	group->stat_fd = e->stat_fd;
 	group->counters = &e->loop.page->io;
 	group->shared_bytes = registry_bytes();
 	group->shared_fd = inherited_fd;
 	group->requests_slot = requests_slot;
-	group->host = host;
-	rc = group_open(&e->group, group, why, why_bytes);
+	return 0;
+}
+
+int engine_group_settings(const struct engine *e, const struct gid_table *gids, struct group_config *group,
+			  struct group_address host[NIC_GIDS_MAX], char *why, size_t why_bytes)
+{
+	/* Both ports, with any protocol: all members of a group have the same ports. */
+	*group = (struct group_config){.ports = {e->config.transport.rocev2.port, e->config.transport.veroce.port},
+				       .port_count = 2,
+				       .rings = config_has_shm(&e->config)};
+	return group_settings(e, gids, group, host, why, why_bytes);
+}
+
+/* Joins the processes that share those ports; the first one names the group. */
+static int group_start(struct engine *e, struct group_config *group, char *why, size_t why_bytes)
+{
+	int rc = group_open(&e->group, group, why, why_bytes);
+
 	group->host = NULL;
 	if (rc)
 		return rc;
@@ -438,12 +467,8 @@ static int group_start(struct engine *e, struct group_config *group, char *why, 
 /* A place in the group that shares the ports, and the sockets. */
 static int udp_start(struct engine *e, char *why, size_t why_bytes)
 {
-	/* Both ports, with any protocol: all members of a group have the same ports. */
-	struct group_config group = {
-		.ports = {e->config.transport.rocev2.port, e->config.transport.veroce.port},
-		.port_count = 2,
-		.rings = config_has_shm(&e->config),
-	};
+	struct group_address host[NIC_GIDS_MAX];
+	struct group_config group;
 	struct udp_config udp = {
 		.paths = 1, /* most programs never need another: engine_add_paths */
 		.spare_fds = SPARE_FDS,
@@ -453,8 +478,10 @@ static int udp_start(struct engine *e, char *why, size_t why_bytes)
 		.counters = &e->loop.page->io,
 		.interfaces = &e->loop.page->interfaces,
 	};
-	int rc = group_start(e, &group, why, why_bytes);
+	int rc = engine_group_settings(e, &e->gids, &group, host, why, why_bytes);
 
+	if (!rc)
+		rc = group_start(e, &group, why, why_bytes);
 	if (rc)
 		return rc;
 	e->loop.page->port = e->config.transport.rocev2.port;
@@ -497,8 +524,11 @@ static int raw_io_start(struct engine *e, char *why, size_t why_bytes)
 static int raw_start(struct engine *e, char *why, size_t why_bytes)
 {
 	struct group_config group = {.ports = {config_rocev1_port(&e->config)}, .port_count = 1};
-	int rc = group_start(e, &group, why, why_bytes);
+	struct group_address host[NIC_GIDS_MAX];
+	int rc = group_settings(e, &e->gids, &group, host, why, why_bytes);
 
+	if (!rc)
+		rc = group_start(e, &group, why, why_bytes);
 	return rc ? rc : raw_io_start(e, why, why_bytes);
 }
 

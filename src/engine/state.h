@@ -61,7 +61,8 @@ struct engine {
 	int port_fd;     /* of port.h; -1: none */
 	bool port_stale; /* the table is; the thread alone */
 	struct port_deeds port_deeds;
-	uint64_t wall_at_0_ns; /* the wall clock's time when that of the environment was 0 */
+	_Atomic bool freeze_asked; /* a tool has; the thread does it */
+	uint64_t wall_at_0_ns;     /* the wall clock's time when that of the environment was 0 */
 	pthread_t thread;
 
 	/* Any thread. */
@@ -95,6 +96,13 @@ struct engine {
 void engine_note_paths(struct engine *);
 /* Likewise: tells the back end which interface each GID has, or that the routes of the host have changed. */
 void engine_note_gids(struct engine *);
+
+/*
+ * The settings of the group that shares the UDP ports, of a host with those addresses; *host is lent to them. 0, or a
+ * negative errno with a sentence in why.
+ */
+int engine_group_settings(const struct engine *, const struct gid_table *, struct group_config *,
+			  struct group_address host[NIC_GIDS_MAX], char *why, size_t why_bytes);
 
 /* Lock held. A turn and everything that follows from it; true when packets moved. No cancellation point. */
 bool engine_turn(struct engine *, enum loop_work, uint64_t now_ns);

@@ -11,6 +11,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "engine/freezing.h"
 #include "engine/port.h"
 #include "engine/processors.h"
 #include "io/shm/shm.h"
@@ -57,6 +58,10 @@ static enum waiting_sight look(struct self *s)
 	if (waiting_port_is_due(&s->waiting, seen->now_ns) ||
 	    atomic_load_explicit(&e->port_deeds.count, memory_order_relaxed))
 		port_look(e);
+	if (atomic_load_explicit(&e->freeze_asked, memory_order_acquire)) {
+		freezing_obey(e);
+		seen->now_ns = env_now_ns(e->env);
+	}
 	seen->polled_ns = atomic_load(&e->polls.polled_ns);
 	seen->post_turns_ns = atomic_load_explicit(&e->polls.post_turns_ns, memory_order_relaxed);
 	seen->bounced = atomic_load_explicit(&e->polls.bounced, memory_order_relaxed);
@@ -178,7 +183,7 @@ static enum waiting_sight nap(struct self *s, enum thread_state state, uint64_t 
 	atomic_store(&e->state, state);
 	/* A hand-over between our look and the store is seen here. */
 	if (atomic_load(&e->polls.polled_ns))
-		e->env->nap(e->env, &e->state, state, until_ns);
+		e->env->nap(e->env, &e->state, state, env_clock_ns(e->env, until_ns));
 	atomic_store(&e->state, THREAD_RUN);
 	s->seen.group_asks = s->seen.port_asks = false;
 	return SEEN_WAKING;
@@ -208,7 +213,7 @@ static enum waiting_sight block(struct self *s, uint64_t until_ns)
 	atomic_store(&e->state, THREAD_BLOCKED);
 	s->seen.locked = false;
 	engine_leave(e);
-	note_events(s, events, e->env->wait(e->env, until_ns, events, EVENTS_MAX));
+	note_events(s, events, e->env->wait(e->env, env_clock_ns(e->env, until_ns), events, EVENTS_MAX));
 	atomic_store(&e->state, THREAD_RUN);
 	return SEEN_WAKING;
 }

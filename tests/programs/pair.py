@@ -253,7 +253,8 @@ class Place:
     """
     Where a pair runs. Names: lo4 lo6 nobody4 nobody6 veth1500-4 veth1500-6 veth9000-4 veth9000-6, and
     ecmp1500-4 ecmp1500-6: the same over four veth pairs, among which the kernels choose by UDP port; twin1500-4 twin1500-6: with
-    a second veth pair in the same subnet, whose addresses are those of the GIDs; udp4: as lo4, but
+    a second veth pair in the same subnet, whose addresses are those of the GIDs; hosts4 hosts6: three on a bridge, and the
+    programs, which begin at the first two, meet over a link beside it; udp4: as lo4, but
     not through memory; shm4: as lo4, with memory asked for.
     """
 
@@ -282,6 +283,8 @@ class Place:
             self._ecmp(int(name[4:].split("-")[0]))
         elif name.startswith("twin"):
             self._twin(int(name[4:].split("-")[0]))
+        elif name.startswith("hosts"):
+            self._hosts()
         elif name in ("udp4", "shm4"):
             self.env = [{"VERBENA_SHM": "off" if name == "udp4" else "on"}] * 2
 
@@ -377,6 +380,32 @@ class Place:
             self._wait_up(space, ends[i])
         self.links.append(ends)
         self.addresses = ["fd77::11", "fd77::12"] if self.ipv6 else ["10.77.0.11", "10.77.0.12"]
+
+    def _hosts(self):
+        """The second one's GIDs are those of an address that may go to the third, and each has another in that network."""
+        need_network()
+        self.mtu = 1500
+        self.spaces = ["a", "b"]
+        r = subprocess.run(["ip", "link", "add", "vrbr", "type", "bridge", "forward_delay", "0"], capture_output=True, text=True)
+        if r.returncode:
+            raise Skip("needs a bridge: " + r.stderr.strip())
+        sh("ip", "link", "set", "vrbr", "up")
+        for i, space in enumerate("abc"):
+            sh("ip", "netns", "add", space)
+            sh("ip", "-n", space, "link", "set", "lo", "up")
+            sh("ip", "netns", "exec", space, "sysctl", "-q", "-w", "net.ipv6.conf.all.accept_dad=0", "net.ipv6.conf.default.accept_dad=0")
+            sh("ip", "link", "add", "vrbs" + space, "type", "veth", "peer", "name", "vrb" + space, "netns", space)
+            sh("ip", "link", "set", "vrbs" + space, "master", "vrbr", "up")
+            self._address(space, "vrb" + space, "10.77.0.%d/16" % (i + 1), "fd77::%d/64" % (i + 1))
+            self._wait_up(space, "vrb" + space)
+        # Another network, so that it is nobody's secondary address, and goes alone.
+        self._address("b", "vrbb", "10.77.0.9/24", "fd77::9/64")
+        sh("ip", "link", "add", "vrbm", "netns", "a", "type", "veth", "peer", "name", "vrbn", "netns", "b")
+        for i, (space, device) in enumerate((("a", "vrbm"), ("b", "vrbn"))):
+            self._address(space, device, "10.78.0.%d/24" % (i + 1))
+        self._wait_up("a", "vrbm")
+        self.addresses = ["fd77::1", "fd77::9"] if self.ipv6 else ["10.77.0.1", "10.77.0.9"]
+        self.meet = "10.78.0.1"
 
     @staticmethod
     def _wait_up(space, device):

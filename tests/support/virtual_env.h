@@ -138,6 +138,10 @@ static inline int virtual_watch(struct engine_env *env, int fd, bool reads)
 	return 0;
 }
 
+static inline void virtual_unwatch(struct engine_env *env, int fd)
+{
+}
+
 static inline uint64_t virtual_ran_ns(struct engine_env *env, pid_t tid)
 {
 	return virtual.poller_ran_ns;
@@ -258,6 +262,7 @@ static inline struct engine_env *virtual_env(unsigned device)
 					  .yield = virtual_yield,
 					  .pause = virtual_pause,
 					  .watch = virtual_watch,
+					  .unwatch = virtual_unwatch,
 					  .ran_ns = virtual_ran_ns,
 					  .is_ready = virtual_is_ready,
 					  .nap = virtual_nap,

@@ -1,0 +1,227 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""
+Devices that are frozen, thaw and move to other network namespaces under programs that do not know it:
+tests/programs/move.c, which counts and hashes all that it sends, and unmodified ones.
+"""
+import json
+import os
+import signal
+import subprocess
+import time
+
+from pair import BUILD, Failure, Pair, Process, check, clean_env, long_enough, main, perftest_check, pingpong_check
+
+MOVE = os.path.join(BUILD, "tests", "programs", "move")
+LOSS = {"VERBENA_IMPAIR": "drop=1%,seed=5"}
+
+
+def said(place, *words, end=1):
+    """What `verbena WORDS` says of what it refuses."""
+    r = subprocess.run(place.wrap(end, [place.verbena] + [str(w) for w in words]), capture_output=True, text=True, timeout=60,
+                       env=clean_env(place.env[end]), cwd="/")
+    check(r.returncode == 125, "verbena %s: status %s\n%s%s" % (" ".join(map(str, words)), r.returncode, r.stdout, r.stderr))
+    return r.stderr
+
+
+def counters(place, pid, end=1):
+    found = json.loads(place.tool(end, "stat", "--json", str(pid)))["processes"]
+    check(len(found) == 1, "process %d is not shown" % pid)
+    return found[0]["counters"]
+
+
+def wait_for(what, text, seconds=30):
+    end = time.monotonic() + seconds
+    while not what():
+        check(time.monotonic() < end, text)
+        time.sleep(0.02)
+
+
+def goes_on(pair, seconds=30):
+    """Both ends run, and packets move."""
+    before = received(pair)
+    wait_for(lambda: received(pair) > before + 200, "nothing moves any more", seconds)
+
+
+def received(pair):
+    """By the server so far."""
+    pair.still_runs()
+    try:
+        c = counters(pair.place, pair.server.pid, 0)
+    except Failure:
+        pair.still_runs()
+        raise
+    return c["rx_packets"] + c.get("io_shm_rx_packets", 0)
+
+
+def end_of(pair):
+    os.kill(pair.client.pid, signal.SIGINT)
+    for out in pair.finish():
+        check("messages" in out and ", 0 messages" not in out, out)
+
+
+def hold(place, pid):
+    """Frozen as long as that command runs, which is returned."""
+    p = Process(place.wrap(1, ["stdbuf", "-oL", place.verbena, "freeze", str(pid)]), place.env[1])
+    p.wait_text("^frozen")
+    return p
+
+
+def freeze(place):
+    """In place, with what each message is looked at: thawed by command, after its time, and when the freezer dies."""
+    for options, env in ((["-b", "32768"], None), (["-e", "-b", "1024"], {"VERBENA_PROTOCOL": "rocev2"})):
+        pair = Pair(place, MOVE, options, env=env).go().underway()
+        pid = pair.client.pid
+        for _ in range(3):
+            check(place.tool(1, "freeze", str(pid), "--hold", "50s") == "frozen\n", "it does not say that it is frozen")
+            before = counters(place, pid)
+            check("it is frozen already" in said(place, "freeze", pid, "--hold", "1s"), "frozen twice")
+            check("it is frozen" in said(place, "fault", pid, "link", "down"), "a fault while it is frozen")
+            check(counters(place, pid) == before, "packets move while it is frozen")
+            place.tool(1, "thaw", str(pid))
+            goes_on(pair)
+        place.tool(1, "freeze", str(pid), "--hold", "30ms")
+        goes_on(pair)
+        hold(place, pid).kill()
+        goes_on(pair)
+        check("it is not frozen" in said(place, "thaw", pid), "thaw of what runs")
+        end_of(pair)
+
+
+def frozen_calls(place):
+    """A program that ends, or is killed, while its device is frozen: both are over at once. The slot is free then."""
+    for number, status in ((signal.SIGINT, None), (signal.SIGKILL, -signal.SIGKILL)):
+        p = place.start(1, ["ibv_asyncwatch"])
+        wait_for(lambda: str(p.pid) in place.tool(1, "stat"), "it does not run")
+        place.tool(1, "freeze", str(p.pid), "--hold", "50s")
+        check(str(p.pid) in place.tool(1, "stat"), "a frozen program is not shown")
+        os.kill(p.pid, number)
+        got = p.wait(20)
+        check(got is not None and (status is None or got == status), "status %s" % got)
+        p.kill()
+    place.run(1, ["ibv_devinfo"])
+
+
+def joined_meanwhile(place):
+    """Whoever starts while a process is frozen does not wait for it, and it has its slot afterwards."""
+    pair = Pair(place, MOVE).go().underway()
+    place.tool(1, "freeze", str(pair.client.pid), "--hold", "50s")
+    others = [place.start(1, ["ibv_asyncwatch"]) for _ in range(2)]
+    for p in others:
+        wait_for(lambda: str(p.pid) in place.tool(1, "stat"), "it does not start")
+    place.tool(1, "thaw", str(pair.client.pid))
+    goes_on(pair)
+    for p in others:
+        p.kill()
+    goes_on(pair)
+    end_of(pair)
+
+
+def refused(place):
+    """What cannot be done is said in a sentence, and the program goes on where it was."""
+    check("does not run on Verbena" in said(place, "freeze", 999999), "no such process")
+    check("does not run on Verbena" in said(place, "thaw", os.getpid()), "a process without a device")
+    check("allowed is a process id" in said(place, "freeze", "all"), "all")
+    check("allowed is a time" in said(place, "freeze", 1, "--hold", "0"), "--hold 0")
+    check("allowed is a time" in said(place, "freeze", 1, "--hold", "2h"), "--hold 2h")
+    check("--to is missing" in said(place, "move", 1), "no --to")
+    iwarp = place.start(1, ["ibv_asyncwatch"], {"VERBENA_PROTOCOL": "iwarp"})
+    v1 = place.start(1, ["ibv_asyncwatch"], {"VERBENA_DEVICES": "2"})
+    for p in (iwarp, v1):
+        wait_for(lambda: str(p.pid) in place.tool(1, "stat"), "it does not run")
+    check("iWARP" in said(place, "freeze", iwarp.pid), "iWARP is frozen")
+    check("iWARP" in said(place, "move", iwarp.pid, "--to", "c"), "iWARP moves")
+    check("2 devices" in said(place, "move", v1.pid, "--to", "c"), "two devices move")
+    place.tool(1, "freeze", str(v1.pid), "--hold", "50s")
+    place.tool(1, "thaw", str(v1.pid))
+    for p in (iwarp, v1):
+        p.kill()
+
+    pair = Pair(place, MOVE).go().underway()
+    pid = pair.client.pid
+    check("nowhere" in said(place, "move", pid, "--to", "nowhere"), "nowhere")
+    check("no network namespace" in said(place, "move", pid, "--to", "/etc/passwd"), "a file")
+    check("already" in said(place, "move", pid, "--to", "b"), "where it is")
+    check("which is no address" in said(place, "move", pid, "--to", "c"), "an address that is not there")
+    other = Process(["ip", "netns", "exec", "c", place.verbena, "run", "ibv_asyncwatch"])
+    wait_for(lambda: "asyncwatch" in subprocess.run(["ip", "netns", "exec", "c", place.verbena, "stat"], capture_output=True,
+                                                    text=True).stdout, "it does not run")
+    check("slot 0" in said(place, "move", pid, "--to", "c", "--with-addresses"), "a slot that is taken")
+    shown = subprocess.run(["ip", "-n", "c", "addr"], capture_output=True, text=True).stdout
+    check(place.addresses[1] + "/" not in shown, "the address stays there: " + shown)
+    other.kill()
+    goes_on(pair)
+    end_of(pair)
+
+
+def there_and_back(place, pair, times, looks=True):
+    for i in range(times):
+        place.tool(0, "move", str(pair.client.pid), "--to", "bc"[(i + 1) % 2], "--with-addresses")
+        if looks:
+            goes_on(pair)
+
+
+def counted(place):
+    """Every message once, in order, with its bytes, over several moves, and with 1 % of the packets lost besides."""
+    for env in ({}, {"VERBENA_PROTOCOL": "rocev2"}, LOSS, {"VERBENA_PROTOCOL": "rocev2", **LOSS}):
+        pair = Pair(place, MOVE, ["-e"] if env else [], env=env).go().underway()
+        there_and_back(place, pair, 4)
+        end_of(pair)
+
+
+def neighbours(place):
+    """Two of one host, which exchange packets through memory, go on by UDP when one moves, and through memory when it is back."""
+    place.spaces = ["b", "b"]
+    place.addresses[0] = place.addresses[0].replace("::1", "::2") if place.ipv6 else "10.77.0.2"
+    place.meet = "10.78.0.2"
+    for protocol in ("auto", "rocev2"):
+        pair = Pair(place, MOVE, env={"VERBENA_PROTOCOL": protocol}, server_options=["-g", by_address(place, 0)], 
+                    client_options=["-g", by_address(place, 1)],
+                    gid_flag=None).go().underway(packets=0)
+        wait_for(lambda: pair.still_runs() or counters(place, pair.server.pid)["io_shm_rx_packets"] > 100, "not through memory")
+        place.tool(0, "move", str(pair.client.pid), "--to", "c", "--with-addresses")
+        goes_on(pair)
+        before = counters(place, pair.server.pid)
+        wait_for(lambda: counters(place, pair.server.pid)["rx_packets"] > before["rx_packets"] + 100, "not by UDP")
+        place.tool(0, "move", str(pair.client.pid), "--to", "b", "--with-addresses")
+        before = counters(place, pair.server.pid)
+        wait_for(lambda: pair.still_runs() or counters(place, pair.server.pid)["io_shm_rx_packets"] > before["io_shm_rx_packets"] + 100,
+                 "not through memory again")
+        end_of(pair)
+
+
+def by_address(place, end):
+    for g in json.loads(place.tool(end, "devices", "--json"))["devices"][0]["ports"][0]["gids"]:
+        if g.get("address") == place.addresses[end]:
+            return g["index"]
+    raise Failure("no GID of %s" % place.addresses[end])
+
+
+def unmodified(place):
+    """Programs as they are, moved while they run."""
+    def bandwidth(seconds):
+        pair = Pair(place, "ib_write_bw", ["-F", "-s", "65536", "-D", str(seconds), "-u", "18"], gid_flag="-x").go().underway()
+        there_and_back(place, pair, 2, looks=False)
+        pair.still_runs()
+        perftest_check(pair, pair.finish())
+
+    def latency(seconds):
+        pair = Pair(place, "ib_send_lat", ["-F", "-D", str(seconds), "-u", "18"], gid_flag="-x").go().underway()
+        there_and_back(place, pair, 2, looks=False)
+        pair.still_runs()
+        perftest_check(pair, pair.finish())
+
+    def pingpong(iters):
+        pair = Pair(place, "ibv_rc_pingpong", ["-c", "-n", iters]).go().underway()
+        there_and_back(place, pair, 2, looks=False)
+        pair.still_runs()
+        pingpong_check(pair, pair.finish(), iters, 4096)
+
+    long_enough(bandwidth, 3, 10, 30)
+    long_enough(latency, 3, 10, 30)
+    long_enough(pingpong, 20000, 200000, 2000000)
+
+
+if __name__ == "__main__":
+    main({"freeze": freeze, "frozen_calls": frozen_calls, "joined_meanwhile": joined_meanwhile, "refused": refused,
+          "counted": counted, "neighbours": neighbours, "unmodified": unmodified})
