@@ -308,4 +308,7 @@ FAULTS = [
     Fault("a_cut_train_is_sent_whole", "count_trains", "p->data + p->len == p[1].data", "true", "unit/spoil_test"),
     Fault("memory_has_a_checksum", "touch", "if (in_memory)\n\t\t\treturn false;", ";", "unit/spoil_test"),
     Fault("a_command_goes_to_whoever_has_the_slot", "connect_to", "peer.pid == m->pid && ", "", "unit/group_told_test"),
+    # ---- devices that are frozen or move
+    Fault("time_that_stood_is_made_up_for", "env_let_time_go_on", "env->now_ns(env) - stood_at_ns", "0", "unit/env_host_test"),
+    Fault("a_slot_is_given_up_on_leaving", "may_be_ours", " && (!j->cfg->as || slot == j->cfg->as - 1)", "", "unit/group_return_test"),
 ]
