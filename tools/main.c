@@ -53,12 +53,12 @@ static const struct command {
 	char *title; /* the prefix of getopt's messages */
 	int (*run)(int argc, char **argv);
 } commands[] = {
-	{"run", (char[]){"verbena run"}, cmd_run},	    {"devices", (char[]){"verbena devices"}, cmd_devices},
-	{"stat", (char[]){"verbena stat"}, cmd_stat},	    {"qps", (char[]){"verbena qps"}, cmd_qps},
-	{"top", (char[]){"verbena top"}, cmd_top},	    {"export", (char[]){"verbena export"}, cmd_export},
+	{"run", (char[]){"verbena run"}, cmd_run},          {"devices", (char[]){"verbena devices"}, cmd_devices},
+	{"stat", (char[]){"verbena stat"}, cmd_stat},       {"qps", (char[]){"verbena qps"}, cmd_qps},
+	{"top", (char[]){"verbena top"}, cmd_top},          {"export", (char[]){"verbena export"}, cmd_export},
 	{"fault", (char[]){"verbena fault"}, cmd_fault},    {"freeze", (char[]){"verbena freeze"}, cmd_freeze},
-	{"thaw", (char[]){"verbena thaw"}, cmd_thaw},	    {"move", (char[]){"verbena move"}, cmd_move},
-	{"sim", (char[]){"verbena sim"}, cmd_sim},	    {"sdr", (char[]){"verbena sdr"}, cmd_sdr},
+	{"thaw", (char[]){"verbena thaw"}, cmd_thaw},       {"move", (char[]){"verbena move"}, cmd_move},
+	{"sim", (char[]){"verbena sim"}, cmd_sim},          {"sdr", (char[]){"verbena sdr"}, cmd_sdr},
 	{"fabric", (char[]){"verbena fabric"}, cmd_fabric},
 };
 

@@ -82,7 +82,8 @@ size_t group_msg_fds(const struct group_msg *m)
 		return m->count;
 	if (m->type == GROUP_RING)
 		return GROUP_RING_FDS;
-	return m->type == GROUP_STAT_FD || m->type == GROUP_SHARE_FD || m->type == GROUP_QPS_FD || m->type == GROUP_MOVE;
+	return m->type == GROUP_STAT_FD || m->type == GROUP_SHARE_FD || m->type == GROUP_QPS_FD ||
+	       m->type == GROUP_MOVE;
 }
 
 static bool lanes_are_good(const struct group_msg *m)
