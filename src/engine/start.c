@@ -69,7 +69,6 @@ enum {
 
 static pthread_mutex_t the_mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct engine *engines[ENGINE_DEVICES_MAX]; /* by device; NULL: not started */
-static int inherited_fd;                           /* 0: none */
 static engine_env_fn *env_given;                   /* NULL: the host's */
 
 static bool pcap_ip_id(void *ctx, const struct pkt *p, uint16_t *id)
@@ -288,14 +287,6 @@ static void local_ports(uint16_t *first, uint16_t *last)
 	fclose(f);
 }
 
-/* Before the process has a slot. */
-static unsigned requests_slot(const void *shared)
-{
-	int slot = registry_requests_slot(shared);
-
-	return slot < 0 ? 0 : (unsigned)slot;
-}
-
 /* A flood of clients that say nothing leaves the program the most of its descriptors. */
 static uint32_t half_open_max(void)
 {
@@ -381,75 +372,6 @@ static void explain_limit(char *why, size_t why_bytes)
 		 (unsigned long long)limit.rlim_cur);
 }
 
-static struct group_address address_of(const struct io_gid *gid)
-{
-	bool is_link_local = gid->gid[0] == 0xfe && (gid->gid[1] & 0xc0) == 0x80;
-	struct group_address a = {.ifindex = is_link_local ? gid->ifindex : 0};
-
-	memcpy(a.gid, gid->gid, sizeof(a.gid));
-	return a;
-}
-
-/* Two interfaces may have the same one. */
-static void add_address(struct group_config *group, struct group_address a)
-{
-	for (size_t i = 0; i < group->address_count; i++)
-		if (!memcmp(&group->addresses[i], &a, sizeof(a)))
-			return;
-	group->addresses[group->address_count++] = a;
-}
-
-/* All but the ports. */
-static int group_settings(const struct engine *e, const struct gid_table *gids, struct group_config *group,
-			  struct group_address host[NIC_GIDS_MAX], char *why, size_t why_bytes)
-{
-	struct io_gid all[IO_GIDS_MAX];
-	int count = port_host_gids(all, why, why_bytes);
-
-	if (count < 0)
-		return count;
-	if (!count) {
-		snprintf(why, why_bytes, "no interface is up, not even loopback, by which the programs of a host meet");
-		return -EADDRNOTAVAIL;
-	}
-	for (int i = 0; i < count; i++)
-		host[group->host_count++] = address_of(&all[i]);
-	group->host = host;
-	/* A device that is bound has a part of the addresses, and the group has those of all. */
-	if (e->config.address[0] && e->config.devices.has_rails) {
-		count = port_chosen_gids(e, all, why, why_bytes);
-		if (count < 0)
-			return count;
-		for (int i = 0; i < count && group->address_count < GROUP_ADDRESSES_MAX; i++)
-			add_address(group, address_of(&all[i]));
-	} else if (e->config.address[0]) {
-		for (uint32_t i = 0; i < gids->count && group->address_count < GROUP_ADDRESSES_MAX; i++) {
-			const struct nic_gid *g = &gids->gids[i];
-			struct io_gid own = {.ifindex = g->ifindex};
-
-			memcpy(own.gid, g->raw, sizeof(own.gid));
-			if (g->ifindex)
-				add_address(group, address_of(&own));
-		}
-	}
-	group->stat_fd = e->stat_fd;
-	group->counters = &e->loop.page->io;
-	group->shared_bytes = registry_bytes();
-	group->shared_fd = inherited_fd;
-	group->requests_slot = requests_slot;
-	return 0;
-}
-
-int engine_group_settings(const struct engine *e, const struct gid_table *gids, struct group_config *group,
-			  struct group_address host[NIC_GIDS_MAX], char *why, size_t why_bytes)
-{
-	/* Both ports, with any protocol: all members of a group have the same ports. */
-	*group = (struct group_config){.ports = {e->config.transport.rocev2.port, e->config.transport.veroce.port},
-				       .port_count = 2,
-				       .rings = config_has_shm(&e->config)};
-	return group_settings(e, gids, group, host, why, why_bytes);
-}
-
 /* Joins the processes that share those ports; the first one names the group. */
 static int group_start(struct engine *e, struct group_config *group, char *why, size_t why_bytes)
 {
@@ -496,7 +418,7 @@ static bool is_ours(void *ctx, const struct pkt *p)
 {
 	const struct engine *e = ctx;
 
-	return group_slot_of(p) != GROUP_ANY_SLOT || requests_slot(group_shared(e->group)) == e->loop.slot;
+	return group_slot_of(p) != GROUP_ANY_SLOT || engine_requests_slot(group_shared(e->group)) == e->loop.slot;
 }
 
 static int raw_io_start(struct engine *e, char *why, size_t why_bytes)
@@ -525,7 +447,7 @@ static int raw_start(struct engine *e, char *why, size_t why_bytes)
 {
 	struct group_config group = {.ports = {config_rocev1_port(&e->config)}, .port_count = 1};
 	struct group_address host[NIC_GIDS_MAX];
-	int rc = group_settings(e, &e->gids, &group, host, why, why_bytes);
+	int rc = engine_group_members(e, &e->gids, &group, host, why, why_bytes);
 
 	if (!rc)
 		rc = group_start(e, &group, why, why_bytes);
@@ -781,11 +703,6 @@ uint32_t engine_cm_devices(void)
 	char why[WHY_BYTES];
 
 	return config_load(&c, why, sizeof(why)) || !c.devices.has_rails ? 1 : c.devices.count;
-}
-
-void engine_inherit(int shared_fd)
-{
-	inherited_fd = shared_fd;
 }
 
 struct engine *engine_get(unsigned device, const struct engine_sink *sink, char *err, size_t err_bytes)

@@ -97,6 +97,11 @@ void engine_note_paths(struct engine *);
 /* Likewise: tells the back end which interface each GID has, or that the routes of the host have changed. */
 void engine_note_gids(struct engine *);
 
+/* The slot that requests go to which name nobody, by the memory that members share; 0 before there is one. */
+unsigned engine_requests_slot(const void *shared);
+/* All settings of a group but its ports: otherwise as below. */
+int engine_group_members(const struct engine *, const struct gid_table *, struct group_config *,
+			 struct group_address host[NIC_GIDS_MAX], char *why, size_t why_bytes);
 /*
  * The settings of the group that shares the UDP ports, of a host with those addresses; *host is lent to them. 0, or a
  * negative errno with a sentence in why.
