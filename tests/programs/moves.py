@@ -156,7 +156,11 @@ def refused(place):
 
 def there_and_back(place, pair, times, looks=True):
     for i in range(times):
-        place.tool(0, "move", str(pair.client.pid), "--to", "bc"[(i + 1) % 2], "--with-addresses")
+        try:
+            place.tool(0, "move", str(pair.client.pid), "--to", "bc"[(i + 1) % 2], "--with-addresses")
+        except Failure:
+            pair.still_runs()
+            raise
         if looks:
             goes_on(pair)
 
