@@ -19,6 +19,7 @@ import pathlib
 import re
 import shlex
 import shutil
+import stat
 import subprocess
 import sys
 import tempfile
@@ -346,8 +347,19 @@ class Podman:
         sh(["unshare", "-n", "sh", "-c", text])
 
 
+def own_null(work):
+    """crun gives the user of a container the file that is its standard input, for good, so it is not the machine's."""
+    null = work / "null"
+    os.mknod(null, stat.S_IFCHR, os.makedev(1, 3))
+    os.chmod(null, 0o666)
+    sh(["mount", "--bind", null, "/dev/null"])
+
+
 def podman(work):
     needs("podman", "podman")
+    if "OWN_MOUNTS" not in os.environ:
+        skip("needs root")
+    own_null(work)
     p = Podman(work)
     if subprocess.run([*p.base, "info"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE).returncode:
         skip("podman does not start here")
@@ -381,6 +393,8 @@ def main():
              **{r: functools.partial(release, name=r) for r in ("trixie", "noble", "jammy")}}
     if len(sys.argv) != 2 or sys.argv[1] not in cases:
         sys.exit(__doc__)
+    if sys.argv[1] == "podman" and not os.geteuid() and "OWN_MOUNTS" not in os.environ:
+        os.execvpe("unshare", ["unshare", "--mount", sys.executable, "-B", *sys.argv], {**os.environ, "OWN_MOUNTS": "yes"})
     with tempfile.TemporaryDirectory(prefix="verbena-packaging-", ignore_cleanup_errors=True) as work:
         os.chmod(work, 0o755)
         try:
