@@ -10,7 +10,7 @@
  * Pointers are numbers: an object is defined when its record is archived, and from then on others refer to it. What the
  * caller alone knows, the owners of objects, stays outside the image, in a table.
  *
- * What is loaded is judged as a packet is. The first error ends it: archive.err has the error, members keep the values
+ * Loaded bytes are judged as a packet is. The first error ends it: archive.err has the error, members keep the values
  * that they have, and counts are 0.
  */
 #pragma once
@@ -75,7 +75,7 @@ static inline bool archive_judge(struct archive *a, bool holds)
 void archive_begin(struct archive *, uint16_t type, uint16_t version);
 void archive_end(struct archive *);
 
-/* So many bytes as they are: saves them, or overwrites them with what was saved. */
+/* Saves so many bytes as they are. Loading, they are overwritten with those that were saved. */
 void archive_bytes(struct archive *, void *, size_t);
 /* A bool: 0 or 1. */
 void archive_flag(struct archive *, void *, size_t);

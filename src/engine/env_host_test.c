@@ -37,7 +37,7 @@ TEST(a_wait_until_a_time_ends_no_sooner)
 	assert_int_equal(env->wait(env, 0, events, EVENTS), 0);
 }
 
-/* And what is to be waited for is as far away as it was. */
+/* A deadline is as far away after the stop as it was before. */
 TEST(time_that_stands_goes_on_from_there)
 {
 	uint64_t stood_at_ns, clock_ns, behind_ns;

@@ -12,5 +12,5 @@
 
 /* Lock held, after group_service(): hands commands to the thread. */
 void freezing_commands(struct engine *);
-/* The engine's thread, lock not held: obeys them. */
+/* Obeys the commands that wait. Called by the engine's thread, with the lock not held. */
 void freezing_obey(struct engine *);

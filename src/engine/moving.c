@@ -69,7 +69,7 @@ static int take_addresses(const struct engine *e, struct luggage *l, char *why, 
 	int rc;
 
 	for (uint32_t i = 0; l->count < NIC_GIDS_MAX && leaving_address(e, i, gid); i++) {
-		/* What is not here either is missed by who looks for it there. */
+		/* An address that neither place has: leaving_return() finds that out, and says which one it is. */
 		if (address_find(l->there, gid, &from) || !address_find(l->here, gid, &from))
 			continue;
 		l->taken[l->count].from = from;

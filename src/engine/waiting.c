@@ -196,7 +196,7 @@ static struct waiting_step rested(struct waiting *w, const struct waiting_seen *
 {
 	struct waiting_step step = {.act = WAITING_BLOCK, .until_ns = s->deadline_ns};
 
-	/* What is due is a poller's to do, too. To look again at once would be to spin until its next poll. */
+	/* The poller does due work, too. A thread that looked again at once would spin until the next poll. */
 	if (s->deadline_ns <= s->now_ns)
 		return s->now_ns < w->nap_until_ns ? sleep_for_poller(w, s, WAITING_NAP, w->nap_until_ns)
 						   : act(WAITING_LOOK);
