@@ -340,9 +340,9 @@ TEST(a_child_gets_an_engine_of_its_own)
 	pair_close(&p);
 }
 
-/* A thread that ends at this moment may still have the C library's note of its last dlopen(), which pthread_cancel()
- * needs. */
-const char *__lsan_default_suppressions(void);
+/* A thread that ends at this moment may still have the C library's note of its last dlsym(). The sanitizer's library
+ * must find this function. */
+__attribute__((visibility("default"))) const char *__lsan_default_suppressions(void);
 const char *__lsan_default_suppressions(void)
 {
 	return "leak:_dlerror_run";
