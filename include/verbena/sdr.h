@@ -49,6 +49,8 @@ struct verbena_sdr_context_attr {
 				  verbena_sdr_progress() */
 	uint32_t port;         /* of the device. Default 1 */
 	uint32_t gid_index;    /* in the port's table. Default 0 */
+	const char *address;   /* an IP address as text: the GID that is it is taken where the port has one, and that of
+				  gid_index where it has none. Borrowed. Default NULL: gid_index */
 };
 
 /* Sets the defaults. */

@@ -11,14 +11,15 @@ _sdr_cp() {
 			sed -n 's/.*--scheme.*repaired: \(.*\) (.*/\1/p' | tr '|' ' ')" -- "$cur")
 		;;
 	-d | --ib-dev) mapfile -t COMPREPLY < <(compgen -W "$(ls /sys/class/infiniband 2>/dev/null)" -- "$cur") ;;
-	-p | --port | -x | --gid-index | -r | --rate | -k | --chunk | -m | --mtu | -t | --rtt) ;;
+	-e | --rsh) mapfile -t COMPREPLY < <(compgen -c -- "$cur") ;;
+	--remote-path | -p | --port | -x | --gid-index | -r | --rate | -k | --chunk | -m | --mtu | -t | --rtt) ;;
 	*)
 		if [[ $cur == -* ]]; then
 			mapfile -t COMPREPLY < <(compgen -W "$("$1" --help 2>/dev/null |
 				grep -oE -- '--[a-z-]+' | sort -u)" -- "$cur")
 		else
 			_filedir
-			# Behind the file a host may come.
+			# One of the two may be a host's, or a host.
 			mapfile -t -O ${#COMPREPLY[@]} COMPREPLY < <(compgen -A hostname -- "$cur")
 		fi
 		;;

@@ -215,7 +215,8 @@ def gone(place):
 # ---- a sender that lies --------------------------------------------------------------------------------
 
 FILE, FOLDER, LINK = range(3)
-CP_FAIL, CP_LIST, CP_HASHES, CP_KEEP = range(4)
+CP_FAIL = 0x6661696c
+CP_LIST, CP_HASHES, CP_KEEP = range(3)
 
 
 def entry(kind, parent, name, link=b"", bytes_=0):
@@ -227,7 +228,7 @@ def frame(kind, payload=b""):
 
 
 GREETING = b"verbena-sdr 1\n"
-PLAN = struct.pack(">7Q", 0x7364725f63703034, 0, 65536, 0, 0, 0, 0)
+PLAN = struct.pack(">8Q", 0x7364725f63703035, 0, 65536, 0, 0, 0, 0, 0)
 LIES = [(entry(FOLDER, 0, b"") + entry(FILE, 0, name), "an entry that is not allowed")
         for name in (b"..", b".", b"", b"/tmp/x", b"../x", b"a/../../x", b"a\0b", PART.encode() + b"x")]
 LIES += [(entry(FOLDER, 0, b"") + entry(LINK, 0, b"l", b"/tmp") + entry(FILE, 1, b"x"), "an entry that is not allowed"),

@@ -43,7 +43,7 @@ static void list_hear(struct cp_list *l)
 		for (size_t at = 0, n; at < f.length; at += n) {
 			n = cp_entry_decode(l, f.payload + at, f.length - at);
 			if (!n)
-				cp_fail("the list of files has an entry that is not allowed");
+				die("the list of files has an entry that is not allowed");
 		}
 	}
 	if (!l->count)
@@ -152,7 +152,7 @@ static bool post_one(struct receiving *r)
 	if (res == VERBENA_SDR_RETRY)
 		return false;
 	if (res)
-		cp_fail("posting a receive: %s", strerror(errno));
+		die("posting a receive: %s", strerror(errno));
 	r->bytes[r->posted++ % CP_DEPTH] = bytes;
 	r->post = next;
 	return true;
@@ -181,11 +181,11 @@ static bool take_one(struct receiving *r)
 	if (r->there == r->posted)
 		return false;
 	if (scheme_recv_poll(&r->cp->way, &r->recv[r->there % CP_DEPTH], &done))
-		cp_fail("receiving: %s", strerror(errno));
+		die("receiving: %s", strerror(errno));
 	if (!done)
 		return false;
 	if (verbena_sdr_recv_complete(&r->recv[r->there % CP_DEPTH]))
-		cp_fail("completing a receive: %s", strerror(errno));
+		die("completing a receive: %s", strerror(errno));
 	message_write(r);
 	return true;
 }
@@ -282,7 +282,7 @@ int cp_receive(struct cp *cp)
 	list_hear(&cp->list);
 	r.digest = calloc(cp->list.count, sizeof(*r.digest));
 	if (!r.digest)
-		cp_fail("no memory");
+		die("no memory");
 	cp_target_open(&r.target, &cp->list, cp->path);
 	compare(&r);
 	cp_connect(cp);

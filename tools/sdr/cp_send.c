@@ -57,9 +57,9 @@ static void file_check(const struct sending *s)
 	struct stat st;
 
 	if (fstat(s->fd, &st))
-		cp_fail("%s: %s", s->path, strerror(errno));
+		die("%s: %s", s->path, strerror(errno));
 	if (is_changed(&s->cp->list.entry[s->file], &st))
-		cp_fail("%s has changed while it was copied", s->path);
+		die("%s has changed while it was copied", s->path);
 }
 
 static void file_open(struct sending *s, uint32_t i)
@@ -68,10 +68,10 @@ static void file_open(struct sending *s, uint32_t i)
 		return;
 	file_close(s);
 	if (!cp_list_path(&s->cp->list, i, s->cp->path, s->path, sizeof(s->path)))
-		cp_fail("%s: %s", s->cp->list.entry[i].name, strerror(ENAMETOOLONG));
+		die("%s: %s", s->cp->list.entry[i].name, strerror(ENAMETOOLONG));
 	s->fd = open(s->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | (i ? O_NOFOLLOW : 0));
 	if (s->fd < 0)
-		cp_fail("%s: %s", s->path, strerror(errno));
+		die("%s: %s", s->path, strerror(errno));
 	s->file = i;
 	file_check(s);
 }
@@ -89,9 +89,9 @@ static void block_read(struct sending *s, uint32_t i, uint32_t block, uint8_t *p
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0)
-			cp_fail("%s: %s", s->path, strerror(errno));
+			die("%s: %s", s->path, strerror(errno));
 		if (!n)
-			cp_fail("%s has changed while it was copied", s->path);
+			die("%s has changed while it was copied", s->path);
 		at += (uint64_t)n;
 	}
 	cp_entry_hashes(e);
@@ -183,7 +183,7 @@ static void compare(struct sending *s)
 	struct cp_frame f;
 
 	if (!memory)
-		cp_fail("no memory");
+		die("no memory");
 	for (;;) {
 		cp_expect(&f, CP_HASHES);
 		if (!f.length)
@@ -267,7 +267,7 @@ static bool message_send(struct sending *s, uint64_t n)
 	int r = scheme_send(s->cp->qp, &s->cp->way, &b, behind, &attr, &reason, &s->send[n % CP_DEPTH]);
 
 	if (r == VERBENA_SDR_ERROR)
-		cp_fail("sending: %s", strerror(errno));
+		die("sending: %s", strerror(errno));
 	if (!r && attr.data)
 		say_choice(s, &attr, reason);
 	s->started[n % CP_DEPTH] = !r;
@@ -291,8 +291,7 @@ static bool messages_poll(struct sending *s)
 
 	while (s->there < s->read && s->started[s->there % CP_DEPTH] && done) {
 		if (scheme_poll(&s->cp->way, &s->send[s->there % CP_DEPTH], &done))
-			cp_fail("sending: %s",
-				errno == ETIMEDOUT ? "the peer does not answer any more" : strerror(errno));
+			die("sending: %s", errno == ETIMEDOUT ? "the peer does not answer any more" : strerror(errno));
 		if (!done)
 			break;
 		s->cp->done_bytes += s->bytes[s->there++ % CP_DEPTH];

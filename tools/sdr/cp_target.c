@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "sdr/cp_target.h"
-#include "sdr/cp_wire.h"
+#include "sdr/meet.h"
 
 #define NONE UINT32_MAX
 
@@ -23,8 +23,8 @@ static void __attribute__((noreturn)) failed(const struct cp_target *t, uint32_t
 	if (!cp_list_path(t->list, i, t->path, path, sizeof(path)))
 		snprintf(path, sizeof(path), "%s/../%s", t->path, t->list->entry[i].name);
 	if (err == ELOOP || err == ENOTDIR)
-		cp_fail("%s: a link or a file is in the way, or lies above it", path);
-	cp_fail("%s: %s", path, strerror(err));
+		die("%s: a link or a file is in the way, or lies above it", path);
+	die("%s: %s", path, strerror(err));
 }
 
 static struct cp_entry *entry_of(const struct cp_target *t, uint32_t i)
@@ -98,10 +98,10 @@ static void folder_make(struct cp_target *t, uint32_t i)
 static void root_folder(struct cp_target *t)
 {
 	if (mkdir(t->path, 0700) && errno != EEXIST)
-		cp_fail("%s: %s", t->path, strerror(errno));
+		die("%s: %s", t->path, strerror(errno));
 	t->root = open(t->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (t->root < 0)
-		cp_fail("%s: %s", t->path, strerror(errno));
+		die("%s: %s", t->path, strerror(errno));
 }
 
 /* The name is the target's unless that is a folder. */
@@ -114,15 +114,15 @@ static void root_file(struct cp_target *t)
 	if (t->root >= 0)
 		return;
 	if (errno != ENOTDIR && errno != ENOENT)
-		cp_fail("%s: %s", t->path, strerror(errno));
+		die("%s: %s", t->path, strerror(errno));
 	copy = strdup(t->path);
 	free(e->name);
 	e->name = copy ? strdup(basename(copy)) : NULL;
 	if (!e->name)
-		cp_fail("no memory");
+		die("no memory");
 	t->root = open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (t->root < 0)
-		cp_fail("%s: %s", t->path, strerror(errno));
+		die("%s: %s", t->path, strerror(errno));
 	free(copy);
 }
 
@@ -212,7 +212,7 @@ static uint32_t blocks_hash(int fd, struct cp_entry *e)
 	uint32_t b = 0;
 
 	if (!memory)
-		cp_fail("no memory");
+		die("no memory");
 	cp_entry_hashes(e);
 	for (; b < cp_blocks(e); b++) {
 		uint64_t bytes = cp_block_bytes(e, b);
@@ -313,7 +313,7 @@ static void block_copy(struct cp_target *t, uint32_t i, uint32_t b, int from, ui
 	uint64_t bytes = cp_block_bytes(e, b);
 
 	if (block_read(from, b, memory, bytes) < bytes || !XXH128_isEqual(XXH3_128bits(memory, bytes), e->hash[b]))
-		cp_fail("%s has changed meanwhile", e->name);
+		die("%s has changed meanwhile", e->name);
 	write_all(t, i, (uint64_t)b * CP_BLOCK, memory, bytes);
 }
 
@@ -329,7 +329,7 @@ void cp_target_keep(struct cp_target *t, uint32_t i)
 	from = file_there(t, i);
 	memory = malloc(CP_BLOCK);
 	if (from < 0 || !memory)
-		cp_fail("%s has changed meanwhile", e->name);
+		die("%s has changed meanwhile", e->name);
 	for (uint32_t b = 0; b < e->here; b++) {
 		if (cp_kept(e, b))
 			block_copy(t, i, b, from, memory);
@@ -425,7 +425,7 @@ void cp_target_close(struct cp_target *t, bool sync)
 			attributes_set(t, i, i ? folder_open(t, i) : t->root);
 	}
 	if (sync && syncfs(t->root))
-		cp_fail("%s: %s", t->path, strerror(errno));
+		die("%s: %s", t->path, strerror(errno));
 	folder_release(t);
 	close(t->root);
 }

@@ -5,7 +5,6 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -18,13 +17,46 @@
 enum { HEADER_LEN = 8, SILENCE_S = 30, BETWEEN_S = 5, TRIES = 6 };
 
 static int tcp = -1;
+static bool others; /* the peer's user reads what is said, and nobody else */
 
-void cp_wire_open(int connected)
+static bool frame_take(struct cp_frame *, bool closed);
+
+/* Where the peer has failed, its reason ends this end too. */
+static void fail_hear(void)
+{
+	uint8_t header[HEADER_LEN];
+	struct cp_frame f;
+
+	if (recv(tcp, header, HEADER_LEN, MSG_PEEK | MSG_DONTWAIT) == HEADER_LEN && get_be32(header) == CP_FAIL)
+		frame_take(&f, true);
+}
+
+/* The peer is told why this end fails. */
+static bool fail_tell(const char *sentence)
+{
+	uint8_t frame[HEADER_LEN + CP_FRAME_MAX];
+	size_t length = strlen(sentence);
+	bool told;
+
+	die_tell = NULL;
+	fail_hear();
+
+	put_be32(frame, CP_FAIL);
+	put_be32(frame + 4, (uint32_t)length);
+	memcpy(frame + HEADER_LEN, sentence, length);
+	told = send(tcp, frame, HEADER_LEN + length, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)(HEADER_LEN + length);
+	return told && others;
+}
+
+void cp_wire_open(int connected, bool served)
 {
 	int one = 1, idle = SILENCE_S, between = BETWEEN_S, tries = TRIES,
 	    gone_ms = 1000 * (SILENCE_S + BETWEEN_S * TRIES);
 
 	tcp = connected;
+	others = served;
+	die_tell = fail_tell;
+	meet_look = fail_hear;
 	setsockopt(tcp, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof(one));
 	setsockopt(tcp, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof(idle));
 	setsockopt(tcp, IPPROTO_TCP, TCP_KEEPINTVL, &between, sizeof(between));
@@ -98,7 +130,7 @@ static bool frame_take(struct cp_frame *f, bool closed)
 		return false;
 	f->type = (enum cp_frame_type)get_be32(header);
 	f->length = get_be32(header + 4);
-	if (f->length > CP_FRAME_MAX || f->type >= CP_FRAME_TYPES)
+	if (f->length > CP_FRAME_MAX || (f->type >= CP_FRAME_TYPES && f->type != CP_FAIL))
 		cp_nonsense();
 	if (!is_here((int)(HEADER_LEN + f->length), closed))
 		return false;
@@ -135,26 +167,5 @@ void cp_expect(struct cp_frame *f, enum cp_frame_type type)
 
 void cp_nonsense(void)
 {
-	cp_fail("the peer says what no sdr_cp of this version says");
-}
-
-void cp_fail(const char *fmt, ...)
-{
-	char text[1024];
-	va_list ap;
-	int n;
-
-	va_start(ap, fmt);
-	n = vsnprintf(text, sizeof(text), fmt, ap);
-	va_end(ap);
-	if (tcp >= 0) {
-		uint8_t frame[HEADER_LEN + sizeof(text)];
-		size_t length = n < (int)sizeof(text) ? (size_t)n : sizeof(text) - 1;
-
-		put_be32(frame, CP_FAIL);
-		put_be32(frame + 4, (uint32_t)length);
-		memcpy(frame + HEADER_LEN, text, length);
-		(void)!send(tcp, frame, HEADER_LEN + length, MSG_NOSIGNAL | MSG_DONTWAIT);
-	}
-	die("%s", text);
+	die("the peer says what no sdr_cp of this version says");
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the two ends of sdr_cp say to each other by TCP: frames of a type and at most CP_FRAME_MAX bytes.
+ * What the two ends of sdr_cp say to each other by TCP or through ssh: frames of a type and at most CP_FRAME_MAX bytes.
  *
  *     type 32 | length 32 | payload
  *
@@ -20,14 +20,16 @@ enum {
 };
 
 enum cp_frame_type {
-	CP_FAIL,    /* a sentence */
-	CP_LIST,    /* entries (cp_list.h); none: the list is whole */
+	CP_FAIL = 0x6661696c, /* a sentence; where a number of meet.h is expected, it is none */
+	CP_LIST = 0,          /* entries (cp_list.h); none: the list is whole */
 	CP_HASHES,  /* of blocks that are there: any number of {entry 32, first block 32, count 32, count x hash 16
 		     * bytes};  none: that was all */
 	CP_KEEP,    /* answers a CP_HASHES: any number of {entry 32, block 32} that need not be sent */
 	CP_DIGEST,  /* entry 32, digest 16 bytes: of a file all of which was sent or is kept */
 	CP_SENT,    /* nothing: all that was sent is acknowledged */
 	CP_VERDICT, /* how many files are not as they were sent 32 */
+	CP_PATH,    /* of the end that asks: what it wants copied, or where to, at the other end */
+	CP_MET,     /* answers it: the address of the end that asks, as text; nothing: not known */
 	CP_FRAME_TYPES
 };
 
@@ -37,14 +39,13 @@ struct cp_frame {
 	uint8_t payload[CP_FRAME_MAX];
 };
 
-/* Takes a connection of meet(): from here on a peer whose machine is silent counts as gone after a minute. */
-void cp_wire_open(int tcp);
+/* Takes a connection of meet() or remote_start(). From here on a TCP peer whose machine is silent counts as gone after a
+ * minute, and die() tells the peer why; where this end is `served`, its user is the peer's, who reads it there alone. */
+void cp_wire_open(int tcp, bool served);
 void cp_say(enum cp_frame_type, const void *payload, size_t length);
 /* The next frame, if it comes within wait_ms; -1: waits for it. */
 bool cp_hear(struct cp_frame *, int wait_ms);
 /* Waits for a frame, which has that type. */
 void cp_expect(struct cp_frame *, enum cp_frame_type);
-/* As die(), and tells the peer. */
-void cp_fail(const char *fmt, ...) __attribute__((format(printf, 1, 2), noreturn));
 /* The peer has said what makes no sense. */
 void cp_nonsense(void) __attribute__((noreturn));

@@ -22,15 +22,18 @@ enum { CONNECT_S = 10, GREETING_S = 5, GUESTS_MAX = 16, INFO_BYTES_MAX = 1 << 16
 /* Both ends say it first, so that neither takes a stranger for the other. */
 static const char greeting[] = "verbena-sdr 1\n";
 
+bool (*die_tell)(const char *sentence);
+
 void die(const char *fmt, ...)
 {
+	char sentence[1024];
 	va_list ap;
 
-	fprintf(stderr, "%s: ", program_invocation_short_name);
 	va_start(ap, fmt);
-	vfprintf(stderr, fmt, ap);
+	vsnprintf(sentence, sizeof(sentence), fmt, ap);
 	va_end(ap);
-	fputc('\n', stderr);
+	if (!die_tell || !die_tell(sentence))
+		fprintf(stderr, "%s: %s\n", program_invocation_short_name, sentence);
 	exit(1);
 }
 
@@ -71,15 +74,36 @@ static int connect_once(const struct addrinfo *res)
 	return -1;
 }
 
+enum meet_answer meet_greet(int fd)
+{
+	char answer[sizeof(greeting)];
+	ssize_t n;
+
+	if (send(fd, greeting, sizeof(greeting) - 1, MSG_NOSIGNAL) < 0)
+		return MEET_SILENT;
+	n = recv(fd, answer, sizeof(greeting) - 1, MSG_WAITALL);
+	if (n <= 0)
+		return MEET_SILENT;
+	return n == (ssize_t)sizeof(greeting) - 1 && !memcmp(answer, greeting, (size_t)n) ? MEET_KNOWN : MEET_STRANGER;
+}
+
+bool meet_answer(int fd)
+{
+	char word[sizeof(greeting)];
+
+	if (recv(fd, word, sizeof(greeting) - 1, MSG_WAITALL) != (ssize_t)sizeof(greeting) - 1 ||
+	    memcmp(word, greeting, sizeof(greeting) - 1))
+		return false;
+	meet_send(fd, greeting, sizeof(greeting) - 1);
+	return true;
+}
+
 static void greet_server(int tcp, const char *host, uint16_t port)
 {
 	const struct timeval patience = {.tv_sec = CONNECT_S}, none = {0};
-	char answer[sizeof(greeting)];
 
-	meet_send(tcp, greeting, sizeof(greeting) - 1);
 	setsockopt(tcp, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
-	if (recv(tcp, answer, sizeof(greeting) - 1, MSG_WAITALL) != (ssize_t)sizeof(greeting) - 1 ||
-	    memcmp(answer, greeting, sizeof(greeting) - 1))
+	if (meet_greet(tcp) != MEET_KNOWN)
 		die("%s, TCP port %u: no program of this kind answers there", host, port);
 	setsockopt(tcp, SOL_SOCKET, SO_RCVTIMEO, &none, sizeof(none));
 }
@@ -191,6 +215,21 @@ int meet(const char *host, uint16_t port)
 	return host ? to_server(host, port) : from_client(port);
 }
 
+bool meet_address(int tcp, char text[MEET_ADDRESS])
+{
+	struct sockaddr_storage at;
+	socklen_t len = sizeof(at);
+	const char *mapped = "::ffff:";
+
+	if (getsockname(tcp, (struct sockaddr *)&at, &len) || at.ss_family == AF_UNIX ||
+	    getnameinfo((struct sockaddr *)&at, len, text, MEET_ADDRESS, NULL, 0, NI_NUMERICHOST))
+		return false;
+	text[strcspn(text, "%")] = 0; /* the interface of a link-local one */
+	if (!strncmp(text, mapped, strlen(mapped)) && strchr(text, '.'))
+		memmove(text, text + strlen(mapped), strlen(text + strlen(mapped)) + 1);
+	return true;
+}
+
 void meet_send(int tcp, const void *data, size_t bytes)
 {
 	const char *p = data;
@@ -222,8 +261,20 @@ void meet_send_numbers(int tcp, const uint64_t *numbers, size_t count)
 	}
 }
 
+void (*meet_look)(void);
+
+/* Waits for a number's bytes. */
+static void look(int tcp)
+{
+	uint64_t some;
+
+	if (meet_look && recv(tcp, &some, sizeof(some), MSG_PEEK | MSG_WAITALL) == sizeof(some))
+		meet_look();
+}
+
 void meet_recv_numbers(int tcp, uint64_t *numbers, size_t count)
 {
+	look(tcp);
 	meet_recv(tcp, numbers, count * sizeof(*numbers));
 	for (size_t i = 0; i < count; i++)
 		numbers[i] = be64toh(numbers[i]);
@@ -240,6 +291,8 @@ size_t meet_poll(int tcp, void *records, size_t bytes, size_t max, int wait_ms)
 	/* Less than a record is no more than it will ever be when the peer has closed. */
 	if (ioctl(tcp, FIONREAD, &there) || ((size_t)there < bytes && fd.revents & (POLLRDHUP | POLLHUP | POLLERR)))
 		die("the peer is gone");
+	if (there)
+		look(tcp);
 	n = (size_t)there / bytes < max ? (size_t)there / bytes : max;
 	if (n)
 		meet_recv(tcp, records, n * bytes);
@@ -307,6 +360,7 @@ struct verbena_sdr_context *meet_context(const struct meet_device *d)
 	if (d->ib_port)
 		attr.port = (uint32_t)d->ib_port;
 	attr.gid_index = (uint32_t)d->gid_index;
+	attr.address = d->address;
 	ctx = verbena_sdr_context_create(d->name, &attr);
 	if (!ctx)
 		die("device %s: %s", d->name ? d->name : "", strerror(errno));

@@ -12,20 +12,33 @@
 
 #include <verbena/sdr.h>
 
-/* Prints "PROGRAM: ..." and exits with 1. */
+enum { MEET_ADDRESS = 64 };
+
+/* Prints "PROGRAM: ..." and exits with 1. Where die_tell() is set it is called first, and nothing is printed if it says
+ * that the user has the sentence already. */
 void die(const char *fmt, ...) __attribute__((format(printf, 1, 2), noreturn));
+extern bool (*die_tell)(const char *sentence);
 
 /* Connects to host, waiting up to ten seconds for a server to come; NULL: waits for a client. A
  * descriptor. */
 int meet(const char *host, uint16_t port);
+/* This end's address of a connection, as text; false: it has none. */
+bool meet_address(int tcp, char text[MEET_ADDRESS]);
+
+/* The greeting, by which programs of this kind know each other: says it and hears it, or the other way round. */
+enum meet_answer { MEET_KNOWN, MEET_SILENT, MEET_STRANGER };
+enum meet_answer meet_greet(int fd);
+bool meet_answer(int fd);
 
 /* All of it, or the end of the program. */
 void meet_send(int tcp, const void *data, size_t bytes);
 void meet_recv(int tcp, void *data, size_t bytes);
-/* The same of numbers, in network order. */
+/* The same of numbers, in network order. What they wait for may be something else: meet_look() is called first, where
+ * it is set. */
 void meet_send_numbers(int tcp, const uint64_t *numbers, size_t count);
 void meet_recv_numbers(int tcp, uint64_t *numbers, size_t count);
 /* As many whole records of `bytes` as have come, at most max; waits up to wait_ms for the first. */
+extern void (*meet_look)(void);
 size_t meet_poll(int tcp, void *records, size_t bytes, size_t max, int wait_ms);
 
 /* Exchanges the ends' addresses with the peer, and connects them. */
@@ -33,7 +46,8 @@ void meet_connect(int tcp, struct verbena_sdr_qp *);
 
 /* What the programs want of a device, and of a queue pair of it. */
 struct meet_device {
-	const char *name; /* NULL: the first */
+	const char *name;    /* NULL: the first */
+	const char *address; /* the GID that is it, where the port has one; NULL: that of gid_index */
 	uint64_t gid_index;
 	uint64_t mtu; /* 0: what the port carries */
 	uint64_t chunk;

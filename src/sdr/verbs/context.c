@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* A device, and for each worker the queues that it watches. */
+#include <arpa/inet.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -180,10 +181,42 @@ static int workers_make(struct verbena_sdr_context *ctx)
 
 /* ---- contexts */
 
-static int device_learn(struct verbena_sdr_context *ctx)
+/* The bytes of an address in a GID; an IPv4 address is mapped. */
+static bool gid_read(const char *address, union ibv_gid *gid)
 {
-	if (ibv_query_port(ctx->ibv, ctx->port, &ctx->port_attr) ||
-	    ibv_query_gid(ctx->ibv, ctx->port, ctx->gid_index, &ctx->gid)) {
+	static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
+
+	if (inet_pton(AF_INET6, address, gid->raw) == 1)
+		return true;
+	memcpy(gid->raw, mapped, sizeof(mapped));
+	return inet_pton(AF_INET, address, gid->raw + sizeof(mapped)) == 1;
+}
+
+/* The same address may be that of an older wire as well. */
+static void gid_choose(struct verbena_sdr_context *ctx, const char *address)
+{
+	struct ibv_gid_entry e;
+	union ibv_gid wanted;
+
+	if (!address || !gid_read(address, &wanted))
+		return;
+	for (int i = 0; i < ctx->port_attr.gid_tbl_len && i <= UINT8_MAX; i++) {
+		if (ibv_query_gid_ex(ctx->ibv, ctx->port, (uint32_t)i, &e, 0) ||
+		    memcmp(&e.gid, &wanted, sizeof(wanted)) || e.gid_type == IBV_GID_TYPE_ROCE_V1)
+			continue;
+		ctx->gid_index = (uint8_t)i;
+		return;
+	}
+}
+
+static int device_learn(struct verbena_sdr_context *ctx, const char *address)
+{
+	if (ibv_query_port(ctx->ibv, ctx->port, &ctx->port_attr)) {
+		errno = EINVAL;
+		return -1;
+	}
+	gid_choose(ctx, address);
+	if (ibv_query_gid(ctx->ibv, ctx->port, ctx->gid_index, &ctx->gid)) {
 		errno = EINVAL;
 		return -1;
 	}
@@ -240,7 +273,7 @@ struct verbena_sdr_context *verbena_sdr_context_create(const char *device, const
 	if (!ctx->qps || routes_reserve(ctx, 0))
 		goto fail;
 	ctx->ibv = device_open(device);
-	if (!ctx->ibv || device_learn(ctx) || workers_make(ctx))
+	if (!ctx->ibv || device_learn(ctx, attr->address) || workers_make(ctx))
 		goto fail;
 	if (!ctx->threads || !workers_start(ctx))
 		return ctx;
