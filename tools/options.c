@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ROWS_MAX = 32, LONG = 256 };
+enum { ROWS_MAX = 48, LONG = 256 };
 
 /* The place of `text` in "one|two|three", or how many words there are. */
 static uint64_t place_of(const char *words, const char *text)
@@ -71,13 +71,13 @@ static void usage_print(const struct option_row *rows, size_t count, const char 
 		}
 		snprintf(left, sizeof(left), "%-3s %s%s %s", r->letter ? letter : "", r->name ? "--" : "",
 			 r->name ? r->name : "", value);
-		printf("  %-20s %s", left, r->help ? r->help : "");
+		printf("  %-22s %s", left, r->help ? r->help : "");
 		if (r->kind == OPTION_WORD)
 			printf("%s%s", r->help ? ": " : "", r->what);
 		default_print(r);
 		putchar('\n');
 	}
-	puts("  -h, --help           this");
+	puts("  -h, --help             this");
 }
 
 static void take(const struct option_row *r, const char *text)
@@ -107,6 +107,7 @@ static void take(const struct option_row *r, const char *text)
 	switch (r->kind) {
 	case OPTION_FLAG: *(bool *)r->value = true; break;
 	case OPTION_ONE: *(uint64_t *)r->value = 1; break;
+	case OPTION_EACH: ((option_fn *)r->value)(text); break;
 	case OPTION_TEXT: *(const char **)r->value = text; break;
 	case OPTION_U32: *(uint32_t *)r->value = (uint32_t)whole; break;
 	case OPTION_REAL: *(double *)r->value = v; break;

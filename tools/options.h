@@ -11,6 +11,7 @@ enum option_kind {
 	OPTION_FLAG,    /* bool */
 	OPTION_ONE,     /* uint64_t, which becomes 1 */
 	OPTION_TEXT,    /* const char * */
+	OPTION_EACH,    /* a function, which is called with the text each time */
 	OPTION_WORD,    /* uint64_t: the place of a word among `what`, "one|two|three" */
 	OPTION_U32,
 	OPTION_U64,
@@ -22,11 +23,13 @@ struct option_row {
 	char letter;      /* 0: none */
 	const char *name; /* NULL: none */
 	enum option_kind kind;
-	void *value;        /* has the default */
+	void *value;        /* has the default; of OPTION_EACH an option_fn */
 	double least, most; /* of a number */
 	const char *what;   /* names the value in --help; NULL: N */
 	const char *help;   /* or NULL; the default is added, unless it ends with one in brackets */
 };
+
+typedef void option_fn(const char *text);
 
 /*
  * Reads options as getopt_long() does, and returns the place of the first argument that is none. --help prints `usage`

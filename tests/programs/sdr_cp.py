@@ -130,7 +130,7 @@ def tree(place):
     same(here, there)
     os.mkfifo(os.path.join(here, "fifo"))
     pair = Pair(place, CP, [there], [here], gid_flag="-x").go()
-    check(pair.client.wait(60) == 1 and "fifo: neither a file nor" in pair.client.output(), pair.client.output())
+    check(pair.client.wait(60) == 23 and "fifo: neither a file nor" in pair.client.output(), pair.client.output())
     pair.kill()
     os.unlink(os.path.join(here, "fifo"))
 
@@ -202,8 +202,7 @@ def gone(place):
     for victim in (0, 1):
         work = folder()
         here, there = os.path.join(work, "here"), os.path.join(work, "there")
-        with open(here, "wb") as f:
-            f.truncate(1 << 30)
+        write(here, os.urandom(64 << 20))
         pair = Pair(place, CP, [there], ["-r", 100, here], gid_flag="-x").go().underway()
         (pair.server, pair.client)[victim].kill()
         left = (pair.client, pair.server)[victim]
@@ -214,13 +213,10 @@ def gone(place):
 
 # ---- a sender that lies --------------------------------------------------------------------------------
 
-FILE, FOLDER, LINK = range(3)
+FILE, FOLDER, LINK, SEVERAL, NAME = range(5)
 CP_FAIL = 0x6661696c
-CP_LIST, CP_HASHES, CP_KEEP = range(3)
-
-
-def entry(kind, parent, name, link=b"", bytes_=0):
-    return struct.pack(">BIHqIQHH", kind, parent, 0o777, 1, 0, bytes_, len(name), len(link)) + name + link
+CP_FILTER, CP_PATH, CP_MET, CP_LIST = range(4)
+LIAR = os.path.join(BUILD, "tests/programs/cp_liar")
 
 
 def frame(kind, payload=b""):
@@ -228,32 +224,46 @@ def frame(kind, payload=b""):
 
 
 GREETING = b"verbena-sdr 1\n"
-PLAN = struct.pack(">8Q", 0x7364725f63703035, 0, 65536, 0, 0, 0, 0, 0)
-LIES = [(entry(FOLDER, 0, b"") + entry(FILE, 0, name), "an entry that is not allowed")
-        for name in (b"..", b".", b"", b"/tmp/x", b"../x", b"a/../../x", b"a\0b", PART.encode() + b"x")]
-LIES += [(entry(FOLDER, 0, b"") + entry(LINK, 0, b"l", b"/tmp") + entry(FILE, 1, b"x"), "an entry that is not allowed"),
-         (entry(FOLDER, 0, b"") + entry(FILE, 7, b"x"), "an entry that is not allowed"),
-         (entry(LINK, 0, b"l", b"/tmp"), "an entry that is not allowed"),
-         (entry(FOLDER, 0, b"") + entry(FOLDER, 0, b"held") + entry(FILE, 1, b"x"), "is in the way"),
-         (entry(FOLDER, 0, b"") + b"\1\2\3", "an entry that is not allowed")]
+PLAN = struct.pack(">15Q", 0x7364725f63703036, 0, 65536, *[0] * 12)
+ROOT = (FOLDER, 0, 0, "-", "-")
+NOT_ALLOWED = "an entry that is not allowed"
+LIES = [((ROOT, (FILE, 0, 0, name, "-")), NOT_ALLOWED) for name in ("..", ".", "-", "/tmp/x", "../x", "a/../../x", PART + "x")]
+LIES += [((ROOT, (LINK, 0, 0, "l", "/tmp"), (FILE, 1, 0, "x", "-")), NOT_ALLOWED),
+         ((ROOT, (FILE, 7, 0, "x", "-")), NOT_ALLOWED),
+         ((ROOT, (NAME, 0, 0, "x", "-")), NOT_ALLOWED),
+         ((ROOT, (SEVERAL, 0, 0, "x", "-")), NOT_ALLOWED),
+         (((LINK, 0, 0, "l", "/tmp"),), NOT_ALLOWED),
+         ((ROOT, (FOLDER, 0, 0, "held", "-"), (FILE, 1, 0, "x", "-")), "is in the way"),
+         ((ROOT, (FOLDER, 0, 0, "d", "-"), (LINK, 0, 0, "d", "/tmp"), (FILE, 1, 0, "x", "-")), "Is a directory")]
 
 
 def hostile(place):
     """No name and no link leads out of the target, whoever planted it; and words that make no sense end the run."""
     for lie, said in LIES:
         work = folder()
-        there, outside = os.path.join(work, "there"), os.path.join(work, "outside")
+        there, outside, lies = (os.path.join(work, name) for name in ("there", "outside", "lies"))
         os.mkdir(there)
         os.mkdir(outside)
         os.symlink("../outside", os.path.join(there, "held"))
-        received(place, there, PLAN + frame(CP_LIST, lie) + frame(CP_LIST) + frame(CP_KEEP), said)
-        check(not os.listdir(outside) and sorted(os.listdir(work)) == ["outside", "there"], "%s: something was written outside" % lie)
-    for words in (frame(CP_LIST), frame(9), frame(CP_LIST, b"")[:4] + b"\xff" * 4, frame(CP_KEEP), struct.pack(">II", CP_LIST, 16385)):
+        write(lies, "".join("%d %d %d %s %s\n" % e for e in lie).encode())
+        pair = Pair(place, CP, [there], None, gid_flag="-x")
+        pair._client = ([LIAR, "-p", pair.port, "-x", place.gid_index(1), lies, place.meet], {})
+        pair.go()
+        check(pair.server.wait(60) == 1 and said in pair.server.output(), "'%s' is not said, but: %s" % (said, pair.server.output()))
+        pair.kill()
+        check(not os.listdir(outside) and sorted(os.listdir(work)) == ["lies", "outside", "there"], "%s: something was written outside" % (lie,))
+    for words in (frame(CP_LIST), frame(99), frame(CP_FILTER, b"x" * 10)[:4] + b"\xff" * 4, frame(CP_MET),
+                  struct.pack(">II", CP_FILTER, 16385), frame(CP_FILTER, b"\1"), frame(CP_FILTER, b"\1a\0b")):
         received(place, os.path.join(folder(), "x"), PLAN + words, "no sdr_cp of this version says")
-    received(place, os.path.join(folder(), "x"), PLAN + frame(CP_LIST, entry(FILE, 0, b"f", b"", 99)) + frame(CP_LIST) +
-             frame(CP_KEEP, struct.pack(">II", 0, 0)), "the peer is no program of this kind")
-    received(place, os.path.join(folder(), "x"), b"x" * 64, "not the sdr_cp of this version")
+    received(place, os.path.join(folder(), "x"), PLAN + frame(CP_FILTER) + b"\xff" * 8, "the peer is no program of this kind")
+    received(place, os.path.join(folder(), "x"), PLAN + frame(CP_FILTER) + struct.pack(">Q", 64) + b"x" * 64, "cannot connect to the peer's queue pair")
+    received(place, os.path.join(folder(), "x"), b"x" * 120, "not the sdr_cp of this version")
     received(place, os.path.join(folder(), "x"), PLAN + frame(CP_FAIL, b"no \x1b[31mred"), "the peer says: no ?[31mred")
+    # What changes more than files that are named is for this end's user to allow.
+    for n, option in ((11, "--owners"), (12, "--delete"), (10, "--xattrs")):
+        plan = bytearray(PLAN)
+        plan[8 * n + 7] = 1
+        received(place, os.path.join(folder(), "x"), bytes(plan), "the sender wants %s, which this end was not given" % option)
 
 
 def talker(place, port, words):
@@ -306,11 +316,7 @@ def refused(place):
         check(pair.server.wait(60) == 1 and said in pair.server.output(), pair.server.output())
         pair.kill()
     os.mkdir(os.path.join(work, "d"))
-    write(os.path.join(work, "d", PART + "1"), b"x")
-    p = place.start(1, [CP, os.path.join(work, "d"), "127.0.0.1"])
-    check(p.wait(20) == 1 and "is for what has not arrived yet" in p.output(), p.output())
     # A folder where there is a file, and the other way round.
-    os.unlink(os.path.join(work, "d", PART + "1"))
     os.mkdir(os.path.join(work, "d", "x"))
     os.makedirs(there)
     write(os.path.join(there, "x"), b"")

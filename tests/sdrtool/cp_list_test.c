@@ -13,24 +13,27 @@ void die(const char *fmt, ...)
 	abort();
 }
 
-/* Adds what the bytes say; the length that was taken. */
+/* Adds what the bytes say; the length that was taken, or 0 if it is none. */
 static size_t add(struct cp_list *l, uint8_t kind, uint32_t parent, uint64_t bytes, const char *name, size_t name_len,
 		  const char *link)
 {
-	size_t link_len = link ? strlen(link) : 0, len = 31 + name_len + link_len;
+	size_t link_len = link ? strlen(link) : 0, len = 45 + name_len + link_len;
 	uint8_t p[8192] = {kind};
+	int64_t taken;
 
 	put_be32(p + 1, parent);
 	put_be16(p + 5, 06755);
-	put_be64(p + 7, 1234567890);
-	put_be32(p + 15, 5);
-	put_be64(p + 19, bytes);
-	put_be16(p + 27, (uint16_t)name_len);
-	put_be16(p + 29, (uint16_t)link_len);
-	memcpy(p + 31, name, name_len);
-	memcpy(p + 31 + name_len, link ? link : "", link_len);
-	assert_int_equal(cp_entry_decode(l, p, len - 1), 0);
-	return cp_entry_decode(l, p, len);
+	put_be64(p + 15, 1234567890);
+	put_be32(p + 23, 5);
+	put_be64(p + 27, bytes);
+	put_be16(p + 35, (uint16_t)name_len);
+	put_be16(p + 37, (uint16_t)link_len);
+	memcpy(p + 45, name, name_len);
+	memcpy(p + 45 + name_len, link ? link : "", link_len);
+	if (name_len <= CP_NAME_MAX)
+		assert_int_equal(cp_entry_decode(l, p, len - 1), CP_ENTRY_MORE);
+	taken = cp_entry_decode(l, p, len);
+	return taken == CP_ENTRY_WRONG ? 0 : (size_t)taken;
 }
 
 static size_t add_named(struct cp_list *l, uint8_t kind, uint32_t parent, const char *name)
@@ -46,21 +49,26 @@ static void folder_make(struct cp_list *l)
 
 TEST(entry_has_these_bytes)
 {
-	static const uint8_t golden[] = {2, 0, 0, 0, 0, 1, 0355, 0, 0, 0, 0, 0x49, 0x96, 2,   0xd2, 0,   0,   0,  5,
-					 0, 0, 0, 0, 0, 0, 0,    0, 0, 4, 0, 2,    'n',  'a', 'm',  'e', '.', '/'};
+	static const uint8_t golden[] = {2,   0,   0,   0,   0,    7,    0355, 0,    0, 3, 0xe8, 0, 0, 0, 5,
+					 0,   0,   0,   0,   0x49, 0x96, 2,    0xd2, 0, 0, 0,    5, 0, 0, 0,
+					 0,   0,   0,   0,   0,    0,    4,    0,    2, 0, 0,    0, 7, 0, 0,
+					 'n', 'a', 'm', 'e', '.',  '/',  0,    0,    0, 0, 0,    0, 1};
 	struct cp_list l;
-	uint8_t out[64];
+	uint8_t out[128];
 
 	folder_make(&l);
 	assert_int_equal(cp_entry_decode(&l, golden, sizeof(golden)), sizeof(golden));
 	assert_int_equal(l.entry[1].kind, CP_LINK);
 	assert_string_equal(l.entry[1].name, "name");
 	assert_string_equal(l.entry[1].link, "./");
-	assert_int_equal(l.entry[1].mode, 0755);
+	assert_int_equal(l.entry[1].mode, 03755);
+	assert_int_equal(l.entry[1].owner, 1000);
+	assert_int_equal(l.entry[1].group, 5);
 	assert_int_equal(l.entry[1].seconds, 1234567890);
-	assert_int_equal(cp_entry_encode(&l, 1, out, sizeof(out)), sizeof(golden));
+	assert_int_equal(l.entry[1].attributes_len, 7);
+	assert_int_equal(cp_entry_length(&l.entry[1]), sizeof(golden));
+	assert_int_equal(cp_entry_encode(&l, 1, out), sizeof(golden));
 	assert_memory_equal(out, golden, sizeof(golden));
-	assert_int_equal(cp_entry_encode(&l, 1, out, sizeof(golden) - 1), 0);
 	cp_list_free(&l);
 }
 
@@ -117,7 +125,8 @@ TEST(first_entry_is_a_file_or_a_folder)
 	assert_int_equal(add_named(&l, CP_FOLDER, 0, "named"), 0);
 	assert_int_equal(add_named(&l, CP_FILE, 0, ""), 0);
 	assert_int_equal(add_named(&l, CP_FILE, 0, "../x"), 0);
-	assert_int_equal(add_named(&l, 3, 0, "x"), 0);
+	assert_int_equal(add_named(&l, CP_NAME, 0, "x"), 0);
+	assert_int_equal(add_named(&l, CP_NAME + 1, 0, "x"), 0);
 	assert_int_equal(add(&l, CP_FILE, 0, 0, "x", 1, "y"), 0);
 	assert_int_equal(add(&l, CP_FILE, 0, CP_FILE_MAX + 1, "x", 1, NULL), 0);
 	assert_int_not_equal(add_named(&l, CP_FILE, 0, "x"), 0);
@@ -149,12 +158,54 @@ TEST(path_is_made_of_names)
 	folder_make(&l);
 	add_named(&l, CP_FOLDER, 0, "aa");
 	add_named(&l, CP_FILE, 1, "bbb");
-	assert_true(cp_list_path(&l, 2, "/root", path, sizeof(path)));
+	cp_source_add(&l, 0, "/root");
+	assert_true(cp_list_path(&l, 2, path, sizeof(path)));
 	assert_string_equal(path, "/root/aa/bbb");
-	assert_true(cp_list_path(&l, 0, "root", path, sizeof(path)));
-	assert_string_equal(path, "root");
-	assert_true(cp_list_path(&l, 2, "12345678", path, sizeof(path)));
-	assert_false(cp_list_path(&l, 2, "123456789", path, sizeof(path)));
+	assert_true(cp_list_name(&l, 2, path, sizeof(path)));
+	assert_string_equal(path, "aa/bbb");
+	assert_true(cp_list_path(&l, 0, path, sizeof(path)));
+	assert_string_equal(path, "/root");
+	assert_true(cp_list_name(&l, 0, path, sizeof(path)));
+	assert_string_equal(path, ".");
+	assert_false(cp_list_path(&l, 2, path, 12));
+	assert_true(cp_list_path(&l, 2, path, 13));
+	cp_list_free(&l);
+}
+
+/* Several folders that a user names are below one, each from its own place. */
+TEST(each_source_has_its_own_path)
+{
+	static const char *const paths[] = {"x", "x/f", "/y/z", "/y/z/f"};
+	struct cp_list l = {0};
+	char path[16];
+
+	add_named(&l, CP_PLACE, 0, "");
+	add_named(&l, CP_FOLDER, 0, "x");
+	add_named(&l, CP_FILE, 1, "f");
+	add_named(&l, CP_FOLDER, 0, "z");
+	add_named(&l, CP_FILE, 3, "f");
+	cp_source_add(&l, 1, "x");
+	cp_source_add(&l, 3, "/y/z");
+	for (uint32_t i = 1; i <= 4; i++) {
+		assert_true(cp_list_path(&l, i, path, sizeof(path)));
+		assert_string_equal(path, paths[i - 1]);
+	}
+	assert_int_equal(add_named(&l, CP_PLACE, 0, "inside"), 0);
+	cp_list_free(&l);
+}
+
+TEST(another_name_is_of_a_file_before)
+{
+	struct cp_list l;
+
+	folder_make(&l);
+	add_named(&l, CP_FILE, 0, "f");
+	assert_int_equal(add(&l, CP_NAME, 0, 0, "of a folder", 11, NULL), 0);
+	assert_int_equal(add(&l, CP_NAME, 0, 2, "of itself", 9, NULL), 0);
+	assert_int_equal(add(&l, CP_NAME, 0, UINT64_C(1) << 32 | 1, "far", 3, NULL), 0);
+	assert_int_not_equal(add(&l, CP_NAME, 0, 1, "g", 1, NULL), 0);
+	assert_int_equal(add(&l, CP_NAME, 0, 2, "of a name", 9, NULL), 0);
+	assert_true(cp_bytes_left(&l) == 0);
 	cp_list_free(&l);
 }
 
@@ -180,23 +231,5 @@ TEST(small_files_share_a_message)
 	assert_int_equal(cp_message(&l, &c), 100);
 	assert_int_equal(cp_message(&l, &c), CP_BLOCK);
 	assert_int_equal(cp_message(&l, &c), 250);
-	cp_list_free(&l);
-}
-
-TEST(digest_is_of_all_blocks_in_order)
-{
-	struct cp_list l;
-	XXH128_hash_t a, b;
-
-	folder_make(&l);
-	add(&l, CP_FILE, 0, 2 * (uint64_t)CP_BLOCK, "a", 1, NULL);
-	cp_entry_hashes(&l.entry[1]);
-	l.entry[1].hash[0] = (XXH128_hash_t){1, 2};
-	l.entry[1].hash[1] = (XXH128_hash_t){3, 4};
-	a = cp_digest(&l.entry[1]);
-	l.entry[1].hash[0] = (XXH128_hash_t){3, 4};
-	l.entry[1].hash[1] = (XXH128_hash_t){1, 2};
-	b = cp_digest(&l.entry[1]);
-	assert_false(XXH128_isEqual(a, b));
 	cp_list_free(&l);
 }

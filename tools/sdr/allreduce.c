@@ -131,7 +131,7 @@ static void link_open(struct link *l, bool sends)
 				     .rtt_ns = g.rtt_us * 1000,
 				     .rate_mbps = g.plan[PLAN_RATE],
 				     .chunk = g.plan[PLAN_CHUNK]};
-	scheme_open(&l->way, g.ctx, l->qp, l->tcp, sends);
+	scheme_open(&l->way, g.ctx, l->qp, l->tcp, sends, NULL);
 }
 
 static void to_next(void)

@@ -6,7 +6,7 @@
 #include "sdr/meet.h"
 #include "sdr/chosen_scheme.h"
 
-enum { REASON = 200, PINGS = 8, PINGS_LOST = 6, WAIT_NS = 100000000, GUESSED_MBPS = 1000, LEARN_BYTES = 1 << 20 };
+enum { PINGS = 8, PINGS_LOST = 6, WAIT_NS = 100000000, GUESSED_MBPS = 1000, LEARN_BYTES = 1 << 20 };
 
 static const char *const names[SCHEMES] = {"auto", "rto", "nack", "xor", "mds", "ec", "tail"};
 
@@ -220,12 +220,12 @@ static enum scheme best(const struct scheme_way *w, char *reason)
 
 	if (bytes < (double)w->chunk && w->pings_lost == 0) {
 		snprintf(
-			reason, REASON,
+			reason, SCHEME_REASON,
 			"nack: %.1f ms at %.0f Mbit/s%s are %.0f KiB, less than a chunk, so what is lost is soon repeated",
 			ms, mbps, rate, bytes / 1024);
 		return SCHEME_NACK;
 	}
-	snprintf(reason, REASON,
+	snprintf(reason, SCHEME_REASON,
 		 "tail: %.1f ms at %.0f Mbit/s%s are %.0f KiB, and of %d PINGs %.0f were lost: parities for the end, "
 		 "repetitions before",
 		 ms, mbps, rate, bytes / 1024, PINGS, w->pings_lost * PINGS);
@@ -251,16 +251,16 @@ static void agree_on(struct scheme_way *w, int tcp, bool measures, char *reason)
 }
 
 void scheme_open(struct scheme_way *w, struct verbena_sdr_context *ctx, struct verbena_sdr_qp *qp, int tcp,
-		 bool measures)
+		 bool measures, char *reason)
 {
-	char reason[REASON];
+	char text[SCHEME_REASON];
 	uint64_t measured_ns = scheme_rtt_ns(ctx, qp, tcp, measures, &w->pings_lost);
 
 	if (!w->rtt_ns)
 		w->rtt_ns = measured_ns;
 	if (!w->rtt_ns)
 		die("no round trip could be measured");
-	agree_on(w, tcp, measures, reason);
-	if (reason[0])
-		printf("%s\n", reason);
+	agree_on(w, tcp, measures, reason ? reason : text);
+	if (!reason && text[0])
+		printf("%s\n", text);
 }

@@ -62,8 +62,12 @@ void scheme_learn(struct scheme_way *, uint64_t bytes, uint64_t ns);
  * workers alone. */
 uint64_t scheme_rtt_ns(struct verbena_sdr_context *, struct verbena_sdr_qp *, int tcp, bool measures, double *lost);
 
+enum { SCHEME_REASON = 200 };
+
 /*
  * Measures the round trip, unless rtt_ns has it, and with SCHEME_AUTO chooses what is best for it, the rate and the
- * losses that were seen; the end that measures prints why. Both ends call it.
+ * losses that were seen; the end that measures gets the reason, or "", of
+ * SCHEME_REASON bytes, or prints it if reason is NULL. Both ends call it.
  */
-void scheme_open(struct scheme_way *, struct verbena_sdr_context *, struct verbena_sdr_qp *, int tcp, bool measures);
+void scheme_open(struct scheme_way *, struct verbena_sdr_context *, struct verbena_sdr_qp *, int tcp, bool measures,
+		 char *reason);

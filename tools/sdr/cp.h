@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * One run of sdr_cp. The ends meet by TCP or through ssh, where the settings of the end that asks, the sender's list,
- * and what of it the receiver has, are exchanged (cp_wire.h). Blocks that are wanted go by messages of the way that was
- * asked for, several small files in one. The digest of each file follows where the ends have met.
+ * One run of sdr_cp. The ends meet by TCP or through ssh, where they exchange the settings of the end that asks, what of
+ * the files the receiver has, and digests (cp_wire.h). The list of files and then the blocks that are wanted go by
+ * messages of the way that was asked for, several small files in one.
  *
  * Private to tools/sdr.
  */
@@ -10,17 +10,12 @@
 
 #include <assert.h>
 
+#include "sdr/cp_filter.h"
+#include "sdr/cp_flow.h"
 #include "sdr/cp_list.h"
 #include "sdr/cp_progress.h"
-#include "sdr/chosen_scheme.h"
 #include "sdr/meet.h"
 
-enum {
-	CP_MESSAGE_LOG = 22,
-	CP_DEPTH_LOG = 4,
-	CP_DEPTH = 1 << CP_DEPTH_LOG, /* messages under way */
-	CP_MESSAGE = 1 << CP_MESSAGE_LOG,
-};
 static_assert((int)CP_MESSAGE == (int)CP_BLOCK, "a block is a message");
 
 /* Settings that the end that asks sends and both use, in the order of the wire. */
@@ -33,27 +28,42 @@ enum plan_number {
 	PLAN_RATE,
 	PLAN_FILL,
 	PLAN_FETCH, /* the end that asks receives */
+	PLAN_CHECKSUM,
+	PLAN_NAMES,
+	PLAN_ATTRIBUTES,
+	PLAN_OWNERS,
+	PLAN_DELETE,
+	PLAN_DRY,
+	PLAN_ITEMS,
 	PLAN_NUMBERS
 };
 
-#define CP_MAGIC UINT64_C(0x7364725f63703035) /* "sdr_cp05" */
+#define CP_MAGIC UINT64_C(0x7364725f63703036) /* "sdr_cp06" */
+
+enum { CP_PATHS_MAX = 4096 };
 
 struct cp {
-	const char *host;  /* that is asked; NULL: this end is asked */
-	const char *there; /* the path at the other end, if it is told that; else NULL */
-	const char *path, *device;
-	const char *shell, *remote;
+	const char *host; /* that is asked; NULL: this end is asked */
+	/* What is copied from, or where to; and the same at the other end, if it is told that. */
+	const char *path[CP_PATHS_MAX], *there[CP_PATHS_MAX];
+	uint32_t path_count, there_count;
+	const char *device, *shell, *remote;
 	uint64_t port, gid_index;
-	bool quiet, sync, sends;
+	bool quiet, sync, sends, stats, json;
 	bool serves; /* the other end has started this one */
 	uint64_t plan[PLAN_NUMBERS];
+	struct cp_filter filter;
 
 	int tcp;
 	char address[MEET_ADDRESS]; /* this end's, by which the two have met; "": not known */
 	struct cp_list list;
 	struct cp_progress progress;
-	uint64_t bytes;      /* that are sent */
-	uint64_t done_bytes; /* of these */
+	uint64_t list_bytes;
+	uint64_t bytes; /* that are sent */
+	uint64_t start_ns, end_ns;
+	/* Things that the sender left out, and that are not as they were sent; whose attributes could not all be set, or
+	 * that could not be deleted; and that were. */
+	uint32_t left_out, wrong, failed, deleted;
 
 	struct verbena_sdr_context *ctx;
 	struct verbena_sdr_qp *qp;
@@ -63,15 +73,10 @@ struct cp {
 	struct scheme_way way;
 };
 
-/* The list is known and all that is not sent is kept: opens the device and connects. */
-void cp_connect(struct cp *);
-/* The peer was heard, or nothing is expected of it any more. */
-void cp_close(struct cp *);
-static inline uint8_t *cp_memory(const struct cp *cp, uint64_t message)
-{
-	return cp->memory + message % CP_DEPTH * CP_MESSAGE;
-}
-
-/* The exit status: 1 if something was left out. */
-int cp_send(struct cp *);
-int cp_receive(struct cp *);
+/* The two ends, once they are connected. */
+void cp_send(struct cp *);
+void cp_receive(struct cp *);
+/* It is known which bytes are sent. */
+void cp_start(struct cp *);
+/* Prints a line for the user, if this end has one who reads lines. */
+void cp_tell(const struct cp *, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

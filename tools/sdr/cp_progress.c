@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+#include <ctype.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "sdr/cp_progress.h"
@@ -77,15 +79,15 @@ static void line(const struct cp_progress *p, uint64_t done, double lost, char *
 	time_left(p, done, left);
 	if (lost >= 0)
 		snprintf(loss, sizeof(loss), ", %.2f %% lost", lost * 100);
-	snprintf(text, size, "%3.0f %%  %s of %s, %.1f Mbit/s, %s%s",
+	snprintf(text, size, "%3.0f %%  %s of %s, %.1f Mbit/s, %s%s%s",
 		 p->bytes ? (double)done / (double)p->bytes * 100 : 100, cp_bytes_text(done, a),
-		 cp_bytes_text(p->bytes, b), p->rate_bps / 1e6, left, loss);
+		 cp_bytes_text(p->bytes, b), p->rate_bps / 1e6, left, loss, p->file);
 }
 
 void cp_progress_show(struct cp_progress *p, uint64_t done, double lost)
 {
 	uint64_t now = now_ns();
-	char text[160], picture[BAR + 1];
+	char text[224], picture[BAR + 1];
 
 	if (p->quiet || now < p->show_ns)
 		return;
@@ -98,6 +100,22 @@ void cp_progress_show(struct cp_progress *p, uint64_t done, double lost)
 		fprintf(stderr, "%s\n", text);
 	p->shown = true;
 	p->show_ns = now + (p->terminal ? TERMINAL_NS : LINES_S * SECOND_NS);
+}
+
+/* A terminal shows what is in a name, and the end of a long one. */
+void cp_progress_file(struct cp_progress *p, const struct cp_list *l, struct cp_cursor at)
+{
+	enum { SHOWN = 40 };
+	const struct cp_entry *e = &l->entry[at.entry];
+	size_t len = strlen(e->name), skipped = len > SHOWN ? len - SHOWN : 0;
+	char name[SHOWN + 1];
+
+	if (p->quiet)
+		return;
+	snprintf(name, sizeof(name), "%s", e->name + skipped);
+	for (char *c = name; *c; c++)
+		*c = iscntrl((unsigned char)*c) ? '?' : *c;
+	snprintf(p->file, sizeof(p->file), "; %s %u %%", name, (unsigned)((uint64_t)at.block * 100 / cp_blocks(e)));
 }
 
 void cp_progress_clear(struct cp_progress *p)

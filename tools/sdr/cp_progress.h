@@ -9,17 +9,22 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "sdr/cp_list.h"
+
 struct cp_progress {
 	bool quiet, terminal, shown;
 	uint64_t bytes;             /* to be copied */
 	uint64_t start_ns, show_ns; /* when it was and will be shown */
 	uint64_t seen_ns, seen;     /* the last time the rate was looked at, and what was done then */
 	double rate_bps;            /* that fades */
+	char file[64];              /* the one that is copied, and how much of it */
 };
 
 void cp_progress_start(struct cp_progress *, bool quiet, uint64_t bytes);
 /* `done`: bytes; `lost`: share of the packets, negative where it is not known. */
 void cp_progress_show(struct cp_progress *, uint64_t done, double lost);
+/* Which file it is, and up to which of its blocks. */
+void cp_progress_file(struct cp_progress *, const struct cp_list *, struct cp_cursor);
 /* Makes room for other lines. */
 void cp_progress_clear(struct cp_progress *);
 

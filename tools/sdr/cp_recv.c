@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The receiving end. Messages are taken in their order, so a file is written from its beginning; it is finished when
- * its last block is written and the sender's digest of it is here.
+ * its last block is written.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -10,6 +10,7 @@
 
 #include "base/byteorder.h"
 #include "sdr/cp.h"
+#include "sdr/cp_items.h"
 #include "sdr/cp_target.h"
 #include "sdr/cp_wire.h"
 #include "sdr/meet.h"
@@ -18,37 +19,116 @@ enum { HASH_BYTES = sizeof(XXH128_canonical_t), QUESTIONS = 4 };
 
 struct receiving {
 	struct cp *cp;
+	struct cp_in in;
 	struct cp_target target;
-	struct cp_cursor at;      /* what is written next */
-	struct cp_cursor post;    /* what the next receive is for */
-	uint32_t finished;        /* entries before are */
-	uint32_t digested;        /* entries before have their digests here */
-	XXH128_hash_t *digest;    /* of every entry */
-	uint64_t posted, there;   /* messages */
-	uint64_t bytes[CP_DEPTH]; /* of messages */
-	struct verbena_sdr_recv recv[CP_DEPTH];
-	uint32_t wrong; /* files that are not what was sent */
+	struct cp_cursor at;   /* what is written next */
+	struct cp_cursor post; /* what the next receive is for */
+	uint32_t finished;     /* entries before are */
+	bool sent;             /* the sender has nothing more to say */
+	uint64_t done_bytes;
 };
 
-/* ---- what is sent, and what of it is here */
+/* ---- what the sender says beside messages */
 
-static void list_hear(struct cp_list *l)
+static void bad_hear(struct cp_list *l, const struct cp_frame *f)
+{
+	uint32_t i = f->length == 4 ? get_be32(f->payload) : l->count;
+
+	if (i >= l->count || l->entry[i].kind != CP_FILE)
+		cp_nonsense();
+	l->entry[i].bad = true;
+}
+
+/* A frame that may come while messages do. */
+static void frame_take(struct receiving *r, const struct cp_frame *f)
+{
+	switch (f->type) {
+	case CP_BAD: bad_hear(&r->cp->list, f); break;
+	case CP_DIGEST:
+		if (f->length != HASH_BYTES || !cp_in_digest(&r->in, f->payload))
+			cp_nonsense();
+		break;
+	case CP_SENT:
+		if (f->length == 4)
+			r->cp->left_out = get_be32(f->payload);
+		r->sent = true;
+		break;
+	default: cp_nonsense();
+	}
+}
+
+/* Takes what is there, or waits a little if nothing else is to be done. */
+static bool frames_hear(struct receiving *r, bool busy)
 {
 	struct cp_frame f;
+	bool any = false;
 
-	for (;;) {
-		cp_expect(&f, CP_LIST);
-		if (!f.length)
-			break;
-		for (size_t at = 0, n; at < f.length; at += n) {
-			n = cp_entry_decode(l, f.payload + at, f.length - at);
-			if (!n)
-				die("the list of files has an entry that is not allowed");
-		}
+	while (!r->sent && cp_hear(&f, busy || any ? 0 : 1)) {
+		frame_take(r, &f);
+		any = true;
 	}
-	if (!l->count)
-		cp_nonsense();
+	return any;
 }
+
+/* ---- the list */
+
+struct list_hearing {
+	uint64_t left;   /* bytes that have not been posted */
+	uint8_t *memory; /* what of an entry was in the message before, and the next */
+	size_t len;
+};
+
+static void list_take(struct cp_list *l, struct list_hearing *h, const uint8_t *p, uint64_t bytes)
+{
+	size_t at = 0;
+	int64_t n;
+
+	memcpy(h->memory + h->len, p, bytes);
+	h->len += bytes;
+	while ((n = cp_entry_decode(l, h->memory + at, h->len - at)) > 0)
+		at += (size_t)n;
+	if (n == CP_ENTRY_WRONG)
+		die("the list of files has an entry that is not allowed");
+	h->len -= at;
+	memmove(h->memory, h->memory + at, h->len);
+}
+
+static void list_receive(struct receiving *r)
+{
+	struct list_hearing h = {.memory = malloc(CP_MESSAGE + CP_ENTRY_MAX)};
+	struct cp_list *l = &r->cp->list;
+	const uint8_t *p;
+	struct cp_frame f;
+	uint64_t bytes;
+	uint32_t count;
+	bool right;
+
+	cp_expect(&f, CP_LIST);
+	count = f.length == 12 ? get_be32(f.payload) : 0;
+	if (!count || !h.memory)
+		cp_nonsense();
+	h.left = r->cp->list_bytes = get_be64(f.payload + 4);
+	while (!r->sent || r->in.there < r->in.posted || h.left) {
+		bool busy = verbena_sdr_progress(r->cp->ctx);
+
+		while (h.left && cp_in_post(&r->in, h.left < CP_MESSAGE ? h.left : CP_MESSAGE))
+			h.left -= h.left < CP_MESSAGE ? h.left : CP_MESSAGE;
+		while ((p = cp_in_take(&r->in, &bytes, &right))) {
+			if (!right)
+				die("the list of files has not arrived as it was sent");
+			list_take(l, &h, p, bytes);
+			cp_in_done(&r->in);
+			busy = true;
+		}
+		frames_hear(r, busy);
+	}
+	if (h.len || l->count != count)
+		die("the list of files has an entry that is not allowed");
+	free(h.memory);
+	r->sent = false;
+}
+
+/* ---- what of it is here */
 
 /* Hashes that the other end is asked about. Answers are not waited for one by one, as there are many small files. */
 struct asking {
@@ -57,11 +137,24 @@ struct asking {
 	uint32_t open; /* frames that are not answered yet */
 };
 
-static void keep_hear(struct cp_list *l, struct asking *a)
+static void answer_hear(struct receiving *r, struct cp_frame *f, enum cp_frame_type type)
 {
+	for (;;) {
+		cp_hear(f, -1);
+		if (f->type == type)
+			return;
+		if (f->type != CP_BAD)
+			cp_nonsense();
+		bad_hear(&r->cp->list, f);
+	}
+}
+
+static void keep_hear(struct receiving *r, struct asking *a)
+{
+	struct cp_list *l = &r->cp->list;
 	struct cp_frame f;
 
-	cp_expect(&f, CP_KEEP);
+	answer_hear(r, &f, CP_KEEP);
 	a->open--;
 	if (f.length % 8)
 		cp_nonsense();
@@ -74,26 +167,26 @@ static void keep_hear(struct cp_list *l, struct asking *a)
 	}
 }
 
-static void ask(struct cp_list *l, struct asking *a)
+static void ask(struct receiving *r, struct asking *a)
 {
 	if (!a->at)
 		return;
 	if (a->open == QUESTIONS)
-		keep_hear(l, a);
+		keep_hear(r, a);
 	cp_say(CP_HASHES, a->frame, a->at);
 	a->at = 0;
 	a->open++;
 }
 
-static void hashes_add(struct cp_list *l, struct asking *a, uint32_t entry)
+static void hashes_add(struct receiving *r, struct asking *a, uint32_t entry)
 {
-	const struct cp_entry *e = &l->entry[entry];
+	const struct cp_entry *e = &r->cp->list.entry[entry];
 
 	for (uint32_t first = 0, n; first < e->here; first += n) {
 		uint8_t *p;
 
 		if (a->at + CP_RECORD_LEN + HASH_BYTES > CP_FRAME_MAX)
-			ask(l, a);
+			ask(r, a);
 		p = a->frame + a->at;
 		n = (uint32_t)((CP_FRAME_MAX - a->at - CP_RECORD_LEN) / HASH_BYTES);
 		n = n < e->here - first ? n : e->here - first;
@@ -112,10 +205,32 @@ static void hashes_add(struct cp_list *l, struct asking *a, uint32_t entry)
 
 static bool has_blocks(const struct cp_entry *e)
 {
-	return e->kind == CP_FILE && e->bytes;
+	return e->kind == CP_FILE && e->bytes && !e->same;
 }
 
-static void compare(struct receiving *r)
+/* Files in a row make one record. */
+static void same_tell(const struct cp_list *l)
+{
+	uint8_t frame[CP_FRAME_MAX];
+	size_t at = 0;
+
+	for (uint32_t i = 0, end; i < l->count; i = end) {
+		for (end = i; end < l->count && (l->entry[end].same || l->entry[end].kind != CP_FILE); end++)
+			;
+		if (end > i) {
+			put_be32(frame + at, i);
+			put_be32(frame + at + 4, end - i);
+			at += 8;
+		}
+		end += end == i;
+		if (at == sizeof(frame) || (end == l->count && at)) {
+			cp_say(CP_SAME, frame, at);
+			at = 0;
+		}
+	}
+}
+
+static void blocks_compare(struct receiving *r)
 {
 	struct cp_list *l = &r->cp->list;
 	struct asking a = {.at = 0};
@@ -124,178 +239,200 @@ static void compare(struct receiving *r)
 		if (!has_blocks(&l->entry[i]))
 			continue;
 		cp_target_compare(&r->target, i);
-		hashes_add(l, &a, i);
+		hashes_add(r, &a, i);
 	}
-	ask(l, &a);
+	ask(r, &a);
 	while (a.open)
-		keep_hear(l, &a);
-	for (uint32_t i = 0; i < l->count; i++) {
+		keep_hear(r, &a);
+	for (uint32_t i = 0; i < l->count && !r->target.dry; i++) {
 		if (has_blocks(&l->entry[i]))
 			cp_target_keep(&r->target, i);
 	}
+}
+
+static void items_tell(struct receiving *r)
+{
+	struct cp_list *l = &r->cp->list;
+
+	for (uint32_t i = 0; i < l->count; i++) {
+		struct cp_entry *e = &l->entry[i];
+
+		if (e->kind == CP_FILE && !e->same && (!e->bytes || e->kept_bytes < e->bytes))
+			e->item |= ITEM_CONTENT;
+		cp_item_say(r->cp, i);
+	}
+}
+
+static void compare(struct receiving *r)
+{
+	struct cp_list *l = &r->cp->list;
+
+	for (uint32_t i = 0; i < l->count; i++)
+		cp_target_look(&r->target, i);
+	same_tell(l);
+	blocks_compare(r);
+	items_tell(r);
 	cp_say(CP_HASHES, "", 0);
+}
+
+static void hole_take(struct receiving *r, const uint8_t *p)
+{
+	uint32_t entry = get_be32(p), first = get_be32(p + 4), count = get_be32(p + 8);
+	struct cp_list *l = &r->cp->list;
+
+	if (entry >= l->count || l->entry[entry].kind != CP_FILE || first > cp_blocks(&l->entry[entry]) ||
+	    count > cp_blocks(&l->entry[entry]) - first)
+		cp_nonsense();
+	for (uint32_t b = first; b < first + count; b++) {
+		if (cp_kept(&l->entry[entry], b))
+			cp_nonsense();
+		if (!r->target.dry)
+			cp_target_write(&r->target, entry, b, NULL);
+		cp_keep(&l->entry[entry], b);
+	}
+}
+
+static void holes_hear(struct receiving *r)
+{
+	struct cp_frame f;
+
+	while (answer_hear(r, &f, CP_HOLES), f.length) {
+		if (f.length % 12)
+			cp_nonsense();
+		for (size_t at = 0; at < f.length; at += 12)
+			hole_take(r, f.payload + at);
+	}
 }
 
 /* ---- messages */
 
-static bool post_one(struct receiving *r)
+static bool post_some(struct receiving *r)
 {
 	struct cp_cursor next = r->post;
-	uint64_t bytes = cp_message(&r->cp->list, &next);
-	struct verbena_sdr_recv_attr attr = {
-		.address = cp_memory(r->cp, r->posted), .max_length = bytes, .lkey = r->cp->lkey};
-	int res;
+	uint64_t bytes;
+	bool any = false;
 
-	if (!bytes)
-		return false;
-	res = scheme_recv_post(r->cp->qp, &r->cp->way, &attr, &r->recv[r->posted % CP_DEPTH]);
-	if (res == VERBENA_SDR_RETRY)
-		return false;
-	if (res)
-		die("posting a receive: %s", strerror(errno));
-	r->bytes[r->posted++ % CP_DEPTH] = bytes;
-	r->post = next;
-	return true;
+	while ((bytes = cp_message(&r->cp->list, &next)) && cp_in_post(&r->in, bytes)) {
+		r->post = next;
+		any = true;
+	}
+	return any;
 }
 
-static void message_write(struct receiving *r)
+static void message_write(struct receiving *r, const uint8_t *p, uint64_t left, bool right)
 {
-	const uint8_t *p = cp_memory(r->cp, r->there);
-	uint64_t left = r->bytes[r->there % CP_DEPTH];
+	struct cp_list *l = &r->cp->list;
 
-	r->cp->done_bytes += left;
-	while (left && cp_cursor_settle(&r->cp->list, &r->at)) {
-		uint64_t n = cp_block_bytes(&r->cp->list.entry[r->at.entry], r->at.block);
+	r->done_bytes += left;
+	while (left && cp_cursor_settle(l, &r->at)) {
+		struct cp_entry *e = &l->entry[r->at.entry];
+		uint64_t n = cp_block_bytes(e, r->at.block);
 
-		cp_target_write(&r->target, r->at.entry, r->at.block++, p);
+		if (!right && !e->bad) {
+			cp_progress_clear(&r->cp->progress);
+			fprintf(stderr, "sdr_cp: %s has arrived, but not as it was sent\n", e->name);
+			e->bad = true;
+			r->cp->wrong++;
+		}
+		if (!e->bad)
+			cp_target_write(&r->target, r->at.entry, r->at.block, p);
+		r->at.block++;
+		cp_progress_file(&r->cp->progress, l, r->at);
 		p += n;
 		left -= n;
 	}
-	r->there++;
 }
 
-static bool take_one(struct receiving *r)
+static bool take_some(struct receiving *r)
 {
-	bool done = false;
+	const uint8_t *p;
+	uint64_t bytes;
+	bool any = false, right;
 
-	if (r->there == r->posted)
-		return false;
-	if (scheme_recv_poll(&r->cp->way, &r->recv[r->there % CP_DEPTH], &done))
-		die("receiving: %s", strerror(errno));
-	if (!done)
-		return false;
-	if (verbena_sdr_recv_complete(&r->recv[r->there % CP_DEPTH]))
-		die("completing a receive: %s", strerror(errno));
-	message_write(r);
-	return true;
-}
-
-/* ---- digests */
-
-static void digest_take(struct receiving *r, const struct cp_frame *f)
-{
-	const struct cp_list *l = &r->cp->list;
-	XXH128_canonical_t text;
-
-	while (r->digested < l->count && l->entry[r->digested].kind != CP_FILE)
-		r->digested++;
-	if (f->type != CP_DIGEST || f->length != 4 + sizeof(text) || r->digested == l->count ||
-	    get_be32(f->payload) != r->digested)
-		cp_nonsense();
-	memcpy(&text, f->payload + 4, sizeof(text));
-	r->digest[r->digested++] = XXH128_hashFromCanonical(&text);
-}
-
-/* Whether the next entry that is not finished can be. */
-static bool is_ready(struct receiving *r)
-{
-	bool more = cp_cursor_settle(&r->cp->list, &r->at);
-	uint32_t written = more ? r->at.entry : r->cp->list.count;
-
-	if (r->finished >= written)
-		return false;
-	return r->cp->list.entry[r->finished].kind != CP_FILE || r->finished < r->digested;
-}
-
-static void finish_one(struct receiving *r)
-{
-	const struct cp_entry *e = &r->cp->list.entry[r->finished];
-	bool wrong = e->kind == CP_FILE && !XXH128_isEqual(cp_digest(e), r->digest[r->finished]);
-
-	if (wrong) {
-		cp_progress_clear(&r->cp->progress);
-		fprintf(stderr, "sdr_cp: %s has arrived, but not as it was sent\n", e->name);
-		r->wrong++;
+	while ((p = cp_in_take(&r->in, &bytes, &right))) {
+		message_write(r, p, bytes, right);
+		cp_in_done(&r->in);
+		any = true;
 	}
-	cp_target_finish(&r->target, r->finished++, wrong);
+	return any;
 }
 
+/* Whether a file is bad is said before its last message's digest. */
 static bool finish_some(struct receiving *r)
 {
-	uint32_t before = r->finished;
+	bool more = cp_cursor_settle(&r->cp->list, &r->at);
+	uint32_t written = more ? r->at.entry : r->cp->list.count, before = r->finished;
 
-	while (is_ready(r))
-		finish_one(r);
+	while (r->finished < written)
+		cp_target_finish(&r->target, r->finished++);
 	return r->finished > before;
 }
 
-static void receive_all(struct receiving *r)
+/* The sender may not know yet that all has arrived, so it is answered until it does. */
+static void files_receive(struct receiving *r)
 {
-	struct cp_frame f;
-	bool busy;
+	while (r->finished < r->cp->list.count || !r->sent) {
+		bool busy = verbena_sdr_progress(r->cp->ctx);
 
-	while (r->finished < r->cp->list.count) {
-		busy = verbena_sdr_progress(r->cp->ctx);
-		while (r->posted - r->there < CP_DEPTH && post_one(r))
-			busy = true;
-		busy |= take_one(r);
-		while (r->digested < r->cp->list.count && cp_hear(&f, 0)) {
-			digest_take(r, &f);
-			busy = true;
-		}
+		busy |= post_some(r);
+		busy |= take_some(r);
 		busy |= finish_some(r);
-		cp_progress_show(&r->cp->progress, r->cp->done_bytes, -1);
-		if (!busy && cp_hear(&f, 1))
-			digest_take(r, &f);
+		frames_hear(r, busy);
+		cp_progress_show(&r->cp->progress, r->done_bytes, -1);
 	}
 	cp_progress_clear(&r->cp->progress);
 }
 
-/* It may not know yet that all has arrived, so it is answered until it does. */
-static void sent_hear(struct receiving *r)
+static void nothing_receive(struct receiving *r)
 {
-	struct cp_frame f;
-
-	while (!cp_hear(&f, 1))
-		verbena_sdr_progress(r->cp->ctx);
-	if (f.type != CP_SENT)
-		cp_nonsense();
+	while (!r->sent)
+		frames_hear(r, verbena_sdr_progress(r->cp->ctx));
 }
 
-int cp_receive(struct cp *cp)
+static void delete (struct receiving *r)
+{
+	if (!r->cp->plan[PLAN_DELETE])
+		return;
+	if (r->cp->left_out)
+		fprintf(stderr, "sdr_cp: nothing is deleted, as the sender has left out what it could not read\n");
+	else
+		cp_delete(r->cp, &r->target, &r->cp->filter);
+}
+
+static void target_open(struct receiving *r)
+{
+	const struct cp *cp = r->cp;
+
+	r->target =
+		(struct cp_target){.list = &r->cp->list,
+				   .path = cp->path[0],
+				   .wants = {.owners = cp->plan[PLAN_OWNERS], .attributes = cp->plan[PLAN_ATTRIBUTES]},
+				   .dry = cp->plan[PLAN_DRY],
+				   .checksum = cp->plan[PLAN_CHECKSUM]};
+	cp_target_open(&r->target);
+}
+
+void cp_receive(struct cp *cp)
 {
 	static struct receiving r;
-	struct verbena_sdr_stats stats;
-	uint8_t verdict[4];
+	uint8_t verdict[8];
 
-	r.cp = cp;
-	list_hear(&cp->list);
-	r.digest = calloc(cp->list.count, sizeof(*r.digest));
-	if (!r.digest)
-		die("no memory");
-	cp_target_open(&r.target, &cp->list, cp->path);
+	r.cp = r.in.cp = cp;
+	list_receive(&r);
+	target_open(&r);
 	compare(&r);
-	cp_connect(cp);
-	receive_all(&r);
-	sent_hear(&r);
+	holes_hear(&r);
+	cp->bytes = cp->plan[PLAN_DRY] ? 0 : cp_bytes_left(&cp->list);
+	cp_start(cp);
+	if (cp->plan[PLAN_DRY])
+		nothing_receive(&r);
+	else
+		files_receive(&r);
+	delete (&r);
 	cp_target_close(&r.target, cp->sync);
-	put_be32(verdict, r.wrong);
+	cp->end_ns = now_ns();
+	cp->failed = r.target.failed;
+	put_be32(verdict, cp->wrong);
+	put_be32(verdict + 4, cp->failed);
 	cp_say(CP_VERDICT, verdict, sizeof(verdict));
-	verbena_sdr_qp_stats_get(cp->qp, &stats);
-	printf("%llu bytes, %llu packets, %llu computed, %llu again, %llu late\n", (unsigned long long)cp->bytes,
-	       (unsigned long long)stats.packets, (unsigned long long)stats.ec_recovered,
-	       (unsigned long long)stats.duplicates, (unsigned long long)stats.dropped_late);
-	free(r.digest);
-	cp_close(cp);
-	return r.wrong != 0;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The sending end. A file is read once, block by block, into the memory that messages are sent from, and must not
- * become shorter or change meanwhile.
+ * The sending end. A file is read once, block by block, into the memory that messages are sent from. One that becomes
+ * shorter, changes, or cannot be read meanwhile is left out: zeroes take its place.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -14,6 +14,8 @@
 
 #include "base/byteorder.h"
 #include "sdr/cp.h"
+#include "sdr/cp_items.h"
+#include "sdr/cp_summary.h"
 #include "sdr/cp_wire.h"
 #include "sdr/meet.h"
 
@@ -23,25 +25,18 @@ enum { HASH_BYTES = sizeof(XXH128_canonical_t) };
 
 struct sending {
 	struct cp *cp;
+	struct cp_out out;
 	uint32_t file; /* that is open; NONE */
 	int fd;
-	char path[PATH_MAX];  /* its */
-	struct cp_cursor at;  /* what is read next */
-	uint32_t digested;    /* entries before have had their digests sent */
-	uint64_t read, there; /* messages */
-	uint64_t read_bytes;
-	uint64_t bytes[CP_DEPTH]; /* of messages */
-	bool started[CP_DEPTH];
-	struct verbena_sdr_send send[CP_DEPTH];
-	uint64_t start_ns;
-	struct verbena_sdr_ec_attr said; /* the choice that was printed last */
+	char path[PATH_MAX]; /* its */
+	struct cp_cursor at; /* what is read next */
 };
 
 /* ---- files */
 
 static void file_close(struct sending *s)
 {
-	if (s->file != NONE)
+	if (s->file != NONE && s->fd >= 0)
 		close(s->fd);
 	s->file = NONE;
 }
@@ -52,14 +47,32 @@ static bool is_changed(const struct cp_entry *e, const struct stat *st)
 	       (uint32_t)st->st_mtim.tv_nsec != e->nanoseconds;
 }
 
-static void file_check(const struct sending *s)
+/* What of it has arrived gets no name. */
+static void file_spoil(struct sending *s, uint32_t i, const char *why)
+{
+	struct cp_entry *e = &s->cp->list.entry[i];
+	uint8_t frame[4];
+
+	if (e->bad)
+		return;
+	e->bad = true;
+	s->cp->left_out++;
+	cp_progress_clear(&s->cp->progress);
+	fprintf(stderr, "sdr_cp: %s: %s: left out\n", s->path, why);
+	put_be32(frame, i);
+	cp_say(CP_BAD, frame, sizeof(frame));
+}
+
+static void file_check(struct sending *s)
 {
 	struct stat st;
 
+	if (s->fd < 0 || s->cp->list.entry[s->file].bad)
+		return;
 	if (fstat(s->fd, &st))
-		die("%s: %s", s->path, strerror(errno));
-	if (is_changed(&s->cp->list.entry[s->file], &st))
-		die("%s has changed while it was copied", s->path);
+		file_spoil(s, s->file, strerror(errno));
+	else if (is_changed(&s->cp->list.entry[s->file], &st))
+		file_spoil(s, s->file, "it has changed while it was copied");
 }
 
 static void file_open(struct sending *s, uint32_t i)
@@ -67,58 +80,107 @@ static void file_open(struct sending *s, uint32_t i)
 	if (s->file == i)
 		return;
 	file_close(s);
-	if (!cp_list_path(&s->cp->list, i, s->cp->path, s->path, sizeof(s->path)))
-		die("%s: %s", s->cp->list.entry[i].name, strerror(ENAMETOOLONG));
-	s->fd = open(s->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | (i ? O_NOFOLLOW : 0));
-	if (s->fd < 0)
-		die("%s: %s", s->path, strerror(errno));
 	s->file = i;
+	s->fd = -1;
+	if (!cp_list_path(&s->cp->list, i, s->path, sizeof(s->path)))
+		snprintf(s->path, sizeof(s->path), "%s", s->cp->list.entry[i].name);
+	else
+		s->fd = open(s->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | (i ? O_NOFOLLOW : 0));
+	if (s->fd < 0)
+		file_spoil(s, i, strerror(errno));
 	file_check(s);
 }
 
-/* Its hash becomes known. */
+/* Zeroes follow where a file ends too early. */
 static void block_read(struct sending *s, uint32_t i, uint32_t block, uint8_t *p)
 {
 	struct cp_entry *e = &s->cp->list.entry[i];
 	uint64_t bytes = cp_block_bytes(e, block), at = 0;
 
 	file_open(s, i);
-	while (at < bytes) {
+	while (at < bytes && !e->bad) {
 		ssize_t n = pread(s->fd, p + at, bytes - at, (off_t)((uint64_t)block * CP_BLOCK + at));
 
 		if (n < 0 && errno == EINTR)
 			continue;
-		if (n < 0)
-			die("%s: %s", s->path, strerror(errno));
-		if (!n)
-			die("%s has changed while it was copied", s->path);
-		at += (uint64_t)n;
+		if (n <= 0)
+			file_spoil(s, i, n ? strerror(errno) : "it has changed while it was copied");
+		at += n > 0 ? (uint64_t)n : 0;
 	}
-	cp_entry_hashes(e);
-	e->hash[block] = XXH3_128bits(p, bytes);
+	memset(p + at, 0, bytes - at);
+}
+
+/* ---- the list */
+
+static uint64_t list_bytes(const struct cp_list *l)
+{
+	uint64_t bytes = 0;
+
+	for (uint32_t i = 0; i < l->count; i++)
+		bytes += cp_entry_length(&l->entry[i]);
+	return bytes;
+}
+
+/* The list as bytes, of which the next are asked for. An entry may be in two messages. */
+struct list_reading {
+	uint32_t next;
+	size_t at, len; /* in entry */
+	uint8_t entry[CP_ENTRY_MAX];
+};
+
+static uint64_t list_read(struct list_reading *r, const struct cp_list *l, uint8_t *p, uint64_t room)
+{
+	uint64_t done = 0;
+
+	while (done < room) {
+		size_t n;
+
+		if (r->at == r->len && r->next == l->count)
+			break;
+		if (r->at == r->len) {
+			r->len = cp_entry_encode(l, r->next++, r->entry);
+			r->at = 0;
+		}
+		n = r->len - r->at < room - done ? r->len - r->at : (size_t)(room - done);
+		memcpy(p + done, r->entry + r->at, n);
+		r->at += n;
+		done += n;
+	}
+	return done;
+}
+
+static void turn(struct sending *s)
+{
+	struct cp_frame f;
+
+	/* The receiver says nothing meanwhile, unless it fails. */
+	if (!cp_out_turn(&s->out) && cp_hear(&f, 1))
+		cp_nonsense();
+}
+
+static void list_send(struct sending *s)
+{
+	static struct list_reading reading;
+	const struct cp_list *l = &s->cp->list;
+	uint8_t frame[12], *p;
+	uint64_t n = 1;
+
+	s->out.all_bytes = s->cp->list_bytes = list_bytes(l);
+	put_be32(frame, l->count);
+	put_be64(frame + 4, s->out.all_bytes);
+	cp_say(CP_LIST, frame, sizeof(frame));
+	while (n || !cp_out_idle(&s->out)) {
+		while (n && (p = cp_out_memory(&s->out))) {
+			n = list_read(&reading, l, p, CP_MESSAGE);
+			if (n)
+				cp_out_add(&s->out, n);
+		}
+		turn(s);
+	}
+	cp_say(CP_SENT, "", 0);
 }
 
 /* ---- what the receiver has */
-
-static void list_tell(const struct cp_list *l)
-{
-	uint8_t frame[CP_FRAME_MAX];
-	size_t at = 0;
-
-	for (uint32_t i = 0; i < l->count; i++) {
-		size_t n = cp_entry_encode(l, i, frame + at, sizeof(frame) - at);
-
-		if (!n) {
-			cp_say(CP_LIST, frame, at);
-			at = 0;
-			i--;
-			continue;
-		}
-		at += n;
-	}
-	cp_say(CP_LIST, frame, at);
-	cp_say(CP_LIST, frame, 0);
-}
 
 /* Compares one record. Returns its length; 0: it makes no sense. `from` is the first place that may come now. */
 static size_t record_compare(struct sending *s, const uint8_t *p, size_t len, struct cp_cursor *from, uint8_t *memory)
@@ -140,7 +202,8 @@ static size_t record_compare(struct sending *s, const uint8_t *p, size_t len, st
 
 		memcpy(&theirs, p + CP_RECORD_LEN + (size_t)(b - first) * HASH_BYTES, HASH_BYTES);
 		block_read(s, entry, b, memory);
-		if (XXH128_isEqual(XXH128_hashFromCanonical(&theirs), l->entry[entry].hash[b]))
+		if (XXH128_isEqual(XXH128_hashFromCanonical(&theirs),
+				   XXH3_128bits(memory, cp_block_bytes(&l->entry[entry], b))))
 			cp_keep(&l->entry[entry], b);
 	}
 	*from = (struct cp_cursor){entry, first + count};
@@ -176,6 +239,31 @@ static void hashes_compare(struct sending *s, const struct cp_frame *f, struct c
 	cp_say(CP_KEEP, keep, kept);
 }
 
+static void same_hear(struct cp_list *l, const struct cp_frame *f)
+{
+	if (f->length % 8)
+		cp_nonsense();
+	for (size_t at = 0; at < f->length; at += 8) {
+		uint32_t entry = get_be32(f->payload + at), count = get_be32(f->payload + at + 4);
+
+		if (entry > l->count || count > l->count - entry)
+			cp_nonsense();
+		for (uint32_t i = entry; i < entry + count; i++) {
+			if (l->entry[i].kind == CP_FILE)
+				cp_keep_all(&l->entry[i]);
+		}
+	}
+}
+
+/* True: it was one of those. */
+static bool item_hear(struct sending *s, const struct cp_frame *f)
+{
+	if (f->type != CP_ITEM)
+		return false;
+	cp_item_hear(s->cp, f);
+	return true;
+}
+
 static void compare(struct sending *s)
 {
 	struct cp_cursor from = {0, 0};
@@ -185,121 +273,133 @@ static void compare(struct sending *s)
 	if (!memory)
 		die("no memory");
 	for (;;) {
-		cp_expect(&f, CP_HASHES);
-		if (!f.length)
+		cp_hear(&f, -1);
+		if (item_hear(s, &f))
+			continue;
+		if (f.type == CP_SAME)
+			same_hear(&s->cp->list, &f);
+		else if (f.type != CP_HASHES)
+			cp_nonsense();
+		else if (!f.length)
 			break;
-		hashes_compare(s, &f, &from, memory);
+		else
+			hashes_compare(s, &f, &from, memory);
 	}
 	free(memory);
 }
 
+/* ---- holes: blocks of a file in which there is no data */
+
+struct holes {
+	uint8_t frame[CP_FRAME_MAX];
+	size_t at;
+};
+
+static void hole_add(struct holes *h, uint32_t entry, uint32_t block)
+{
+	uint8_t *last = h->frame + h->at - 12;
+
+	if (h->at && get_be32(last) == entry && get_be32(last + 4) + get_be32(last + 8) == block) {
+		put_be32(last + 8, get_be32(last + 8) + 1);
+		return;
+	}
+	if (h->at + 12 > sizeof(h->frame)) {
+		cp_say(CP_HOLES, h->frame, h->at);
+		h->at = 0;
+	}
+	put_be32(h->frame + h->at, entry);
+	put_be32(h->frame + h->at + 4, block);
+	put_be32(h->frame + h->at + 8, 1);
+	h->at += 12;
+}
+
+/* What the receiver has stays as it is there. */
+static void holes_add(struct holes *h, uint32_t i, struct cp_entry *e, uint32_t from, uint32_t to)
+{
+	for (uint32_t b = from; b < to; b++) {
+		if (cp_kept(e, b))
+			continue;
+		hole_add(h, i, b);
+		cp_keep(e, b);
+	}
+}
+
+/* The first block at or behind `b` in which there is data. */
+static uint32_t data_behind(int fd, const struct cp_entry *e, uint32_t b)
+{
+	off_t at = lseek(fd, (off_t)((uint64_t)b * CP_BLOCK), SEEK_DATA);
+
+	if (at < 0)
+		return errno == ENXIO ? cp_blocks(e) : b;
+	return (uint64_t)at / CP_BLOCK < cp_blocks(e) ? (uint32_t)((uint64_t)at / CP_BLOCK) : cp_blocks(e);
+}
+
+static void file_holes(struct sending *s, uint32_t i, struct holes *h)
+{
+	struct cp_entry *e = &s->cp->list.entry[i];
+	uint32_t b = 0, end = cp_blocks(e);
+
+	file_open(s, i);
+	while (b < end && !e->bad) {
+		uint32_t data = data_behind(s->fd, e, b);
+		off_t hole;
+
+		holes_add(h, i, e, b, data);
+		if (data == end)
+			break;
+		hole = lseek(s->fd, (off_t)((uint64_t)data * CP_BLOCK), SEEK_HOLE);
+		b = hole < 0 || (uint64_t)hole / CP_BLOCK >= end ? end : (uint32_t)((uint64_t)hole / CP_BLOCK);
+		b = b > data ? b : data + 1;
+	}
+}
+
+/* A file that takes as many blocks on the disk as it has bytes has none. */
+static bool may_have_holes(struct sending *s, uint32_t i)
+{
+	const struct cp_entry *e = &s->cp->list.entry[i];
+	char path[PATH_MAX];
+	struct stat st;
+
+	if (e->kind != CP_FILE || e->same || e->bytes < CP_BLOCK || !cp_list_path(&s->cp->list, i, path, sizeof(path)))
+		return false;
+	return !stat(path, &st) && (uint64_t)st.st_blocks * 512 < e->bytes;
+}
+
+static void holes_tell(struct sending *s)
+{
+	static struct holes h;
+
+	for (uint32_t i = 0; i < s->cp->list.count; i++) {
+		if (may_have_holes(s, i))
+			file_holes(s, i, &h);
+	}
+	if (h.at)
+		cp_say(CP_HOLES, h.frame, h.at);
+	cp_say(CP_HOLES, "", 0);
+}
+
 /* ---- messages */
 
-/* Says the digests of files all of which has been read. */
-static void digests_tell(struct sending *s)
-{
-	bool more = cp_cursor_settle(&s->cp->list, &s->at);
-	uint32_t end = more ? s->at.entry : s->cp->list.count;
-
-	for (; s->digested < end; s->digested++) {
-		const struct cp_entry *e = &s->cp->list.entry[s->digested];
-		XXH128_canonical_t text;
-		uint8_t frame[4 + sizeof(text)];
-
-		if (e->kind != CP_FILE)
-			continue;
-		XXH128_canonicalFromHash(&text, cp_digest(e));
-		put_be32(frame, s->digested);
-		memcpy(frame + 4, &text, sizeof(text));
-		cp_say(CP_DIGEST, frame, sizeof(frame));
-	}
-}
-
-/* False: everything has been read. */
+/* False: everything has been read, or there is no place. */
 static bool message_read(struct sending *s)
 {
-	struct cp_cursor from = s->at, at = from;
-	uint8_t *p = cp_memory(s->cp, s->read);
-	uint64_t bytes = cp_message(&s->cp->list, &s->at);
+	struct cp_list *l = &s->cp->list;
+	uint8_t *p = cp_out_memory(&s->out);
+	struct cp_cursor at = s->at;
+	uint64_t bytes = p ? cp_message(l, &s->at) : 0;
 
-	for (uint64_t left = bytes; left;) {
-		uint64_t n;
-
-		cp_cursor_settle(&s->cp->list, &at);
-		n = cp_block_bytes(&s->cp->list.entry[at.entry], at.block);
+	for (uint64_t left = bytes, n; left; left -= n) {
+		cp_cursor_settle(l, &at);
+		n = cp_block_bytes(&l->entry[at.entry], at.block);
 		block_read(s, at.entry, at.block++, p);
-		if (at.block == cp_blocks(&s->cp->list.entry[at.entry]))
+		if (at.block == cp_blocks(&l->entry[at.entry]))
 			file_check(s);
 		p += n;
-		left -= n;
+		cp_progress_file(&s->cp->progress, l, at);
 	}
-	if (!bytes)
-		return false;
-	s->bytes[s->read % CP_DEPTH] = bytes;
-	s->started[s->read % CP_DEPTH] = false;
-	s->read_bytes += bytes;
-	s->read++;
-	digests_tell(s);
-	return true;
-}
-
-/* Says what is chosen, and why, when it is another code than before. */
-static void say_choice(struct sending *s, const struct verbena_sdr_ec_attr *a, const char *reason)
-{
-	if (a->data == s->said.data && a->parity == s->said.parity)
-		return;
-	cp_progress_clear(&s->cp->progress);
-	if (a->parity)
-		printf("%u parities with %u packets, at %.2g %% of loss: %s\n", a->parity, a->data, a->loss * 100,
-		       reason);
-	else
-		printf("parities on demand alone: %s\n", reason);
-	s->said = *a;
-}
-
-static bool message_send(struct sending *s, uint64_t n)
-{
-	struct verbena_sdr_block b = {
-		.address = cp_memory(s->cp, n), .length = s->bytes[n % CP_DEPTH], .lkey = s->cp->lkey};
-	uint64_t behind = s->cp->bytes - s->read_bytes;
-	struct verbena_sdr_ec_attr attr = {0};
-	const char *reason;
-	int r = scheme_send(s->cp->qp, &s->cp->way, &b, behind, &attr, &reason, &s->send[n % CP_DEPTH]);
-
-	if (r == VERBENA_SDR_ERROR)
-		die("sending: %s", strerror(errno));
-	if (!r && attr.data)
-		say_choice(s, &attr, reason);
-	s->started[n % CP_DEPTH] = !r;
-	return !r;
-}
-
-/* One message is read before it is sent, and there may be no credit for it yet. */
-static void messages_send(struct sending *s)
-{
-	for (;;) {
-		if (s->read > s->there && !s->started[(s->read - 1) % CP_DEPTH] && !message_send(s, s->read - 1))
-			return;
-		if (s->read - s->there == CP_DEPTH || !message_read(s))
-			return;
-	}
-}
-
-static bool messages_poll(struct sending *s)
-{
-	bool any = false, done = true;
-
-	while (s->there < s->read && s->started[s->there % CP_DEPTH] && done) {
-		if (scheme_poll(&s->cp->way, &s->send[s->there % CP_DEPTH], &done))
-			die("sending: %s", errno == ETIMEDOUT ? "the peer does not answer any more" : strerror(errno));
-		if (!done)
-			break;
-		s->cp->done_bytes += s->bytes[s->there++ % CP_DEPTH];
-		if (s->there > CP_DEPTH)
-			scheme_learn(&s->cp->way, s->cp->done_bytes, now_ns() - s->start_ns);
-		any = true;
-	}
-	return any;
+	if (bytes)
+		cp_out_add(&s->out, bytes);
+	return bytes;
 }
 
 /* Of packets, as far as the receiver has said; Selective Repeat knows how many it has sent twice. */
@@ -312,83 +412,59 @@ static double loss_seen(const struct sending *s)
 		return -1;
 	if (st.ec_pieces)
 		return (double)st.ec_lost / (double)st.ec_pieces;
-	needed = s->cp->plan[PLAN_MTU] ? s->cp->done_bytes / s->cp->plan[PLAN_MTU] : 0;
-	if (scheme_numbers(s->cp->way.scheme) == 2 || st.sent < 1000 || !needed || s->there < s->read)
+	needed = s->cp->plan[PLAN_MTU] ? s->out.there_bytes / s->cp->plan[PLAN_MTU] : 0;
+	if (scheme_numbers(s->cp->way.scheme) == 2 || st.sent < 1000 || !needed || !cp_out_idle(&s->out))
 		return -1;
 	return st.sent > needed ? 1 - (double)needed / (double)st.sent : 0;
 }
 
-/* The receiver says nothing meanwhile, unless it fails. */
-static void send_all(struct sending *s)
+static void files_send(struct sending *s)
 {
-	struct cp_frame f;
-	bool busy;
+	struct cp_out *o = &s->out;
 
-	s->start_ns = now_ns();
-	digests_tell(s);
+	o->start_ns = 0;
+	o->start_bytes = o->there_bytes;
+	o->all_bytes = o->filled_bytes + s->cp->bytes;
 	do {
-		busy = verbena_sdr_progress(s->cp->ctx);
-		messages_send(s);
-		busy |= messages_poll(s);
-		cp_progress_show(&s->cp->progress, s->cp->done_bytes, loss_seen(s));
-		if (!busy && cp_hear(&f, 1))
-			cp_nonsense();
-	} while (s->there < s->read || s->cp->done_bytes < s->cp->bytes);
+		while (message_read(s))
+			;
+		turn(s);
+		cp_progress_show(&s->cp->progress, o->there_bytes - o->start_bytes, loss_seen(s));
+	} while (o->there_bytes < o->all_bytes);
 	cp_progress_clear(&s->cp->progress);
 }
 
 /* The receiver finishes files and folders, which may take it a while. */
 static void verdict_hear(struct sending *s)
 {
+	uint8_t left_out[4];
 	struct cp_frame f;
 
-	while (!cp_hear(&f, 1))
-		verbena_sdr_progress(s->cp->ctx);
-	if (f.type != CP_VERDICT || f.length != 4)
+	put_be32(left_out, s->cp->left_out);
+	cp_say(CP_SENT, left_out, sizeof(left_out));
+	do {
+		while (!cp_hear(&f, 1))
+			verbena_sdr_progress(s->cp->ctx);
+	} while (item_hear(s, &f));
+	if (f.type != CP_VERDICT || f.length != 8)
 		cp_nonsense();
-	if (get_be32(f.payload))
-		die("%u files have arrived, but not as they were sent", get_be32(f.payload));
+	s->cp->wrong = get_be32(f.payload);
+	s->cp->failed = get_be32(f.payload + 4);
 }
 
-/* What the codes over the tail were chosen by in the end. */
-static void say_link(const struct cp *cp)
-{
-	const struct scheme_way *w = &cp->way;
-	uint64_t mbps = w->rate_mbps ? w->rate_mbps : w->seen_mbps;
-	double loss;
-
-	if (w->scheme != SCHEME_TAIL || verbena_sdr_tail_loss_get(cp->qp, &loss))
-		return;
-	printf("in the end the codes reckoned with a loss of %.2g %%", loss * 100);
-	if (mbps)
-		printf(" and %llu Mbit/s, as %s\n", (unsigned long long)mbps, w->rate_mbps ? "told" : "measured");
-	else
-		printf("\n");
-}
-
-int cp_send(struct cp *cp)
+void cp_send(struct cp *cp)
 {
 	static struct sending s;
-	struct verbena_sdr_stats stats;
-	char kept[16];
-	uint64_t ns;
 
-	s = (struct sending){.cp = cp, .file = NONE};
-	list_tell(&cp->list);
+	s = (struct sending){.cp = cp, .file = NONE, .out = {.cp = cp}};
+	list_send(&s);
 	compare(&s);
-	cp_connect(cp);
-	if (cp->bytes < cp->list.bytes)
-		printf("%s are there already\n", cp_bytes_text(cp->list.bytes - cp->bytes, kept));
-	send_all(&s);
-	ns = now_ns() - s.start_ns;
-	cp_say(CP_SENT, "", 0);
+	holes_tell(&s);
+	cp->bytes = cp->plan[PLAN_DRY] ? 0 : cp_bytes_left(&cp->list);
+	cp_start(cp);
+	if (!cp->plan[PLAN_DRY])
+		files_send(&s);
+	cp->end_ns = now_ns();
 	verdict_hear(&s);
-	verbena_sdr_qp_stats_get(cp->qp, &stats);
-	printf("%llu bytes in %.3f s, %.3f Gbit/s, %llu packets, a round trip of %.1f ms\n",
-	       (unsigned long long)cp->bytes, (double)ns / 1e9, (double)cp->bytes * 8 / (double)(ns ? ns : 1),
-	       (unsigned long long)stats.sent, (double)cp->way.rtt_ns / 1e6);
-	say_link(cp);
 	file_close(&s);
-	cp_close(cp);
-	return 0;
 }

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "sdr/cp_items.h"
 #include "sdr/cp_target.h"
 #include "sdr/meet.h"
 
@@ -16,12 +17,17 @@
 
 enum { PART_BYTES = 32 };
 
+static void name_write(const struct cp_target *t, uint32_t i, char path[PATH_MAX])
+{
+	if (!cp_list_path(t->list, i, path, PATH_MAX))
+		snprintf(path, PATH_MAX, "%s", t->list->entry[i].name);
+}
+
 static void __attribute__((noreturn)) failed(const struct cp_target *t, uint32_t i, int err)
 {
 	char path[PATH_MAX];
 
-	if (!cp_list_path(t->list, i, t->path, path, sizeof(path)))
-		snprintf(path, sizeof(path), "%s/../%s", t->path, t->list->entry[i].name);
+	name_write(t, i, path);
 	if (err == ELOOP || err == ENOTDIR)
 		die("%s: a link or a file is in the way, or lies above it", path);
 	die("%s: %s", path, strerror(err));
@@ -30,6 +36,17 @@ static void __attribute__((noreturn)) failed(const struct cp_target *t, uint32_t
 static struct cp_entry *entry_of(const struct cp_target *t, uint32_t i)
 {
 	return &t->list->entry[i];
+}
+
+/* What could not be set is not the end of the copy. */
+static void unset(struct cp_target *t, uint32_t i)
+{
+	int err = errno;
+	char path[PATH_MAX];
+
+	name_write(t, i, path);
+	fprintf(stderr, "sdr_cp: %s: not all of its attributes could be set: %s\n", path, strerror(err));
+	t->failed++;
 }
 
 /* ---- folders */
@@ -46,14 +63,15 @@ static int enter(int at, const char *name)
 	return openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 }
 
-/* The descriptor of folder i, which stays open until another one is wanted. */
-static int folder_open(struct cp_target *t, uint32_t i)
+int cp_target_folder(struct cp_target *t, uint32_t i)
 {
 	uint32_t way[CP_DEPTH_MAX + 1], n = 0;
 	int fd = t->root;
 
 	if (t->folder == i)
 		return t->folder_fd;
+	if (fd < 0 || (t->dry && entry_of(t, i)->item & ITEM_FRESH))
+		return -1;
 	folder_release(t);
 	for (uint32_t at = i; at; at = entry_of(t, at)->parent)
 		way[n++] = at;
@@ -71,9 +89,10 @@ static int folder_open(struct cp_target *t, uint32_t i)
 	return fd;
 }
 
+/* A file that is entry 0 is in the root. */
 static int parent_open(struct cp_target *t, uint32_t i)
 {
-	return folder_open(t, i ? entry_of(t, i)->parent : 0);
+	return i ? cp_target_folder(t, entry_of(t, i)->parent) : t->root;
 }
 
 /* One that is there may be without permissions that are needed now. */
@@ -89,17 +108,25 @@ static void folder_make(struct cp_target *t, uint32_t i)
 		failed(t, i, errno);
 	if (!S_ISDIR(st.st_mode))
 		failed(t, i, ENOTDIR);
-	if ((st.st_mode & 0700) != 0700 && fchmod(folder_open(t, i), (st.st_mode & 07777) | 0700))
+	if ((st.st_mode & 0700) != 0700 && fchmod(cp_target_folder(t, i), (st.st_mode & 07777) | 0700))
 		failed(t, i, errno);
 }
 
 /* ---- the target itself */
 
+/* One that others come into is made as mkdir(1) does it. */
 static void root_folder(struct cp_target *t)
 {
-	if (mkdir(t->path, 0700) && errno != EEXIST)
-		die("%s: %s", t->path, strerror(errno));
+	mode_t mode = entry_of(t, 0)->kind == CP_PLACE ? 0777 : 0700;
+	bool fresh;
+
 	t->root = open(t->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	fresh = t->root < 0 && errno == ENOENT;
+	entry_of(t, 0)->item = fresh ? ITEM_FRESH : 0;
+	if (fresh && t->dry)
+		return;
+	if (fresh && !mkdir(t->path, mode))
+		t->root = open(t->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (t->root < 0)
 		die("%s: %s", t->path, strerror(errno));
 }
@@ -126,17 +153,109 @@ static void root_file(struct cp_target *t)
 	free(copy);
 }
 
-void cp_target_open(struct cp_target *t, struct cp_list *list, const char *path)
+void cp_target_open(struct cp_target *t)
 {
-	*t = (struct cp_target){.list = list, .path = path, .folder = NONE, .file = NONE};
-	if (list->entry[0].kind == CP_FILE)
+	t->folder = NONE;
+	t->file = NONE;
+	cp_source_add(t->list, 0, t->path);
+	if (entry_of(t, 0)->kind == CP_FILE)
 		root_file(t);
 	else
 		root_folder(t);
-	for (uint32_t i = 1; i < list->count; i++) {
-		if (list->entry[i].kind == CP_FOLDER)
-			folder_make(t, i);
-	}
+}
+
+/* ---- what is there */
+
+static int there_open(int at, const char *name, struct stat *st)
+{
+	int fd = openat(at, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+
+	if (fd >= 0 && !fstat(fd, st) && (S_ISREG(st->st_mode) || S_ISDIR(st->st_mode)))
+		return fd;
+	if (fd >= 0)
+		close(fd);
+	return -1;
+}
+
+static bool is_kind(const struct cp_entry *e, const struct stat *st)
+{
+	return cp_is_folder(e)      ? S_ISDIR(st->st_mode)
+	       : e->kind == CP_LINK ? S_ISLNK(st->st_mode)
+				    : S_ISREG(st->st_mode);
+}
+
+static bool points_same(int at, const struct cp_entry *e)
+{
+	char text[CP_LINK_MAX + 1];
+	ssize_t n = readlinkat(at, e->name, text, sizeof(text));
+
+	return n == (ssize_t)strlen(e->link) && !memcmp(text, e->link, (size_t)n);
+}
+
+static bool attributes_differ(int at, const struct cp_entry *e)
+{
+	struct stat st;
+	int fd = there_open(at, e->name[0] ? e->name : ".", &st);
+	bool differ = fd >= 0 && !cp_attributes_same(e, fd);
+
+	if (fd >= 0)
+		close(fd);
+	return differ;
+}
+
+static unsigned owners_differ(const struct cp_entry *e, const struct stat *st)
+{
+	return (st->st_uid != e->owner ? ITEM_OWNER : 0u) | (st->st_gid != e->group ? ITEM_GROUP : 0u);
+}
+
+/* Of something of the entry's kind. */
+static unsigned differences(struct cp_target *t, int at, const struct cp_entry *e, const struct stat *st)
+{
+	unsigned item = 0;
+
+	if (e->kind == CP_FILE && (uint64_t)st->st_size != e->bytes)
+		item |= ITEM_SIZE;
+	if (st->st_mtim.tv_sec != e->seconds || (uint32_t)st->st_mtim.tv_nsec != e->nanoseconds)
+		item |= ITEM_TIME;
+	if (t->wants.owners)
+		item |= owners_differ(e, st);
+	if (e->kind == CP_LINK)
+		return item | (points_same(at, e) ? 0 : ITEM_CONTENT);
+	if ((st->st_mode & 07777) != cp_mode(e, &t->wants, t->wants.owners ? e->owner : st->st_uid, e->group))
+		item |= ITEM_MODE;
+	if (t->wants.attributes && attributes_differ(at, e))
+		item |= ITEM_ATTRIBUTES;
+	return item;
+}
+
+/* One more name of a file is the same if it is the first one's file, and stays it. */
+static unsigned name_differs(struct cp_target *t, const struct cp_entry *e, const struct stat *st)
+{
+	const struct cp_entry *first = entry_of(t, (uint32_t)e->bytes);
+	int at = parent_open(t, (uint32_t)e->bytes);
+	struct stat other;
+
+	if (!first->same || at < 0 || fstatat(at, first->name, &other, AT_SYMLINK_NOFOLLOW))
+		return ITEM_FRESH;
+	return other.st_ino == st->st_ino && other.st_dev == st->st_dev ? 0 : ITEM_FRESH;
+}
+
+void cp_target_look(struct cp_target *t, uint32_t i)
+{
+	struct cp_entry *e = entry_of(t, i);
+	int at = i || !cp_is_folder(e) ? parent_open(t, i) : t->root;
+	struct stat st;
+
+	if (e->kind == CP_PLACE || e->item & ITEM_FRESH)
+		return;
+	if (at < 0 || fstatat(at, e->name[0] ? e->name : ".", &st, AT_SYMLINK_NOFOLLOW) || !is_kind(e, &st))
+		e->item = ITEM_FRESH;
+	else
+		e->item = (uint8_t)(e->kind == CP_NAME ? name_differs(t, e, &st) : differences(t, at, e, &st));
+	if (e->kind == CP_FILE && !(e->item & (ITEM_FRESH | ITEM_SIZE | ITEM_TIME)) && !t->checksum)
+		cp_keep_all(e);
+	if (i && e->kind == CP_FOLDER && !t->dry)
+		folder_make(t, i);
 }
 
 /* ---- files */
@@ -181,11 +300,16 @@ static int part_open(struct cp_target *t, uint32_t i)
 
 static int file_open(struct cp_target *t, uint32_t i)
 {
+	struct stat st;
+
 	if (t->file == i)
 		return t->file_fd;
 	file_release(t);
 	t->file_fd = part_open(t, i);
 	t->file = i;
+	if (fstat(t->file_fd, &st))
+		failed(t, i, errno);
+	t->file_end = (uint64_t)st.st_size;
 	return t->file_fd;
 }
 
@@ -225,23 +349,12 @@ static uint32_t blocks_hash(int fd, struct cp_entry *e)
 	return b;
 }
 
-static int there_open(int at, const char *name, struct stat *st)
-{
-	int fd = openat(at, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-
-	if (fd >= 0 && !fstat(fd, st) && S_ISREG(st->st_mode))
-		return fd;
-	if (fd >= 0)
-		close(fd);
-	return -1;
-}
-
 static int file_there(struct cp_target *t, uint32_t i)
 {
 	struct stat st;
 	int fd = there_open(parent_open(t, i), entry_of(t, i)->name, &st);
 
-	if (fd >= 0 && (uint64_t)st.st_size != entry_of(t, i)->bytes) {
+	if (fd >= 0 && (!S_ISREG(st.st_mode) || (uint64_t)st.st_size != entry_of(t, i)->bytes)) {
 		close(fd);
 		return -1;
 	}
@@ -256,6 +369,8 @@ void cp_target_compare(struct cp_target *t, uint32_t i)
 	struct stat st;
 	int fd;
 
+	if (e->same || parent_open(t, i) < 0)
+		return;
 	part_name(t, i, name);
 	fd = there_open(parent_open(t, i), name, &st);
 	if (fd < 0)
@@ -281,16 +396,55 @@ static void write_all(struct cp_target *t, uint32_t i, uint64_t at, const uint8_
 		at += (uint64_t)n;
 		bytes -= (uint64_t)n;
 	}
+	t->file_end = at > t->file_end ? at : t->file_end;
+}
+
+enum { PAGE = 4096 };
+
+static bool is_zero(const uint8_t *p, uint64_t bytes)
+{
+	return !p[0] && !memcmp(p, p + 1, bytes - 1);
+}
+
+/* How many bytes are alike in being zero or not, a page each, and which. */
+static uint64_t run_of(const uint8_t *p, uint64_t bytes, bool *zero)
+{
+	uint64_t at = 0;
+
+	while (at < bytes) {
+		uint64_t n = bytes - at < PAGE ? bytes - at : PAGE;
+		bool z = is_zero(p + at, n);
+
+		if (at && z != *zero)
+			break;
+		*zero = z;
+		at += n;
+	}
+	return at;
+}
+
+/* What is behind the end is zero already. */
+static void data_write(struct cp_target *t, uint32_t i, uint64_t at, const uint8_t *p, uint64_t bytes)
+{
+	file_open(t, i);
+	while (bytes) {
+		bool zero = false;
+		uint64_t n = run_of(p, bytes, &zero);
+
+		if (!zero || at < t->file_end)
+			write_all(t, i, at, p, n);
+		at += n;
+		p += n;
+		bytes -= n;
+	}
 }
 
 void cp_target_write(struct cp_target *t, uint32_t i, uint32_t block, const uint8_t *p)
 {
-	struct cp_entry *e = entry_of(t, i);
-	uint64_t bytes = cp_block_bytes(e, block);
+	static const uint8_t zeroes[CP_BLOCK];
+	const struct cp_entry *e = entry_of(t, i);
 
-	cp_entry_hashes(e);
-	e->hash[block] = XXH3_128bits(p, bytes);
-	write_all(t, i, (uint64_t)block * CP_BLOCK, p, bytes);
+	data_write(t, i, (uint64_t)block * CP_BLOCK, p ? p : zeroes, cp_block_bytes(e, block));
 }
 
 static bool is_without_part(struct cp_target *t, uint32_t i)
@@ -304,7 +458,7 @@ static bool is_without_part(struct cp_target *t, uint32_t i)
 
 static bool all_kept(const struct cp_entry *e)
 {
-	return e->bytes && e->kept_bytes == e->bytes;
+	return e->same || (e->bytes && e->kept_bytes == e->bytes);
 }
 
 static void block_copy(struct cp_target *t, uint32_t i, uint32_t b, int from, uint8_t *memory)
@@ -314,7 +468,7 @@ static void block_copy(struct cp_target *t, uint32_t i, uint32_t b, int from, ui
 
 	if (block_read(from, b, memory, bytes) < bytes || !XXH128_isEqual(XXH3_128bits(memory, bytes), e->hash[b]))
 		die("%s has changed meanwhile", e->name);
-	write_all(t, i, (uint64_t)b * CP_BLOCK, memory, bytes);
+	data_write(t, i, (uint64_t)b * CP_BLOCK, memory, bytes);
 }
 
 /* A file under its own name is never written: it may be in use, and stays what it was until the new one is whole. */
@@ -340,53 +494,40 @@ void cp_target_keep(struct cp_target *t, uint32_t i)
 
 /* ---- what is whole */
 
-static void times_of(const struct cp_entry *e, struct timespec times[2])
-{
-	times[0] = (struct timespec){.tv_nsec = UTIME_OMIT};
-	times[1] = (struct timespec){.tv_sec = e->seconds, .tv_nsec = (long)e->nanoseconds};
-}
-
-static void attributes_set(struct cp_target *t, uint32_t i, int fd)
-{
-	const struct cp_entry *e = entry_of(t, i);
-	struct timespec times[2];
-
-	times_of(e, times);
-	if (fchmod(fd, e->mode) || futimens(fd, times))
-		failed(t, i, errno);
-}
-
 /* Every block was there under the file's own name. */
 static void file_kept(struct cp_target *t, uint32_t i)
 {
 	struct stat st;
 	int fd = there_open(parent_open(t, i), entry_of(t, i)->name, &st);
 
-	if (fd < 0)
-		failed(t, i, errno);
-	attributes_set(t, i, fd);
-	close(fd);
+	if (fd < 0 || !cp_attributes_set(entry_of(t, i), &t->wants, fd))
+		unset(t, i);
+	if (fd >= 0)
+		close(fd);
 }
 
-static void file_finish(struct cp_target *t, uint32_t i, bool wrong)
+static void file_finish(struct cp_target *t, uint32_t i)
 {
 	const struct cp_entry *e = entry_of(t, i);
 	int at = parent_open(t, i), fd;
 	char name[PART_BYTES];
 
+	if (e->same && !e->item)
+		return;
 	part_name(t, i, name);
-	if (wrong) {
+	if (e->bad) {
 		unlinkat(at, name, 0);
 		return;
 	}
-	if (all_kept(e) && is_without_part(t, i)) {
+	if (e->same || (all_kept(e) && is_without_part(t, i))) {
 		file_kept(t, i);
 		return;
 	}
 	fd = file_open(t, i);
 	if (ftruncate(fd, (off_t)e->bytes))
 		failed(t, i, errno);
-	attributes_set(t, i, fd);
+	if (!cp_attributes_set(e, &t->wants, fd))
+		unset(t, i);
 	file_release(t);
 	if (renameat(at, name, at, e->name))
 		failed(t, i, errno);
@@ -397,22 +538,46 @@ static void link_make(struct cp_target *t, uint32_t i)
 	const struct cp_entry *e = entry_of(t, i);
 	int at = parent_open(t, i);
 	char name[PART_BYTES];
-	struct timespec times[2];
 
-	part_name(t, i, name);
-	unlinkat(at, name, 0);
-	times_of(e, times);
-	if (symlinkat(e->link, at, name) || utimensat(at, name, times, AT_SYMLINK_NOFOLLOW) ||
-	    renameat(at, name, at, e->name))
-		failed(t, i, errno);
+	if (e->item & (ITEM_FRESH | ITEM_CONTENT)) {
+		part_name(t, i, name);
+		unlinkat(at, name, 0);
+		if (symlinkat(e->link, at, name) || renameat(at, name, at, e->name))
+			failed(t, i, errno);
+	}
+	if (e->item && !cp_attributes_set_link(e, &t->wants, at, e->name))
+		unset(t, i);
 }
 
-void cp_target_finish(struct cp_target *t, uint32_t i, bool wrong)
+/* A bad file has none, so it gets no more. */
+static void name_make(struct cp_target *t, uint32_t i)
 {
-	if (entry_of(t, i)->kind == CP_FILE)
-		file_finish(t, i, wrong);
-	else if (entry_of(t, i)->kind == CP_LINK)
-		link_make(t, i);
+	const struct cp_entry *e = entry_of(t, i), *first = entry_of(t, (uint32_t)e->bytes);
+	int from, at, err;
+	char name[PART_BYTES];
+
+	if (!e->item || first->bad)
+		return;
+	from = dup(parent_open(t, (uint32_t)e->bytes));
+	at = parent_open(t, i);
+	part_name(t, i, name);
+	unlinkat(at, name, 0);
+	err = linkat(from, first->name, at, name, 0) || renameat(at, name, at, e->name) ? errno : 0;
+	/* If it was that file already, nothing was renamed. */
+	unlinkat(at, name, 0);
+	close(from);
+	if (err)
+		failed(t, i, err);
+}
+
+void cp_target_finish(struct cp_target *t, uint32_t i)
+{
+	switch (entry_of(t, i)->kind) {
+	case CP_FILE: file_finish(t, i); break;
+	case CP_LINK: link_make(t, i); break;
+	case CP_NAME: name_make(t, i); break;
+	default: break;
+	}
 	if (t->file == i)
 		file_release(t);
 }
@@ -420,12 +585,14 @@ void cp_target_finish(struct cp_target *t, uint32_t i, bool wrong)
 /* A folder stands before its entries in the list: backwards, its time is set after they have changed it. */
 void cp_target_close(struct cp_target *t, bool sync)
 {
-	for (uint32_t i = t->list->count; i-- > 0;) {
-		if (entry_of(t, i)->kind == CP_FOLDER)
-			attributes_set(t, i, i ? folder_open(t, i) : t->root);
+	for (uint32_t i = t->list->count; i-- > 0 && !t->dry;) {
+		if (entry_of(t, i)->kind == CP_FOLDER &&
+		    !cp_attributes_set(entry_of(t, i), &t->wants, i ? cp_target_folder(t, i) : t->root))
+			unset(t, i);
 	}
-	if (sync && syncfs(t->root))
+	if (sync && !t->dry && syncfs(t->root))
 		die("%s: %s", t->path, strerror(errno));
 	folder_release(t);
-	close(t->root);
+	if (t->root >= 0)
+		close(t->root);
 }

@@ -17,19 +17,29 @@
 enum {
 	CP_FRAME_MAX = 16384,
 	CP_RECORD_LEN = 12, /* of CP_HASHES, without the hashes */
+	CP_ITEM_LEN = 11,   /* of CP_ITEM, what is done to it */
 };
 
 enum cp_frame_type {
 	CP_FAIL = 0x6661696c, /* a sentence; where a number of meet.h is expected, it is none */
-	CP_LIST = 0,          /* entries (cp_list.h); none: the list is whole */
-	CP_HASHES,  /* of blocks that are there: any number of {entry 32, first block 32, count 32, count x hash 16
-		     * bytes};  none: that was all */
-	CP_KEEP,    /* answers a CP_HASHES: any number of {entry 32, block 32} that need not be sent */
-	CP_DIGEST,  /* entry 32, digest 16 bytes: of a file all of which was sent or is kept */
-	CP_SENT,    /* nothing: all that was sent is acknowledged */
-	CP_VERDICT, /* how many files are not as they were sent 32 */
-	CP_PATH,    /* of the end that asks: what it wants copied, or where to, at the other end */
-	CP_MET,     /* answers it: the address of the end that asks, as text; nothing: not known */
+	/* The end that asks begins. */
+	CP_FILTER = 0, /* include 8, pattern; none: that was all */
+	CP_PATH,       /* what is wanted, or where to, at the other end; none: that was all */
+	CP_MET,        /* answers it: the address of the end that asks, as text; none: not known */
+	/* Then the sender's list comes by messages. */
+	CP_LIST,   /* entries 32, bytes 64 */
+	CP_DIGEST, /* 16 bytes: of the next message */
+	CP_SENT,   /* of the list: none; of files: how many things are left out 32. All is acknowledged */
+	/* The receiver says what of it is there. */
+	CP_SAME,   /* any number of {entry 32, count 32}: files that are there, by their lengths and times */
+	CP_HASHES, /* of blocks that are there: any number of {entry 32, first block 32, count 32, count x hash 16
+		    * bytes}; none: that was all */
+	CP_KEEP,   /* answers a CP_HASHES: any number of {entry 32, block 32} that need not be sent */
+	CP_ITEM, /* entry 32, CP_ITEM_LEN bytes, and where entry is none of the list, a name: what is done (cp_items.h) */
+	CP_HOLES, /* the sender's: any number of {entry 32, first block 32, count 32} without data; none: that was all */
+	/* Then the files come by messages. */
+	CP_BAD,     /* entry 32: it cannot be read any more, and what has arrived is not it */
+	CP_VERDICT, /* files that are not as they were sent 32, things that could not be done 32 */
 	CP_FRAME_TYPES
 };
 

@@ -204,7 +204,7 @@ static void open_all(void)
 	g.way = (struct scheme_way){.scheme = (enum scheme)(g.o.plan[PLAN_SCHEME] - 1),
 				    .rate_mbps = g.o.rate_mbps,
 				    .chunk = g.o.plan[PLAN_CHUNK]};
-	scheme_open(&g.way, g.ctx, g.qp, g.tcp, g.o.host);
+	scheme_open(&g.way, g.ctx, g.qp, g.tcp, g.o.host, NULL);
 }
 
 static void close_all(void)

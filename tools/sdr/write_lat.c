@@ -105,7 +105,7 @@ static void open_all(void)
 				    .rtt_ns = g.plan[PLAN_RTT_US] * 1000,
 				    .rate_mbps = g.plan[PLAN_RATE],
 				    .chunk = g.plan[PLAN_CHUNK]};
-	scheme_open(&g.way, g.ctx, g.qp, g.tcp, g.host);
+	scheme_open(&g.way, g.ctx, g.qp, g.tcp, g.host, NULL);
 }
 
 static void close_all(void)
