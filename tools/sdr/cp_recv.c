@@ -304,7 +304,7 @@ static void holes_hear(struct receiving *r)
 	}
 }
 
-/* ---- messages */
+/* ---- messages: between files the sender is answered, as a message may be of a hundred thousand */
 
 static bool post_some(struct receiving *r)
 {
@@ -337,6 +337,7 @@ static void message_write(struct receiving *r, const uint8_t *p, uint64_t left, 
 		if (!e->bad)
 			cp_target_write(&r->target, r->at.entry, r->at.block, p);
 		r->at.block++;
+		verbena_sdr_progress(r->cp->ctx);
 		cp_progress_file(&r->cp->progress, l, r->at);
 		p += n;
 		left -= n;
@@ -363,8 +364,10 @@ static bool finish_some(struct receiving *r)
 	bool more = cp_cursor_settle(&r->cp->list, &r->at);
 	uint32_t written = more ? r->at.entry : r->cp->list.count, before = r->finished;
 
-	while (r->finished < written)
+	while (r->finished < written) {
 		cp_target_finish(&r->target, r->finished++);
+		verbena_sdr_progress(r->cp->ctx);
+	}
 	return r->finished > before;
 }
 

@@ -395,6 +395,7 @@ static bool message_read(struct sending *s)
 		if (at.block == cp_blocks(&l->entry[at.entry]))
 			file_check(s);
 		p += n;
+		verbena_sdr_progress(s->cp->ctx);
 		cp_progress_file(&s->cp->progress, l, at);
 	}
 	if (bytes)
