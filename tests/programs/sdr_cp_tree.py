@@ -11,8 +11,8 @@ import shutil
 import subprocess
 import time
 
-from pair import Skip, check, folder, is_root, main
-from sdr_cp import LOSSY, PART, look, noise, parts, plant, same, write
+from pair import Skip, check, folder, is_root, main, tcp_port
+from sdr_cp import CP, LOSSY, PART, look, noise, parts, plant, same, talker, write
 from sdr_cp_ssh import Host
 
 
@@ -261,6 +261,55 @@ def left_out(place):
     check(sorted(os.listdir(host.at("busy"))) == ["a", "z"], str(os.listdir(host.at("busy"))))
 
 
+def serve(place):
+    """Many senders at once, none of them out of the folder, and nobody who may not."""
+    root, outside, port = folder(), folder(), tcp_port()
+    os.symlink(outside, os.path.join(root, "out"))
+    server = place.start(0, [CP, "-p", port, "--serve", "--allow", "192.0.2.0/24,%s,::1" % place.meet, "-r", 1000, root])
+    server.wait_listen(port)
+
+    def send(here, there, *words):
+        return place.start(1, [CP, "-p", port, "-r", 1000, *words, here, "%s::%s" % (place.meet, there)])
+
+    def stays(p, status=0):
+        check(p.wait(60) == status, p.output())
+        check(not os.listdir(outside), "something was written outside")
+        return p.output()
+
+    here = os.path.join(folder(), "here")
+    plant(here)
+    strangers = [talker(place, port, words) for words in (b"", b"GET /")]
+    first = send(here, "killed", "-r", 10)
+    senders = [send(here, "copy%d" % i) for i in range(4)]
+    for i, p in enumerate(senders):
+        stays(p)
+        same(here, os.path.join(root, "copy%d" % i))
+    first.kill()
+    for stranger in strangers:
+        stranger.kill()
+    one = os.path.join(here, "a/big")
+    for there, name in (("/abs", "abs"), ("../../up", "up"), ("copy0/../in", "in")):
+        stays(send(one, there))
+        check(os.path.getsize(os.path.join(root, name)) == 9000001, "%s is not below the folder" % there)
+    for there in ("out/x", "copy0/none/x"):
+        check("the peer says: " in stays(send(one, there), 1), there)
+    check("the sender wants --delete, which this end was not given" in stays(send(here, "copy0", "--delete"), 1), "--delete")
+    check(server.running(), "the server has ended: " + server.output())
+    server.kill()
+    for words, said in ((["--serve", root], "--allow must say who may"), (["--serve", "--allow", "any"], "a folder is wanted"),
+                        (["--serve", "--allow", "10.0.0.0/33", root], "'10.0.0.0/33' is neither an address"),
+                        (["--serve", "--allow", "host", root], "'host' is neither an address"),
+                        (["--serve", "--allow", "::1/x", root], "'::1/x' is neither an address"),
+                        (["--serve", "--allow", "any", root + "/no"], "No such file"),
+                        (["%s::x" % place.meet, root], "nothing can be fetched from")):
+        p = place.start(0, [CP, "-p", port, *words])
+        check(p.wait(20) == 1 and said in p.output(), "'%s' is not said, but: %s" % (said, p.output()))
+    server = place.start(0, [CP, "-p", port, "--serve", "--allow", "192.0.2.0/24", root])
+    server.wait_listen(port)
+    check("no program of this kind answers" in stays(send(one, "x"), 1) and "is not allowed" in server.output(), server.output())
+    server.kill()
+
+
 def told(place):
     """Figures for people and for programs, and the words of rsync for a rate."""
     host, here = trees(place)
@@ -278,4 +327,4 @@ def told(place):
 
 if __name__ == "__main__":
     main({"same_as_rsync": same_as_rsync, "items": items, "delete": delete, "filters": filters, "several": several, "names": names,
-          "attributes": attributes, "holes": holes, "left_out": left_out, "told": told})
+          "attributes": attributes, "holes": holes, "serve": serve, "left_out": left_out, "told": told})

@@ -5,6 +5,7 @@
  */
 #include <ctype.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <math.h>
 #include <stdarg.h>
@@ -18,6 +19,7 @@
 #include "sdr/cp_summary.h"
 #include "sdr/cp_wire.h"
 #include "sdr/remote.h"
+#include "sdr/serve.h"
 
 #define GID_UNSET UINT64_MAX
 
@@ -26,6 +28,7 @@ enum { RATE_MAX = 10000000 };
 static struct cp cp = {.port = 18517,
 		       .shell = "ssh",
 		       .gid_index = GID_UNSET,
+		       .base = -1,
 		       .plan = {[PLAN_MAGIC] = CP_MAGIC, [PLAN_CHUNK] = 65536, [PLAN_SCHEME] = SCHEME_AUTO}};
 
 /* ---- the command line */
@@ -75,6 +78,8 @@ static const struct option_row rows[] = {
 	{'j', "json", OPTION_FLAG, &cp.json, 0, 0, NULL, "says that as JSON, and nothing else"},
 	{0, "server", OPTION_FLAG, &cp.serves, 0, 0, NULL, "what another sdr_cp starts"},
 	{0, NULL, OPTION_HEADING, NULL, 0, 0, NULL, "The receiver's:"},
+	{0, "serve", OPTION_FLAG, &cp.waits, 0, 0, NULL, "waits for any number of senders, who may write below FOLDER"},
+	{'a', "allow", OPTION_TEXT, &cp.allowed, 0, 0, "LIST", "their addresses: ADDRESS[/BITS], or any"},
 	{'y', "sync", OPTION_FLAG, &cp.sync, 0, 0, NULL, "ends when all is on the disk"},
 	{0, NULL, OPTION_HEADING, NULL, 0, 0, NULL, "What is copied, said by the end that asks:"},
 	{0, "exclude", OPTION_EACH, exclude, 0, 0, "PATTERN", "leaves out what has such a name or path"},
@@ -119,7 +124,7 @@ static void fetched_read(char **from, int count)
 
 	cp.plan[PLAN_FETCH] = 1;
 	for (int i = 0; i < count; i++) {
-		if (!remote_split(from[i], &host, &path))
+		if (remote_split(from[i], &host, &path) != REMOTE_SHELL)
 			die("%s: either all that is fetched is on another host, or nothing", from[i]);
 		if (cp.host && strcmp(cp.host, host))
 			die("%s: all that is fetched must be on one host", from[i]);
@@ -131,8 +136,11 @@ static void fetched_read(char **from, int count)
 static void places_read(char **arg, int count)
 {
 	char *host, *path;
-	bool fetch = remote_split(arg[0], &host, &path), send = count > 1 && remote_split(arg[count - 1], &host, &path);
+	enum remote_kind fetch = remote_split(arg[0], &host, &path);
+	enum remote_kind send = count > 1 ? remote_split(arg[count - 1], &host, &path) : REMOTE_NONE;
 
+	if (fetch == REMOTE_SERVER)
+		die("%s: nothing can be fetched from an sdr_cp that waits for senders", arg[0]);
 	if (fetch && send)
 		die("%s: only one of the two can be on another host", arg[0]);
 	if (fetch && count == 1)
@@ -147,8 +155,19 @@ static void places_read(char **arg, int count)
 		cp.host = send ? host : arg[--count];
 	if (send)
 		path_add(cp.there, &cp.there_count, path);
-	for (int i = 0; i < count - send; i++)
+	cp.shell = send == REMOTE_SERVER ? NULL : cp.shell;
+	for (int i = 0; i < count - (send != REMOTE_NONE); i++)
 		own_add(arg[i]);
+}
+
+static void base_open(const char *path)
+{
+	cp.base = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (cp.base < 0)
+		die("%s: %s", path, strerror(errno));
+	if (!cp.allowed)
+		die("--serve: whoever comes may write below %s, so --allow must say who may: addresses, or any", path);
+	cp.quiet = true;
 }
 
 static void command_read(int argc, char **argv)
@@ -162,10 +181,14 @@ static void command_read(int argc, char **argv)
 		"What an earlier run has left is compared and not sent again.\n\n");
 	int count = argc - first;
 
+	if (cp.waits && count != 1)
+		die("--serve: a folder is wanted; --help tells");
 	if (cp.serves ? count : count < 1)
 		die("a file, and where to send it or fetch it, are wanted; --help tells");
 	scheme_fill_check(cp.plan[PLAN_FILL], (enum scheme)cp.plan[PLAN_SCHEME]);
-	if (!cp.serves)
+	if (cp.waits)
+		base_open(argv[first]);
+	else if (!cp.serves)
 		places_read(argv + first, count);
 	cp.quiet |= cp.serves;
 }
@@ -189,7 +212,7 @@ static void plan_agree(void)
 	    !options_allow(rows, OPTION_COUNT(rows), cp.plan, cp.plan + PLAN_NUMBERS) || cp.plan[PLAN_FETCH] > 1 ||
 	    (cp.plan[PLAN_FILL] && !scheme_fills((enum scheme)cp.plan[PLAN_SCHEME])))
 		die("the peer is not the sdr_cp of this version");
-	if (cp.host || cp.serves)
+	if (cp.host || (cp.serves && !cp.waits))
 		return;
 	if (cp.plan[PLAN_FETCH])
 		die("the peer wants to fetch, and this end only receives");
@@ -243,7 +266,8 @@ static void paths_tell(void)
 	cp_say(CP_PATH, "", 0);
 	cp_expect(&f, CP_MET);
 	f.payload[f.length < MEET_ADDRESS ? f.length : 0] = 0;
-	address_take((const char *)f.payload);
+	if (f.length)
+		address_take((const char *)f.payload);
 }
 
 /* A path begins in the user's folder, as with scp. */
@@ -266,20 +290,24 @@ static void paths_hear(void)
 	cp.sends = cp.plan[PLAN_FETCH];
 	if (!cp.path_count || (cp.path_count > 1 && !cp.sends))
 		cp_nonsense();
-	there = remote_there();
+	there = cp.waits ? NULL : remote_there();
 	cp_say(CP_MET, there ? there : "", there ? strlen(there) : 0);
-	address_take(remote_here());
+	if (!cp.waits)
+		address_take(remote_here());
 }
 
 static void ends_meet(void)
 {
-	if (cp.serves)
+	if (cp.waits)
+		cp.tcp = serve((uint16_t)cp.port, cp.allowed);
+	else if (cp.serves)
 		cp.tcp = remote_serve();
-	else if (cp.there_count)
+	else if (cp.there_count && cp.shell)
 		cp.tcp = remote_start(cp.shell, cp.host, cp.remote ? cp.remote : remote_command());
 	else
 		cp.tcp = meet(cp.host, (uint16_t)cp.port);
 	cp_wire_open(cp.tcp, cp.serves);
+	cp.serves |= cp.waits;
 	plan_agree();
 	if (cp.host)
 		filter_tell();

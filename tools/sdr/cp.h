@@ -50,7 +50,10 @@ struct cp {
 	const char *device, *shell, *remote;
 	uint64_t port, gid_index;
 	bool quiet, sync, sends, stats, json;
-	bool serves; /* the other end has started this one */
+	bool serves; /* the other end has started this one, or this is one of many that it may come to, and names the path */
+	bool waits; /* for any number of senders, who may write below base */
+	const char *allowed;
+	int base; /* a folder; -1: paths are the user's */
 	uint64_t plan[PLAN_NUMBERS];
 	struct cp_filter filter;
 

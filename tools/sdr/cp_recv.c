@@ -409,6 +409,7 @@ static void target_open(struct receiving *r)
 	r->target =
 		(struct cp_target){.list = &r->cp->list,
 				   .path = cp->path[0],
+				   .base = cp->base,
 				   .wants = {.owners = cp->plan[PLAN_OWNERS], .attributes = cp->plan[PLAN_ATTRIBUTES]},
 				   .dry = cp->plan[PLAN_DRY],
 				   .checksum = cp->plan[PLAN_CHECKSUM]};

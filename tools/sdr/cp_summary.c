@@ -91,6 +91,8 @@ static void line_print(const struct cp *cp)
 		printf("%" PRIu64 " bytes in %.3f s, %.3f Gbit/s, %" PRIu64 " packets, a round trip of %.1f ms\n",
 		       cp->bytes, s, s > 0 ? (double)cp->bytes * 8 / s / 1e9 : 0, st.sent,
 		       (double)cp->way.rtt_ns / 1e6);
+	else if (cp->waits)
+		printf("%s: %" PRIu64 " bytes\n", cp->path[0], cp->bytes);
 	else
 		printf("%" PRIu64 " bytes, %" PRIu64 " packets, %" PRIu64 " computed, %" PRIu64 " again, %" PRIu64
 		       " late\n",

@@ -3,10 +3,12 @@
 #include <fcntl.h>
 #include <libgen.h>
 #include <limits.h>
+#include <linux/openat2.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "sdr/cp_items.h"
@@ -114,19 +116,57 @@ static void folder_make(struct cp_target *t, uint32_t i)
 
 /* ---- the target itself */
 
+/* The folder at a path of the user's; -1 and errno. */
+static int path_open(const struct cp_target *t, const char *path)
+{
+	struct open_how how = {.flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC, .resolve = RESOLVE_IN_ROOT};
+
+	if (t->base < 0)
+		return open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	return (int)syscall(SYS_openat2, t->base, path, &how, sizeof(how));
+}
+
+/* The folder that the target is in, or is to be in, and its name there. */
+static int above_open(const struct cp_target *t, char **name)
+{
+	char *copy = strdup(t->path), *again = strdup(t->path);
+	int fd;
+
+	if (!copy || !again)
+		die("no memory");
+	*name = strdup(basename(again));
+	fd = path_open(t, dirname(copy));
+	free(copy);
+	free(again);
+	if (fd < 0)
+		die("%s: %s", t->path, strerror(errno));
+	return fd;
+}
+
 /* One that others come into is made as mkdir(1) does it. */
+static void root_make(struct cp_target *t)
+{
+	char *name;
+	int above = above_open(t, &name);
+
+	if (mkdirat(above, name, entry_of(t, 0)->kind == CP_PLACE ? 0777 : 0700))
+		die("%s: %s", t->path, strerror(errno));
+	t->root = enter(above, name);
+	close(above);
+	free(name);
+}
+
 static void root_folder(struct cp_target *t)
 {
-	mode_t mode = entry_of(t, 0)->kind == CP_PLACE ? 0777 : 0700;
 	bool fresh;
 
-	t->root = open(t->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	t->root = path_open(t, t->path);
 	fresh = t->root < 0 && errno == ENOENT;
 	entry_of(t, 0)->item = fresh ? ITEM_FRESH : 0;
 	if (fresh && t->dry)
 		return;
-	if (fresh && !mkdir(t->path, mode))
-		t->root = open(t->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fresh)
+		root_make(t);
 	if (t->root < 0)
 		die("%s: %s", t->path, strerror(errno));
 }
@@ -135,22 +175,14 @@ static void root_folder(struct cp_target *t)
 static void root_file(struct cp_target *t)
 {
 	struct cp_entry *e = entry_of(t, 0);
-	char *copy;
 
-	t->root = open(t->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	t->root = path_open(t, t->path);
 	if (t->root >= 0)
 		return;
 	if (errno != ENOTDIR && errno != ENOENT)
 		die("%s: %s", t->path, strerror(errno));
-	copy = strdup(t->path);
 	free(e->name);
-	e->name = copy ? strdup(basename(copy)) : NULL;
-	if (!e->name)
-		die("no memory");
-	t->root = open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (t->root < 0)
-		die("%s: %s", t->path, strerror(errno));
-	free(copy);
+	t->root = above_open(t, &e->name);
 }
 
 void cp_target_open(struct cp_target *t)

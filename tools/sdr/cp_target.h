@@ -19,6 +19,7 @@ struct cp_filter;
 struct cp_target {
 	struct cp_list *list;
 	const char *path; /* as the user gave it */
+	int base;         /* the folder that it is below, whatever is in it, as with chroot(2); -1: none */
 	struct cp_wants wants;
 	bool dry;        /* nothing is changed */
 	bool checksum;   /* a file is compared by hashes, whatever its length and time are */

@@ -193,20 +193,26 @@ static int first_to_greet(int listener)
 	}
 }
 
-static int from_client(uint16_t port)
+int meet_listen(uint16_t port)
 {
 	struct addrinfo *res = resolve(NULL, port);
-	int one = 1, tcp, s = socket(res->ai_family, res->ai_socktype | SOCK_CLOEXEC, 0);
+	int one = 1, s = socket(res->ai_family, res->ai_socktype | SOCK_CLOEXEC, 0);
 
 	if (s < 0)
 		die("TCP: %s", strerror(errno));
 	setsockopt(s, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
 	if (bind(s, res->ai_addr, res->ai_addrlen) || listen(s, GUESTS_MAX))
 		die("TCP port %u: %s", port, strerror(errno));
-	tcp = first_to_greet(s);
+	freeaddrinfo(res);
+	return s;
+}
+
+static int from_client(uint16_t port)
+{
+	int s = meet_listen(port), tcp = first_to_greet(s);
+
 	meet_send(tcp, greeting, sizeof(greeting) - 1);
 	close(s);
-	freeaddrinfo(res);
 	return tcp;
 }
 
@@ -215,19 +221,36 @@ int meet(const char *host, uint16_t port)
 	return host ? to_server(host, port) : from_client(port);
 }
 
-bool meet_address(int tcp, char text[MEET_ADDRESS])
+static bool address_write(const struct sockaddr_storage *at, socklen_t len, char text[MEET_ADDRESS])
 {
-	struct sockaddr_storage at;
-	socklen_t len = sizeof(at);
 	const char *mapped = "::ffff:";
 
-	if (getsockname(tcp, (struct sockaddr *)&at, &len) || at.ss_family == AF_UNIX ||
-	    getnameinfo((struct sockaddr *)&at, len, text, MEET_ADDRESS, NULL, 0, NI_NUMERICHOST))
+	text[0] = 0;
+	if (at->ss_family == AF_UNIX ||
+	    getnameinfo((const struct sockaddr *)at, len, text, MEET_ADDRESS, NULL, 0, NI_NUMERICHOST))
 		return false;
 	text[strcspn(text, "%")] = 0; /* the interface of a link-local one */
 	if (!strncmp(text, mapped, strlen(mapped)) && strchr(text, '.'))
 		memmove(text, text + strlen(mapped), strlen(text + strlen(mapped)) + 1);
 	return true;
+}
+
+bool meet_address(int tcp, char text[MEET_ADDRESS])
+{
+	struct sockaddr_storage at = {0};
+	socklen_t len = sizeof(at);
+
+	getsockname(tcp, (struct sockaddr *)&at, &len);
+	return address_write(&at, len, text);
+}
+
+bool meet_peer(int tcp, char text[MEET_ADDRESS])
+{
+	struct sockaddr_storage at = {0};
+	socklen_t len = sizeof(at);
+
+	getpeername(tcp, (struct sockaddr *)&at, &len);
+	return address_write(&at, len, text);
 }
 
 void meet_send(int tcp, const void *data, size_t bytes)

@@ -22,8 +22,11 @@ extern bool (*die_tell)(const char *sentence);
 /* Connects to host, waiting up to ten seconds for a server to come; NULL: waits for a client. A
  * descriptor. */
 int meet(const char *host, uint16_t port);
-/* This end's address of a connection, as text; false: it has none. */
+/* A socket that clients come to, at any address. */
+int meet_listen(uint16_t port);
+/* This end's address of a connection, and the peer's, as text; false: it has none. */
 bool meet_address(int tcp, char text[MEET_ADDRESS]);
+bool meet_peer(int tcp, char text[MEET_ADDRESS]);
 
 /* The greeting, by which programs of this kind know each other: says it and hears it, or the other way round. */
 enum meet_answer { MEET_KNOWN, MEET_SILENT, MEET_STRANGER };

@@ -58,18 +58,19 @@ static void brackets_drop(char *host)
 	close[-1] = 0;
 }
 
-bool remote_split(const char *text, char **host, char **path)
+enum remote_kind remote_split(const char *text, char **host, char **path)
 {
-	const char *colon = colon_of(text);
+	const char *colon = colon_of(text), *behind;
 
 	if (!colon)
-		return false;
+		return REMOTE_NONE;
 	if (text[0] == '-')
 		die("%s: a host's name does not begin with '-'", text);
+	behind = colon + 1 + (colon[1] == ':');
 	*host = text_of(text, (size_t)(colon - text));
 	brackets_drop(*host);
-	*path = text_of(colon[1] ? colon + 1 : ".", strlen(colon));
-	return true;
+	*path = text_of(behind[0] ? behind : ".", strlen(behind) + 1);
+	return colon[1] == ':' ? REMOTE_SERVER : REMOTE_SHELL;
 }
 
 /* ---- the end that starts the other */

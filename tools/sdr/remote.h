@@ -13,8 +13,10 @@
 /* The command that is run there unless the user names another: with Verbena if this end runs on it. */
 const char *remote_command(void);
 
-/* Whether `text` is HOST:PATH. An IPv6 address is a host in brackets. Both are written, and are the caller's. */
-bool remote_split(const char *text, char **host, char **path);
+/* Whether `text` is HOST:PATH, or HOST::PATH for a host where an sdr_cp waits for senders. An IPv6 address is a host in
+ * brackets. Both are written, and are the caller's. */
+enum remote_kind { REMOTE_NONE, REMOTE_SHELL, REMOTE_SERVER };
+enum remote_kind remote_split(const char *text, char **host, char **path);
 
 /* Runs `shell` (words between spaces, as "ssh -p 22") with the host and "`command` --server", and waits for the other
  * end's greeting. A socket. */
