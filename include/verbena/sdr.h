@@ -67,6 +67,15 @@ VERBENA_SDR_API int verbena_sdr_context_destroy(struct verbena_sdr_context *);
  * packets and messages it saw; it never waits. With workers it does nothing. */
 VERBENA_SDR_API uint32_t verbena_sdr_progress(struct verbena_sdr_context *);
 
+/* A descriptor for poll(2) and its kin, for whatever is polled otherwise: it becomes readable when anything of the context
+ * may have changed since verbena_sdr_event_arm(). It is the context's: it is not read, nor closed. ERROR: EMFILE and
+ * the like. */
+VERBENA_SDR_API int verbena_sdr_event_fd_get(struct verbena_sdr_context *, int *fd);
+/* Asks for an event, once, as ibv_req_notify_cq() does: look at everything once more before you wait, as what came before
+ * gives none. Without workers it does their work too, as does each call after an event. RETRY: it has done some, and
+ * no event is to be waited for before it is called again. */
+VERBENA_SDR_API int verbena_sdr_event_arm(struct verbena_sdr_context *);
+
 /* ---- queue pairs: a connection */
 
 enum verbena_sdr_transport {
@@ -172,6 +181,10 @@ VERBENA_SDR_API int verbena_sdr_recv_post(struct verbena_sdr_qp *, const struct 
  * verbena_sdr_recv_complete(). A send shorter than the buffer never sets the bits behind its end.
  */
 VERBENA_SDR_API int verbena_sdr_recv_bitmap_get(const struct verbena_sdr_recv *, const uint8_t **bitmap, size_t *bytes);
+/* Waits until a chunk is there, up to timeout_ms; negative: as long as it takes. RETRY: the time is over. ERROR: EINVAL: the
+ * receive has no such chunk, or was completed meanwhile; or as verbena_sdr_event_arm(). One thread of a context
+ * waits at a time, for chunks or for events. */
+VERBENA_SDR_API int verbena_sdr_recv_chunk_wait(const struct verbena_sdr_recv *, uint32_t chunk, int timeout_ms);
 /* The sender's immediate; RETRY until all of it has come. A sender that gave none reads as 0. */
 VERBENA_SDR_API int verbena_sdr_recv_imm_get(const struct verbena_sdr_recv *, uint32_t *imm);
 /* The packets of a chunk that have come: bit j is packet j. */

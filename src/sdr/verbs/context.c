@@ -228,6 +228,7 @@ static void context_free(struct verbena_sdr_context *ctx)
 {
 	int err = errno;
 
+	events_close(ctx);
 	if (ctx->pd)
 		ibv_dealloc_pd(ctx->pd);
 	if (ctx->ibv)

@@ -64,6 +64,12 @@ struct sdr_worker {
 	_Atomic bool asleep;
 };
 
+/* What a program waits for. */
+struct sdr_events {
+	int fd, timer_fd; /* 0: not opened */
+	_Atomic bool armed;
+};
+
 struct verbena_sdr_context {
 	struct ibv_context *ibv;
 	struct ibv_pd *pd;
@@ -76,6 +82,7 @@ struct verbena_sdr_context {
 	_Atomic uint32_t changing; /* threads that wait for all gates */
 	_Atomic uint32_t made;     /* queue pairs made so far, which go to the workers in turn */
 	struct sdr_worker *workers;
+	struct sdr_events events;
 	/* All gates, or a worker's own gate to read. */
 	struct route *routes;
 	uint32_t route_mask, route_count;
@@ -170,8 +177,14 @@ void gates_close(struct verbena_sdr_context *);
 void gates_open(struct verbena_sdr_context *);
 /* Wakes the worker if it sleeps. */
 void worker_wake(struct sdr_worker *);
+/* Forgets events that have come, and asks for the next ones; the worker's gate is held. */
+void worker_ask(struct sdr_worker *);
 int workers_start(struct verbena_sdr_context *);
 void workers_stop(struct verbena_sdr_context *);
+
+/* A worker has done something, or time has passed. */
+void events_tell(struct verbena_sdr_context *);
+void events_close(struct verbena_sdr_context *);
 
 /* All gates are held, but for route_find(), which needs one. Makes room for so many more; -ENOMEM.
  */

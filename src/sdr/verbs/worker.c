@@ -157,6 +157,7 @@ uint32_t verbena_sdr_progress(struct verbena_sdr_context *ctx)
 	if (!ctx || ctx->threads)
 		return 0;
 	pthread_mutex_lock(&ctx->workers[0].gate);
+	atomic_store(&ctx->workers[0].asleep, false);
 	done = worker_pass(&ctx->workers[0], &due_ns);
 	pthread_mutex_unlock(&ctx->workers[0].gate);
 	return done;
@@ -197,6 +198,12 @@ static void take_events(struct sdr_worker *w)
 		ibv_ack_cq_events(cq, 1);
 }
 
+void worker_ask(struct sdr_worker *w)
+{
+	take_events(w);
+	ask_for_events(w);
+}
+
 static void sleep_until(struct sdr_worker *w, uint64_t due_ns)
 {
 	struct pollfd fds[2] = {{.fd = w->channel->fd, .events = POLLIN}, {.fd = w->wake_fd, .events = POLLIN}};
@@ -215,10 +222,8 @@ static uint32_t pass(struct sdr_worker *w, bool before_sleep, uint64_t *due_ns)
 	while (atomic_load(&w->ctx->changing))
 		sched_yield();
 	pthread_mutex_lock(&w->gate);
-	if (before_sleep) {
-		take_events(w);
-		ask_for_events(w);
-	}
+	if (before_sleep)
+		worker_ask(w);
 	done = worker_pass(w, due_ns);
 	pthread_mutex_unlock(&w->gate);
 	return done;
@@ -233,6 +238,7 @@ static void *worker_run(void *arg)
 		uint64_t due_ns = UINT64_MAX;
 
 		if (pass(w, false, &due_ns)) {
+			events_tell(w->ctx);
 			busy_ns = sdr_now_ns();
 			continue;
 		}
@@ -243,6 +249,7 @@ static void *worker_run(void *arg)
 		if (!pass(w, true, &due_ns) && !atomic_load(&w->ctx->stopping))
 			sleep_until(w, due_ns);
 		atomic_store(&w->asleep, false);
+		events_tell(w->ctx);
 	}
 	return NULL;
 }
