@@ -65,6 +65,11 @@ static const struct limit_row {
 	[PROFILE_SRQ_WR] = {"max_srq_wr", 1, NIC_MAX_SRQ_WR},
 	[PROFILE_SRQ_SGE] = {"max_srq_sge", 1, NIC_MAX_SGE},
 	[PROFILE_RD_ATOM] = {"max_qp_rd_atom", 0, NIC_MAX_RD_ATOM},
+	[PROFILE_RES_RD_ATOM] = {"max_res_rd_atom", 0, NIC_MAX_RD_ATOM *NIC_MAX_QP},
+	[PROFILE_AH] = {"max_ah", 0, NIC_MAX_AH},
+	[PROFILE_MCAST_GRP] = {"max_mcast_grp", 0, NIC_MAX_MCAST_GROUPS},
+	[PROFILE_MCAST_QP] = {"max_mcast_qp_attach", 0, NIC_MAX_MCAST_QPS},
+	[PROFILE_MCAST_TOTAL] = {"max_total_mcast_qp_attach", 0, NIC_MAX_MCAST_GROUPS *NIC_MAX_MCAST_QPS},
 };
 
 static const struct set_row {

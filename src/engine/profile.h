@@ -24,6 +24,11 @@ enum profile_limit {
 	PROFILE_SRQ_WR,
 	PROFILE_SRQ_SGE,
 	PROFILE_RD_ATOM,
+	PROFILE_RES_RD_ATOM, /* of all queue pairs together, those that they answer */
+	PROFILE_AH,
+	PROFILE_MCAST_GRP,
+	PROFILE_MCAST_QP,    /* attached to a group, */
+	PROFILE_MCAST_TOTAL, /* and to all groups together */
 	PROFILE_LIMITS
 };
 

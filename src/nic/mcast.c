@@ -134,6 +134,16 @@ void mcast_detach_all(struct nic *nic, struct qp *qp)
 	}
 }
 
+struct nic_mcast_use nic_mcast_use(const struct nic *nic, const uint8_t gid[16])
+{
+	const struct mcast_group *g = find(nic, gid);
+	struct nic_mcast_use use = {.groups = nic->group_count, .attached = g ? g->count : 0};
+
+	for (const struct list *l = nic->groups.next; l != &nic->groups; l = l->next)
+		use.total += container_of(l, const struct mcast_group, link)->count;
+	return use;
+}
+
 bool nic_mcast_has(const struct nic *nic, const uint8_t gid[16])
 {
 	return find(nic, gid);

@@ -48,6 +48,7 @@ enum {
 	NIC_MAX_SRQ_WR = 32768,
 	NIC_MAX_MCAST_GROUPS = 20, /* as Linux allows a socket (net.ipv4.igmp_max_memberships) */
 	NIC_MAX_MCAST_QPS = 256,   /* attached to a group */
+	NIC_MAX_AH = 1 << 24,      /* the nic knows none: memory is what bounds them */
 	NIC_MCAST_QPN = 0xffffff,
 	NIC_MAX_RD_ATOM = 128, /* READs and atomics outstanding a QP, either direction; as in rxe */
 	NIC_MTU_BYTES_MAX = 4096,
@@ -462,6 +463,11 @@ bool nic_qp_needs_paths(const struct nic *, const struct qp *, const struct qp_a
 void nic_set_paths(struct nic *, uint32_t paths, const uint16_t *sport_ipv4, const uint16_t *sport_ipv6);
 void nic_qp_query(const struct nic *, const struct qp *, struct qp_attr *, struct qp_init *);
 /*
+ * The READs and atomics that all connected QPs but that one hold resources for (the sum of max_dest_rd_atomic). It visits
+ * every QP.
+ */
+uint32_t nic_rd_atomic_of_others(const struct nic *, const struct qp *);
+/*
  * A muted QP sends nothing of its send queue, whatever is posted, but goes on answering. So a QP that is
  * about to be destroyed can send its last acknowledgements first, within one turn also to a peer that is full: nobody
  * could repeat them.
@@ -477,6 +483,12 @@ void nic_qp_destroy(struct nic *, struct qp *);
  */
 int nic_mcast_attach(struct nic *, struct qp *, const uint8_t gid[16]);
 int nic_mcast_detach(struct nic *, struct qp *, const uint8_t gid[16]); /* -EINVAL: it is not attached */
+/* The groups that there are, and the QPs that are attached to that one, and to all of them together. */
+struct nic_mcast_use {
+	uint32_t groups, attached, total;
+};
+
+struct nic_mcast_use nic_mcast_use(const struct nic *, const uint8_t gid[16]);
 /* Whether a QP is attached to the group. */
 bool nic_mcast_has(const struct nic *, const uint8_t gid[16]);
 /* The groups that QPs are attached to, counted from 0; false: no more. */

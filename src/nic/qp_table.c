@@ -34,6 +34,19 @@ void qp_table_fini(struct nic *nic)
 	qp_table_init(nic);
 }
 
+uint32_t nic_rd_atomic_of_others(const struct nic *nic, const struct qp *but)
+{
+	uint32_t sum = 0;
+
+	for (uint32_t i = 0; i <= nic->qps_mask; i++) {
+		for (const struct qp *qp = nic->qps[i]; qp; qp = qp->table_next) {
+			if (qp != but && qp_get_state(qp) > QPS_INIT)
+				sum += qp->max_dest_rd_atomic;
+		}
+	}
+	return sum;
+}
+
 struct qp *qp_table_find(const struct nic *nic, uint32_t qpn)
 {
 	struct qp *qp = nic->qps[qpn & nic->qps_mask];

@@ -16,11 +16,19 @@ static_assert(sizeof(struct ibv_grh) == 40, "ABI");
 
 enum { IPV4_OFFSET = 20, IPV4_LEN = 20, REPLY_HOP_LIMIT = 255 };
 
+static uint32_t alive[ENGINE_DEVICES_MAX]; /* handles of each device; its engine's lock */
+
+static uint32_t *alive_of(const struct abi_context *ctx)
+{
+	return &alive[device_index(ctx->v.context.device)];
+}
+
 static void ah_reap(struct object *o)
 {
 	struct abi_ah *ah = container_of(o, struct abi_ah, object);
 
 	pd_of(ah->pub.pd)->core->users--;
+	--*alive_of(context_of(ah->pub.context));
 }
 
 void ah_attr_from_verbs(struct ah_attr *to, const struct ibv_ah_attr *from)
@@ -66,7 +74,7 @@ struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 	struct ah_attr core;
 	struct abi_ah *ah;
 	uint32_t ip_mtu;
-	int err;
+	int err, full;
 
 	if (!pd || !attr)
 		return fail_null(EINVAL);
@@ -81,15 +89,20 @@ struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 	ah->pub.pd = pd;
 	ah_attr_from_verbs(&core, attr);
 	engine_lock(ctx->engine);
-	err = -nic_resolve(ctx->nic, &core, &ah->flow, &ip_mtu);
+	err = room_check(ctx, PROFILE_AH, *alive_of(ctx));
+	full = err;
+	if (!err)
+		err = -nic_resolve(ctx->nic, &core, &ah->flow, &ip_mtu);
 	if (!err) {
+		++*alive_of(ctx);
 		pd_of(pd)->core->users++;
 		object_add(ctx, &ah->object, ah_reap);
 	}
 	engine_unlock(ctx->engine);
 	if (err) {
 		space_put(ah, sizeof(*ah));
-		explain_address(ctx, attr, "ibv_create_ah");
+		if (!full)
+			explain_address(ctx, attr, "ibv_create_ah");
 		return fail_null(err);
 	}
 	return &ah->pub;
@@ -101,7 +114,7 @@ int ibv_destroy_ah(struct ibv_ah *pub)
 	struct abi_context *ctx = context_of(pub->context);
 
 	engine_lock(ctx->engine);
-	pd_of(pub->pd)->core->users--;
+	ah_reap(&ah->object);
 	list_remove(&ah->object.link);
 	engine_unlock(ctx->engine);
 	space_put(ah, sizeof(*ah));

@@ -478,6 +478,23 @@ static int mask_for(const struct ibv_qp *qp, int mask)
 	return mask;
 }
 
+/*
+ * Engine locked: whether the device holds resources for so many READs and atomics besides those of other queue pairs. They
+ * are counted only where all might need more than there are, which takes a profile.
+ */
+static int resources_check(const struct abi_context *ctx, const struct qp *qp, const struct ibv_qp_attr *attr, int mask)
+{
+	const uint32_t *max = ctx->profile->max;
+
+	if (!(mask & IBV_QP_MAX_DEST_RD_ATOMIC) ||
+	    nic_counters(ctx->nic)->qps * max[PROFILE_RD_ATOM] <= max[PROFILE_RES_RD_ATOM] ||
+	    nic_rd_atomic_of_others(ctx->nic, qp) + attr->max_dest_rd_atomic <= max[PROFILE_RES_RD_ATOM])
+		return 0;
+	return EXPLAIN(ctx->profile->full,
+		       "ibv_modify_qp: max_dest_rd_atomic %u: all queue pairs together may have %u (max_res_rd_atom)",
+		       attr->max_dest_rd_atomic, max[PROFILE_RES_RD_ATOM]);
+}
+
 int ibv_modify_qp(struct ibv_qp *pub, struct ibv_qp_attr *attr, int given)
 {
 	struct abi_qp *qp = qp_of(pub);
@@ -501,7 +518,10 @@ int ibv_modify_qp(struct ibv_qp *pub, struct ibv_qp_attr *attr, int given)
 		return fail(EIO);
 	if (nic_qp_needs_paths(context_of(pub->context)->nic, qp->core, &core, (uint32_t)mask))
 		engine_add_paths(qp->engine);
-	err = -nic_qp_modify(context_of(pub->context)->nic, qp->core, &core, (uint32_t)mask, engine_now_ns(qp->engine));
+	err = resources_check(context_of(pub->context), qp->core, attr, mask);
+	if (!err)
+		err = -nic_qp_modify(context_of(pub->context)->nic, qp->core, &core, (uint32_t)mask,
+				     engine_now_ns(qp->engine));
 	if (!err && mask & IBV_QP_STATE)
 		pub->state = attr->qp_state;
 	if (!err && mask & (IBV_QP_AV | IBV_QP_DEST_QPN) && engine_has_faults())

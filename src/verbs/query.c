@@ -77,6 +77,14 @@ static void profile_take(const struct profile *p, struct ibv_device_attr *a)
 		a->atomic_cap = IBV_ATOMIC_NONE;
 }
 
+/* No more than all queue pairs may have. */
+static uint32_t res_rd_atom(const struct profile *p)
+{
+	uint32_t most = p->max[PROFILE_RD_ATOM] * p->max[PROFILE_QP];
+
+	return p->max[PROFILE_RES_RD_ATOM] < most ? p->max[PROFILE_RES_RD_ATOM] : most;
+}
+
 static void device_attr_fill(struct ibv_context *context, struct ibv_device_attr *a)
 {
 	const struct profile *p = context_of(context)->profile;
@@ -102,13 +110,13 @@ static void device_attr_fill(struct ibv_context *context, struct ibv_device_attr
 		.max_mw = (int)p->max[PROFILE_MW],
 		.max_pd = (int)p->max[PROFILE_PD],
 		.max_qp_rd_atom = (int)p->max[PROFILE_RD_ATOM],
-		.max_res_rd_atom = (int)(p->max[PROFILE_RD_ATOM] * p->max[PROFILE_QP]),
+		.max_res_rd_atom = (int)res_rd_atom(p),
 		.max_qp_init_rd_atom = (int)p->max[PROFILE_RD_ATOM],
 		.atomic_cap = IBV_ATOMIC_HCA,
-		.max_mcast_grp = NIC_MAX_MCAST_GROUPS,
-		.max_mcast_qp_attach = NIC_MAX_MCAST_QPS,
-		.max_total_mcast_qp_attach = NIC_MAX_MCAST_GROUPS * NIC_MAX_MCAST_QPS,
-		.max_ah = 1 << 24, /* bounded by memory alone */
+		.max_mcast_grp = (int)p->max[PROFILE_MCAST_GRP],
+		.max_mcast_qp_attach = (int)p->max[PROFILE_MCAST_QP],
+		.max_total_mcast_qp_attach = (int)p->max[PROFILE_MCAST_TOTAL],
+		.max_ah = (int)p->max[PROFILE_AH],
 		.max_srq = (int)p->max[PROFILE_SRQ],
 		.max_srq_wr = (int)p->max[PROFILE_SRQ_WR],
 		.max_srq_sge = (int)p->max[PROFILE_SRQ_SGE],

@@ -31,6 +31,7 @@ FAULTS = [
     Fault("objects_of_any_context_are_imported", "search_context", "ctx->dev != s->from->dev || ctx->ino != s->from->ino", "false",
           "verbs/verbs_import_test"),
     Fault("profile_has_room_for_all", "room_check", "have < ctx->profile->max[limit]", "true", "verbs/verbs_profile_test"),
+    Fault("profile_has_every_group", "is_within", "use.groups <= max[PROFILE_MCAST_GRP] && ", "", "verbs/verbs_profile_test"),
     Fault("profile_has_every_operation", "post_ops", "all &= ~profile_ops[i];", ";", "verbs/verbs_profile_test"),
     Fault("whole_space_has_the_device", "check_unbounded", "(t->own && own_has(t->own, va, len))", "false", "unit/mr_test"),
     Fault("whole_space_has_every_right", "check_unbounded", "if (access & ~mr->access)", "if (false)", "unit/mr_test"),

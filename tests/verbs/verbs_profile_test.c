@@ -145,6 +145,7 @@ static void rxe(void)
 
 	open_all();
 	MUST(attr.device_cap_flags & IBV_DEVICE_MEM_WINDOW && !(attr.device_cap_flags & IBV_DEVICE_XRC));
+	MUST(attr.max_ah == 1048575 && attr.max_mcast_qp_attach == 56 && attr.max_res_rd_atom == 258048);
 	MUST(attr.max_cqe == 32767 && attr.atomic_cap == IBV_ATOMIC_HCA);
 	REFUSED(ibv_open_xrcd(ctx, &xrcd), EOPNOTSUPP);
 	REFUSED(qp_make(IBV_QPT_RC, much), EINVAL);
@@ -155,6 +156,105 @@ static void rxe(void)
 	REFUSED(ibv_create_srq(pd, &srq_attr), EINVAL);
 	REFUSED(ibv_import_device(dup(ctx->cmd_fd)), EOPNOTSUPP);
 	MUST(ibv_alloc_mw(pd, IBV_MW_TYPE_1));
+}
+
+static const char few[] = "max_ah = 2\nmax_res_rd_atom = 9\nmax_mcast_grp = 2\nmax_mcast_qp_attach = 2\n"
+			  "max_total_mcast_qp_attach = 3\nfull = ENOSPC\n";
+
+static int attach(struct ibv_qp *qp, uint8_t group)
+{
+	union ibv_gid gid = {.raw = {[10] = 0xff, [11] = 0xff, [12] = 239, [13] = 1, [14] = 2, [15] = group}};
+
+	return ibv_attach_mcast(qp, &gid, 0);
+}
+
+static int detach(struct ibv_qp *qp, uint8_t group)
+{
+	union ibv_gid gid = {.raw = {[10] = 0xff, [11] = 0xff, [12] = 239, [13] = 1, [14] = 2, [15] = group}};
+
+	return ibv_detach_mcast(qp, &gid, 0);
+}
+
+static void few_groups(void)
+{
+	const struct ibv_qp_cap one = {1, 1, 1, 1, 0};
+	struct ibv_qp *a, *b, *c;
+
+	open_all();
+	MUST(attr.max_mcast_grp == 2 && attr.max_mcast_qp_attach == 2 && attr.max_total_mcast_qp_attach == 3);
+	a = qp_make(IBV_QPT_UD, one);
+	b = qp_make(IBV_QPT_UD, one);
+	c = qp_make(IBV_QPT_UD, one);
+	MUST(!attach(a, 1) && !attach(a, 1) && !attach(b, 1));
+	MUST(attach(c, 1) == ENOSPC); /* the group is full, */
+	MUST(!attach(a, 2) && !attach(a, 2));
+	MUST(attach(b, 2) == ENOSPC && attach(b, 3) == ENOSPC); /* as all are together; */
+	MUST(!detach(b, 1));
+	MUST(attach(b, 3) == ENOSPC); /* there are two groups, */
+	MUST(!attach(b, 2) && !detach(b, 2) && !detach(a, 2));
+	MUST(!attach(b, 3)); /* of which one is gone now */
+}
+
+/* Also of a context that another one has nothing to do with. */
+static void few_handles(void)
+{
+	struct ibv_ah *ah[2], *third;
+	struct ibv_ah_attr to;
+	struct ibv_context *other;
+	struct pair p;
+
+	open_all();
+	pair_make(&p, (struct wishes){.unconnected = true});
+	to = pair_ah_attr(&p);
+	MUST(attr.max_ah == 2);
+	MUST((ah[0] = ibv_create_ah(p.pd, &to)) && (ah[1] = ibv_create_ah(p.pd, &to)));
+	REFUSED(ibv_create_ah(p.pd, &to), ENOSPC);
+	REFUSED(ibv_create_ah(pd, &to), ENOSPC);
+	MUST(!ibv_destroy_ah(ah[0]) && (ah[0] = ibv_create_ah(pd, &to)));
+	other = ibv_open_device(ctx->device);
+	MUST(other && !ibv_destroy_ah(ah[1]) && (third = ibv_create_ah(ibv_alloc_pd(other), &to)));
+	REFUSED(ibv_create_ah(pd, &to), ENOSPC);
+	MUST(!ibv_close_device(other)); /* with its handle */
+	MUST(ibv_create_ah(pd, &to));
+}
+
+/* Each side answers four at a time (pair.c), and there is room for nine. */
+static void few_resources(void)
+{
+	struct pair p, more;
+
+	open_all();
+	MUST(attr.max_res_rd_atom == 9);
+	pair_make(&p, (struct wishes){0});
+	pair_make(&more, (struct wishes){.unconnected = true});
+	MUST(!step_init(&more, A) && step_rtr(&more, A) == ENOSPC);
+	MUST(!state_set(p.side[B].qp, IBV_QPS_RESET));
+	MUST(!step_rtr(&more, A));
+}
+
+static void with_few(void (*judge)(void))
+{
+	char name[] = "/tmp/verbs_profile_XXXXXX";
+	int fd = mkstemp(name);
+
+	assert_true(fd >= 0 && write(fd, few, sizeof(few) - 1) == sizeof(few) - 1 && !close(fd));
+	with_profile(name, judge);
+	unlink(name);
+}
+
+TEST(multicast_groups_and_their_members_are_few)
+{
+	with_few(few_groups);
+}
+
+TEST(address_handles_are_few_for_all_contexts_together)
+{
+	with_few(few_handles);
+}
+
+TEST(resources_for_answers_are_few_for_all_queue_pairs_together)
+{
+	with_few(few_resources);
 }
 
 TEST(small_device_has_few_of_everything)
