@@ -305,6 +305,8 @@ FAULTS = [
     Fault("one_counter_for_all_queue_pairs", "hits", "if (r->nth_per_qp) {", "if (false) {", "unit/faults_test"),
     Fault("a_rule_acts_for_ever", "hits", "rule->open = false;", "", "unit/faults_test"),
     Fault("the_seed_says_nothing", "faults_add", "s->seed * 1000003 + f->count", "f->count", "unit/faults_test"),
+    Fault("timer_of_a_hang_sleeps_on", "nic_qp_hang", "if (!hang && timer_is_set(&qp->timer))", "if (false)", "sim/nic_hang_test"),
+    Fault("timer_goes_on_in_a_hang", "nic_expire", "__builtin_expect(qp->hangs, 0)", "false", "sim/nic_hang_test"),
     Fault("packets_pass_a_link_that_is_down", "faults_packet", "if (faults_stops(f)) {", "if (faults_hangs(f)) {", "unit/faults_test"),
     Fault("a_cut_train_is_sent_whole", "count_trains", "p->data + p->len == p[1].data", "true", "unit/spoil_test"),
     Fault("memory_has_a_checksum", "touch", "if (in_memory)\n\t\t\treturn false;", ";", "unit/spoil_test"),
