@@ -102,6 +102,8 @@ void engine_note_gids(struct engine *e)
 	}
 	if (e->udp)
 		udp_set_gids(e->udp, gids, e->gids.count);
+	if (e->tcp && e->config.devices.has_rails)
+		tcp_set_gids(e->tcp, gids, e->gids.count);
 }
 
 void engine_add_paths(struct engine *e)

@@ -479,6 +479,8 @@ static int tcp_start(struct engine *e, char *why, size_t why_bytes)
 	e->loop.streams = true;
 	tell_counters(e);
 	rc = tcp_open(&e->tcp, &e->loop.page->io, why, why_bytes);
+	if (!rc)
+		engine_note_gids(e);
 	e->loop.tcp = e->config.pcap[0] ? NULL : e->tcp; /* a capture has all bytes */
 	return rc ? rc : wrappers_start(e, e->tcp, why, why_bytes);
 }

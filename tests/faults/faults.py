@@ -137,7 +137,7 @@ FAULTS = [
 
     # ---- iWARP
     Fault("a_port_of_others_is_kept", "bind_and_take", "a->port || err != -EADDRINUSE", "true", "unit/ucma_ports_test"),
-    Fault("a_port_is_shared_by_chance", "tcp_bind", "SO_REUSEADDR, !alone);", "SO_REUSEADDR, 1);", "unit/tcp_test"),
+    Fault("a_port_is_shared_by_chance", "bound_socket", "SO_REUSEADDR, !alone);", "SO_REUSEADDR, 1);", "unit/tcp_test"),
 
     # ---- what the long swarms found
     Fault("others_leave_before_the_oldest", "goes_before_others", " || oldest->tx_ns <= since_ns", "", "sim/veroce_timeout_test"),

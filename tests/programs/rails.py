@@ -209,6 +209,39 @@ def killed(place):
         check(c.wait(TIME_S) is not None, "it was not told: " + c.output())
 
 
+def carried(place, end):
+    """Packets that each rail's interface has sent."""
+    return [int(place.run(end, ["cat", "/sys/class/net/%s/statistics/tx_packets" % pair[end]])[1]) for pair in place.links]
+
+
+def iwarp(place):
+    """TCP leaves by the rail that its address belongs to, though the routing table has the first one for all of them."""
+    def bound(end):
+        return {"VERBENA_DEVICES": "verbena_iw0@%s,verbena_iw1@%s" % tuple(pair[end] for pair in place.links)}
+
+    def ping(d, env, *source):
+        before, until = [carried(place, end) for end in (0, 1)], time.monotonic() + TIME_S
+        while True:
+            status, out = place.run(1, ["rping", "-c", "-a", addresses(place, 0)[d], *source, "-p", "7390", "-v", "-C", "100"], env=env)
+            if status == 0 and out.count("ping data") == 100:
+                return [[n - b for n, b in zip(carried(place, end), before[end])] for end in (0, 1)]
+            check(time.monotonic() < until, "status %s\n%s%s" % (status, out, server.output()))
+            time.sleep(0.1)
+
+    server = place.start(0, ["rping", "-s", "-P", "-p", "7390"], bound(0))
+    for d in (0, 1):
+        sent = ping(d, bound(1), "-I", addresses(place, 1)[d])
+        check(all(n[d] >= 100 > n[1 - d] for n in sent), "rail %d: its interface and the other one have sent %s" % (d, sent))
+    sent = ping(1, {"VERBENA_PROTOCOL": "iwarp"})
+    check(all(n[0] >= 100 for n in sent), "who has no rails goes by the routing table, and is answered so: %s" % sent)
+    here = place.run(0, ["rping", "-c", "-a", addresses(place, 0)[1], "-I", addresses(place, 0)[1], "-p", "7390", "-C", "2"], env=bound(0))
+    check(here[0] == 0, "within the host: status %s\n%s" % here)
+    sh("ip", "-n", place.spaces[0], "link", "set", place.links[0][0], "down")
+    sent = ping(1, bound(1), "-I", addresses(place, 1)[1])
+    check(all(n[1] >= 100 for n in sent), "with the first cable pulled: %s" % sent)
+    server.kill()
+
+
 KINDS = "verbena_iw0@%s,verbena0@%s" % (FIRST, SECOND)
 
 
@@ -253,4 +286,4 @@ def refused(place):
 
 if __name__ == "__main__":
     main({"link_down": link_down, "fault": fault, "shown": shown, "pings": pings, "others": others, "beside": beside, "killed": killed,
-          "kinds": kinds, "ucx": ucx, "refused": refused})
+          "iwarp": iwarp, "kinds": kinds, "ucx": ucx, "refused": refused})

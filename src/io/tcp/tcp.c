@@ -21,6 +21,7 @@
 #include "space/space.h"
 
 enum { BUCKETS_MIN = 64, DEAD_PEER_MS = 30000, KEEPALIVE_S = 10, KEEPALIVE_INTERVAL_S = 5, KEEPALIVE_PROBES = 4 };
+enum { LOOPBACK = 1 /* the kernel's LOOPBACK_IFINDEX, in every network namespace */ };
 
 /* ---- streams by number --------------------------------------------------------------------------- */
 
@@ -171,32 +172,101 @@ void tcp_set_options(int fd)
 	set(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
 }
 
-int tcp_bind(struct io *io, uint32_t number, const struct flow *at, bool alone)
+/* ---- interfaces ---------------------------------------------------------------------------------- */
+
+void tcp_set_gids(struct io *io, const struct io_gid *gids, size_t count)
+{
+	struct tcp *t = (struct tcp *)io;
+
+	t->gid_count = count < IO_GIDS_MAX ? count : IO_GIDS_MAX;
+	memcpy(t->gids, gids, t->gid_count * sizeof(*gids));
+}
+
+/* 0: the routing table chooses, as it may where the interface is loopback. */
+static uint32_t interface_of(const struct tcp *t, const uint8_t src[16])
+{
+	for (size_t i = 0; i < t->gid_count; i++) {
+		if (!memcmp(t->gids[i].gid, src, sizeof(t->gids[i].gid)))
+			return t->gids[i].ifindex == LOOPBACK ? 0 : t->gids[i].ifindex;
+	}
+	return 0;
+}
+
+static bool bind_interface(int fd, uint32_t ifindex)
+{
+	return !setsockopt(fd, SOL_SOCKET, SO_BINDTOIFINDEX, &(int){(int)ifindex}, sizeof(int));
+}
+
+/* Between addresses of this host everything passes loopback, and a socket that is bound elsewhere hears nothing of it. */
+static bool is_here(const struct flow *flow)
+{
+	union tcp_address a;
+	socklen_t len = tcp_address_write(&a, flow->dst, 0, flow->ifindex);
+	int fd = socket(a.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	bool here = fd >= 0 && !bind(fd, &a.any, len);
+
+	if (fd >= 0)
+		close(fd);
+	return here;
+}
+
+/* ---- listeners ----------------------------------------------------------------------------------- */
+
+/* A bound socket, by that interface if ifindex is not 0, or a negative errno. */
+static int bound_socket(const struct flow *at, bool alone, uint32_t ifindex)
 {
 	static const uint8_t any[16];
-	struct tcp *t = (struct tcp *)io;
 	union tcp_address a;
 	socklen_t len = tcp_address_write(&a, at->src, at->sport, at->ifindex);
 	int fd = fd_away(socket(a.any.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)), err;
-	struct stream *s;
 
 	if (fd < 0)
 		return -errno;
 	if (a.any.sa_family == AF_INET6)
 		set(fd, IPPROTO_IPV6, IPV6_V6ONLY, memcmp(at->src, any, sizeof(any)) != 0);
 	set(fd, SOL_SOCKET, SO_REUSEADDR, !alone);
-	if (bind(fd, &a.any, len) < 0) {
-		err = -errno;
-		close(fd);
-		return err;
+	set(fd, SOL_SOCKET, SO_REUSEPORT, ifindex != 0);
+	if ((!ifindex || bind_interface(fd, ifindex)) && !bind(fd, &a.any, len)) {
+		/* Connections that it accepts have it, too, and are then in nobody's way when they are over. */
+		set(fd, SOL_SOCKET, SO_REUSEADDR, 1);
+		return fd;
 	}
-	/* Connections that it accepts have it, too, and are then in nobody's way when they are over. */
-	set(fd, SOL_SOCKET, SO_REUSEADDR, 1);
-	s = tcp_stream_new(t, number, fd);
+	err = -errno;
+	close(fd);
+	return err;
+}
+
+static int listener_add(struct tcp *t, uint32_t number, int fd)
+{
+	struct stream *s = tcp_stream_new(t, number, fd);
+
 	if (!s)
 		return -ENOMEM;
 	s->listener = true;
 	return 0;
+}
+
+/*
+ * One more at the same port, which the kernel prefers for what arrives by that interface: its connections are bound to it
+ * from their first packet on. Two may share a port if both say so (SO_REUSEPORT), until they listen. The first one has not
+ * said so when it took the port, so nobody else can be there.
+ */
+static int bind_by_interface(struct tcp *t, uint32_t number, const struct flow *at, int first, uint32_t ifindex)
+{
+	int fd;
+
+	set(first, SOL_SOCKET, SO_REUSEPORT, 1);
+	fd = bound_socket(at, false, ifindex);
+	return fd < 0 ? 0 : listener_add(t, number, fd);
+}
+
+int tcp_bind(struct io *io, uint32_t number, const struct flow *at, bool alone)
+{
+	struct tcp *t = (struct tcp *)io;
+	uint32_t ifindex = interface_of(t, at->src);
+	int fd = bound_socket(at, alone, 0), err = fd < 0 ? fd : listener_add(t, number, fd);
+
+	return err || !ifindex ? err : bind_by_interface(t, number, at, fd, ifindex);
 }
 
 int tcp_listen(struct io *io, uint32_t number, int backlog)
@@ -210,6 +280,10 @@ int tcp_listen(struct io *io, uint32_t number, int backlog)
 		err = listen(s->fd, backlog) < 0 ? -errno : tcp_watch(t, s, EPOLLIN);
 		if (err)
 			break;
+	}
+	for (struct stream *s = tcp_find(t, number); s && !err; s = s->next) {
+		if (s->number == number && s->listener)
+			set(s->fd, SOL_SOCKET, SO_REUSEPORT, 0);
 	}
 	if (err)
 		tcp_unlisten(io, number);
@@ -290,6 +364,7 @@ void tcp_stream_open(struct tcp *t, const struct flow *flow)
 				SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)),
 	    err;
 	struct stream *s = tcp_stream_new(t, flow->flow_label, fd);
+	uint32_t ifindex;
 
 	if (!s)
 		return; /* whoever waits for it gives up in time */
@@ -298,6 +373,9 @@ void tcp_stream_open(struct tcp *t, const struct flow *flow)
 	err = fd < 0 ? -EMFILE : 0;
 	if (!err) {
 		tcp_set_options(fd);
+		ifindex = interface_of(t, flow->src);
+		if (ifindex && !is_here(flow))
+			bind_interface(fd, ifindex);
 		err = start_connect(fd, flow);
 	}
 	if (!err)

@@ -50,6 +50,12 @@ struct tcp_placer {
 };
 
 void tcp_set_placer(struct io *, struct tcp_placer);
+/*
+ * From now on a connection to another host leaves by the interface of its source address alone, and so does the answer to one
+ * that arrived by it, as with an adapter. Listeners hear at other interfaces, too, and answer from there as the routing table
+ * says. It is for connections and listeners to come, and as long as the kernel allows it: without privilege from Linux 5.7 on.
+ */
+void tcp_set_gids(struct io *, const struct io_gid *, size_t count);
 /* Streams that there are now. */
 size_t tcp_streams(const struct io *);
 /* What would be lost if the process ended, of all streams together. */

@@ -45,6 +45,8 @@ struct tcp {
 	struct io_counters *counters;
 	struct tcp_placer placer; /* .place NULL: there is none */
 	int epoll_fd;
+	struct io_gid gids[IO_GIDS_MAX]; /* what interface an address is bound to; 0: the routing table chooses */
+	size_t gid_count;
 	uint32_t serial;   /* of accepted streams */
 	uint64_t again_ns; /* when deaf listeners hear again; UINT64_MAX: none is deaf */
 	struct stream **buckets;
