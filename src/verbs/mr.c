@@ -5,6 +5,7 @@
  */
 #include <fcntl.h>
 #include <inttypes.h>
+#include <sched.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -287,6 +288,8 @@ struct ibv_mr *ibv_reg_mr_ex(struct ibv_pd *pd, struct mr_init_attr *attr)
 {
 	const uint64_t file = MASK_FD | MASK_FD_OFFSET | MASK_IOVA, mask = attr->comp_mask & ~(uint64_t)MASK_DMAH;
 
+	if (attr->comp_mask & MASK_DMAH && attr->access & IBV_ACCESS_ON_DEMAND)
+		return fail_null(EXPLAIN(EOPNOTSUPP, "ibv_reg_mr_ex: a region on demand has no DMA handle"));
 	if (mask & ~(file | MASK_ADDR))
 		return fail_null(EOPNOTSUPP); /* memory that the device would have given */
 	if (mask & MASK_FD)
@@ -307,13 +310,41 @@ struct dmah {
 	struct ibv_context *context;
 };
 
-EXPORT struct dmah *ibv_alloc_dmah(struct ibv_context *context, const void *attr);
+struct dmah_init_attr {
+	uint32_t comp_mask;
+	uint32_t cpu;
+	uint8_t processing_hint, mem_type;
+};
+
+enum { DMAH_CPU = 1 << 0, DMAH_HINT = 1 << 1, DMAH_MEM_TYPE = 1 << 2, HINT_MAX = 3, MEM_TYPES = 2 };
+
+EXPORT struct dmah *ibv_alloc_dmah(struct ibv_context *context, const struct dmah_init_attr *attr);
 EXPORT int ibv_dealloc_dmah(struct dmah *dmah);
 
-struct dmah *ibv_alloc_dmah(struct ibv_context *context, const void *attr)
+/* Hints that make no sense are refused as by Linux: a processor that the thread may not use, with EPERM. */
+static int dmah_check(const struct dmah_init_attr *a)
 {
-	struct dmah *dmah = space_get(sizeof(*dmah));
+	cpu_set_t cpus;
 
+	if ((a->comp_mask & DMAH_HINT && a->processing_hint > HINT_MAX) ||
+	    (a->comp_mask & DMAH_MEM_TYPE && a->mem_type >= MEM_TYPES))
+		return EXPLAIN(
+			EINVAL,
+			"ibv_alloc_dmah: processing hint %u, type of memory %u: 0 to %d, and 0 to %d, are allowed",
+			a->processing_hint, a->mem_type, HINT_MAX, MEM_TYPES - 1);
+	if (a->comp_mask & DMAH_CPU && !sched_getaffinity(0, sizeof(cpus), &cpus) &&
+	    (a->cpu >= CPU_SETSIZE || !CPU_ISSET(a->cpu, &cpus)))
+		return EXPLAIN(EPERM, "ibv_alloc_dmah: processor %u is none that this thread may use", a->cpu);
+	return 0;
+}
+
+struct dmah *ibv_alloc_dmah(struct ibv_context *context, const struct dmah_init_attr *attr)
+{
+	int err = dmah_check(attr);
+	struct dmah *dmah = err ? NULL : space_get(sizeof(*dmah));
+
+	if (err)
+		return fail_null(err);
 	if (!dmah)
 		return fail_null(ENOMEM);
 	dmah->context = context;

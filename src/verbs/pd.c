@@ -13,6 +13,8 @@ static_assert(sizeof(struct ibv_pd) == 16, "ABI");
 static_assert(sizeof(struct ibv_td) == 8, "ABI");
 static_assert(sizeof(struct ibv_parent_domain_init_attr) == 48, "ABI");
 
+enum { ALLOW_UNPROTECTED = 1 << 2 /* IBV_PARENT_DOMAIN_INIT_ATTR_ALLOW_CC_UNPROTECTED_ALLOC of later releases */ };
+
 /* The handle goes, and with the last one the domain. */
 static void pd_reap(struct object *o)
 {
@@ -159,7 +161,9 @@ int dealloc_td(struct ibv_td *pub)
 
 struct ibv_pd *alloc_parent_domain(struct ibv_context *context, struct ibv_parent_domain_init_attr *attr)
 {
-	const uint32_t known = IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS | IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT;
+	/* The last one allows memory that a confidential guest shares with its host, which no device of ours needs. */
+	const uint32_t known =
+		IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS | IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT | ALLOW_UNPROTECTED;
 	struct abi_context *ctx = context_of(context);
 	struct abi_pd *pd;
 

@@ -27,6 +27,9 @@ enum { PORT_ATTR_COMPAT_BYTES = 48 };
 /* Of rdma-core's IB_UVERBS_DEVICE_*; the headers of release 44 lack them. Of persistence there is nothing to report. */
 #define DEVICE_FLUSH_GLOBAL (UINT64_C(1) << 38)
 #define DEVICE_ATOMIC_WRITE (UINT64_C(1) << 40)
+/* Of IBV_ODP_SUPPORT_*. */
+#define ODP_FLUSH        (1u << 6)
+#define ODP_ATOMIC_WRITE (1u << 7)
 
 /* The engine answers a peer within 4.096 us * 2^15 = 134 ms, even on a busy host. */
 enum { LOCAL_ACK_DELAY = 15 };
@@ -130,19 +133,27 @@ static void device_attr_fill(struct ibv_context *context, struct ibv_device_attr
 	profile_take(p, a);
 }
 
+/* FLUSH and ATOMIC WRITE. */
+static bool has_placement(struct ibv_context *context)
+{
+	return context->device->transport_type != IBV_TRANSPORT_IWARP &&
+	       profile_has(context_of(context)->profile, PROFILE_OPERATIONS, PROFILE_PLACEMENT);
+}
+
 /* Regions whose memory may come and go: whatever is sent, read or written there may fault. */
 static void odp_caps_fill(struct ibv_context *context, struct ibv_device_attr_ex *a)
 {
 	const uint32_t ud = IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV | IBV_ODP_SUPPORT_SRQ_RECV;
 	const uint32_t uc = ud | IBV_ODP_SUPPORT_WRITE;
 	const uint32_t rc = uc | IBV_ODP_SUPPORT_READ;
+	const uint32_t placement = has_placement(context) ? ODP_FLUSH | ODP_ATOMIC_WRITE : 0;
 	bool is_iwarp = context->device->transport_type == IBV_TRANSPORT_IWARP;
 
 	if (!mem_survives_faults() || !context_has(context, PROFILE_ON_DEMAND))
 		return;
 	a->odp_caps.general_caps = IBV_ODP_SUPPORT | IBV_ODP_SUPPORT_IMPLICIT;
 	a->odp_caps.per_transport_caps.rc_odp_caps =
-		rc | (a->orig_attr.atomic_cap != IBV_ATOMIC_NONE ? IBV_ODP_SUPPORT_ATOMIC : 0);
+		rc | placement | (a->orig_attr.atomic_cap != IBV_ATOMIC_NONE ? IBV_ODP_SUPPORT_ATOMIC : 0);
 	a->odp_caps.per_transport_caps.uc_odp_caps = is_iwarp ? 0 : uc;
 	a->odp_caps.per_transport_caps.ud_odp_caps = is_iwarp ? 0 : ud;
 	a->xrc_odp_caps = is_iwarp ? 0 : rc | IBV_ODP_SUPPORT_ATOMIC;
@@ -170,8 +181,7 @@ int query_device_ex(struct ibv_context *context, const struct ibv_query_device_e
 		return fail(EINVAL);
 	device_attr_fill(context, &all.orig_attr);
 	all.device_cap_flags_ex = all.orig_attr.device_cap_flags;
-	if (context->device->transport_type != IBV_TRANSPORT_IWARP &&
-	    profile_has(context_of(context)->profile, PROFILE_OPERATIONS, PROFILE_PLACEMENT))
+	if (has_placement(context))
 		all.device_cap_flags_ex |= DEVICE_FLUSH_GLOBAL | DEVICE_ATOMIC_WRITE;
 	odp_caps_fill(context, &all);
 	memset(attr, 0, size);

@@ -69,9 +69,10 @@ TEST(domains_are_made_rightly)
 		{{.pd = pd}, 0},
 		{{.pd = pd, .comp_mask = IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT, .pd_context = ctx}, 0},
 		{{.pd = pd, .comp_mask = with, .alloc = no_memory, .free = no_free}, 0},
+		{{.pd = pd, .comp_mask = 1 << 2}, 0}, /* for confidential guests */
 		{{.pd = pd, .comp_mask = with, .alloc = no_memory}, EINVAL},
 		{{.pd = pd, .comp_mask = with, .free = no_free}, EINVAL},
-		{{.pd = pd, .comp_mask = 1 << 2}, EINVAL},
+		{{.pd = pd, .comp_mask = 1 << 3}, EINVAL},
 		{{.pd = NULL}, EINVAL},
 		{{.pd = others}, EINVAL},
 		{{.pd = domain}, EINVAL},

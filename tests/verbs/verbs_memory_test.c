@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <linux/udmabuf.h>
+#include <sched.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -332,6 +333,43 @@ struct init_attr {
 	void *dmah;
 };
 
+/* comp_mask, processor, and the hint's and the memory's type in one word; what the mask leaves out is not looked at. */
+TEST(hints_that_make_no_sense_are_refused)
+{
+	enum { CPU = 1, HINT = 2, MEM_TYPE = 4 };
+	void *(*alloc)(struct ibv_context *, void *) =
+		(void *(*)(struct ibv_context *, void *))dlsym(RTLD_DEFAULT, "ibv_alloc_dmah");
+	int (*dealloc)(void *) = (int (*)(void *))dlsym(RTLD_DEFAULT, "ibv_dealloc_dmah");
+	struct ibv_context *ctx = device_open();
+	uint32_t here = (uint32_t)sched_getcpu();
+	const struct {
+		struct {
+			uint32_t comp_mask, cpu;
+			uint8_t hint, mem_type;
+		} attr;
+		int err;
+	} rows[] = {
+		{{CPU | HINT | MEM_TYPE, here, 3, 1}, 0},
+		{{0, 0xffff, 4, 2}, 0},
+		{{HINT, 0, 4, 0}, EINVAL},
+		{{MEM_TYPE, 0, 0, 2}, EINVAL},
+		{{CPU, 0xffff, 0, 0}, EPERM},
+		{{CPU, UINT32_MAX, 0, 0}, EPERM},
+		{{CPU, CPU_SETSIZE - 1, 0, 0}, EPERM},
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		void *dmah;
+
+		errno = 0;
+		dmah = alloc(ctx, (void *)&rows[i].attr);
+		assert_int_equal(dmah ? 0 : errno, rows[i].err);
+		if (dmah)
+			assert_int_equal(dealloc(dmah), 0);
+	}
+	assert_int_equal(ibv_close_device(ctx), 0);
+}
+
 TEST(later_verb_registers_memory_and_files_with_hints)
 {
 	enum { IOVA = 1, ADDR = 2, FD = 4, FD_OFFSET = 8, DMAH = 16, BUF = 32 };
@@ -364,6 +402,8 @@ TEST(later_verb_registers_memory_and_files_with_hints)
 		{{.length = PAGE, .comp_mask = IOVA}, EINVAL},
 		{{.length = PAGE, .comp_mask = ADDR | BUF, .addr = mem}, EOPNOTSUPP},
 		{{.length = PAGE, .comp_mask = ADDR, .addr = mem, .access = IBV_ACCESS_REMOTE_WRITE}, EINVAL},
+		{{.length = PAGE, .comp_mask = ADDR | DMAH, .addr = mem, .dmah = dmah, .access = IBV_ACCESS_ON_DEMAND},
+		 EOPNOTSUPP},
 	};
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {

@@ -60,7 +60,7 @@ TEST(the_device_says_what_it_can)
 
 	assert_int_equal(ibv_query_device_ex(ctx, NULL, &attr), 0);
 	assert_int_equal(odp->general_caps, IBV_ODP_SUPPORT | IBV_ODP_SUPPORT_IMPLICIT);
-	assert_int_equal(odp->per_transport_caps.rc_odp_caps, 0x3f);
+	assert_int_equal(odp->per_transport_caps.rc_odp_caps, 0xff);
 	assert_int_equal(odp->per_transport_caps.uc_odp_caps, IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV |
 								      IBV_ODP_SUPPORT_WRITE | IBV_ODP_SUPPORT_SRQ_RECV);
 	assert_int_equal(odp->per_transport_caps.ud_odp_caps,
