@@ -5,12 +5,15 @@ Devices that are bound to an interface or an address each (VERBENA_DEVICES=verbe
 one fails without the other, and rdma_cm uses the one that an address belongs to. Over loopback they are bound to addresses.
 """
 import copy
+import dataclasses
 import json
 import os
 import re
 import time
 
-from pair import BUILD, TIME_S, check, main, sh, tcp_port
+import programs
+from known import KNOWN
+from pair import BUILD, TIME_S, check, folder, main, sh, tcp_port
 from rdmacm import talk
 from ucx import run as ucx_perftest
 
@@ -267,6 +270,21 @@ def ucx(place):
     ucx_perftest(railed(place), "rc_verbs,ud_verbs", "-t", "tag_bw", "-s", 65536, "-n", 50, UCX_NET_DEVICES="verbena1:1")
 
 
+def openmpi(place):
+    """Each of four ranks has both rails, and what it sends and gets goes by both."""
+    known = next(k for k in KNOWN if k.name == "openmpi_ucx_4")
+    programs.need(known)
+    settings = " ".join("%s=%s" % kv for kv in rails(place, 1).items())
+    known = dataclasses.replace(known, client=settings + " " + known.client.replace("verbena0:1", "verbena0:1,verbena1:1"))
+    where = folder()
+    programs.prepare(known, place, where)
+    _, out = programs.talk(known, place, where)
+    check(known.want in out, out)
+    for device, name in enumerate((r"\d+\.pcap$", r"\d+\.pcap\.1$")):
+        sizes = [os.path.getsize(os.path.join(where, f)) for f in os.listdir(where) if re.match(name, f)]
+        check(len([s for s in sizes if s > 100000]) == 4, "captures of verbena%d: %s bytes" % (device, sizes))
+
+
 # ---- what is refused -----------------------------------------------------------------------------------------
 
 def refused(place):
@@ -286,4 +304,4 @@ def refused(place):
 
 if __name__ == "__main__":
     main({"link_down": link_down, "fault": fault, "shown": shown, "pings": pings, "others": others, "beside": beside, "killed": killed,
-          "iwarp": iwarp, "kinds": kinds, "ucx": ucx, "refused": refused})
+          "iwarp": iwarp, "kinds": kinds, "openmpi": openmpi, "ucx": ucx, "refused": refused})
