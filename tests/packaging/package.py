@@ -28,7 +28,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("BUILD_DIR") or ROOT / "build")
 DEB = BUILD / "packaging/verbena.deb"
 SKIP = 77
-TIME_S = 1200
+TIME_S = 3000
 PINGPONG = ("verbena run ibv_rc_pingpong -g 0 -c & "
             "until verbena run ibv_rc_pingpong -g 0 -c 127.0.0.1; do sleep 0.2; done; wait $!")
 
@@ -121,6 +121,12 @@ def completion(env, where):
 
 # ---- on a bare system ---------------------------------------------------------------------------
 
+def node(path, minor):
+    """A device for memory, as /dev/null is one."""
+    os.mknod(path, stat.S_IFCHR, os.makedev(1, minor))
+    os.chmod(path, 0o666)
+
+
 class System:
     """A throw-away copy of a bare Debian: what is written to it is gone at the end."""
 
@@ -133,9 +139,9 @@ class System:
         for kind in ("proc", "sysfs"):
             sh(["mount", "-t", kind, kind, self.root / {"proc": "proc", "sysfs": "sys"}[kind]])
         sh(["mount", "-t", "tmpfs", "tmpfs", self.root / "dev"])
-        for device in ("null", "zero", "random", "urandom"):
-            (self.root / "dev" / device).touch()
-            sh(["mount", "--bind", "/dev/" + device, self.root / "dev" / device])
+        # Nodes of its own: what root does there to a device's owner, mode or times is not done to the machine's.
+        for device, minor in (("null", 3), ("zero", 5), ("random", 8), ("urandom", 9)):
+            node(self.root / "dev" / device, minor)
         (self.root / "dev/shm").mkdir(mode=0o1777)
         shutil.copy("/etc/resolv.conf", self.root / "etc/resolv.conf")
         (self.root / "etc/hosts").write_text("127.0.0.1 localhost\n")
@@ -350,8 +356,7 @@ class Podman:
 def own_null(work):
     """crun gives the user of a container the file that is its standard input, for good, so it is not the machine's."""
     null = work / "null"
-    os.mknod(null, stat.S_IFCHR, os.makedev(1, 3))
-    os.chmod(null, 0o666)
+    node(null, 3)
     sh(["mount", "--bind", null, "/dev/null"])
 
 
