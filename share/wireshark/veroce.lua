@@ -65,6 +65,8 @@ local OPCODES = {
 	[0x84] = { "Slow-Packet Signal", "-", "SLOW", "none" },
 	[0xf0] = { "CAPS Request", "-", "CAPSETH", "none" },
 	[0xf1] = { "CAPS Response", "-", "CAPSETH", "none" },
+	[0xf2] = { "HOLD", "-", "HOLDETH", "none" },
+	[0xf3] = { "HELD", "-", "HOLDETH", "none" },
 }
 
 local opcode_names = {}
@@ -152,7 +154,9 @@ add_field("caps_rxshare", "bool", "caps.flags.rxshare", "RXSHARE", 16, nil, 0x00
 add_field("caps_sack_any", "bool", "caps.flags.sack_any", "SACK_ANY", 16, nil, 0x0020)
 add_field("caps_seal", "bool", "caps.flags.seal", "SEAL", 16, nil, 0x0080)
 add_field("caps_alike", "bool", "caps.flags.alike", "ALIKE", 16, nil, 0x0100)
-add_field("caps_flags_resv", "uint16", "caps.flags.resv", "Reserved", base.HEX, nil, 0xfe00)
+add_field("caps_large", "bool", "caps.flags.large", "LARGE", 16, nil, 0x0200)
+add_field("caps_hold", "bool", "caps.flags.hold", "HOLD", 16, nil, 0x0400)
+add_field("caps_flags_resv", "uint16", "caps.flags.resv", "Reserved", base.HEX, nil, 0xf800)
 add_field("caps_pmtu", "uint8", "caps.pmtu", "PMTU code", base.DEC, PMTU_CODES)
 add_field("caps_rxwinq", "uint24", "caps.rxwinq", "Receive window, requests (packets)", base.DEC)
 add_field("caps_paths", "uint8", "caps.numpaths", "Number of paths (0 means 256)", base.DEC)
@@ -163,6 +167,12 @@ add_field("caps_nonce", "uint32", "caps.nonce", "Nonce", base.HEX)
 add_field("caps_t", "uint16", "caps.t_hint", "T hint", base.DEC)
 add_field("caps_timer", "uint16", "caps.ack_timer", "Acknowledgement timer (us)", base.DEC)
 add_field("caps_own_nonce", "uint32", "caps.own_nonce", "Nonce of who answers", base.HEX)
+-- HOLDETH (veRoCE 13.4)
+add_field("hold_ms", "uint16", "hold.ms", "Time (ms; 0: resumes)", base.DEC)
+add_field("hold_number", "uint16", "hold.number", "Number", base.DEC)
+add_field("hold_resv", "uint8", "hold.resv", "Reserved", base.HEX)
+add_field("hold_qpn", "uint24", "hold.qpn", "Source QP", base.HEX)
+add_field("hold_nonce", "uint32", "hold.nonce", "Nonce of who receives it", base.HEX)
 -- TSETH, TSEETH (veRoCE 13.2)
 add_field("ts_tx1", "uint32", "ts.tx1", "TX1 (ns)", base.DEC)
 add_field("ts_path", "uint8", "ts.path_id", "PathID", base.DEC)
@@ -668,9 +678,9 @@ function H.CAPSETH(p)
 	local flags = range:range(6, 2)
 	local flags_tree = tree:add(f.caps_flags, flags)
 	local names = {}
-	local reserved = flags:uint() >= 0x200
+	local reserved = flags:uint() >= 0x800
 	for i, key in ipairs({ "multi_sack", "ts", "pmtu8192", "trim", "rxshare", "sack_any",
-		false, "seal", "alike" }) do
+		false, "seal", "alike", "large", "hold" }) do
 		local set = floor(flags:uint() / 2 ^ (i - 1)) % 2 == 1
 		if key then
 			flags_tree:add(f["caps_" .. key], flags)
@@ -704,6 +714,31 @@ function H.CAPSETH(p)
 	end
 	say(p, "sqpn=%s flags=%s PMTU=%s nonce=%s", hex(number(17, 3), 6),
 		#names > 0 and table.concat(names, "|") or "none", PMTU_CODES[number(8, 1)] or "?", hex(number(20, 4), 8))
+end
+
+-- veRoCE 13.4: a time of 0 means that the sender goes on.
+function H.HOLDETH(p)
+	local range, tree = take(p, 12, "Hold Header (HOLDETH)")
+	if not range then
+		return
+	end
+	local ms, number = range:range(0, 2):uint(), range:range(2, 2):uint()
+	local item = tree:add(f.hold_ms, range:range(0, 2))
+	if ms > 10000 then
+		complain(p, e.value, "The time is more than 10000 ms", item)
+	end
+	item = tree:add(f.hold_number, range:range(2, 2))
+	if number == 0 then
+		complain(p, e.value, "The number is 0", item)
+	end
+	item = tree:add(f.hold_resv, range:range(4, 1))
+	if range:range(4, 1):uint() ~= 0 then
+		complain(p, e.reserved, "Reserved bits are not zero", item)
+	end
+	tree:add(f.hold_qpn, range:range(5, 3))
+	tree:add(f.hold_nonce, range:range(8, 4))
+	say(p, "%s number=%d sqpn=%s", ms == 0 and "resumes" or string.format("for %d ms", ms), number,
+		hex(range:range(5, 3):uint(), 6))
 end
 
 function H.TSETH(p)

@@ -374,6 +374,33 @@ const struct nic_counters *nic_counters(const struct nic *);
 /* The IPv4 identification, for capture files: a UDP socket hides it, but the ICRC reveals it. */
 bool nic_ip_id(struct nic *, const struct pkt *, uint16_t *ip_id);
 
+/* ---- a nic that will be silent for a while ------------------------------------------------------ */
+
+enum { NIC_HOLD_MS_MAX = 10000 };
+
+/*
+ * After a few turns nobody will call the nic for a while. Peers that can are asked to wait until it goes on, but for
+ * most_ms at most, which is 1 to NIC_HOLD_MS_MAX (veRoCE 13.4); those queue pairs send nothing else from now on. Next
+ * requests over RoCEv2 are refused by RNR NAKs, after which the peer waits for 655 ms in any case, where twice expected_ms
+ * is more than its retries take. Ends by nic_resume().
+ */
+void nic_hold(struct nic *, uint32_t most_ms, uint32_t expected_ms);
+/* How many of them have not answered, or not been refused, since the last of these two calls. */
+uint32_t nic_hold_awaits(const struct nic *);
+void nic_resume(struct nic *);
+
+struct nic_patience {
+	uint64_t ns;
+	uint32_t qpn;
+	uint8_t protocol; /* enum nic_spoken */
+};
+/*
+ * The connected queue pair, of none of the peers of this host, whose peer fails first if this nic is silent: its timeout
+ * and its retries are taken to be this end's, or 14 and 7 where this end only answers, and the time by which nic_hold()
+ * prolongs it counts where that is certain. False: none fails.
+ */
+bool nic_patience(const struct nic *, struct nic_patience *);
+
 /* ---- faults on command ---------------------------------------------------------------------- */
 
 /* The oldest request that is not complete completes with that status, as when it fails by itself. False: there is none. */

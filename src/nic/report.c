@@ -41,7 +41,7 @@ size_t nic_report_qps(const struct nic *nic, struct nic_qp_report *out, size_t m
 	return n;
 }
 
-static enum nic_spoken spoken(const struct nic *nic, const struct qp *qp, const struct pair *pair)
+enum nic_spoken nic_spoken(const struct nic *nic, const struct qp *qp, const struct pair *pair)
 {
 	if (qp->ops->stream)
 		return qp->iwarp ? NIC_SPEAKS_IWARP : NIC_SPEAKS_NOTHING;
@@ -62,7 +62,7 @@ static void look(const struct nic *nic, const struct qp *qp, struct nic_qp_look 
 	l->sq_psn = psns.sq_psn;
 	l->in_flight = (psns.sq_psn - psns.una) & PSN_MASK;
 	l->send_wqes = qp_send_wqes(qp);
-	l->protocol = (uint8_t)spoken(nic, qp, psns.pair);
+	l->protocol = (uint8_t)nic_spoken(nic, qp, psns.pair);
 	l->paths =
 		(uint8_t)(psns.pair ? psns.pair->path_count : l->is.way != NIC_WAY_NONE && l->is.way != NIC_WAY_EACH);
 	if (!psns.pair && nic_qp_congestion(nic, qp, 0, &c))

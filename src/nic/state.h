@@ -94,6 +94,9 @@ bool nic_is_local(const struct nic *, const uint8_t gid[16]);
 /* Finds out who the QP's peer is, by the addresses and the QPN that it has now. */
 void qp_find_peer(struct nic *, struct qp *);
 
+/* The protocol of a connected QP; `pair`: that of its engine (qp_psns). */
+enum nic_spoken nic_spoken(const struct nic *, const struct qp *, const struct pair *);
+
 /* What a QP begins with; NULL: the nic has no QPs of that type. */
 const struct qp_ops *nic_engine_of(const struct nic *, enum qp_type);
 /* Whether a QP with these parts and capabilities is allowed. */

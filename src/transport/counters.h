@@ -58,6 +58,7 @@ struct nic_counters {
 	uint64_t veroce_unanswered; /* QPs that failed because their peers do not speak veRoCE, and RoCEv2 is forbidden
 				     */
 	uint64_t rx_rocev2_refused; /* first requests in RoCEv2, which is forbidden */
+	uint64_t holds_received;    /* times that peers asked to be waited for */
 	uint64_t overlaps_fenced;   /* WQEs that waited for an older one whose bytes they touch */
 	/* iWARP */
 	uint64_t fpdu_crc_errors;

@@ -100,7 +100,10 @@ struct transport {
 	struct list doubted;           /* those that may be gone */
 	uint64_t back_ns;              /* until when this process itself did not run for long */
 	bool hold_acks;
-	uint16_t paused_sls; /* levels that send no payload: their turns are for answers only */
+	uint16_t hold_ms;      /* for so long this nic will be silent (qp_ops.hold); 0: it is not */
+	uint16_t hold_number;  /* times that this has changed; never 0 then */
+	uint32_t hold_awaited; /* QPs whose `hold` has not had its effect yet */
+	uint16_t paused_sls;   /* levels that send no payload: their turns are for answers only */
 
 	/* veRoCE */
 	uint64_t early_bytes; /* payload of early packets that wait for their turn */
@@ -184,6 +187,8 @@ struct responder {
 	uint32_t msn;
 	uint16_t message; /* F_SEND or F_WRITE while inside one, else 0 */
 	uint16_t unacked; /* packets since the last ACK */
+	bool refuses;     /* requests, as this nic will be silent (transport->hold_ms) */
+	bool refusal_due; /* ... and has not refused one yet */
 	bool nak_sent;    /* a sequence or RNR NAK was sent; no other is sent until epsn arrives */
 	bool ack_pending;
 	bool nak_pending;
@@ -277,6 +282,15 @@ struct qp_ops {
 	 * begun. NULL: there are none.
 	 */
 	void (*silence)(struct transport *, struct qp *, uint64_t now_ns);
+
+	/*
+	 * The nic will be silent for expected_ms, and perhaps for transport->hold_ms, or (0) goes on: the peer is to wait.
+	 * True: something is about to be sent for that, or an answer is due, which transport->hold_awaited counts. NULL:
+	 * nothing can be done.
+	 */
+	bool (*hold)(struct transport *, struct qp *, uint32_t expected_ms);
+	/* Whether the peer would wait for HOLD_MS_MAX (wire/holdeth.h) if it was asked by `hold`. NULL: no. */
+	bool (*peer_waits)(const struct qp *);
 
 	void (*query)(const struct qp *, struct qp_psns *);
 	/*
@@ -428,6 +442,23 @@ static inline bool qp_opens(struct transport *tp, struct qp *qp, struct rx *rx, 
 	return (s->is_icrc && icrc_diff(tp->tx.icrc, rx->pkt) == (qp ? qp->secret : 0)) || s->open(tp, qp, rx);
 }
 
+/* For how long a requester tries in vain before it fails, by its program's attributes; UINT64_MAX: for ever. */
+static inline uint64_t qp_patience_ns(const struct qp *qp)
+{
+	return qp->timeout ? (qp->retry_cnt + 1ull) * (4096ull << qp->timeout) : UINT64_MAX;
+}
+
+/*
+ * The same of its peer, whose attributes are taken to be its own. One that only answers has none: then they are those that
+ * most programs set.
+ */
+static inline uint64_t qp_peer_patience_ns(const struct qp *qp)
+{
+	enum { USUAL_TIMEOUT = 14, USUAL_RETRIES = 7 };
+
+	return qp_get_state(qp) == QPS_RTR ? (USUAL_RETRIES + 1) * (4096ull << USUAL_TIMEOUT) : qp_patience_ns(qp);
+}
+
 /* It has the attributes of a sender, and what it has begun to send goes on. */
 static inline bool qp_can_send(const struct qp *qp)
 {
@@ -565,6 +596,8 @@ void completer_expire(struct transport *, struct qp *, uint64_t now_ns);
 
 /* A request of an RC or UC queue pair over RoCEv2. */
 void responder_input(struct transport *, struct qp *, const struct rx *);
+/* `hold` of struct qp_ops. */
+bool responder_hold(struct transport *, struct qp *, uint32_t expected_ms);
 /* Responses and NAKs; then, behind requests of the same turn, the ACK. True: call again. */
 bool responder_output(struct transport *, struct qp *, uint64_t now_ns);
 bool responder_output_ack(struct transport *, struct qp *);

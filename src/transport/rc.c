@@ -142,4 +142,5 @@ const struct qp_ops rc_ops = {
 	.silence = gbn_silence,
 	.query = gbn_query,
 	.congestion = congestion_look,
+	.hold = responder_hold,
 };

@@ -87,7 +87,7 @@ static inline bool rx_decode(struct rx_decoder *d, const struct pkt *pkt, uint64
 }
 
 /* Where the header h (one H_ bit, which the opcode has) of a RoCEv2 packet begins. */
-static inline const uint8_t *rx_header(const struct rx *rx, uint16_t h)
+static inline const uint8_t *rx_header(const struct rx *rx, uint32_t h)
 {
 	return rx->pkt->data + opcode_header_offset(rx->info, h);
 }

@@ -13,6 +13,7 @@
 #include "wire/capseth.h"
 #include "wire/deth.h"
 #include "wire/feth.h"
+#include "wire/holdeth.h"
 #include "wire/ieth.h"
 #include "wire/immdt.h"
 #include "wire/msneth.h"
@@ -43,6 +44,7 @@ CODEC(bth)
 CODEC(capseth)
 CODEC(deth)
 CODEC(feth)
+CODEC(holdeth)
 CODEC(ieth)
 CODEC(immdt)
 CODEC(msneth)
@@ -115,6 +117,9 @@ static const struct row rows[] = {
 		     .placement = FETH_PERSISTENT, .selectivity = FETH_REGION),
 	ROW_RESERVED(feth, FETH, GOLDEN(0x00, 0x00, 0x00, 0x01), GOLDEN(0xff, 0xff, 0xff, 0xc0),
 		     .placement = FETH_GLOBAL, .selectivity = FETH_RANGE),
+	ROW_RESERVED(holdeth, HOLDETH,
+		     GOLDEN(0x27, 0x10, 0x80, 0x01, 0x00, 0x12, 0x34, 0x56, 0xde, 0xad, 0xbe, 0xef), GOLDEN([4] = 0xff),
+		     .ms = HOLD_MS_MAX, .number = 0x8001, .source_qpn = 0x123456, .nonce = 0xdeadbeef),
 	ROW(ieth, IETH, GOLDEN(0xf1, 0x02, 0x03, 0x04), .rkey = 0xf1020304),
 	ROW(immdt, IMMDT, GOLDEN(0xf1, 0x02, 0x03, 0x04), .imm = 0xf1020304),
 	ROW_RESERVED(msneth, MSNETH, GOLDEN(0x00, 0xab, 0xcd, 0xef), GOLDEN(0xff), .msn = 0xabcdef),

@@ -92,6 +92,8 @@ enum opcode {
 
 	OP_CAPS_REQUEST = 0xf0,  /* veRoCE */
 	OP_CAPS_RESPONSE = 0xf1, /* veRoCE */
+	OP_HOLD = 0xf2,          /* veRoCE */
+	OP_HELD = 0xf3,          /* veRoCE: the answer */
 };
 
 enum opcode_service { SVC_RC = 0, SVC_UC = 1, SVC_RD = 2, SVC_UD = 3, SVC_CNP = 4, SVC_XRC = 5 };
@@ -121,8 +123,9 @@ enum {
 	H_ATOMICACKETH = 1 << 11,
 	H_IMMDT = 1 << 12,
 	H_IETH = 1 << 13,
-	H_RTTETH = 1 << 14, /* veRoCE */
-	H_CAPSETH = 1 << 15 /* veRoCE */
+	H_RTTETH = 1 << 14,  /* veRoCE */
+	H_CAPSETH = 1 << 15, /* veRoCE */
+	H_HOLDETH = 1 << 16  /* veRoCE */
 };
 
 /* The packet's role, for opcode_info.flags. */
@@ -150,7 +153,7 @@ enum {
 };
 
 struct opcode_info {
-	uint16_t headers;
+	uint32_t headers;
 	uint16_t flags;
 	uint16_t header_len; /* derived: the sum of the headers, BTH included */
 	const char *name;    /* "RC_SEND_FIRST"; NULL in the rows of unknown opcodes */
@@ -184,7 +187,7 @@ uint32_t opcode_headers_len(uint32_t headers);
  * Bytes from BTH to where the header h (one H_ bit) lies in packets of this kind, of either
  * protocol, time stamps not counted. Whether it is present at all is in info->headers.
  */
-static inline uint32_t opcode_header_offset(const struct opcode_info *info, uint16_t h)
+static inline uint32_t opcode_header_offset(const struct opcode_info *info, uint32_t h)
 {
 	uint32_t before = info->headers & (h - 1u);
 

@@ -12,6 +12,7 @@
 #include "wire/capseth.h"
 #include "wire/deth.h"
 #include "wire/feth.h"
+#include "wire/holdeth.h"
 #include "wire/ieth.h"
 #include "wire/immdt.h"
 #include "wire/msneth.h"
@@ -30,7 +31,7 @@
 	 ((h)&H_ATOMICETH ? ATOMICETH_LEN : 0) + ((h)&H_AETH ? AETH_LEN : 0) + ((h)&H_RQETH ? RQETH_LEN : 0) +       \
 	 ((h)&H_POETH ? POETH_LEN : 0) + ((h)&H_SACKETH ? SACKETH_LEN : 0) +                                         \
 	 ((h)&H_ATOMICACKETH ? ATOMICACKETH_LEN : 0) + ((h)&H_IMMDT ? IMMDT_LEN : 0) + ((h)&H_IETH ? IETH_LEN : 0) + \
-	 ((h)&H_RTTETH ? RTTETH_LEN : 0) + ((h)&H_CAPSETH ? CAPSETH_LEN : 0))
+	 ((h)&H_RTTETH ? RTTETH_LEN : 0) + ((h)&H_CAPSETH ? CAPSETH_LEN : 0) + ((h)&H_HOLDETH ? HOLDETH_LEN : 0))
 
 #define DERIVED_FLAGS(h, f) \
 	(((h)&H_IMMDT ? F_IMM : 0) | ((h)&H_IETH ? F_INV : 0) | ((f) & (F_FIRST | F_MIDDLE) ? F_FULL : 0))

@@ -173,7 +173,7 @@ TEST(opcode_header_offsets_follow_wire_order)
 {
 	static const struct {
 		uint8_t opcode;
-		uint16_t header;
+		uint32_t header;
 		uint32_t offset;
 	} row[] = {
 		{OP_RC_SEND_ONLY, H_BTH, 0},

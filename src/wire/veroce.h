@@ -17,6 +17,7 @@
 #include "wire/bth.h"
 #include "wire/capseth.h"
 #include "wire/feth.h"
+#include "wire/holdeth.h"
 #include "wire/opcode.h"
 #include "wire/poeth.h"
 #include "wire/reth.h"
@@ -54,6 +55,7 @@ struct veroce_packet {
 	uint64_t orig; /* AtomicAckETH */
 	struct rtteth rtt;
 	struct capseth caps;
+	struct holdeth hold;
 };
 
 extern const struct opcode_info veroce_opcode_table[256];

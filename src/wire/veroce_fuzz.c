@@ -13,18 +13,19 @@
 static void clear_reserved(uint8_t *headers, const struct veroce_packet *p, uint32_t stamps)
 {
 	static const struct {
-		uint16_t header;
+		uint32_t header;
 		uint8_t byte;
 	} reserved[] = {
 		{H_MSNETH, 0},
 		{H_RQETH, 0},
 		{H_POETH, 0},
+		{H_HOLDETH, 4},
 	};
 
 	headers[4] &= 0xc0;
 	headers[8] &= p->bth.ts ? 0xe0 : 0xc0;
 	for (size_t i = 0; i < sizeof(reserved) / sizeof(reserved[0]); i++) {
-		uint16_t h = reserved[i].header;
+		uint32_t h = reserved[i].header;
 
 		if (p->info->headers & h)
 			headers[opcode_header_offset(p->info, h) + stamps + reserved[i].byte] = 0;

@@ -50,6 +50,8 @@ static const struct row {
 	{OP_SLOW_PACKET, "", 12, false},
 	{OP_CAPS_REQUEST, "c", 44, false},
 	{OP_CAPS_RESPONSE, "c", 44, false},
+	{OP_HOLD, "h", 24, false},
+	{OP_HELD, "h", 24, false},
 };
 
 enum { ROWS = sizeof(rows) / sizeof(rows[0]) };
@@ -73,6 +75,7 @@ static const struct {
 	{'t', 20, {0xd1, [4] = 0xd2, [8] = 0xd3, [12] = 0xd4, [16] = 0xd5}},            /* RTTETH */
 	{'s', 20, {80, 0, 1, 2, [10] = 0x80, 0, 0xe1, [19] = 1}},                       /* SACKETH */
 	{'E', 20, {0xf1, [4] = 0xf2, [8] = 0xf3, [12] = 9, 0xf4, 0, 0, 7, 0xf5, 0, 1}}, /* TSEETH */
+	{'h', 12, {0x27, 0x10, 0xf6, 1, [5] = 0xf7, 0, 2, 0xf8, [11] = 3}},             /* HOLDETH */
 	{'c', 32, {0x56, 0x52, 0x58, 0x31, 1, 2, [7] = 2, 5, 0, 16, 0, 8, 0, 2, 0, [31] = 0}},
 };
 
@@ -103,6 +106,7 @@ static const struct veroce_packet fields = {
 		 .rx_window_q = 0x001000,
 		 .paths = 8,
 		 .rx_window_r = 0x000200},
+	.hold = {.ms = HOLD_MS_MAX, .number = 0xf601, .source_qpn = 0xf70002, .nonce = 0xf8000003},
 };
 
 static bool is_ack(uint8_t op)
@@ -210,7 +214,8 @@ TEST(veroce_packets_outside_the_psn_spaces_have_no_role)
 TEST(veroce_opcodes_of_its_own_are_unknown_to_rocev2)
 {
 	static const uint8_t own[] = {OP_RC_SACK,      OP_RC_ACK_RSP,  OP_RC_SACK_RSP,  OP_RTT_REQUEST,
-				      OP_RTT_RESPONSE, OP_SLOW_PACKET, OP_CAPS_REQUEST, OP_CAPS_RESPONSE};
+				      OP_RTT_RESPONSE, OP_SLOW_PACKET, OP_CAPS_REQUEST, OP_CAPS_RESPONSE,
+				      OP_HOLD,         OP_HELD};
 
 	for (size_t i = 0; i < sizeof(own); i++)
 		assert_null(opcode_info(own[i]));
@@ -220,14 +225,20 @@ TEST(veroce_header_offsets_follow_wire_order)
 {
 	static const struct {
 		uint8_t opcode;
-		uint16_t header;
+		uint32_t header;
 		uint32_t offset;
 	} row[] = {
-		{OP_RC_WRITE_LAST_IMM, H_MSNETH, 12}, {OP_RC_WRITE_LAST_IMM, H_RETH, 16},
-		{OP_RC_WRITE_LAST_IMM, H_RQETH, 32},  {OP_RC_WRITE_LAST_IMM, H_POETH, 36},
-		{OP_RC_WRITE_LAST_IMM, H_IMMDT, 40},  {OP_RC_SEND_LAST_INV, H_IETH, 24},
-		{OP_RC_ATOMIC_ACK, H_AETH, 16},       {OP_RC_ATOMIC_ACK, H_ATOMICACKETH, 20},
-		{OP_RC_SACK, H_SACKETH, 20},          {OP_CAPS_REQUEST, H_CAPSETH, 12},
+		{OP_RC_WRITE_LAST_IMM, H_MSNETH, 12},
+		{OP_RC_WRITE_LAST_IMM, H_RETH, 16},
+		{OP_RC_WRITE_LAST_IMM, H_RQETH, 32},
+		{OP_RC_WRITE_LAST_IMM, H_POETH, 36},
+		{OP_RC_WRITE_LAST_IMM, H_IMMDT, 40},
+		{OP_RC_SEND_LAST_INV, H_IETH, 24},
+		{OP_RC_ATOMIC_ACK, H_AETH, 16},
+		{OP_RC_ATOMIC_ACK, H_ATOMICACKETH, 20},
+		{OP_RC_SACK, H_SACKETH, 20},
+		{OP_CAPS_REQUEST, H_CAPSETH, 12},
+		{OP_HOLD, H_HOLDETH, 12},
 	};
 
 	for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++)

@@ -313,5 +313,17 @@ FAULTS = [
     Fault("a_command_goes_to_whoever_has_the_slot", "connect_to", "peer.pid == m->pid && ", "", "unit/group_told_test"),
     # ---- devices that are frozen or move
     Fault("time_that_stood_is_made_up_for", "env_let_time_go_on", "env->now_ns(env) - stood_at_ns", "0", "unit/env_host_test"),
+    Fault("hold_needs_no_nonce", "hold_input", "h->nonce != vr->nonce", "false", "sim/veroce_hold_test"),
+    Fault("late_copy_holds_again", "hold_input", "ahead < 0", "false", "sim/veroce_hold_test"),
+    Fault("time_goes_on_while_held", "is_timeless", "qp->veroce->held", "false", "sim/veroce_hold_test"),
+    Fault("hold_is_for_good", "is_over", "elapsed_ms(vr, now_ns) >= vr->held_for_ms", "false", "sim/veroce_hold_test"),
+    Fault("earlier_packets_end_a_hold", "hold_heard", "elapsed_ms(qp->veroce, now_ns) > HOLD_PROBE_MS", "true", "sim/veroce_hold_test"),
+    Fault("later_packets_do_not_end_a_hold", "hold_heard", "elapsed_ms(qp->veroce, now_ns) > HOLD_PROBE_MS", "false",
+          "sim/veroce_hold_test"),
+    Fault("work_is_sent_while_held", "is_held_up", "t->vr->held ||", "", "sim/veroce_hold_test"),
+    Fault("who_asked_to_wait_goes_on", "hold", "!t->vr->holds", "true", "sim/veroce_hold_test"),
+    Fault("everybody_is_refused", "responder_hold", "qp_peer_patience_ns(qp) < 2 * (uint64_t)expected_ms * 1000000", "true",
+          "sim/rocev2_hold_test"),
+    Fault("nobody_is_refused", "responder_input", "if (rsp->refuses)", "if (false)", "sim/rocev2_hold_test"),
     Fault("a_slot_is_given_up_on_leaving", "may_be_ours", " && (!j->cfg->as || slot == j->cfg->as - 1)", "", "unit/group_return_test"),
 ]

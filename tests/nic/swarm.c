@@ -560,9 +560,33 @@ static void check_end(struct swarm *s, const struct lane *l)
 
 /* ---- the run ------------------------------------------------------------------------------------- */
 
+/*
+ * A host asks its peers to wait, and soon goes on; if all have answered perhaps later. Not drawn from the swarm's numbers:
+ * seeds keep their meanings.
+ */
+static void hold_or_resume(struct swarm *s)
+{
+	struct nic *nic = s->d->host[s->holder].nic;
+
+	if (s->holds) {
+		nic_resume(nic);
+		s->holds = false;
+		s->holder ^= 1;
+		return;
+	}
+	nic_hold(nic, NIC_HOLD_MS_MAX, 0);
+	s->holds = true;
+	duo_run_for(s->d, 20000);
+	if (nic_hold_awaits(s->d->host[s->holder].nic))
+		hold_or_resume(s);
+}
+
 static void act(struct swarm *s)
 {
 	struct lane *l = &s->lanes[below(s, s->lane_count)];
+
+	if (veroce && s->d->seed % 4 == 1 && !prng_below(&s->hold_prng, s->holds ? 4 : 64))
+		hold_or_resume(s);
 
 	if (rings && chance(s, 10))
 		rings_act(s);
@@ -679,6 +703,7 @@ static uint64_t run(uint64_t seed, uint32_t reload_of, uint64_t *packets, struct
 
 	current = s;
 	prng_init(&s->prng, seed ^ 0x5eed);
+	prng_init(&s->hold_prng, seed);
 	if (veroce)
 		choose_wire(s);
 	else
@@ -703,6 +728,8 @@ static uint64_t run(uint64_t seed, uint32_t reload_of, uint64_t *packets, struct
 		act(s);
 		check_all(s);
 	}
+	if (s->holds)
+		hold_or_resume(s);
 	if (rings)
 		rings_calm(s);
 	finish(s);

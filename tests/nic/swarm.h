@@ -56,7 +56,9 @@ struct lane {
 
 struct swarm {
 	struct duo *d;
-	struct prng prng;
+	struct prng prng, hold_prng;
+	int holder; /* who asks its peers to wait, now or next */
+	bool holds;
 	struct lane lanes[2 * PAIRS_MAX];
 	uint32_t lane_count;
 	bool dying; /* a QP was killed on purpose: completions are checked, memory is not */

@@ -552,7 +552,8 @@ static void forge_result(struct world *w, struct input *in, struct target *t)
 static void forge_control(struct world *w, struct input *in, struct target *t)
 {
 	static const uint8_t opcodes[] = {OP_CNP, OP_RTT_REQUEST, OP_RTT_RESPONSE, OP_SLOW_PACKET};
-	struct veroce_packet p = {.bth = {.opcode = opcodes[next_byte(in) & 3]}};
+	uint8_t kind = next_byte(in);
+	struct veroce_packet p = {.bth = {.opcode = kind & 4 ? (uint8_t)(OP_HOLD + (kind & 1)) : opcodes[kind & 3]}};
 	uint32_t path = next_byte(in);
 
 	p.bth.psn = psn_add(t->x.q_una, offset(in));
@@ -561,6 +562,10 @@ static void forge_control(struct world *w, struct input *in, struct target *t)
 		p.rtt.tx1 = (uint32_t)t->vr->pair->path[path].probe_sent_ns;
 	if (p.bth.opcode == OP_CNP && path & 1)
 		p.payload_len = CNP_RESV_LEN;
+	p.hold = (struct holdeth){.ms = (uint16_t)(path << 6),
+				  .number = (uint16_t)(t->vr->held_number + (kind >> 4)),
+				  .source_qpn = t->q->peer->qpn,
+				  .nonce = t->vr->nonce ^ (kind >> 3 & 1)};
 	forge(w, in, t, &p, false);
 }
 

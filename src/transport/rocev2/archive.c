@@ -63,8 +63,8 @@ bool rd_resource_is_possible(const struct rd_resource *r, uint32_t mtu)
 
 static void responder_archive(struct archive *a, struct qp *qp, struct responder *rsp)
 {
-	ARCHIVE(a, rsp, epsn, msn, message, unacked, nak_sent, ack_pending, nak_pending, nak_syndrome, nak_psn, fatal,
-		res_head, res_emit, res_count, write_rkey, write_va, write_len, received);
+	ARCHIVE(a, rsp, epsn, msn, message, unacked, refuses, refusal_due, nak_sent, ack_pending, nak_pending,
+		nak_syndrome, nak_psn, fatal, res_head, res_emit, res_count, write_rkey, write_va, write_len, received);
 	rsp->rwqe = rq_archive_held(a, qp->rq, rsp->rwqe);
 	for (uint32_t i = 0; i < rsp->res_entries; i++)
 		rd_resource_archive(a, &rsp->res[i]);

@@ -192,7 +192,7 @@ static uint32_t encode_headers(uint8_t *p, const struct bth *bth, const struct s
 			       uint32_t done_bytes)
 {
 	const struct opcode_info *info = &opcode_table[bth->opcode];
-	uint16_t headers = info->headers;
+	uint32_t headers = info->headers;
 	uint32_t at = BTH_LEN;
 
 	bth_encode(p, bth);

@@ -21,6 +21,8 @@
 #include "wire/psn.h"
 #include "wire/reth.h"
 
+enum { RNR_LONGEST = 0 }; /* the timer code of 655.36 ms */
+
 static struct rd_resource *resource(const struct qp *qp, uint8_t index)
 {
 	return &qp->gbn->rsp.res[index % qp->gbn->rsp.res_entries];
@@ -63,10 +65,10 @@ static void fatal(struct transport *tp, struct qp *qp, enum rx_verdict v, uint64
 	schedule_nak(tp, qp, c->syndrome);
 }
 
-static void not_ready(struct transport *tp, struct qp *qp)
+static void not_ready(struct transport *tp, struct qp *qp, uint8_t timer)
 {
 	qp->gbn->rsp.nak_sent = true;
-	schedule_nak(tp, qp, AETH_RNR_NAK | qp->min_rnr_timer);
+	schedule_nak(tp, qp, AETH_RNR_NAK | timer);
 }
 
 static void executed(struct transport *tp, struct qp *qp, const struct rx *rx, uint32_t packets)
@@ -322,6 +324,29 @@ static enum rx_verdict request_input(struct transport *tp, struct qp *qp, const 
 	return mpe_input(tp, qp, rx);
 }
 
+/*
+ * Instead of being acknowledged by nobody for a while: after an RNR NAK the requester waits as long as the protocol lets
+ * one ask for (IBTA 9.7.5.2.8), and its retries begin only then.
+ */
+bool responder_hold(struct transport *tp, struct qp *qp, uint32_t expected_ms)
+{
+	struct responder *rsp = &qp->gbn->rsp;
+
+	rsp->refuses = tp->hold_ms && !qp->peer->local && qp_peer_patience_ns(qp) < 2 * (uint64_t)expected_ms * 1000000;
+	rsp->refusal_due = rsp->refuses;
+	return rsp->refuses;
+}
+
+static void refuse(struct transport *tp, struct qp *qp)
+{
+	struct responder *rsp = &qp->gbn->rsp;
+
+	not_ready(tp, qp, RNR_LONGEST);
+	if (rsp->refusal_due && tp->hold_awaited)
+		tp->hold_awaited--;
+	rsp->refusal_due = false;
+}
+
 void responder_input(struct transport *tp, struct qp *qp, const struct rx *rx)
 {
 	struct responder *rsp = &qp->gbn->rsp;
@@ -345,9 +370,13 @@ void responder_input(struct transport *tp, struct qp *qp, const struct rx *rx)
 		}
 		return;
 	}
+	if (rsp->refuses) {
+		refuse(tp, qp);
+		return;
+	}
 	v = request_input(tp, qp, rx);
 	if (v == RX_NOT_READY)
-		not_ready(tp, qp);
+		not_ready(tp, qp, qp->min_rnr_timer);
 	else if (v != RX_EXECUTE)
 		fatal(tp, qp, v, rx->now_ns);
 }

@@ -285,8 +285,9 @@ static void work_archive(struct archive *a, struct transport *tp, struct qp *qp)
 	ARCHIVE_TIMES(a, &w->pace, until_ns, next_ns);
 	ARCHIVE(a, w, wqe, overlaps, overlapped, rnr_retries, rnr_again, refused, idles, let_psn, let_wqes, watch_tries,
 		ask_again, ask_again_wqe, reads_done, rq_bound, released, emit);
-	ARCHIVE_TIMES(a, w, rnr_until_ns, watch_ns, watch_since_ns, asked_ns, slow_ns, cnp_ns, rest_ns);
-	ARCHIVE(a, w, asked_psn, unheard, fatal, cut_short, rtt_reply, stall_ask, slow_due, slow_psn, starved);
+	ARCHIVE_TIMES(a, w, rnr_until_ns, watch_ns, watch_since_ns, asked_ns, slow_ns, cnp_ns, rest_ns, hold_ns);
+	ARCHIVE(a, w, asked_psn, unheard, fatal, cut_short, rtt_reply, stall_ask, slow_due, slow_psn, starved,
+		hold_probe);
 	ARCHIVE(a, &w->rtt, context, tx1, tx2, rx2);
 	archive_time32(a, &w->rtt.rx1);
 	archive_judge(a, w->fatal < RX_VERDICTS && (w->reads_done | w->rq_bound | w->released | w->emit) <= PSN_MASK);
@@ -310,8 +311,9 @@ static void connection_archive(struct archive *a, struct transport *tp, struct q
 	ARCHIVE(a, vr, psn_new, msn, rqmsn, reads, acked_msn, rq_done, executed, q_window, r_window);
 	ARCHIVE(a, &vr->quiet, r_psn, q_epsn, r_epsn, q_amsn, r_amsn, q_ext, r_ext, q_calm, r_calm);
 	ARCHIVE_BITS(a, vr, caps_reply, caps_ask, caps_told, caps_seals, caps_silent, cut_open, acks_rarely, cut_asked,
-		     guesses, ids_kept);
-	ARCHIVE(a, vr, caps_tries, caps_hurries, caps, mtu, nonce, peer_nonce);
+		     guesses, ids_kept, hold_awaits, hold_reply, holds, held);
+	ARCHIVE(a, vr, caps_tries, caps_hurries, caps, mtu, nonce, peer_nonce, hold_left, held_for_ms, held_number);
+	archive_period(a, &vr->held_ms, 1000000);
 	ARCHIVE_TIMES(a, vr, ask_ns, decide_ns);
 	archive_bytes(a, &starved_ms, sizeof(starved_ms));
 	if (a->loads)

@@ -289,7 +289,7 @@ static void asked(const struct transport *tp, struct qp *qp, const struct capset
 
 	if (!veroce_is_answered(vr) && c->profile && qp_can_send(qp)) {
 		vr->caps &= CAPS_LARGE;
-		vr->caps |= c->flags & offered(tp, qp) & (uint16_t) ~(CAPS_LARGE | CAPS_SEAL);
+		vr->caps |= c->flags & offered(tp, qp) & (uint16_t) ~(CAPS_LARGE | CAPS_BY_NONCE);
 		take_windows(vr, c);
 	}
 	if (veroce_is_answered(vr) || vr->caps_ask || !vr->caps_tries ||
@@ -305,7 +305,7 @@ static uint16_t agreed(const struct transport *tp, const struct qp *qp, const st
 {
 	uint16_t flags = (uint16_t)(c->flags & offered(tp, qp));
 
-	return c->own_nonce ? flags : (uint16_t)(flags & ~CAPS_SEAL);
+	return c->own_nonce ? flags : (uint16_t)(flags & ~(CAPS_SEAL | CAPS_HOLD));
 }
 
 /*
@@ -317,7 +317,6 @@ static void seal(struct qp *qp, const struct capseth *c, uint16_t ip_id)
 {
 	struct veroce *vr = qp->veroce;
 
-	vr->peer_nonce = c->own_nonce;
 	if (!vr->caps_seals)
 		vr->caps_reply = true;
 	if (vr->state != VEROCE_SEALED)
@@ -331,6 +330,8 @@ static void agree(struct transport *tp, struct qp *qp, const struct capseth *c)
 	struct veroce *vr = qp->veroce;
 
 	vr->caps = agreed(tp, qp, c);
+	if (vr->caps & CAPS_BY_NONCE)
+		vr->peer_nonce = c->own_nonce;
 	if (vr->cut_open)
 		cut(tp, qp, vr->caps & CAPS_LARGE);
 	if (vr->state == VEROCE_CONFIRMED)
@@ -354,7 +355,7 @@ static bool contradicts(const struct transport *tp, const struct qp *qp, const s
 	const struct veroce *vr = qp->veroce;
 	uint16_t settled = CAPS_LARGE;
 
-	settled = veroce_is_answered(vr) ? settled | CAPS_SEAL : vr->caps & settled;
+	settled = veroce_is_answered(vr) ? settled | CAPS_BY_NONCE : vr->caps & settled;
 	return (vr->caps ^ agreed(tp, qp, c)) & settled;
 }
 
@@ -368,7 +369,7 @@ static void too_late(struct transport *tp, struct qp *qp, const struct capseth *
 /* The peer's nonce does not change during a connection, once it is proved. */
 static uint32_t known_nonce(const struct veroce *vr, const struct capseth *c)
 {
-	return vr->caps & CAPS_SEAL ? vr->peer_nonce : c->nonce;
+	return vr->caps & CAPS_BY_NONCE ? vr->peer_nonce : c->nonce;
 }
 
 /* A response arrived that echoes our nonce, so the peer sent it. */

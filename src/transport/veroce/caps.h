@@ -17,7 +17,9 @@ struct veroce_packet;
 
 enum { VEROCE_PROFILE = 3 };
 
-#define VEROCE_CAPS_FLAGS (CAPS_MULTI_SACK | CAPS_SACK_ANY | CAPS_TS | CAPS_ALIKE)
+#define VEROCE_CAPS_FLAGS (CAPS_MULTI_SACK | CAPS_SACK_ANY | CAPS_TS | CAPS_ALIKE | CAPS_HOLD)
+/* What is proved by a nonce, for which an end keeps that of its peer. */
+#define CAPS_BY_NONCE (CAPS_SEAL | CAPS_HOLD)
 
 /* Begins to ask the peer. */
 void caps_start(struct transport *, struct qp *, uint64_t now_ns);

@@ -58,15 +58,24 @@ struct veroce {
 	/* CAPS arrived with the IP identification that a host gives a lone datagram: no device on the way changes it.
 	 */
 	bool ids_kept : 1;
+	/* hold.h */
+	bool hold_awaits : 1; /* the peer has not answered the last HOLD or RESUME */
+	bool hold_reply : 1;  /* an answer to the peer's is due */
+	bool holds : 1;       /* the peer was asked to wait: nothing else is sent */
+	bool held : 1;        /* the peer asked to be waited for */
+	uint8_t hold_left;    /* copies of HOLD or RESUME that are due */
 	uint8_t caps_tries;   /* requests since the peer last showed anything new */
 	uint8_t caps_hurries; /* requests sent early, because the peer acknowledged but did not respond */
 	uint16_t caps;        /* flags that both ends have; 0 before the response, but see caps_cut_settled() */
 	uint32_t mtu; /* payload bytes of all packets of a message but the last: the path MTU, or CAPS_LARGE_BYTES */
-	uint32_t starved_ms; /* since when there is no memory for packets; 0: there is */
-	uint32_t nonce;      /* ours; the peer seals its packets with it */
-	uint32_t peer_nonce; /* the peer's as announced; proved once caps has CAPS_SEAL */
-	uint64_t ask_ns;     /* when to ask again */
-	uint64_t decide_ns;  /* ASKING with work to do: when the QP gives up and speaks RoCEv2; 0: not set */
+	uint32_t starved_ms;  /* since when there is no memory for packets; 0: there is */
+	uint32_t nonce;       /* ours; the peer seals its packets with it */
+	uint32_t peer_nonce;  /* the peer's as announced; proved once caps has CAPS_SEAL or CAPS_HOLD */
+	uint32_t held_ms;     /* when it did */
+	uint16_t held_for_ms; /* ... and for how long; 0: it has resumed */
+	uint16_t held_number; /* ... with which number; 0: never */
+	uint64_t ask_ns;      /* when to ask again */
+	uint64_t decide_ns;   /* ASKING with work to do: when the QP gives up and speaks RoCEv2; 0: not set */
 };
 
 /*

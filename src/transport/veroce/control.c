@@ -17,8 +17,6 @@
 #include "transport/veroce/timeouts.h"
 #include "transport/veroce/veroce.h"
 
-enum { CONTEXT_STALL = 0x100 }; /* in addition to the path: stall.c asked */
-
 static const uint64_t cnp_period_ns = 50000;  /* 12.3 */
 static const uint64_t slow_period_ns = 30000; /* three fit in the 100 us in which they are counted */
 
@@ -47,8 +45,10 @@ void control_input(struct transport *tp, struct qp *qp, const struct pkt *pkt, c
 		qp_activate(tp, qp);
 		break;
 	case OP_RTT_RESPONSE:
+		if (p->rtt.context & CONTROL_CONTEXT_HOLD)
+			break; /* that it arrived is enough */
 		/* It answers a probe that is under way, if it returns that probe's TX1. */
-		if (p->rtt.context & CONTEXT_STALL)
+		if (p->rtt.context & CONTROL_CONTEXT_STALL)
 			stall_answer(tp, qp, &p->rtt, now_ns);
 		else if (path < pair->path_count && pair->path[path].probe_sent_ns &&
 			 (uint32_t)pair->path[path].probe_sent_ns == p->rtt.tx1)
@@ -102,7 +102,7 @@ static bool send_slow(struct transport *tp, struct qp *qp)
 	return true;
 }
 
-static bool send_rtt(struct transport *tp, struct qp *qp, uint8_t opcode, uint32_t path, const struct rtteth *rtt)
+bool control_send_rtt(struct transport *tp, struct qp *qp, uint8_t opcode, uint32_t path, const struct rtteth *rtt)
 {
 	struct veroce_packet p = {
 		.bth = {.opcode = opcode, .migreq = true, .pkey = qp->pkey, .dqpn = qp->dest_qpn},
@@ -119,9 +119,9 @@ static bool send_rtt(struct transport *tp, struct qp *qp, uint8_t opcode, uint32
 
 static bool send_stall_ask(struct transport *tp, struct qp *qp, uint64_t now_ns)
 {
-	struct rtteth rtt = {.context = CONTEXT_STALL, .tx1 = (uint32_t)now_ns};
+	struct rtteth rtt = {.context = CONTROL_CONTEXT_STALL, .tx1 = (uint32_t)now_ns};
 
-	if (!send_rtt(tp, qp, OP_RTT_REQUEST, 0, &rtt))
+	if (!control_send_rtt(tp, qp, OP_RTT_REQUEST, 0, &rtt))
 		return false;
 	qp->veroce->w->stall_ask = false;
 	qp->veroce->pair->stall.asked_ns = now_ns;
@@ -142,7 +142,8 @@ bool control_send(struct transport *tp, struct qp *qp, uint64_t now_ns)
 
 	if (vr->w->rtt_reply) {
 		vr->w->rtt.tx2 = (uint32_t)now_ns;
-		if (!send_rtt(tp, qp, OP_RTT_RESPONSE, (vr->w->rtt.context & 0xff) % pair->path_count, &vr->w->rtt))
+		if (!control_send_rtt(tp, qp, OP_RTT_RESPONSE, (vr->w->rtt.context & 0xff) % pair->path_count,
+				      &vr->w->rtt))
 			return false;
 		vr->w->rtt_reply = false;
 	}
@@ -150,13 +151,13 @@ bool control_send(struct transport *tp, struct qp *qp, uint64_t now_ns)
 		return false;
 	if (vr->w->slow_due && !send_slow(tp, qp))
 		return false;
-	for (uint32_t i = 0; pair->down_count && i < pair->path_count; i++) {
+	for (uint32_t i = 0; pair->down_count && !vr->held && i < pair->path_count; i++) {
 		const struct path *path = &pair->path[i];
 		struct rtteth rtt = {.context = i, .tx1 = (uint32_t)now_ns};
 
 		if (!probe_due(path, now_ns))
 			continue;
-		if (!send_rtt(tp, qp, OP_RTT_REQUEST, i, &rtt))
+		if (!control_send_rtt(tp, qp, OP_RTT_REQUEST, i, &rtt))
 			return false;
 		path_probe_sent(&tp->config, pair, i, now_ns);
 		tp->counters.path_probes++;
@@ -208,7 +209,7 @@ uint64_t control_deadline(const struct qp *qp)
 	uint64_t at = untold(vr->w) ? vr->w->cnp_ns : TIMER_NEVER;
 
 	/* Without work to send no path needs a probe. */
-	if (!vr->pair->down_count || qp->sq.una == qp->sq.next)
+	if (!vr->pair->down_count || qp->sq.una == qp->sq.next || vr->held)
 		return at;
 	for (uint32_t i = 0; i < vr->pair->path_count; i++) {
 		const struct path *path = &vr->pair->path[i];

@@ -14,8 +14,13 @@
 
 struct veroce_packet;
 
+/* CC contexts of RTT requests, in addition to the path: what asked. */
+enum { CONTROL_CONTEXT_STALL = 0x100, CONTROL_CONTEXT_HOLD = 0x200 };
+
 /* A packet that belongs to no message: a probe or its answer, a signal, a CNP. */
 void control_input(struct transport *, struct qp *, const struct pkt *, const struct veroce_packet *, uint64_t now_ns);
+/* False: no room. */
+bool control_send_rtt(struct transport *, struct qp *, uint8_t opcode, uint32_t path, const struct rtteth *);
 /* These two are rare, but not marked cold: GCC then lays all that follows a call of control_output() in a turn out as
  * cold, too. */
 __attribute__((noinline)) bool control_send(struct transport *, struct qp *, uint64_t now_ns);

@@ -8,6 +8,7 @@
 #include "transport/veroce/acks.h"
 #include "transport/veroce/caps.h"
 #include "transport/veroce/control.h"
+#include "transport/veroce/hold.h"
 #include "transport/veroce/recovery.h"
 #include "transport/veroce/requester.h"
 #include "transport/veroce/timeouts.h"
@@ -27,6 +28,11 @@ static uint64_t or_never(uint64_t ns)
 static bool has_flying(const struct veroce_work *w)
 {
 	return tx_outstanding(&w->q.tx) || tx_outstanding(&w->r.tx);
+}
+
+static uint64_t hold_at(const struct transport *tp, const struct qp *qp)
+{
+	return hold_deadline(qp);
 }
 
 static uint64_t cc_at(const struct transport *tp, const struct qp *qp)
@@ -117,7 +123,7 @@ static uint64_t r_reorder_at(const struct transport *tp, const struct qp *qp)
 
 static uint64_t watch_at(const struct transport *tp, const struct qp *qp)
 {
-	return or_never(qp->veroce->w->watch_ns);
+	return or_never(qp->veroce->held ? 0 : qp->veroce->w->watch_ns);
 }
 
 /* When to ask again: ever later, but not later than the program would have it. */
@@ -143,7 +149,7 @@ static void watch_due(struct transport *tp, struct qp *qp, uint64_t now_ns)
 		vr->w->watch_ns = 0;
 		return;
 	}
-	if (!vr->w->watch_ns || vr->w->watch_ns > now_ns)
+	if (!vr->w->watch_ns || vr->w->watch_ns > now_ns || vr->held)
 		return;
 	vr->w->watch_ns = now_ns + watch_wait_ns(qp, tries);
 	index = *veroce_read(vr, psn_add(vr->w->reads_done, 1));
@@ -195,6 +201,7 @@ static const struct deadline {
 	uint64_t (*soon)(const struct transport *, const struct qp *);
 	void (*due)(struct transport *, struct qp *, uint64_t now_ns); /* harmless before */
 } deadlines[] = {
+	{hold_at, hold_at, hold_expire},          /* the end of a hold, and probes before it */
 	{cc_at, cc_at, cc_due},                   /* congestion control of a path */
 	{paced_at, paced_at, paced_due},          /* a path's pace lets QPs send that wait for it */
 	{share_at, share_at, share_due},          /* likewise a share of the receiver's port (13.2) */
@@ -282,7 +289,7 @@ static bool timer_is_right(const struct transport *tp, const struct qp *qp, uint
 	uint64_t set_ns = qp->timer.deadline_ns;
 
 	/* Mostly none of them is set: one branch instead of six. */
-	if (!timer_is_set(&qp->timer) || !list_empty(&w->waiting) ||
+	if (!timer_is_set(&qp->timer) || !list_empty(&w->waiting) || vr->held ||
 	    (vr->decide_ns | vr->pair->down_count | w->pace.waits | w->q_in.ce | w->r_in.ce) ||
 	    (vr->reads != w->reads_done && !w->watch_ns))
 		return false;

@@ -115,7 +115,7 @@ static bool is_timeless(const struct qp *qp, const struct sender *s)
 {
 	const struct veroce_work *w = qp->veroce->w;
 
-	return !tx_outstanding(&s->tx) || (veroce_is_q(qp, s) ? w->rnr_until_ns != 0 : w->unheard);
+	return !tx_outstanding(&s->tx) || qp->veroce->held || (veroce_is_q(qp, s) ? w->rnr_until_ns != 0 : w->unheard);
 }
 
 uint64_t timeouts_deadline(const struct transport *tp, const struct qp *qp, const struct sender *s)
@@ -165,13 +165,22 @@ static void probe(struct transport *tp, struct qp *qp, struct sender *s, uint64_
 		resend_as_probe(tp, qp, s, s->tx.una, now_ns);
 }
 
+void timeouts_begin_anew(struct transport *tp, struct qp *qp, struct sender *s, uint64_t now_ns)
+{
+	s->progress_ns = s->active_ns = s->from_ns = now_ns;
+	s->grace_ns = 0;
+	s->graced = false;
+	s->retries = 0;
+	s->probes = 0;
+	if (!is_timeless(qp, s) && may_probe(tp, s))
+		probe(tp, qp, s, now_ns);
+}
+
 bool timeouts_is_hopeless(struct transport *tp, const struct qp *qp, uint8_t tries, uint64_t since_ns, uint64_t now_ns)
 {
-	uint64_t patience = (qp->retry_cnt + 1ull) * timeouts_program_ns(qp);
-
 	if (tries >= qp->retry_cnt)
 		patience_doubt(tp, qp);
-	return tries > qp->retry_cnt && patience && now_ns - since_ns >= patience &&
+	return tries > qp->retry_cnt && now_ns - since_ns >= qp_patience_ns(qp) &&
 	       !patience_keeps(tp, qp, since_ns, now_ns);
 }
 

@@ -18,6 +18,11 @@ void timeouts_expire(struct transport *, struct qp *, struct sender *, uint64_t 
 uint64_t timeouts_deadline(const struct transport *, const struct qp *, const struct sender *);
 /* The earlier one of both senders. */
 uint64_t timeouts_deadline_of_both(const struct transport *, const struct qp *);
+/*
+ * The peer was silent by agreement, and is to be heard again: all that time has done to the sender is forgotten. Probes
+ * at once.
+ */
+void timeouts_begin_anew(struct transport *, struct qp *, struct sender *, uint64_t now_ns);
 /* The program's local ACK timeout (IBTA 9.7.6.1.3); 0: none. */
 uint64_t timeouts_program_ns(const struct qp *);
 /*

@@ -9,6 +9,7 @@
 #include "transport/veroce/acks.h"
 #include "transport/veroce/caps.h"
 #include "transport/veroce/control.h"
+#include "transport/veroce/hold.h"
 #include "transport/veroce/recovery.h"
 #include "transport/veroce/requester.h"
 #include "transport/veroce/responder.h"
@@ -55,6 +56,19 @@ static inline enum step caps(struct turn *t)
 	return caps_output(t->tp, t->qp, t->now_ns) ? STEP_DONE : STEP_MORE;
 }
 
+/* An end that has asked its peer to wait sends nothing else: any packet may end that. */
+static inline enum step hold(struct turn *t)
+{
+	if (!hold_matters(t->vr))
+		return STEP_DONE;
+	if (!hold_output(t->tp, t->qp, t->now_ns))
+		return STEP_MORE;
+	if (!t->vr->holds)
+		return STEP_DONE;
+	veroce_rearm(t->tp, t->qp, t->now_ns);
+	return STEP_STOP;
+}
+
 /* Takes working memory, if there is work. */
 static inline enum step wake(struct turn *t)
 {
@@ -65,6 +79,8 @@ static inline enum step wake(struct turn *t)
 		return STEP_STOP;
 	}
 	t->vr->w->starved = false;
+	if (t->vr->held)
+		hold_watch(t->qp, t->now_ns);
 	return STEP_DONE;
 }
 
@@ -94,9 +110,15 @@ static inline enum step retry(struct turn *t)
 	return is_dead(t) ? STEP_STOP : STEP_DONE;
 }
 
+/* Only answers are sent. */
+static inline bool is_held_up(const struct turn *t)
+{
+	return t->vr->held || qp_is_paused(t->tp, t->qp);
+}
+
 static inline enum step reads(struct turn *t)
 {
-	t->more = !qp_is_paused(t->tp, t->qp) && responder_reads_output(t->tp, t->qp, t->now_ns);
+	t->more = !is_held_up(t) && responder_reads_output(t->tp, t->qp, t->now_ns);
 	return STEP_DONE;
 }
 
@@ -113,7 +135,7 @@ static inline bool is_short_beside_ack(const struct turn *t)
 /* Behind responses, which the peer has asked for. */
 static inline enum step requests(struct turn *t)
 {
-	if (!t->more && !t->vr->w->fatal && !qp_is_paused(t->tp, t->qp)) {
+	if (!t->more && !t->vr->w->fatal && !is_held_up(t)) {
 		if (is_short_beside_ack(t) && !acks_output(t->tp, t->qp, &t->vr->w->q_in, t->now_ns))
 			return STEP_MORE;
 		t->more = veroce_requester_output(t->tp, t->qp, t->now_ns);
@@ -167,6 +189,8 @@ static inline enum step take_steps(struct turn *t)
 {
 	enum step s = caps(t);
 
+	if (s == STEP_DONE)
+		s = hold(t);
 	if (s == STEP_DONE)
 		s = wake(t);
 	if (s == STEP_DONE)

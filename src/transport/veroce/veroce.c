@@ -11,6 +11,7 @@
 #include "transport/veroce/completer.h"
 #include "transport/veroce/control.h"
 #include "transport/veroce/engine.h"
+#include "transport/veroce/hold.h"
 #include "transport/veroce/recovery.h"
 #include "transport/veroce/responder.h"
 #include "transport/veroce/responder_reads.h"
@@ -119,6 +120,8 @@ static void input_any(struct transport *tp, struct qp *qp, const struct rx *rx)
 
 	if (opcode_is_caps(p->bth.opcode)) {
 		caps_input(tp, qp, p, rx->ip_id, now_ns);
+	} else if (p->info->headers & H_HOLDETH) {
+		hold_input(tp, qp, p, now_ns);
 	} else {
 		bool proved = veroce_is_confirmed(qp->veroce);
 
@@ -128,6 +131,8 @@ static void input_any(struct transport *tp, struct qp *qp, const struct rx *rx)
 		}
 		if (!proved && (!(p->info->flags & F_REQUEST) || caps_is_due(qp->veroce, p)))
 			caps_packet_came(tp, qp, true, now_ns);
+		if (qp->veroce->held)
+			hold_heard(tp, qp, now_ns);
 		if (tp->rxshare.line_kbps)
 			count_arrival(tp, qp, rx->pkt, p, now_ns);
 		if (qp->veroce->w->unheard)
@@ -141,7 +146,7 @@ static void input_any(struct transport *tp, struct qp *qp, const struct rx *rx)
 
 static bool is_settled(const struct transport *tp, const struct qp *qp)
 {
-	return qp->veroce->w && veroce_is_confirmed(qp->veroce) && !tp->rxshare.line_kbps;
+	return qp->veroce->w && veroce_is_confirmed(qp->veroce) && !qp->veroce->held && !tp->rxshare.line_kbps;
 }
 
 /* A RoCEv2 packet of this QP's peer: the peer has chosen RoCEv2, so this QP does too (see caps.c). */
@@ -194,5 +199,6 @@ static void input(struct transport *tp, struct qp *qp, const struct rx *rx)
 	.silence = veroce_silence, .query = veroce_query, .congestion = veroce_congestion
 /* clang-format on */
 
-const struct qp_ops veroce_ops = {OPS_OF_BOTH, .place = veroce_place_ahead, .output = veroce_output};
+const struct qp_ops veroce_ops = {OPS_OF_BOTH, .place = veroce_place_ahead, .output = veroce_output, .hold = hold_ask,
+				  .peer_waits = hold_is_agreed};
 const struct qp_ops veroce_asking_ops = {OPS_OF_BOTH, .output = veroce_asking_output};

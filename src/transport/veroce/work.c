@@ -189,7 +189,7 @@ void veroce_drop_work(struct transport *tp, struct qp *qp)
 
 static const char *idle_fault(const struct veroce *vr)
 {
-	MUST(!vr->w->idles || vr->w->rnr_until_ns);
+	MUST(!vr->w->idles || vr->w->rnr_until_ns || vr->held);
 	MUST(!vr->w->idles || vr->pair->idle_bytes <= vr->pair->sent_bytes - vr->pair->gone_bytes);
 	return NULL;
 }

@@ -84,9 +84,11 @@ struct veroce_work {
 	bool cut_short;            /* ... even if responses are due, which cannot be given */
 
 	/* control packets */
-	bool rtt_reply; /* rtt is to be sent back */
-	bool stall_ask; /* an RTT request to a silent peer is due (stall.h) */
-	bool slow_due;  /* slow_psn of Q is to be signalled */
+	bool rtt_reply;   /* rtt is to be sent back */
+	bool stall_ask;   /* an RTT request to a silent peer is due (stall.h) */
+	bool hold_probe;  /* while the peer is waited for: a probe is due */
+	uint64_t hold_ns; /* ... when to look again; 0: not set */
+	bool slow_due;    /* slow_psn of Q is to be signalled */
 	uint32_t slow_psn;
 	uint64_t slow_ns; /* no slow-packet signal leaves earlier */
 	uint64_t cnp_ns;  /* no CNP leaves earlier */
