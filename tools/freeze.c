@@ -24,6 +24,8 @@
 #include "base/quantity.h"
 #include "engine/config.h"
 #include "group/group.h"
+#include "looks.h"
+#include "nic/nic.h"
 
 enum { QUERY_MS = 2000, WAIT_MS = 60000, GROUPS_MAX = 64, DEVICES_MAX = 8, TEXT_BYTES = 64 };
 
@@ -32,13 +34,14 @@ enum { QUERY_MS = 2000, WAIT_MS = 60000, GROUPS_MAX = 64, DEVICES_MAX = 8, TEXT_
 #define HOLD_NS_DEFAULT UINT64_C(3600000000000)
 
 static const char freeze_usage[] =
-	"usage: verbena freeze PID [--hold TIME]\n"
+	"usage: verbena freeze PID [--hold TIME] [--force]\n"
 	"\n"
 	"Lets time stand still for the device of a program of yours: nothing is sent or received, no timer runs, and no\n"
 	"socket is open. The program runs on: what it posts is sent when the device thaws.\n"
 	"\n"
 	"  --hold TIME   returns once the device is frozen; 'verbena thaw' lets it go on, and after TIME (1ms to 1h) it\n"
 	"                goes on by itself. Without it the command stays, and the device is frozen as long as it runs\n"
+	"  --force       freezes although a peer may not wait for twice that TIME\n"
 	"  -h, --help    this text\n";
 static const char thaw_usage[] = "usage: verbena thaw PID\n"
 				 "\n"
@@ -170,6 +173,64 @@ static int find(struct found *f, const char *command, const char *pid)
 	return f->count ? EXIT_SUCCESS : complain("process %d does not run on Verbena, or is another user's", f->pid);
 }
 
+/* ---- peers ---- */
+
+/* What the device says of its peers' patience; NULL, or it has been said why it does not. */
+static const char *patience_read(const struct found *f, size_t i, char *said, size_t bytes)
+{
+	static const struct group_command c = {.kind = GROUP_COMMAND_FREEZE, .text = "patience", .wait_ms = WAIT_MS};
+	int rc = group_command(&f->devices[i].id, &f->devices[i].member, &c, said, bytes);
+
+	if (rc == -EPROTO)
+		complain("process %d has another version of verbena, which cannot be frozen", f->pid);
+	else if (rc < 0)
+		complain("process %d does not answer: %s", f->pid, strerror(-rc));
+	else if (strncmp(said, "patience", 8) != 0)
+		complain("process %d: %s", f->pid, said);
+	return rc < 0 || strncmp(said, "patience", 8) != 0 ? NULL : said;
+}
+
+/* The least patient peer of all devices; p->ns is UINT64_MAX if all wait for ever. EXIT_SUCCESS. */
+static int patience_find(const struct found *f, struct nic_patience *p)
+{
+	char said[1024];
+
+	p->ns = UINT64_MAX;
+	for (size_t i = 0; i < f->count; i++) {
+		struct nic_patience its;
+		unsigned protocol;
+
+		if (!patience_read(f, i, said, sizeof(said)))
+			return EXIT_OURS;
+		if (sscanf(said, "patience %" SCNu64 " %" SCNu32 " %u", &its.ns, &its.qpn, &protocol) != 3 ||
+		    protocol >= NIC_SPOKEN || its.ns >= p->ns)
+			continue;
+		its.protocol = (uint8_t)protocol;
+		*p = its;
+	}
+	return EXIT_SUCCESS;
+}
+
+/* Says how long peers wait. EXIT_SUCCESS: twice the pause at least, or that is not asked for. */
+static int judge_patience(const struct found *f, uint64_t hold_ns, bool force)
+{
+	struct nic_patience p;
+	int rc = patience_find(f, &p);
+	struct nic_qp_look look;
+
+	if (rc != EXIT_SUCCESS || p.ns == UINT64_MAX)
+		return rc;
+	look.protocol = p.protocol;
+	printf("peers wait for %.2f s at least, the first that of queue pair 0x%06" PRIx32 " over %s\n",
+	       (double)p.ns / 1e9, p.qpn, qp_protocol_word(&look));
+	fflush(stdout);
+	if (force || p.ns / 2 >= hold_ns)
+		return EXIT_SUCCESS;
+	return complain(
+		"process %d: that is less than twice the %.2f s of --hold, and connections may fail; --force freezes it all the same",
+		f->pid, (double)hold_ns / 1e9);
+}
+
 /* ---- commands ---- */
 
 /* Gives it to one device. EXIT_SUCCESS; *link is the connection that stays, if it shall. */
@@ -259,18 +320,23 @@ static bool hold_parse(const char *text, uint64_t *ns)
 
 int cmd_freeze(int argc, char **argv)
 {
-	static const struct option options[] = {
-		{"help", no_argument, NULL, 'h'}, {"hold", required_argument, NULL, 'v'}, {NULL, 0, NULL, 0}};
+	static const struct option options[] = {{"help", no_argument, NULL, 'h'},
+						{"hold", required_argument, NULL, 'v'},
+						{"force", no_argument, NULL, 'f'},
+						{NULL, 0, NULL, 0}};
 	const char *hold = NULL;
+	bool force = false;
 	uint64_t hold_ns = 0;
 	struct found f = {0};
 	int rc;
 
-	if (!options_read(argc, argv, "freeze", options, freeze_usage, &hold, NULL, &rc))
+	if (!options_read(argc, argv, "freeze", options, freeze_usage, &hold, &force, &rc))
 		return rc;
 	if (hold && !hold_parse(hold, &hold_ns))
 		return complain("freeze: --hold %s: allowed is a time from 1ms to 3600s", hold);
 	rc = find(&f, "freeze", argv[optind]);
+	if (rc == EXIT_SUCCESS)
+		rc = judge_patience(&f, hold_ns, force);
 	return rc == EXIT_SUCCESS ? freeze(&f, hold_ns) : rc;
 }
 

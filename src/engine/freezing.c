@@ -17,6 +17,17 @@
 enum { COMMAND_BYTES = 128, WHY_BYTES = 512, EVENTS_MAX = IO_FDS_MAX + 3 };
 
 #define AGAIN_NS UINT64_C(100000000) /* between tries to thaw */
+/* For how long it waits for peers' answers, at most, and how often it looks. */
+#define TELL_NS      UINT64_C(10000000)
+#define TELL_LOOK_NS UINT64_C(100000)
+#define HOLD_NS_MAX  UINT64_C(3600000000000)
+
+enum {
+	MS_NS = 1000000,
+	THAW_MS = 500, /* what it may take to thaw */
+	MOVE_MS = 100, /* what a move takes, and what it may */
+	MOVE_MS_MAX = 2000
+};
 
 void freezing_commands(struct engine *e)
 {
@@ -38,6 +49,34 @@ static const char *obstacle(const struct engine *e)
 	if (!e->udp)
 		return "its RoCEv1 device has sockets of its own kind, which cannot be left";
 	return NULL;
+}
+
+/* ---- peers ---- */
+
+static void tell_peers(struct engine *e, uint32_t most_ms, uint32_t expected_ms)
+{
+	uint64_t began_ns = env_now_ns(e->env);
+
+	nic_hold(e->loop.nic, most_ms, expected_ms);
+	for (;;) {
+		engine_turn(e, LOOP_ALL, env_now_ns(e->env));
+		if (!nic_hold_awaits(e->loop.nic) || env_now_ns(e->env) - began_ns >= TELL_NS)
+			return;
+		e->env->pause(e->env, TELL_LOOK_NS);
+	}
+}
+
+/* How long peers wait, as the tool reads it. */
+static void answer_patience(struct engine *e)
+{
+	struct nic_patience p;
+	char text[COMMAND_BYTES];
+
+	if (!nic_patience(e->loop.nic, &p))
+		snprintf(text, sizeof(text), "patience without end");
+	else
+		snprintf(text, sizeof(text), "patience %" PRIu64 " %" PRIu32 " %u", p.ns, p.qpn, p.protocol);
+	group_answer_command(e->group, text);
 }
 
 /* ---- frozen ---- */
@@ -112,15 +151,18 @@ static void stay(struct frozen *f)
 static void go_on(struct engine *e)
 {
 	env_let_time_go_on(e->env);
+	nic_resume(e->loop.nic);
 	engine_turn(e, LOOP_ALL, env_now_ns(e->env));
 }
 
 static void freeze(struct engine *e, uint64_t hold_ns, bool while_asked)
 {
 	struct frozen f = {.e = e, .while_asked = while_asked, .until_ns = e->env->now_ns(e->env) + hold_ns};
+	uint32_t ms = (uint32_t)(hold_ns / MS_NS) + THAW_MS; /* of an hour at most */
 	char text[COMMAND_BYTES];
 
 	leaving_settle(e);
+	tell_peers(e, ms, ms);
 	env_stop_time(e->env);
 	leaving_leave(e);
 	if (while_asked)
@@ -137,6 +179,7 @@ static int move(struct engine *e, int to, bool with_addresses, char *why)
 	int rc;
 
 	leaving_settle(e);
+	tell_peers(e, MOVE_MS_MAX, MOVE_MS);
 	env_stop_time(e->env);
 	rc = moving_go(e, to, with_addresses, why, WHY_BYTES);
 	go_on(e);
@@ -154,7 +197,9 @@ static void obey_freeze(struct engine *e, const char *text)
 		group_answer_command(e->group, "it is not frozen");
 	else if (obstacle(e))
 		group_answer_command(e->group, obstacle(e));
-	else if (sscanf(text, "freeze %" SCNu64 " %7s", &hold_ns, how) == 2)
+	else if (!strcmp(text, "patience"))
+		answer_patience(e);
+	else if (sscanf(text, "freeze %" SCNu64 " %7s", &hold_ns, how) == 2 && hold_ns <= HOLD_NS_MAX)
 		freeze(e, hold_ns, !strcmp(how, "while"));
 	else
 		group_answer_command(e->group, "it does not know that command");

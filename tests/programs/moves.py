@@ -63,7 +63,7 @@ def end_of(pair):
 def hold(place, pid):
     """Frozen as long as that command runs, which is returned."""
     p = Process(place.wrap(1, ["stdbuf", "-oL", place.verbena, "freeze", str(pid)]), place.env[1])
-    p.wait_text("^frozen")
+    p.wait_text("(?m)^frozen")
     return p
 
 
@@ -73,9 +73,9 @@ def freeze(place):
         pair = Pair(place, MOVE, options, env=env).go().underway()
         pid = pair.client.pid
         for _ in range(3):
-            check(place.tool(1, "freeze", str(pid), "--hold", "50s") == "frozen\n", "it does not say that it is frozen")
+            check(place.tool(1, "freeze", str(pid), "--hold", "50s", "--force").endswith("frozen\n"), "it does not say that it is frozen")
             before = counters(place, pid)
-            check("it is frozen already" in said(place, "freeze", pid, "--hold", "1s"), "frozen twice")
+            check("it is frozen already" in said(place, "freeze", pid, "--hold", "1s", "--force"), "frozen twice")
             check("it is frozen" in said(place, "fault", pid, "link", "down"), "a fault while it is frozen")
             check(counters(place, pid) == before, "packets move while it is frozen")
             place.tool(1, "thaw", str(pid))
@@ -93,7 +93,7 @@ def frozen_calls(place):
     for number, status in ((signal.SIGINT, None), (signal.SIGKILL, -signal.SIGKILL)):
         p = place.start(1, ["ibv_asyncwatch"])
         wait_for(lambda: str(p.pid) in place.tool(1, "stat"), "it does not run")
-        place.tool(1, "freeze", str(p.pid), "--hold", "50s")
+        place.tool(1, "freeze", str(p.pid), "--hold", "50s", "--force")
         check(str(p.pid) in place.tool(1, "stat"), "a frozen program is not shown")
         os.kill(p.pid, number)
         got = p.wait(20)
@@ -105,7 +105,7 @@ def frozen_calls(place):
 def joined_meanwhile(place):
     """Whoever starts while a process is frozen does not wait for it, and it has its slot afterwards."""
     pair = Pair(place, MOVE).go().underway()
-    place.tool(1, "freeze", str(pair.client.pid), "--hold", "50s")
+    place.tool(1, "freeze", str(pair.client.pid), "--hold", "50s", "--force")
     others = [place.start(1, ["ibv_asyncwatch"]) for _ in range(2)]
     for p in others:
         wait_for(lambda: str(p.pid) in place.tool(1, "stat"), "it does not start")
@@ -115,6 +115,34 @@ def joined_meanwhile(place):
         p.kill()
     goes_on(pair)
     end_of(pair)
+
+
+def patient(place):
+    """
+    A freeze for longer than the peer's retries take, which are half a second: over veRoCE the peer waits, over RoCEv2 it is
+    made to wait. It is said how long peers wait, and one that may not is not frozen unless that is wanted.
+    """
+    for protocol, name, hold, force in (("veroce", "veRoCE", "1500ms", []), ("rocev2", "RoCEv2", "600ms", ["--force"])):
+        at_home(place)
+        pair = Pair(place, "ibv_rc_pingpong", ["-n", "1000000000"], env={"VERBENA_PROTOCOL": protocol}).go().underway()
+        pid = str(pair.client.pid)
+        if force:
+            check("less than twice" in said(place, "freeze", pid, "--hold", hold), "it is frozen although the peer may not wait")
+        for _ in range(50):
+            before = counters(place, int(pid))["rnrs_sent"]
+            out = place.tool(1, "freeze", pid, "--hold", hold, *force)
+            check("over " + name in out and out.endswith("frozen\n"), out)
+            # A peer that had no processor sent nothing that could be refused: then its retries have begun already.
+            if not force or counters(place, int(pid))["rnrs_sent"] > before:
+                break
+            place.tool(1, "thaw", pid)
+            goes_on(pair)
+        else:
+            raise Failure("nothing is ever refused")
+        time.sleep(float(hold.rstrip("ms")) / 1000)
+        goes_on(pair)
+        pair.client.kill()
+        pair.server.kill()
 
 
 def refused(place):
@@ -132,7 +160,7 @@ def refused(place):
     check("iWARP" in said(place, "freeze", iwarp.pid), "iWARP is frozen")
     check("iWARP" in said(place, "move", iwarp.pid, "--to", "c"), "iWARP moves")
     check("2 devices" in said(place, "move", v1.pid, "--to", "c"), "two devices move")
-    place.tool(1, "freeze", str(v1.pid), "--hold", "50s")
+    place.tool(1, "freeze", str(v1.pid), "--hold", "50s", "--force")
     place.tool(1, "thaw", str(v1.pid))
     for p in (iwarp, v1):
         p.kill()
@@ -238,4 +266,5 @@ def unmodified(place):
 
 if __name__ == "__main__":
     main({"freeze": freeze, "frozen_calls": frozen_calls, "joined_meanwhile": joined_meanwhile, "refused": refused,
+          "patient": patient,
           "counted": counted, "neighbours": neighbours, "unmodified": unmodified})
