@@ -108,9 +108,9 @@ struct cm_obstacle cm_take_obstacle(struct cm *cm)
 	return last;
 }
 
-static void note_obstacle(struct cm *cm, const struct registry_claim *wanted, int err)
+static void note_obstacle(struct cm *cm, const struct registry *r, const struct registry_claim *wanted, int err)
 {
-	int slot = cm->registry.in_the_way;
+	int slot = r->in_the_way;
 
 	cm->obstacle = (struct cm_obstacle){.slot = slot, .space = wanted->space, .addr = wanted->addr};
 	if (err == -ENOMEM)
@@ -137,7 +137,7 @@ int port_bind(struct cm_id *id, const struct cm_addr *addr, bool asked)
 	}
 	if (err) {
 		wanted.addr = *addr;
-		note_obstacle(id->cm, &wanted, err);
+		note_obstacle(id->cm, &id->cm->registry, &wanted, err);
 		return err;
 	}
 	id->local = wanted.addr;
@@ -171,7 +171,7 @@ int port_take_there(struct cm_id *id, struct registry *there)
 		/* Where somebody has it, both have: nobody listens there. */
 		registry_draw(there, id->space, id->local.port);
 	if (err)
-		note_obstacle(id->cm, &wanted, err);
+		note_obstacle(id->cm, there, &wanted, err);
 	return err;
 }
 
@@ -186,7 +186,7 @@ int port_listen(struct cm_id *id)
 	if (!err)
 		err = registry_change(&id->cm->registry, &id->row, &wanted);
 	if (err)
-		note_obstacle(id->cm, &wanted, err);
+		note_obstacle(id->cm, &id->cm->registry, &wanted, err);
 	return err;
 }
 
