@@ -56,8 +56,8 @@ static const char move_usage[] =
 	"\n"
 	"  --to NETNS    a name of 'ip netns', a file such as /proc/1234/ns/net, or the process id of one that is there\n"
 	"  --with-addresses\n"
-	"                addresses that its queue pairs are connected from and that are not there move too, each to the\n"
-	"                interface there whose network it is in\n"
+	"                addresses that its queue pairs are connected from, or ids of rdma_cm bound to, and that are not\n"
+	"                there move too, each to the interface there whose network it is in\n"
 	"  -h, --help    this text\n"
 	"\n"
 	"The program needs CAP_SYS_ADMIN in the user namespaces that own the network namespace and the program itself.\n";

@@ -204,6 +204,8 @@ void cm_destroy(struct cm *);
  * (cm_take_obstacle()).
  */
 int cm_rejoin(struct cm *, void *registry);
+/* Whether an id is bound to that address; wildcards are none. */
+bool cm_uses_address(const struct cm *, const uint8_t ip[16]);
 
 /* Another GID table, from now on: the nic's. Ids keep the addresses that they have. */
 void cm_set_gids(struct cm *, const struct nic_gid *, uint32_t count);

@@ -203,3 +203,19 @@ CASE(a_connection_goes_on_there)
 	run_for(&w, 60 * SECONDS);
 	assert_int_equal(carried_out(HERE), 0);
 }
+
+CASE(addresses_that_ids_are_bound_to_are_known)
+{
+	struct cm *cm = w.ends[SERVER].cm;
+	const uint8_t *own = w.ends[SERVER].addr.ip;
+	struct cm_addr any = {.family = CM_IPV6, .port = 80};
+	struct cm_id *id;
+
+	assert_false(cm_uses_address(cm, own));
+	assert_int_equal(cm_id_create(w.ends[SERVER].channel, CM_SPACE_TCP, QPT_RC, SERVER_UID, &id), 0);
+	assert_int_equal(cm_id_bind(id, &any), 0);
+	assert_false(cm_uses_address(cm, own));
+	draw_one();
+	assert_true(cm_uses_address(cm, own));
+	assert_false(cm_uses_address(cm, w.ends[CLIENT].addr.ip));
+}

@@ -5,6 +5,7 @@
  * its connections.
  */
 #include <errno.h>
+#include <string.h>
 
 #include "cm/state.h"
 
@@ -49,6 +50,18 @@ static void make_wills(struct cm *cm)
 {
 	for (struct list *l = cm->conns.next; l != &cm->conns; l = l->next)
 		will_update(container_of(l, struct conn, link));
+}
+
+bool cm_uses_address(const struct cm *cm, const uint8_t ip[16])
+{
+	for (const struct list *c = cm->channels.next; c != &cm->channels; c = c->next) {
+		const struct list *ids = &container_of(c, struct cm_channel, link)->ids;
+
+		for (const struct list *l = ids->next; l != ids; l = l->next)
+			if (!memcmp(container_of(l, struct cm_id, link)->local.ip, ip, sizeof(uint8_t[16])))
+				return true;
+	}
+	return false;
 }
 
 int cm_rejoin(struct cm *cm, void *page)

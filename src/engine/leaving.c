@@ -78,7 +78,7 @@ bool leaving_address(const struct engine *e, uint32_t index, uint8_t gid[16])
 
 		for (uint32_t k = 0; k < i; k++)
 			again |= !memcmp(its, e->gids.last[k], sizeof(e->gids.last[k]));
-		if (again || !nic_uses_gid(e->loop.nic, its) || index--)
+		if (again || !(nic_uses_gid(e->loop.nic, its) || cm_uses_address(e->loop.cm, its)) || index--)
 			continue;
 		memcpy(gid, its, sizeof(e->gids.last[i]));
 		return true;
@@ -94,8 +94,7 @@ static int check_addresses(const struct engine *e, const struct gid_table *t, ch
 	for (uint32_t i = 0; leaving_address(e, i, gid); i++) {
 		if (has_gid(t, gid))
 			continue;
-		snprintf(why, why_bytes,
-			 "queue pairs are connected from %s, which is no address of an interface that is up there",
+		snprintf(why, why_bytes, "the program uses %s, which is no address of an interface that is up there",
 			 leaving_address_text(gid, text, sizeof(text)));
 		return -EADDRNOTAVAIL;
 	}

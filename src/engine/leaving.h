@@ -16,7 +16,10 @@
 void leaving_settle(struct engine *);
 /* Closes all sockets but those by which tools reach it. */
 void leaving_leave(struct engine *);
-/* The addresses that queue pairs are connected from, counted from 0, each once. False: there are no more. */
+/*
+ * The addresses that queue pairs are connected from or ids of rdma_cm are bound to, counted from 0, each once. False: there are
+ * no more.
+ */
 bool leaving_address(const struct engine *, uint32_t index, uint8_t gid[16]);
 /* Writes an address as people do, and returns `text`. */
 const char *leaving_address_text(const uint8_t gid[16], char *text, size_t bytes);

@@ -145,6 +145,83 @@ def patient(place):
         pair.server.kill()
 
 
+def rx(place, p, end=0):
+    """Packets so far; 0 before it has a device."""
+    try:
+        return counters(place, p.pid, end)["rx_packets"]
+    except Failure:
+        check(p.running(), "it has ended:\n" + p.output())
+        return 0
+
+
+def pings_on(place, p):
+    check(p.running(), "rping has ended:\n" + p.output())
+    before = rx(place, p)
+    wait_for(lambda: rx(place, p) > before + 100, "no ping any more")
+
+
+def connections(place):
+    """rping while either side moves. A listener listens where its device is, and its address goes there too."""
+    at = place.addresses
+    for moves in (0, 1):
+        at_home(place)
+        ends = [1, 0] if moves == 0 else [0, 1]  # of the server and of the client
+        server = place.start(ends[0], ["rping", "-s", "-P", "-a", at[ends[0]]])
+        once = ["rping", "-c", "-a", at[ends[0]], "-C", "3"]
+        wait_for(lambda: place.run(ends[1], once)[0] == 0, "nobody listens")
+        client = place.start(ends[1], ["rping", "-c", "-V", "-a", at[ends[0]], "-C", "1000000000"])
+        mover, other = (server, client) if moves == 0 else (client, server)
+        wait_for(lambda: rx(place, other) > 100, "no pings")
+        for to in "cb":
+            place.tool(0, "move", str(mover.pid), "--to", to, "--with-addresses")
+            pings_on(place, other)
+            if moves == 0:
+                status, out = place.run(0, once)
+                check(status == 0, "a connection to a listener that has moved to %s: %s\n%s" % (to, status, out))
+        client.kill()
+        server.kill()
+
+
+def idle_listener(place):
+    """A listener without connections takes its address along, or it is said that it cannot go without."""
+    at_home(place)
+    server = place.start(1, ["rping", "-s", "-P", "-a", place.addresses[1]])
+    once = ["rping", "-c", "-a", place.addresses[1], "-C", "3"]
+    wait_for(lambda: place.run(0, once)[0] == 0, "nobody listens")
+    check("which is no address" in said(place, "move", server.pid, "--to", "c"), "it goes without its address")
+    place.tool(0, "move", str(server.pid), "--to", "c", "--with-addresses")
+    wait_for(lambda: place.run(0, once)[0] == 0, "nobody listens there")
+    server.kill()
+    at_home(place)
+
+
+def is_member(space, group):
+    r = subprocess.run(["ip", "-n", space, "maddr"], capture_output=True, text=True)
+    return group in r.stdout.split()
+
+
+def multicast(place):
+    """Who receives from a group goes on receiving where it has moved to, and is no member any more where it was."""
+    at_home(place)
+    group = "ff0e::77" if place.ipv6 else "239.1.2.3"
+    receiver = place.start(1, ["mckey", "-m", group, "-b", place.addresses[1], "-C", "40"])
+    send = ["mckey", "-m", group, "-b", place.addresses[0], "-s", "-C", "10"]
+    wait_for(lambda: is_member("b", group), "not joined")
+    status, out = place.run(0, send)
+    check(status == 0, out)
+    wait_for(lambda: counters(place, receiver.pid)["rx_multicast"] >= 10, "nothing arrives")
+    place.tool(0, "move", str(receiver.pid), "--to", "c", "--with-addresses")
+    wait_for(lambda: is_member("c", group), "not joined there")
+    check(not is_member("b", group), "still a member where it was")
+    for _ in range(20):
+        status, out = place.run(0, send)
+        check(status == 0, out)
+        if receiver.wait(1) is not None:
+            break
+    check(receiver.wait(1) == 0 and "data transfers complete" in receiver.output(), receiver.output())
+    at_home(place)
+
+
 def refused(place):
     """What cannot be done is said in a sentence, and the program goes on where it was."""
     check("does not run on Verbena" in said(place, "freeze", 999999), "no such process")
@@ -267,4 +344,5 @@ def unmodified(place):
 if __name__ == "__main__":
     main({"freeze": freeze, "frozen_calls": frozen_calls, "joined_meanwhile": joined_meanwhile, "refused": refused,
           "patient": patient,
+          "connections": connections, "idle_listener": idle_listener, "multicast": multicast,
           "counted": counted, "neighbours": neighbours, "unmodified": unmodified})
