@@ -15,6 +15,9 @@
 #include "io/tcp/tcp.h"
 #include "io/uncancelled.h"
 
+/* Longer between two turns, and the sockets are looked at. */
+#define GAP_NS UINT64_C(20000000)
+
 uint64_t engine_now_ns(const struct engine *e)
 {
 	return env_now_ns(e->env);
@@ -169,6 +172,22 @@ static bool loop_turn_uncancelled(struct engine *e, enum loop_work work, uint64_
 	return moved;
 }
 
+static uint32_t same_interface(const void *ctx, uint32_t ifindex)
+{
+	return ifindex;
+}
+
+/* Time has passed without a turn: perhaps the process was restored from an image of it, and nobody had frozen it. */
+static __attribute__((cold)) void after_gap(struct engine *e)
+{
+	if (!e->udp || !udp_heal(e->udp))
+		return;
+	if (e->group)
+		group_steer_again(e->group);
+	mcast_leave(e->mcast);
+	mcast_return(e->mcast, same_interface, NULL);
+}
+
 bool engine_turn(struct engine *e, enum loop_work work, uint64_t now_ns)
 {
 	if (e->closed)
@@ -177,6 +196,8 @@ bool engine_turn(struct engine *e, enum loop_work work, uint64_t now_ns)
 	/* A poster reads the clock before it has the lock; another turn may have come between. */
 	if (now_ns < e->turned_ns)
 		now_ns = e->turned_ns;
+	if (now_ns - e->turned_ns >= GAP_NS)
+		after_gap(e);
 	e->turned_ns = now_ns;
 	if (e->loop.faults)
 		faulting_serve(e, now_ns);

@@ -444,6 +444,11 @@ static bool watch_is_over(struct group *g)
 	return g->watch >= 0 && (recv(g->watch, &junk, sizeof(junk), MSG_DONTWAIT) >= 0 || errno != EAGAIN);
 }
 
+void group_steer_again(struct group *g)
+{
+	group_steer_requests(g, g->requests_slot);
+}
+
 int group_steer_requests(struct group *g, unsigned slot)
 {
 	int err = 0;

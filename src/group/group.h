@@ -150,6 +150,8 @@ void *group_shared(const struct group *);
 
 /* From now on packets that name nobody arrive at that slot's member. 0 or a negative errno. */
 int group_steer_requests(struct group *, unsigned slot);
+/* The kernel has lost what it was told of that, and of packets for slots. */
+void group_steer_again(struct group *);
 
 /*
  * The end of the process with another slot is noticed by group_service() from now on, instead of any that was watched

@@ -325,6 +325,8 @@ FAULTS = [
     Fault("everybody_is_refused", "responder_hold", "qp_peer_patience_ns(qp) < 2 * (uint64_t)expected_ms * 1000000", "true",
           "sim/rocev2_hold_test"),
     Fault("nobody_is_refused", "responder_input", "if (rsp->refuses)", "if (false)", "sim/rocev2_hold_test"),
+    Fault("restored_sockets_are_not_noticed", "udp_heal", "|| udp_rx_has_gro(&u->rx)", "|| true", "unit/udp_test"),
+    Fault("restored_senders_stay_ill", "udp_heal", "udp_tx_heal(&u->tx);", ";", "unit/udp_test"),
     Fault("wills_stay_behind", "cm_rejoin", "	drop_wills(cm);", "", "unit/cm_rejoin_test"),
     Fault("ports_stay_behind", "cm_rejoin", "registry_leave(&cm->registry);", ";", "unit/cm_rejoin_test"),
     Fault("a_slot_is_given_up_on_leaving", "may_be_ours", " && (!j->cfg->as || slot == j->cfg->as - 1)", "", "unit/group_return_test"),

@@ -4,13 +4,15 @@
 Devices that are frozen, thaw and move to other network namespaces under programs that do not know it:
 tests/programs/move.c, which counts and hashes all that it sends, and unmodified ones.
 """
+import ctypes
 import json
 import os
 import signal
+import socket
 import subprocess
 import time
 
-from pair import BUILD, Failure, Pair, Process, check, clean_env, long_enough, main, perftest_check, pingpong_check
+from pair import BUILD, Failure, Pair, Process, Skip, check, clean_env, long_enough, main, perftest_check, pingpong_check
 
 MOVE = os.path.join(BUILD, "tests", "programs", "move")
 LOSS = {"VERBENA_IMPAIR": "drop=1%,seed=5"}
@@ -222,6 +224,52 @@ def multicast(place):
     at_home(place)
 
 
+PIDFD_GETFD = 438
+UDP_GRO, IP_MTU_DISCOVER, IP_RECVTOS, PMTUDISC_WANT, PMTUDISC_PROBE = 104, 10, 13, 1, 3
+
+
+def udp_sockets(pid):
+    """Those over IPv4 of another process, which this one then has too."""
+    libc, process, found = ctypes.CDLL(None, use_errno=True), os.pidfd_open(pid), []
+    for name in os.listdir("/proc/%d/fd" % pid):
+        fd = libc.syscall(PIDFD_GETFD, process, int(name), 0)
+        try:
+            s = socket.socket(fileno=fd) if fd >= 0 else None
+        except OSError:
+            os.close(fd)
+            continue
+        if s and (s.family, s.type, s.proto) == (socket.AF_INET, socket.SOCK_DGRAM, socket.IPPROTO_UDP):
+            found.append(s)
+    os.close(process)
+    return found
+
+
+def options(s):
+    return (s.getsockopt(socket.IPPROTO_UDP, UDP_GRO), s.getsockopt(socket.IPPROTO_IP, IP_MTU_DISCOVER),
+            s.getsockopt(socket.IPPROTO_IP, IP_RECVTOS))
+
+
+def restored(place):
+    """A process whose sockets were made anew, as those of one that was restored are: its engine gives them their options again."""
+    pair = Pair(place, MOVE, ["-b", "32768"]).go().underway()
+    sockets = udp_sockets(pair.client.pid)
+    if not sockets:
+        raise Skip("needs pidfd_getfd")
+    before = [options(s) for s in sockets]
+    check(any(gro for gro, _, _ in before) and any(mtu == PMTUDISC_PROBE for _, mtu, _ in before), before)
+    for _ in range(2):
+        os.kill(pair.client.pid, signal.SIGSTOP)
+        for s in sockets:
+            s.setsockopt(socket.IPPROTO_UDP, UDP_GRO, 0)
+            s.setsockopt(socket.IPPROTO_IP, IP_MTU_DISCOVER, PMTUDISC_WANT)
+            s.setsockopt(socket.IPPROTO_IP, IP_RECVTOS, 0)
+        time.sleep(0.1)
+        os.kill(pair.client.pid, signal.SIGCONT)
+        wait_for(lambda: [options(s) for s in sockets] == before, "the options do not come back")
+        goes_on(pair)
+    end_of(pair)
+
+
 def refused(place):
     """What cannot be done is said in a sentence, and the program goes on where it was."""
     check("does not run on Verbena" in said(place, "freeze", 999999), "no such process")
@@ -345,4 +393,5 @@ if __name__ == "__main__":
     main({"freeze": freeze, "frozen_calls": frozen_calls, "joined_meanwhile": joined_meanwhile, "refused": refused,
           "patient": patient,
           "connections": connections, "idle_listener": idle_listener, "multicast": multicast,
+          "restored": restored,
           "counted": counted, "neighbours": neighbours, "unmodified": unmodified})

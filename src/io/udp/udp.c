@@ -15,6 +15,7 @@ struct udp {
 	struct io io;
 	struct udp_rx rx;
 	struct udp_tx tx;
+	bool gro; /* the kernel took that option, by which others are known to be there */
 };
 
 static const struct io_ops udp_ops;
@@ -45,6 +46,7 @@ int udp_open(struct io **io, const struct udp_config *cfg, char *why, size_t why
 		snprintf(why, why_bytes, "out of memory for receive buffers");
 		goto free_u;
 	}
+	u->gro = udp_rx_has_gro(&u->rx);
 	err = udp_tx_open(&u->tx, cfg);
 	if (err < 0) {
 		snprintf(why, why_bytes, "cannot make a UDP socket to send from: %s", strerror(-err));
@@ -112,6 +114,17 @@ int udp_return(struct io *io, const int *rx_fds, size_t rx_count, char *why, siz
 		snprintf(why, why_bytes, "cannot make a UDP socket to send from port %u again: %s", port,
 			 strerror(-err));
 	return err;
+}
+
+bool udp_heal(struct io *io)
+{
+	struct udp *u = (struct udp *)io;
+
+	if (!u->gro || !u->rx.socket_count || udp_rx_has_gro(&u->rx))
+		return false;
+	udp_rx_heal(&u->rx);
+	udp_tx_heal(&u->tx);
+	return true;
 }
 
 size_t udp_rcvbuf_bytes(const struct io *io)

@@ -99,6 +99,12 @@ void udp_leave(struct io *);
  */
 int udp_return(struct io *, const int *rx_fds, size_t rx_count, char *why, size_t why_bytes);
 
+/*
+ * Whether its sockets have lost the options that they were given, as those have that a tool made anew for a restored
+ * process (CRIU knows few). If so they are given them again, in either direction. A system call.
+ */
+bool udp_heal(struct io *);
+
 /* The smallest SO_RCVBUF that the receive sockets really have, in the kernel's count. */
 size_t udp_rcvbuf_bytes(const struct io *);
 

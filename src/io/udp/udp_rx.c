@@ -93,6 +93,26 @@ void udp_rx_take(struct udp_rx *u, const int *fds, size_t count)
 	}
 }
 
+bool udp_rx_has_gro(const struct udp_rx *u)
+{
+	int on = 0;
+	socklen_t len = sizeof(on);
+
+	return u->socket_count && !getsockopt(u->sockets[0].fd, SOL_UDP, UDP_GRO, &on, &len) && on;
+}
+
+void udp_rx_heal(struct udp_rx *u)
+{
+	int fds[UDP_RX_SOCKETS_MAX];
+	size_t count = u->socket_count;
+
+	for (size_t i = 0; i < count; i++) {
+		fds[i] = u->sockets[i].fd;
+		udp_rx_prepare(fds[i], u->sockets[i].family);
+	}
+	udp_rx_take(u, fds, count);
+}
+
 int udp_rx_open(struct udp_rx *u, const struct udp_config *cfg)
 {
 	u->counters = cfg->counters;

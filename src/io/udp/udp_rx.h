@@ -59,5 +59,9 @@ int udp_rx_open(struct udp_rx *, const struct udp_config *);
 void udp_rx_close(struct udp_rx *);
 /* Borrows these from now on, instead of those that it had. What it has read of them already is still received. */
 void udp_rx_take(struct udp_rx *, const int *fds, size_t count);
+/* Whether the kernel gives the first one trains whole, as it was told by udp_rx_prepare(). */
+bool udp_rx_has_gro(const struct udp_rx *);
+/* Sets all options of the sockets again. */
+void udp_rx_heal(struct udp_rx *);
 /* As io_ops.recv. */
 size_t udp_rx_recv(struct udp_rx *, struct pkt *pkts, size_t max, uint64_t now_ns);

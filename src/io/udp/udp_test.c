@@ -9,6 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "io/udp/udp_socket.h"
 #include "support/udp_ends.h"
 #include "support/test.h"
 
@@ -583,4 +584,63 @@ RIG_TEST(overflow_is_counted)
 		got += n;
 	assert_true(got < 101);
 	assert_int_equal(r->rx_counters.rx_overflow, 101 - got);
+}
+
+static int option_of(int fd, int level, int option)
+{
+	int value = -1;
+	socklen_t len = sizeof(value);
+
+	getsockopt(fd, level, option, &value, &len);
+	return value;
+}
+
+static void forget(int fd, int level, int option, int value)
+{
+	assert_int_equal(setsockopt(fd, level, option, &value, sizeof(value)), 0);
+}
+
+/* The socket that this back end sends from. */
+static int sender(const struct io *io)
+{
+	for (int fd = 3; fd < 1 << 20; fd++)
+		if (udp_bound_port(fd, UDP_V4) == udp_source_port(io, UDP_V4, 0) &&
+		    option_of(fd, SOL_SOCKET, SO_DOMAIN) == AF_INET)
+			return fd;
+	fail();
+	return -1;
+}
+
+/* As sockets come back from a checkpoint: with their ports, and without their options. */
+RIG_TEST(options_that_were_lost_are_set_again)
+{
+	struct flow f = flow_to(r, UDP_V4, "127.0.0.1", "127.0.0.1");
+	int from = sender(r->tx);
+	struct udp_config c = {.rx_fds = {r->fds[0]}, .rx_count = 1, .counters = &r->tx_counters};
+	struct io *both;
+	char why[256];
+
+	assert_false(udp_heal(r->rx));
+	assert_false(udp_heal(r->tx)); /* it has none to look at */
+	forget(r->fds[0], SOL_UDP, UDP_GRO, 0);
+	forget(r->fds[0], IPPROTO_IP, IP_RECVTOS, 0);
+	forget(r->fds[0], IPPROTO_IP, IP_RECVTTL, 0);
+	forget(from, IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_WANT);
+	assert_true(udp_heal(r->rx));
+	assert_false(udp_heal(r->rx));
+	assert_int_equal(option_of(r->fds[0], SOL_UDP, UDP_GRO), 1);
+	assert_int_equal(option_of(r->fds[0], IPPROTO_IP, IP_RECVTOS), 1);
+	assert_int_equal(option_of(r->fds[0], IPPROTO_IP, IP_RECVTTL), 1);
+	assert_int_equal(option_of(from, IPPROTO_IP, IP_MTU_DISCOVER), IP_PMTUDISC_WANT); /* another's */
+	assert_int_equal(udp_open(&both, &c, why, sizeof(why)), 0);
+	from = sender(both);
+	forget(from, IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_WANT);
+	forget(r->fds[0], SOL_UDP, UDP_GRO, 0);
+	assert_true(udp_heal(both));
+	assert_int_equal(option_of(from, IPPROTO_IP, IP_MTU_DISCOVER), IP_PMTUDISC_PROBE);
+	io_close(both);
+	f.tos = 2;
+	make_train(r, r->pkts, &f, 0, 3, 100, 100);
+	assert_int_equal(io_send(r->tx, r->pkts, 3, 0), 3);
+	expect(r, r->pkts, 3, 16);
 }

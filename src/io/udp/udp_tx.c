@@ -69,13 +69,8 @@ static bool bind_path(int fd, enum udp_family family, unsigned path)
 	return bind_port(fd, family, 0);
 }
 
-/* An unbound socket, or a negative errno. */
-static int make_socket(enum udp_family family)
+static void prepare(int fd, enum udp_family family)
 {
-	int fd = udp_make_socket(family);
-
-	if (fd < 0)
-		return fd;
 	discard_input(fd);
 	if (family == UDP_V4) {
 		udp_set_option(fd, IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_PROBE);
@@ -87,6 +82,15 @@ static int make_socket(enum udp_family family)
 		udp_set_option(fd, IPPROTO_IPV6, IPV6_MULTICAST_HOPS, TTL_DEFAULT);
 	}
 	udp_set_buffer(fd, SO_SNDBUFFORCE, SO_SNDBUF, UDP_SNDBUF_BYTES);
+}
+
+/* An unbound socket, or a negative errno. */
+static int make_socket(enum udp_family family)
+{
+	int fd = udp_make_socket(family);
+
+	if (fd >= 0)
+		prepare(fd, family);
 	return fd;
 }
 
@@ -329,6 +333,25 @@ static void settle_tos(struct udp_tx_socket *tx, enum udp_family family)
 	if (setsockopt(tx->fd, family == UDP_V4 ? IPPROTO_IP : IPPROTO_IPV6, family == UDP_V4 ? IP_TOS : IPV6_TCLASS,
 		       &tos, sizeof(tos)) == 0)
 		tx->tos = tx->other_tos;
+}
+
+/* Options that change while it works are those of a new socket again. */
+static void heal(struct udp_tx_socket *tx, enum udp_family family)
+{
+	int level = family == UDP_V4 ? IPPROTO_IP : IPPROTO_IPV6;
+
+	prepare(tx->fd, family);
+	udp_set_option(tx->fd, level, family == UDP_V4 ? IP_TOS : IPV6_TCLASS, 0);
+	udp_set_option(tx->fd, level, family == UDP_V4 ? IP_MULTICAST_LOOP : IPV6_MULTICAST_LOOP, 1);
+	*tx = (struct udp_tx_socket){.fd = tx->fd, .port = tx->port};
+}
+
+void udp_tx_heal(struct udp_tx *u)
+{
+	for (int family = 0; family < UDP_FAMILIES; family++)
+		for (unsigned i = 0; i < UDP_PATHS_MAX; i++)
+			if (u->sockets[family][i].fd >= 0)
+				heal(&u->sockets[family][i], (enum udp_family)family);
 }
 
 static bool is_off_host(const struct flow *f)

@@ -56,5 +56,7 @@ void udp_tx_leave(struct udp_tx *);
 /* New sockets with the same ports, instead of those that there were. 0, or a negative errno with nothing changed, and
  * *port set to the one that failed. */
 int udp_tx_return(struct udp_tx *, uint16_t *port);
+/* Sets all options of the sockets again. */
+void udp_tx_heal(struct udp_tx *);
 /* As io_ops.send. */
 size_t udp_tx_send(struct udp_tx *, const struct pkt *pkts, size_t n, uint64_t now_ns);
