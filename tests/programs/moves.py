@@ -224,6 +224,40 @@ def multicast(place):
     at_home(place)
 
 
+def elsewhere(place):
+    """Places that lack something, and ends that die meanwhile."""
+    pair = Pair(place, MOVE, ["-e"]).go().underway()
+    pid, address = str(pair.client.pid), place.addresses[1]
+    prefix = "/64" if place.ipv6 else "/24"
+    place.tool(1, "freeze", pid, "--hold", "50s", "--force")
+    check("it is frozen" in said(place, "move", pid, "--to", "c"), "a frozen device moves")
+    subprocess.run(["ip", "-n", "b", "addr", "del", address + prefix, "dev", "vrbb"], check=True)
+    check("which is no address" in said(place, "thaw", pid), "it thaws without its address")
+    at_home(place)
+    wait_for(lambda: subprocess.run(place.wrap(1, [place.verbena, "thaw", pid]), env=clean_env()).returncode == 0, "it does not thaw")
+    goes_on(pair)
+    # After its time it goes on all the same, and the connection as soon as the address is there.
+    place.tool(1, "freeze", pid, "--hold", "300ms", "--force")
+    subprocess.run(["ip", "-n", "b", "addr", "del", address + prefix, "dev", "vrbb"], check=True)
+    wait_for(lambda: "not frozen" in said_or_not(place, "thaw", pid), "it stays frozen")
+    at_home(place)
+    goes_on(pair)
+    end_of(pair)
+
+    if not place.ipv6:
+        subprocess.run(["ip", "netns", "exec", "c", "sysctl", "-q", "-w", "net.ipv6.conf.all.disable_ipv6=1"], check=True)
+        pair = Pair(place, MOVE, ["-e"]).go().underway()
+        there_and_back(place, pair, 2)
+        end_of(pair)
+        subprocess.run(["ip", "netns", "exec", "c", "sysctl", "-q", "-w", "net.ipv6.conf.all.disable_ipv6=0"], check=True)
+
+    pair = Pair(place, MOVE, ["-e"]).go().underway()
+    place.tool(1, "freeze", str(pair.client.pid), "--hold", "50s", "--force")
+    pair.server.kill()
+    place.tool(1, "thaw", str(pair.client.pid))
+    check(pair.client.wait(60) not in (None, 0), "its peer has died, and it does not notice: " + pair.client.output())
+
+
 PIDFD_GETFD = 438
 UDP_GRO, IP_MTU_DISCOVER, IP_RECVTOS, PMTUDISC_WANT, PMTUDISC_PROBE = 104, 10, 13, 1, 3
 
@@ -268,6 +302,11 @@ def restored(place):
         wait_for(lambda: [options(s) for s in sockets] == before, "the options do not come back")
         goes_on(pair)
     end_of(pair)
+
+
+def said_or_not(place, *words):
+    return subprocess.run(place.wrap(1, [place.verbena] + list(words)), capture_output=True, text=True, timeout=60,
+                          env=clean_env(place.env[1]), cwd="/").stderr
 
 
 def refused(place):
@@ -394,4 +433,5 @@ if __name__ == "__main__":
           "patient": patient,
           "connections": connections, "idle_listener": idle_listener, "multicast": multicast,
           "restored": restored,
+          "elsewhere": elsewhere,
           "counted": counted, "neighbours": neighbours, "unmodified": unmodified})
