@@ -17,8 +17,7 @@
 enum { COMMAND_BYTES = 128, WHY_BYTES = 512, EVENTS_MAX = IO_FDS_MAX + 3 };
 
 #define AGAIN_NS UINT64_C(100000000) /* between tries to thaw */
-/* For how long it waits for peers' answers, at most, and how often it looks. */
-#define TELL_NS      UINT64_C(10000000)
+/* How often it looks whether peers have answered. */
 #define TELL_LOOK_NS UINT64_C(100000)
 #define HOLD_NS_MAX  UINT64_C(3600000000000)
 
@@ -26,7 +25,10 @@ enum {
 	MS_NS = 1000000,
 	THAW_MS = 500, /* what it may take to thaw */
 	MOVE_MS = 100, /* what a move takes, and what it may */
-	MOVE_MS_MAX = 2000
+	MOVE_MS_MAX = 2000,
+	TELL_MS_MIN = 10, /* for so long it waits for answers: a small part of the pause */
+	TELL_MS_MAX = 100,
+	TELL_SHARE = 16
 };
 
 void freezing_commands(struct engine *e)
@@ -53,6 +55,13 @@ static const char *obstacle(const struct engine *e)
 
 /* ---- peers ---- */
 
+static uint64_t tell_ns(uint32_t expected_ms)
+{
+	uint32_t ms = expected_ms / TELL_SHARE;
+
+	return (uint64_t)MS_NS * (ms < TELL_MS_MIN ? TELL_MS_MIN : ms > TELL_MS_MAX ? TELL_MS_MAX : ms);
+}
+
 static void tell_peers(struct engine *e, uint32_t most_ms, uint32_t expected_ms)
 {
 	uint64_t began_ns = env_now_ns(e->env);
@@ -60,7 +69,7 @@ static void tell_peers(struct engine *e, uint32_t most_ms, uint32_t expected_ms)
 	nic_hold(e->loop.nic, most_ms, expected_ms);
 	for (;;) {
 		engine_turn(e, LOOP_ALL, env_now_ns(e->env));
-		if (!nic_hold_awaits(e->loop.nic) || env_now_ns(e->env) - began_ns >= TELL_NS)
+		if (!nic_hold_awaits(e->loop.nic) || env_now_ns(e->env) - began_ns >= tell_ns(expected_ms))
 			return;
 		e->env->pause(e->env, TELL_LOOK_NS);
 	}
