@@ -516,7 +516,7 @@ static void forge_request(struct world *w, struct input *in, struct target *t)
 		p.reth.len = UINT32_MAX;
 	if (p.bth.opcode == OP_RC_ATOMIC_WRITE) {
 		p.reth.len /= 16;
-		p.payload_len = p.reth.len;
+		p.payload_len = p.reth.len & 0xff;
 	}
 	p.atomic = (struct atomiceth){.va = p.reth.va & ~UINT64_C(7), .rkey = p.reth.rkey, .swap_add = 1, .compare = 0};
 	forge(w, in, t, &p, false);
