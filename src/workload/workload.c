@@ -22,12 +22,14 @@ struct workload {
 	struct message *released;
 	uint32_t taken, count, capacity;
 	struct workload_part *begins; /* parts that it let begin, whose first messages are still to be taken */
+	struct workload_part *last;   /* that the last report was to, and that may have released more */
+	uint32_t timed;               /* parts with timers */
 };
 
 static const struct {
 	const char *name;
 	workload_create_part *create;
-	bool needs_hosts; /* two at least */
+	bool needs_hosts; /* two at least; a graph one */
 } kinds[] = {
 	{"incast", incast_create, true},
 	{"permutation", permutation_create, true},
@@ -44,6 +46,7 @@ static const struct {
 	{"pairs", pairs_create, true},
 	{"hpcc-flows", hpcc_flows_create, false},
 	{"htsim-matrix", htsim_matrix_create, false},
+	{"graph", graph_part_create, true},
 };
 
 enum { KINDS = sizeof(kinds) / sizeof(kinds[0]) };
@@ -194,7 +197,7 @@ static int check_others(const struct workload *w, const struct workload_params *
 		return text_fail(err, 0, "it is to begin after %u parts from number %u on; there are %u",
 				 (uint64_t)p->after_count, (uint64_t)p->after, (uint64_t)w->part_count);
 	for (uint32_t i = 0; i < p->after_count; i++)
-		if (!w->parts[p->after + i]->facts.message_count)
+		if (!w->parts[p->after + i]->facts.message_count && !w->parts[p->after + i]->facts.graph)
 			return text_fail(err, 0, "it is to begin after part %u, whose end is not known",
 					 (uint64_t)p->after + i);
 	return part_need("connections_of", p->connections_of, 0, w->part_count, err);
@@ -212,13 +215,14 @@ int workload_add(struct workload *w, const char *kind, const struct workload_par
 				 "no workload is called '%s'; allowed are incast, permutation, "
 				 "victim, staircase, many-qps, all-to-all, moe, ring, "
 				 "halving-doubling, tree, poisson, poisson-incast, pairs, hpcc-flows, "
-				 "htsim-matrix",
+				 "htsim-matrix, graph",
 				 kind);
 	if (w->begun || w->part_count == WORKLOAD_PARTS_MAX)
 		return text_fail(err, 0, "%u parts; allowed are %u, added before the first is used",
 				 (uint64_t)w->part_count + 1, (uint64_t)WORKLOAD_PARTS_MAX);
 	if (kinds[k].needs_hosts) {
-		rc = part_need("hosts", p->host_count, 2, WORKLOAD_HOSTS_MAX, err);
+		rc = part_need("hosts", p->host_count, kinds[k].create == graph_part_create ? 1 : 2, WORKLOAD_HOSTS_MAX,
+			       err);
 		if (!rc)
 			rc = copy_hosts(&common, p, err);
 		if (rc)
@@ -251,6 +255,8 @@ int workload_add(struct workload *w, const char *kind, const struct workload_par
 		part_free(part);
 		return rc;
 	}
+	part->facts.arrivals |= part->facts.collective_bytes != 0;
+	w->timed += part->ops->deadline != NULL;
 	w->parts[w->part_count++] = part;
 	return 0;
 }
@@ -283,8 +289,10 @@ bool workload_next(struct workload *w, struct message *out)
 static struct workload_part *reported(struct workload *w, const struct message *m)
 {
 	assert(m->part < w->part_count);
-	assert(w->taken == w->count && !w->begins);
+	assert(w->taken == w->count && !w->begins && !w->last);
 	w->taken = w->count = 0;
+	if (w->parts[m->part]->ops->released)
+		w->last = w->parts[m->part];
 	return w->parts[m->part];
 }
 
@@ -305,10 +313,15 @@ static void end_part(struct workload *w, const struct workload_part *done, uint6
 	}
 }
 
-static void count_report(struct workload *w, const struct workload_part *p, uint64_t now_ps)
+static void count_report(struct workload *w, struct workload_part *p, uint64_t now_ps)
 {
-	if (p->sent == p->facts.message_count && p->received == p->facts.message_count)
-		end_part(w, p, now_ps);
+	bool is_done = p->ops->is_done ? p->ops->is_done(p)
+				       : p->sent == p->facts.message_count && p->received == p->facts.message_count;
+
+	if (!is_done || p->done)
+		return;
+	p->done = true;
+	end_part(w, p, now_ps);
 }
 
 void workload_sent(struct workload *w, const struct message *m, uint64_t now_ps)
@@ -339,6 +352,11 @@ bool workload_released(struct workload *w, struct message *out)
 		*out = w->released[w->taken++];
 		return true;
 	}
+	if (w->last && w->last->ops->released(w->last, out)) {
+		to_workload(w->last, out);
+		return true;
+	}
+	w->last = NULL;
 	while ((p = w->begins)) {
 		if (p->ops->next(p, out)) {
 			out->start_ps += p->begun_ps;
@@ -348,6 +366,67 @@ bool workload_released(struct workload *w, struct message *out)
 		w->begins = p->begins_next;
 	}
 	return false;
+}
+
+/* The part whose deadline comes first; NULL: none has one. */
+static struct workload_part *first_timed(const struct workload *w, uint64_t *at_ps)
+{
+	struct workload_part *first = NULL;
+
+	*at_ps = WORKLOAD_NEVER_PS;
+	for (uint32_t i = 0; i < w->part_count && w->timed; i++) {
+		struct workload_part *p = w->parts[i];
+		uint64_t ps = p->ops->deadline && !p->waits ? p->ops->deadline(p) : WORKLOAD_NEVER_PS;
+
+		if (ps < *at_ps) {
+			*at_ps = ps;
+			first = p;
+		}
+	}
+	return first;
+}
+
+uint64_t workload_deadline(const struct workload *w)
+{
+	uint64_t at_ps;
+
+	first_timed(w, &at_ps);
+	return at_ps;
+}
+
+void workload_expire(struct workload *w, uint64_t now_ps)
+{
+	uint64_t at_ps;
+	struct workload_part *p = first_timed(w, &at_ps);
+
+	if (!p || at_ps > now_ps)
+		return;
+	assert(w->taken == w->count && !w->begins && !w->last);
+	w->taken = w->count = 0;
+	w->last = p->ops->released ? p : NULL;
+	p->ops->expire(p, now_ps);
+	count_report(w, p, now_ps);
+}
+
+bool workload_failed(const struct workload *w)
+{
+	for (uint32_t i = 0; i < w->part_count && w->timed; i++) {
+		if (w->parts[i]->facts.graph && graph_part_failed(w->parts[i]))
+			return true;
+	}
+	return false;
+}
+
+uint32_t workload_unfinished(const struct workload *w, uint32_t part, char *why, size_t why_bytes)
+{
+	assert(part < w->part_count);
+	return w->parts[part]->facts.graph ? graph_part_unfinished(w->parts[part], why, why_bytes) : 0;
+}
+
+const struct graph_span *workload_spans(const struct workload *w, uint32_t part)
+{
+	assert(part < w->part_count);
+	return w->parts[part]->facts.graph ? graph_part_spans(w->parts[part]) : NULL;
 }
 
 uint64_t workload_held_back(const struct workload *w, uint32_t part, struct message *first)

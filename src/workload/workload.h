@@ -11,6 +11,8 @@
  *              need be held at a time; open-loop traffic never ends unless it was given an end.
  *   sent       when the sender knows all bytes of m acknowledged: workload_sent(w, &m, now)
  *   received   when all bytes of m have arrived at m.dst: workload_received(w, &m, now)
+ *   expire     at the time workload_deadline(w), if that is not WORKLOAD_NEVER_PS: workload_expire(w, now); what a
+ *              graph computes ends then
  *   then       while workload_released(w, &m): post m at m.start_ps, which is now or later
  *
  * sent and received are independent and may come in either order; each is reported once for each
@@ -25,12 +27,14 @@
 #include <stdint.h>
 
 #include "workload/cdf.h"
+#include "workload/graph_run.h"
 #include "net/text.h"
 #include "net/topology/topology.h"
 
 #define WORKLOAD_BYTES_MAX       (1ull << 44)
 #define WORKLOAD_TIME_PS_MAX     (1ull << 62)
 #define WORKLOAD_STEP_GAP_PS_MAX 1000000000000ull /* 1 s */
+#define WORKLOAD_NEVER_PS        UINT64_MAX
 enum {
 	WORKLOAD_PARTS_MAX = 4096,
 	WORKLOAD_HOSTS_MAX = 1 << 20,
@@ -137,6 +141,11 @@ struct workload_params {
 	const char *text;
 	size_t text_bytes;
 	const struct topology *topology;
+
+	struct graph *graph; /* finished; the part holds it */
+	enum collective_algorithm algorithm;
+	uint64_t eager_bytes;
+	const uint64_t *slow_ppb; /* of each host, not rank: what its calcs take, in parts of 10^9; NULL: as they say */
 };
 
 /*
@@ -186,6 +195,8 @@ struct workload_params {
  *                     `topology`, or hosts where that is NULL. `tag` is as given, times are the
  *                     text's, and so are classes unless one is given
  *   htsim-matrix      likewise
+ *   graph             the nodes of `graph`, whose ranks are at most as many as the hosts; its collectives in `chunks`
+ *                     (0: 1) and by `algorithm`, its sends of up to `eager_bytes` done at once
  */
 int workload_add(struct workload *, const char *kind, const struct workload_params *, struct text_error *err);
 
@@ -199,8 +210,16 @@ bool workload_next(struct workload *, struct message *);
 void workload_sent(struct workload *, const struct message *, uint64_t now_ps);
 void workload_received(struct workload *, const struct message *, uint64_t now_ps);
 
+/* When the next calc of a graph ends; WORKLOAD_NEVER_PS: none runs. */
+uint64_t workload_deadline(const struct workload *);
+/* The deadline has come. */
+void workload_expire(struct workload *, uint64_t now_ps);
+
 /* A message that the last report released; the caller takes all of them before the next report. */
 bool workload_released(struct workload *, struct message *);
+
+/* There was no memory for what a report released: the run cannot go on. */
+bool workload_failed(const struct workload *);
 
 /*
  * How many messages of a part have never been handed out, of those that are known beforehand. If the part knows
@@ -208,9 +227,20 @@ bool workload_released(struct workload *, struct message *);
  */
 uint64_t workload_held_back(const struct workload *, uint32_t part, struct message *first);
 
+/*
+ * How many nodes of a graph have not ended; 0 of other kinds. If there are any, `why` says what the first of them waits
+ * for, once nothing is under way.
+ */
+uint32_t workload_unfinished(const struct workload *, uint32_t part, char *why, size_t why_bytes);
+
+/* When each node of a graph began and ended; lent, NULL of other kinds and of a graph that has not begun. */
+const struct graph_span *workload_spans(const struct workload *, uint32_t part);
+
 /* Facts about a part that are known beforehand, for its report. */
 struct workload_facts {
 	const char *kind;
+	struct graph *graph;    /* lent; NULL of other kinds, which have no nodes */
+	bool arrivals;          /* workload_received() matters: others wait for its messages' arrival */
 	uint64_t message_count; /* with bytes; 0: not known (open loop) */
 	uint64_t bytes;         /* of all of them; 0: not known */
 	/*

@@ -19,6 +19,13 @@ struct workload_part_ops {
 	/* May be NULL: no message waits for a report. */
 	void (*sent)(struct workload_part *, const struct message *, uint64_t now_ps);
 	void (*received)(struct workload_part *, const struct message *, uint64_t now_ps);
+	/* May be NULL: no more messages than it has passed to part_release() were released by the last report. */
+	bool (*released)(struct workload_part *, struct message *);
+	/* May be NULL, both of them: it has no timers. */
+	uint64_t (*deadline)(const struct workload_part *);
+	void (*expire)(struct workload_part *, uint64_t now_ps);
+	/* May be NULL: it is done when as many messages as announced were sent and received. */
+	bool (*is_done)(const struct workload_part *);
 	/* May be NULL. The first message that was not handed out, if there is one. */
 	bool (*held_back)(const struct workload_part *, struct message *);
 	void (*free)(struct workload_part *);
@@ -42,6 +49,7 @@ struct workload_part {
 	bool connections_go_on;
 	bool held; /* `next` is in `ahead` */
 	bool over; /* `next` returned false */
+	bool done; /* and all of it is */
 	struct message ahead;
 	uint64_t begun_ps;               /* added to the times of `next` */
 	uint64_t handed, sent, received; /* messages with bytes: handed out, and reported */
@@ -63,9 +71,15 @@ workload_create_part all_to_all_create, moe_create;
 workload_create_part ring_create, halving_doubling_create, tree_create;
 workload_create_part poisson_create, poisson_incast_create;
 workload_create_part hpcc_flows_create, htsim_matrix_create;
+workload_create_part graph_part_create;
 
 /* A message of this part, with the members filled in that all its messages share. */
 struct message part_message(const struct workload_part *);
+
+/* Of a part that is a graph; see workload.h. */
+uint32_t graph_part_unfinished(const struct workload_part *, char *why, size_t why_bytes);
+const struct graph_span *graph_part_spans(const struct workload_part *);
+bool graph_part_failed(const struct workload_part *);
 
 /* Passes a message to workload_released. */
 void part_release(struct workload_part *, const struct message *);
