@@ -39,6 +39,11 @@ void results_free(struct results *r)
 	free(r->ports);
 	free(r->drops);
 	free(r->collectives);
+	for (uint32_t i = 0; i < r->step_count; i++) {
+		graph_free(r->steps[i].graph);
+		free(r->steps[i].spans);
+	}
+	free(r->steps);
 	free(r->trace);
 	memset(r, 0, sizeof(*r));
 }
@@ -130,6 +135,33 @@ int results_port_add(struct results *r, const struct results_port *p, uint32_t *
 int results_collective_add(struct results *r, const struct results_collective *c)
 {
 	return APPEND(r, collectives, collective_count, collective_capacity, c);
+}
+
+int results_step_add(struct results *r, const struct results_step *s)
+{
+	struct results_step step = *s;
+	uint64_t end_ps = step.start_ps, compute_ps = 0, exposed_ps = 0;
+	uint32_t ranks = step.graph->rank_count;
+
+	for (uint32_t i = 0; i < step.graph->node_count; i++) {
+		step.nodes_done += step.spans[i].end_ps != GRAPH_NEVER_PS;
+		if (step.spans[i].end_ps != GRAPH_NEVER_PS && step.spans[i].end_ps > end_ps)
+			end_ps = step.spans[i].end_ps;
+	}
+	step.time_ps = step.nodes_done == step.graph->node_count ? end_ps - step.start_ps : RESULTS_NOT_DONE;
+	for (uint32_t i = 0; i < ranks; i++) {
+		struct results_rank of;
+
+		if (results_rank_of(&step, i, &of))
+			return -ENOMEM;
+		compute_ps += of.compute_ps / ranks;
+		exposed_ps += of.exposed_ps / ranks;
+		step.compute_ps_max = of.compute_ps > step.compute_ps_max ? of.compute_ps : step.compute_ps_max;
+		step.exposed_ps_max = of.exposed_ps > step.exposed_ps_max ? of.exposed_ps : step.exposed_ps_max;
+	}
+	step.compute_ps = compute_ps;
+	step.exposed_ps = exposed_ps;
+	return APPEND(r, steps, step_count, step_capacity, &step);
 }
 
 int results_trace_add(struct results *r, const struct results_trace *t)

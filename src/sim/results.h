@@ -14,9 +14,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "workload/graph_run.h"
+
 enum {
 	RESULTS_NAME_BYTES = 48,
-	RESULTS_WHY_BYTES = 256,
+	RESULTS_WHY_BYTES = 512,
 	RESULTS_CLASSES = 8,
 	RESULTS_SERIES_WINDOWS = 2048,    /* of one series, at most; even */
 	RESULTS_GOODPUT_FLOWS_MAX = 1024, /* with a series each */
@@ -173,6 +175,18 @@ struct results_collective {
 	uint64_t algorithm_bps, bus_bps; /* S/t; times 2(n-1)/n for allreduce, (n-1)/n for all-to-all */
 };
 
+/* A graph that ran: a step of a training job, where that is what it has. */
+struct results_step {
+	uint32_t workload, round;
+	uint32_t nodes_done;
+	uint64_t start_ps, time_ps; /* time: of the last node that ended, RESULTS_NOT_DONE: some have not */
+	struct graph *graph;        /* *held* */
+	struct graph_span *spans;   /* *owned*; of each of its nodes */
+	/* Of the mean rank, and of the one that has most: */
+	uint64_t compute_ps, compute_ps_max; /* it computes */
+	uint64_t exposed_ps, exposed_ps_max; /* it does not, and something that it sends or receives is under way */
+};
+
 /* On change; of each path of a flow. results.trace_signal and _target name signal and target. */
 struct results_trace {
 	uint64_t time_ps;
@@ -236,6 +250,8 @@ struct results {
 	uint32_t drop_count, drop_capacity;
 	struct results_collective *collectives; /* *owned* */
 	uint32_t collective_count, collective_capacity;
+	struct results_step *steps; /* *owned* */
+	uint32_t step_count, step_capacity;
 	struct results_trace *trace; /* *owned* */
 	uint32_t trace_count, trace_capacity;
 	uint64_t trace_lost; /* beyond RESULTS_TRACE_MAX */
@@ -259,6 +275,8 @@ void results_free(struct results *);
 int results_flow_add(struct results *, const struct results_flow *, uint32_t *number);
 int results_port_add(struct results *, const struct results_port *, uint32_t *number);
 int results_collective_add(struct results *, const struct results_collective *);
+/* Takes the spans and the hold on the graph; fills in all that follows from them. */
+int results_step_add(struct results *, const struct results_step *);
 int results_trace_add(struct results *, const struct results_trace *);
 
 /*
@@ -320,6 +338,15 @@ int results_bin_all(const struct results *, uint32_t workload, struct results_bi
 
 /* (sum x)^2 / (n * sum x^2); 1 for no values or only zeros. */
 double results_jain(const double *x, size_t n);
+
+/* How a rank of a step spent its time, until the rank's last node ended. */
+struct results_rank {
+	uint64_t compute_ps, exposed_ps;
+	uint64_t end_ps; /* after the step's start */
+};
+
+/* 0 or -ENOMEM. */
+int results_rank_of(const struct results_step *, uint32_t rank, struct results_rank *);
 
 /* bytes x 8 / time; 0 of no time */
 uint64_t results_bps(uint64_t bytes, uint64_t time_ps);

@@ -316,3 +316,82 @@ struct results_fairness results_fairness_of_flows(const struct results *r, uint3
 		f.jain = sum * sum / ((double)f.flows * squares);
 	return f;
 }
+
+/* ---- Ranks ---- */
+
+static int by_begin(const void *a, const void *b)
+{
+	const struct graph_span *x = a, *y = b;
+
+	if (x->begin_ps != y->begin_ps)
+		return x->begin_ps < y->begin_ps ? -1 : 1;
+	return x->end_ps < y->end_ps ? -1 : x->end_ps > y->end_ps;
+}
+
+/* Joins spans that touch; returns how many are left. */
+static uint32_t join(struct graph_span *s, uint32_t count)
+{
+	uint32_t n = 0;
+
+	qsort(s, count, sizeof(*s), by_begin);
+	for (uint32_t i = 0; i < count; i++) {
+		if (!n || s[i].begin_ps > s[n - 1].end_ps)
+			s[n++] = s[i];
+		else if (s[i].end_ps > s[n - 1].end_ps)
+			s[n - 1].end_ps = s[i].end_ps;
+	}
+	return n;
+}
+
+static uint64_t length_ps(const struct graph_span *s, uint32_t count)
+{
+	uint64_t ps = 0;
+
+	for (uint32_t i = 0; i < count; i++)
+		ps += s[i].end_ps - s[i].begin_ps;
+	return ps;
+}
+
+/* Of both at a time. */
+static uint64_t common_ps(const struct graph_span *a, uint32_t a_count, const struct graph_span *b, uint32_t b_count)
+{
+	uint64_t ps = 0;
+
+	for (uint32_t i = 0, k = 0; i < a_count && k < b_count;) {
+		uint64_t begin = a[i].begin_ps > b[k].begin_ps ? a[i].begin_ps : b[k].begin_ps;
+		uint64_t end = a[i].end_ps < b[k].end_ps ? a[i].end_ps : b[k].end_ps;
+
+		ps += end > begin ? end - begin : 0;
+		if (a[i].end_ps < b[k].end_ps)
+			i++;
+		else
+			k++;
+	}
+	return ps;
+}
+
+int results_rank_of(const struct results_step *s, uint32_t rank, struct results_rank *out)
+{
+	uint32_t first = s->graph->first_node[rank], count = s->graph->nodes_of[rank], n = 0, m = 0;
+	struct graph_span *compute = malloc((2 * (size_t)count + 1) * sizeof(*compute)), *moves = compute + count;
+
+	if (!compute)
+		return -ENOMEM;
+	*out = (struct results_rank){0};
+	for (uint32_t i = first; i < first + count; i++) {
+		if (s->spans[i].end_ps == GRAPH_NEVER_PS)
+			continue;
+		if (s->graph->nodes[i].kind == GRAPH_CALC)
+			compute[n++] = s->spans[i];
+		else
+			moves[m++] = s->spans[i];
+		if (s->spans[i].end_ps - s->start_ps > out->end_ps)
+			out->end_ps = s->spans[i].end_ps - s->start_ps;
+	}
+	n = join(compute, n);
+	m = join(moves, m);
+	out->compute_ps = length_ps(compute, n);
+	out->exposed_ps = length_ps(moves, m) - common_ps(compute, n, moves, m);
+	free(compute);
+	return 0;
+}

@@ -176,7 +176,7 @@ size_t scenario_files(struct scenario *s, struct scenario_wanted *wanted, size_t
 	for (uint32_t i = 0; i < s->workload_count; i++) {
 		struct scenario_workload *w = &s->workload[i];
 
-		if (w->kind == SCENARIO_FILE_FLOWS)
+		if (w->kind == SCENARIO_FILE_FLOWS || w->kind == SCENARIO_GRAPH)
 			want(wanted, &n, max, &w->file, w->name, "file");
 		else if (w->kind == SCENARIO_CDF)
 			want(wanted, &n, max, &w->cdf_file, w->name, "cdf");

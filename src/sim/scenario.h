@@ -24,6 +24,8 @@
 #define SCENARIO_LONGEST   (UINT64_MAX - 1) /* cc.base_rtt */
 #define SCENARIO_NO_WINDOW (UINT64_MAX - 1) /* transport.window */
 
+struct graph_file; /* workload/graph_read.h */
+
 /* Shares, probabilities and gains are in parts of 10^9. */
 #define SCENARIO_PPB UINT64_C(1000000000)
 
@@ -61,6 +63,9 @@ struct scenario_file {
 	char path[SCENARIO_PATH_BYTES]; /* as written; empty: none */
 	const char *text;               /* *borrowed*, ends in NUL; set by the caller, else NULL */
 	size_t text_bytes;              /* without the NUL */
+	/* Where the path has a '*', which stands for 0, 1, ..: a file for each rank, in place of text; *borrowed* likewise. */
+	const struct graph_file *ranks;
+	uint32_t rank_count;
 };
 
 enum scenario_topology_kind {
@@ -194,6 +199,12 @@ struct scenario_failures {
 	unsigned place; /* enum scenario_place */
 };
 
+/* What the host computes takes so many parts of 10^9 of its time. */
+struct scenario_slow {
+	uint32_t host;
+	uint64_t factor_ppb;
+};
+
 struct scenario_host {
 	uint64_t post_delay_ps, completion_delay_ps, ack_delay_ps;
 	uint64_t read_rate_bps;   /* PCIe; SCENARIO_NONE */
@@ -202,6 +213,8 @@ struct scenario_host {
 	uint64_t qp_cache;        /* QPs whose state is at hand; SCENARIO_NONE */
 	uint64_t qp_miss_ps;
 	uint64_t idle_qps; /* besides those that the workload needs */
+	uint32_t slow_count;
+	struct scenario_slow slow[SCENARIO_RANGES_MAX];
 };
 
 enum scenario_protocol { SCENARIO_VEROCE, SCENARIO_ROCEV2, SCENARIO_SDR };
@@ -273,6 +286,7 @@ enum scenario_workload_kind {
 	SCENARIO_STAIRCASE,  /* flows join `interval` apart, and leave in the same order */
 	SCENARIO_VICTIM,     /* incast of `fan_in` and one flow that shares its paused uplink only */
 	SCENARIO_FILE_FLOWS, /* file: flow file of the HPCC simulator, or matrix of htsim */
+	SCENARIO_GRAPH,      /* file: what ranks compute and send */
 	SCENARIO_WORKLOAD_KINDS
 };
 
@@ -304,6 +318,9 @@ struct scenario_workload {
 	uint64_t active;    /* peers at a time; SCENARIO_NONE */
 	uint64_t rings;
 	uint64_t zipf_ppb;      /* exponent */
+	unsigned algorithm;     /* enum collective_algorithm: of a graph's collectives that have none of their own */
+	uint64_t chunks;        /* of a graph's collectives */
+	uint64_t eager_bytes;   /* a graph's sends of no more are done at once */
 	uint64_t traffic_class; /* SCENARIO_AUTO: of each flow, as its file says */
 };
 

@@ -2,6 +2,8 @@
 /* Lists in the values of a scenario. A list that cannot be read leaves its field as it was. */
 #include "sim/scenario_list.h"
 
+#include "base/quantity.h"
+
 #include <ctype.h>
 #include <inttypes.h>
 #include <stdarg.h>
@@ -108,6 +110,41 @@ bool scenario_lost_set(struct scenario_link *link, const char *text, char *why, 
 	memcpy(link->lost, lost, count * sizeof(lost[0]));
 	link->lost_count = count;
 	return true;
+}
+
+bool scenario_slow_set(struct scenario_host *host, const char *text, char *why, size_t why_bytes)
+{
+	static const struct quantity_form form = {.exponent = 9};
+	struct scenario_slow slow[SCENARIO_RANGES_MAX];
+	uint32_t count = 0;
+	const char *p = text;
+	bool more = *text;
+
+	while (more) {
+		size_t n;
+
+		if (count == SCENARIO_RANGES_MAX)
+			return scenario_refuse(why, why_bytes, "'%.64s': more than %d hosts", text,
+					       SCENARIO_RANGES_MAX);
+		if (!u32_parse(&p, &slow[count].host) || *p++ != ':')
+			goto bad;
+		n = strspn(p, "0123456789.");
+		if (quantity_parse(p, n, &form, &slow[count].factor_ppb) ||
+		    slow[count].factor_ppb > 1000 * SCENARIO_PPB)
+			goto bad;
+		p += n;
+		if (!list_goes_on(&p, &more))
+			goto bad;
+		count++;
+	}
+	memcpy(host->slow, slow, count * sizeof(slow[0]));
+	host->slow_count = count;
+	return true;
+bad:
+	return scenario_refuse(why, why_bytes,
+			       "'%.64s': allowed is HOST:FACTOR, with commas between: the number of a host and "
+			       "0 to 1000, as 3:1.2",
+			       text);
 }
 
 bool scenario_weights_set(uint32_t field[SCENARIO_CLASSES], const char *text, char *why, size_t why_bytes)

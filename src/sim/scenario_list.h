@@ -19,6 +19,8 @@ bool scenario_ranges_set(struct scenario_ranges *, const char *text, char *why, 
 bool scenario_lost_set(struct scenario_link *, const char *text, char *why, size_t why_bytes);
 /* The weights of all classes. */
 bool scenario_weights_set(uint32_t field[SCENARIO_CLASSES], const char *text, char *why, size_t why_bytes);
+/* Stragglers, "HOST:FACTOR,HOST:FACTOR". */
+bool scenario_slow_set(struct scenario_host *, const char *text, char *why, size_t why_bytes);
 /* The two nodes of a link, "A-B". */
 bool scenario_link_set(uint32_t ends[2], const char *text, char *why, size_t why_bytes);
 

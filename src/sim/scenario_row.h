@@ -24,6 +24,7 @@ enum scenario_value_kind {
 	SCENARIO_FLOWS,   /* struct scenario_ranges, and a bool: the word all */
 	SCENARIO_LOST,    /* struct scenario_link: lost_count and lost */
 	SCENARIO_LINK,    /* uint32_t[2]: A-B */
+	SCENARIO_SLOW,    /* struct scenario_host: slow_count and slow */
 	SCENARIO_WEIGHTS, /* uint32_t[SCENARIO_CLASSES] */
 	SCENARIO_CDF_NAME /* struct scenario_workload: cdf or cdf_file */
 };

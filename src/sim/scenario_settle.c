@@ -200,9 +200,10 @@ static int workload_settle(const struct scenario_source *s, struct scenario *out
 	snprintf(prefix, sizeof(prefix), "workload.%s", w->name);
 	if (kinds_check(s, "workload", w->kind, SCENARIO_WORKLOAD_KINDS, s->workload_line[i], prefix, e))
 		return -EINVAL;
-	if (w->kind == SCENARIO_FILE_FLOWS && !w->file.path[0]) {
+	if ((w->kind == SCENARIO_FILE_FLOWS || w->kind == SCENARIO_GRAPH) && !w->file.path[0]) {
 		snprintf(key, sizeof(key), "%s.file", prefix);
-		return scenario_fail(e, s->file, s->workload_at[i], key, "kind = file needs the path of one");
+		return scenario_fail(e, s->file, s->workload_at[i], key, "kind = %s needs the path of one",
+				     w->kind == SCENARIO_GRAPH ? "graph" : "file");
 	}
 	if (w->kind == SCENARIO_STAIRCASE && !w->interval_ps) {
 		snprintf(key, sizeof(key), "%s.interval", prefix);

@@ -41,6 +41,7 @@ static const struct {
 	[SCENARIO_FLOWS] = {"flows", NULL, NULL},
 	[SCENARIO_LOST] = {"flow:n,...", NULL, NULL},
 	[SCENARIO_LINK] = {"node-node", NULL, NULL},
+	[SCENARIO_SLOW] = {"host:factor,...", NULL, NULL},
 	[SCENARIO_WEIGHTS] = {"8 numbers", NULL, NULL},
 	[SCENARIO_CDF_NAME] = {"WebSearch|FB_Hadoop|AliStorage2019|GoogleRPC2008|file", NULL, NULL},
 };
@@ -212,6 +213,9 @@ bool scenario_value_set(const struct scenario_row *r, void *base, const char *te
 	}
 	case SCENARIO_LOST:
 		return scenario_lost_set((void *)((char *)field - offsetof(struct scenario_link, lost)), text, why,
+					 why_bytes);
+	case SCENARIO_SLOW:
+		return scenario_slow_set((void *)((char *)field - offsetof(struct scenario_host, slow)), text, why,
 					 why_bytes);
 	case SCENARIO_LINK: return scenario_link_set(field, text, why, why_bytes);
 	case SCENARIO_WEIGHTS: return scenario_weights_set(field, text, why, why_bytes);

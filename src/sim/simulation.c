@@ -230,7 +230,7 @@ static uint32_t credits(const struct simulation *s)
 		struct workload_facts facts;
 
 		workload_facts(s->workload, i, &facts);
-		reported |= facts.collective_bytes != 0;
+		reported |= facts.arrivals;
 	}
 	if (!reported)
 		return 1;
@@ -605,6 +605,23 @@ static uint64_t held_back_text(const struct simulation *s, char *text, size_t by
 	return held_back;
 }
 
+/* Graphs that cannot go on: "3 nodes never ended in [workload.x]: rank ... waits for ..." of the first one. */
+static bool unfinished_text(const struct simulation *s, char *text, size_t bytes)
+{
+	char why[RESULTS_WHY_BYTES];
+
+	for (uint32_t i = 0; i < workload_parts(s->workload); i++) {
+		uint32_t nodes = workload_unfinished(s->workload, i, why, sizeof(why));
+
+		if (!nodes)
+			continue;
+		snprintf(text, bytes, "%" PRIu32 " nodes of [workload.%s] never ended: %.400s", nodes,
+			 s->scenario->workload[s->origins[i].workload].name, why);
+		return true;
+	}
+	return false;
+}
+
 /* No flow is under way, and none will begin. */
 static enum simulation_state all_ended(struct simulation *s, const struct flows_count *n)
 {
@@ -613,6 +630,8 @@ static enum simulation_state all_ended(struct simulation *s, const struct flows_
 	s->results->flows_held_back = held_back_text(s, text, sizeof(text));
 	if (n->failed)
 		return partial(s, SIMULATION_STUCK, "queue pairs broke: their flows never ended");
+	if (unfinished_text(s, text, sizeof(text)))
+		return partial(s, SIMULATION_STUCK, text);
 	return s->results->flows_held_back ? partial(s, SIMULATION_STUCK, text) : SIMULATION_ENDED;
 }
 
@@ -641,6 +660,8 @@ static enum simulation_state judge(struct simulation *s, enum network_stop stop,
 			       : SIMULATION_ENDED;
 	if (!s->events_left)
 		return partial(s, SIMULATION_ENDED, "run.events were spent");
+	if (network_now_ps(s->network) >= NETWORK_TIME_PS_MAX)
+		return partial(s, SIMULATION_STUCK, "106 days have passed, which is as long as a run may be");
 	if (stop == NETWORK_IDLE && next_ps == NETWORK_NEVER_PS)
 		return n.ended ? all_ended(s, &n)
 			       : partial(s, SIMULATION_STUCK, "nothing will happen any more, with flows open");

@@ -4,6 +4,7 @@
  * judged.
  */
 #include <stdlib.h>
+#include <string.h>
 
 #include "net/credit.h"
 #include "net/network.h"
@@ -208,6 +209,40 @@ static void finish_recovery(struct simulation *s)
 	}
 }
 
+/* Without memory the rest is missing. */
+static void finish_steps(struct simulation *s)
+{
+	for (uint32_t i = 0; i < workload_parts(s->workload); i++) {
+		const struct graph_span *spans = workload_spans(s->workload, i);
+		struct workload_facts facts;
+		struct results_step step = {
+			.workload = s->origins[i].workload,
+			.round = s->origins[i].round,
+			.start_ps = UINT64_MAX,
+		};
+		size_t bytes;
+
+		workload_facts(s->workload, i, &facts);
+		if (!spans)
+			continue;
+		bytes = (facts.graph->node_count + (size_t)1) * sizeof(*spans);
+		step.spans = malloc(bytes);
+		if (!step.spans)
+			return;
+		memcpy(step.spans, spans, bytes);
+		for (uint32_t k = 0; k < facts.graph->node_count; k++) {
+			if (spans[k].begin_ps < step.start_ps)
+				step.start_ps = spans[k].begin_ps;
+		}
+		step.graph = graph_hold(facts.graph);
+		if (results_step_add(s->results, &step)) {
+			graph_free(step.graph);
+			free(step.spans);
+			return;
+		}
+	}
+}
+
 bool simulation_finish(struct simulation *s)
 {
 	struct results *r = s->results;
@@ -227,6 +262,7 @@ bool simulation_finish(struct simulation *s)
 	finish_hosts(s);
 	finish_drops(s);
 	finish_recovery(s);
+	finish_steps(s);
 	rates_collectives(&s->rates, s->workload, s->origins, r);
 	possible_find(s);
 	r->receivers_bps = rates_of_receivers(&s->rates, r);

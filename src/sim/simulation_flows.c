@@ -48,6 +48,7 @@ struct flows {
 	uint32_t due_count, due_room;
 	struct message next; /* of workload_next() */
 	bool has_next;
+	uint64_t next_told_ps; /* by flows_next_ps() */
 	uint64_t begun, done, failed, open;
 	bool out_of_memory;
 };
@@ -377,7 +378,7 @@ static bool arrival_matters(const struct flows *f, const struct message *m)
 	struct workload_facts facts;
 
 	workload_facts(f->c.workload, m->part, &facts);
-	return facts.collective_bytes;
+	return facts.arrivals;
 }
 
 static void lost_for_lack_of_memory(struct flows *f)
@@ -453,14 +454,29 @@ static void begin(struct flows *f, const struct message *m)
 	}
 }
 
-uint64_t flows_next_ps(const struct flows *f)
+static uint64_t next_ps(const struct flows *f)
 {
 	uint64_t at = f->has_next ? f->next.start_ps : NETWORK_NEVER_PS;
 
 	if (f->due_count && f->due[0]->message.start_ps < at)
 		at = f->due[0]->message.start_ps;
+	if (workload_deadline(f->c.workload) < at)
+		at = workload_deadline(f->c.workload);
 	return at;
 }
+
+uint64_t flows_next_ps(struct flows *f)
+{
+	f->next_told_ps = next_ps(f);
+	return f->next_told_ps;
+}
+
+static bool has_ended(const struct flows *f)
+{
+	return !f->open && !f->has_next && workload_deadline(f->c.workload) == WORKLOAD_NEVER_PS;
+}
+
+static void take_released(struct flows *f);
 
 void flows_post_due(struct flows *f)
 {
@@ -472,6 +488,10 @@ void flows_post_due(struct flows *f)
 		begin(f, &f->next);
 		f->has_next = workload_next(f->c.workload, &f->next);
 	}
+	while (workload_deadline(f->c.workload) <= now_ps && !f->out_of_memory) {
+		workload_expire(f->c.workload, now_ps);
+		take_released(f);
+	}
 }
 
 /* ---- what happened ------------------------------------------------------------------------------------ */
@@ -482,6 +502,10 @@ static void take_released(struct flows *f)
 
 	while (workload_released(f->c.workload, &m))
 		begin(f, &m);
+	if (workload_failed(f->c.workload))
+		lost_for_lack_of_memory(f);
+	if (next_ps(f) < f->next_told_ps)
+		network_stop(f->c.network);
 }
 
 static void report_received(struct flows *f, struct slot *s)
@@ -569,7 +593,7 @@ static void end_flow(struct flows *f, struct slot *s, bool good)
 	}
 	if (l->last && is_idle(l))
 		line_put(f, l);
-	if (!f->open && !f->has_next)
+	if (has_ended(f))
 		network_stop(f->c.network); /* the wait for the last flow must end */
 }
 
@@ -624,6 +648,6 @@ void flows_count(const struct flows *f, struct flows_count *out)
 		.done = f->done,
 		.failed = f->failed,
 		.out_of_memory = f->out_of_memory,
-		.ended = !f->open && !f->has_next,
+		.ended = has_ended(f),
 	};
 }

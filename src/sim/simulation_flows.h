@@ -60,9 +60,12 @@ uint32_t flows_flow_of(void *flows, uint32_t to, uint32_t qpn, uint32_t psn, boo
  */
 void flows_alone(const struct flows *, const struct message *, uint64_t *arrives_ps, uint64_t *acked_ps);
 
-/* When to post the next message; NETWORK_NEVER_PS: not before another one is done. */
-uint64_t flows_next_ps(const struct flows *);
-/* Posts what is due at network_now_ps(). */
+/*
+ * When to call flows_post_due(); NETWORK_NEVER_PS: not before a message is done. If that makes it earlier than was
+ * returned last, the network stops.
+ */
+uint64_t flows_next_ps(struct flows *);
+/* Posts what is due at network_now_ps(), and ends calcs that are. */
 void flows_post_due(struct flows *);
 
 /* Adds to the results what has arrived of the messages under way. */

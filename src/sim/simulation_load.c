@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Scenario to workload: each [workload.NAME] is a part, and each of its rounds one of its own. */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "workload/cdf.h"
+#include "workload/graph_read.h"
 #include "sim/simulation_parts.h"
 
 static const char *const kinds[SCENARIO_WORKLOAD_KINDS] = {
@@ -20,6 +22,7 @@ static const char *const kinds[SCENARIO_WORKLOAD_KINDS] = {
 	[SCENARIO_FLOW] = "pairs",
 	[SCENARIO_STAIRCASE] = "staircase",
 	[SCENARIO_VICTIM] = "victim",
+	[SCENARIO_GRAPH] = "graph",
 };
 
 static uint32_t first_of(const struct scenario_ranges *r, uint32_t otherwise)
@@ -191,6 +194,71 @@ uint8_t parts_classes(const struct scenario *s, const struct topology *t)
 	return classes;
 }
 
+/* Of the hosts of the network; *out is NULL if none is slow, or without memory, which is false. */
+static bool slow_of(const struct scenario *s, const struct topology *t, uint64_t **out, struct why why)
+{
+	const struct scenario_host *h = &s->host;
+
+	*out = NULL;
+	if (!h->slow_count)
+		return true;
+	*out = calloc(t->host_count, sizeof(**out));
+	if (!*out)
+		return refuse(why, "out of memory");
+	for (uint32_t i = 0; i < t->host_count; i++)
+		(*out)[i] = SCENARIO_PPB;
+	for (uint32_t i = 0; i < h->slow_count; i++) {
+		if (h->slow[i].host >= t->host_count)
+			return refuse(why, "host.slow: there is no host %u, only 0 to %u", h->slow[i].host,
+				      t->host_count - 1);
+		(*out)[h->slow[i].host] = h->slow[i].factor_ppb;
+	}
+	return true;
+}
+
+/* "workload.x.file: all_reduce.3.et:7: ..."; the '*' of a path stands for the number. */
+static bool refuse_file(const struct scenario_workload *w, const struct graph_fault *f, struct why why)
+{
+	const char *path = w->file.path, *star = w->file.ranks ? strchr(path, '*') : NULL;
+	char number[16] = "", line[16] = "";
+
+	if (star)
+		snprintf(number, sizeof(number), "%u", f->file);
+	if (f->error.line)
+		snprintf(line, sizeof(line), "%u:", f->error.line);
+	return refuse(why, "workload.%s.file: %.*s%s%s:%s %s", w->name, star ? (int)(star - path) : (int)strlen(path),
+		      path, number, star ? star + 1 : "", line, f->error.message);
+}
+
+static bool read_graph(const struct scenario_workload *w, struct graph **out, struct why why)
+{
+	struct graph_file one = {w->file.text, w->file.text_bytes};
+	struct graph_fault fault = {0};
+	int rc = w->file.ranks ? graph_read(w->file.ranks, w->file.rank_count, out, &fault)
+			       : graph_read(&one, 1, out, &fault);
+
+	if (rc == -EINVAL)
+		return refuse_file(w, &fault, why);
+	return !rc || refuse(why, "workload.%s.file: out of memory", w->name);
+}
+
+static bool add_graph(const struct scenario *s, const struct scenario_workload *w, const struct topology *t,
+		      uint32_t number, struct workload_params *p, struct workload *out, struct part_origin *origins,
+		      struct why why)
+{
+	uint64_t *slow_ppb;
+	bool good = slow_of(s, t, &slow_ppb, why) && read_graph(w, &p->graph, why);
+
+	p->slow_ppb = slow_ppb;
+	p->algorithm = w->algorithm;
+	p->chunks = (uint32_t)w->chunks;
+	p->eager_bytes = w->eager_bytes;
+	good = good && add_rounds(w, number, "graph", p, out, origins, why);
+	graph_free(p->graph);
+	free(slow_ppb);
+	return good;
+}
+
 static bool add_one(const struct scenario *s, const struct scenario_workload *w, const struct topology *t,
 		    const struct rates *rates, uint32_t number, struct workload *out, struct part_origin *origins,
 		    struct why why)
@@ -262,7 +330,10 @@ static bool add_one(const struct scenario *s, const struct scenario_workload *w,
 		p.cdf = &cdf;
 	}
 	p.bytes = w->size_bytes / w->qps;
-	good = good && add_rounds(w, number, kind, &p, out, origins, why);
+	if (w->kind == SCENARIO_GRAPH)
+		good = add_graph(s, w, t, number, &p, out, origins, why);
+	else
+		good = good && add_rounds(w, number, kind, &p, out, origins, why);
 	cdf_free(&cdf);
 	free(pairs);
 	free(hosts);
