@@ -177,6 +177,15 @@ void draw_pfc(FILE *, const struct results *);
 
 void draw_trace(FILE *, const struct results *);
 
+/* ---- sim_steps.c: graphs that ran ---- */
+
+void steps_print(FILE *, const struct sim_input *, const struct results *);
+void steps_csv(FILE *, const struct sim_input *, const struct results *);
+void ranks_csv(FILE *, const struct sim_input *, const struct results *);
+/* trace.json; and the card of the page. */
+void steps_trace(FILE *, const struct sim_input *, const struct results *);
+void steps_table(FILE *, const struct sim_input *, const struct results *);
+
 /* ---- sim_report.c ---- */
 
 /* Writes all files of a run to `path`. 0, or EXIT_OURS after an error message. */

@@ -276,6 +276,32 @@ static void recovery_add(struct figures *g, const struct results *r)
 	add_number(g, "sdr_words", "control messages of SDR", FIGURE_COUNT, r->recovery.words);
 }
 
+/* Means of the steps that are done. */
+static void steps_add(struct figures *g, const struct results *r)
+{
+	unsigned __int128 time = 0, compute = 0, exposed = 0;
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < r->step_count; i++) {
+		const struct results_step *s = &r->steps[i];
+
+		if (s->time_ps == RESULTS_NOT_DONE)
+			continue;
+		n++;
+		time += s->time_ps;
+		compute += s->compute_ps;
+		exposed += s->exposed_ps;
+	}
+	if (!n)
+		return;
+	add_number(g, "step_time", "step, mean time", FIGURE_TIME, (uint64_t)(time / n));
+	add_number(g, "step_compute", "... in which the mean rank computes", FIGURE_TIME, (uint64_t)(compute / n));
+	add_number(g, "step_exposed", "... of exposed communication", FIGURE_TIME, (uint64_t)(exposed / n));
+	if (time)
+		add(g, "step_exposed_share", "exposed communication, share of the step", FIGURE_SHARE, 0,
+		    (double)exposed / (double)time);
+}
+
 static void collectives_add(struct figures *g, const struct results *r)
 {
 	uint64_t time = 0, bus = 0, algorithm = 0, ideal = 0, possible = 0, of_time = 0;
@@ -314,6 +340,7 @@ int figures_make(struct figures *g, const struct scenario *s, const struct resul
 	add_number(g, "time", "simulated time", FIGURE_TIME, r->time_ps);
 	if (finish_add(g, r) || slowdown_add(g, r))
 		return -ENOMEM;
+	steps_add(g, r);
 	collectives_add(g, r);
 	throughput_add(g, s, r);
 	if (windows_add(g, r))

@@ -63,7 +63,10 @@ static void write_tiles(FILE *f, const struct results *r, const struct figures *
 	fputs("<div class=\"tiles\">\n", f);
 	snprintf(text, sizeof(text), "of %s", count_text(r->flow_count, b));
 	tile(f, "Flows done", count_text(r->flows_done, a), text);
-	if (figure_find(g, "collective_time")) {
+	if (figure_find(g, "step_time")) {
+		tile_figure(f, g, "Step", "step_time", "compute", "step_compute");
+		tile_figure(f, g, "Exposed communication", "step_exposed", "of the step", "step_exposed_share");
+	} else if (figure_find(g, "collective_time")) {
 		tile_figure(f, g, "Collective", "collective_time", "of ideal", "collective_share");
 		tile_figure(f, g, "Bus bandwidth", "bus_bandwidth", "algorithm", "algorithm_bandwidth");
 	} else {
@@ -258,6 +261,7 @@ static void write_page(FILE *f, const struct sim_input *in, const struct results
 	}
 	write_tiles(f, r, g);
 	fputs("<div class=\"cards\">\n", f);
+	steps_table(f, in, r);
 	write_collectives_table(f, in, r);
 	draw_slowdown(f, r);
 	draw_goodput(f, in, r);
@@ -305,6 +309,8 @@ int sim_report(const char *path, const struct sim_input *in, const struct result
 		fputs(in->text, folder_file(&d, "scenario.ini"));
 		sim_csv_write(&d, in, r, g);
 		sim_json_write(&d, in, r, g);
+		if (r->step_count)
+			steps_trace(folder_file(&d, "trace.json"), in, r);
 		write_page(folder_file(&d, "report.html"), in, r, g);
 	}
 	return folder_close(&d);
