@@ -1,8 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Which reader a file is for. */
+/* Which reader a file is for. Text is GOAL unless it begins as another format does. */
 #include "workload/graph_read.h"
 
+#include "workload/aicb.h"
+#include "workload/chakra.h"
 #include "workload/goal.h"
+
+static int read_text(const struct graph_file *f, struct graph **out, struct text_error *err)
+{
+	return aicb_is(f->text, f->bytes) ? aicb_read(f->text, f->bytes, out, err)
+					  : goal_read(f->text, f->bytes, out, err);
+}
 
 int graph_read(const struct graph_file *files, uint32_t count, struct graph **out, struct graph_fault *fault)
 {
@@ -13,7 +21,7 @@ int graph_read(const struct graph_file *files, uint32_t count, struct graph **ou
 					 (uint64_t)i);
 	}
 	fault->file = 0;
-	if (count != 1)
-		return text_fail(&fault->error, 0, "%u files of GOAL text; it has one for all ranks", (uint64_t)count);
-	return goal_read(files[0].text, files[0].bytes, out, &fault->error);
+	if (count != 1 || chakra_is(&files[0]))
+		return chakra_read(files, count, out, fault);
+	return read_text(&files[0], out, &fault->error);
 }
