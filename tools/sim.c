@@ -18,6 +18,7 @@ enum { SETS_MAX = 256, SEEDS_MAX = 4096, JOBS_MAX = 1024, KEYS_WIDTH = 100 };
 static const char usage[] =
 	"usage: verbena sim [OPTION...] SCENARIO\n"
 	"       verbena sim --compare [--report DIR] FOLDER...\n"
+	"       verbena sim --describe FILE | --convert FILE TO\n"
 	"       verbena sim --keys | --list\n"
 	"\n"
 	"Simulates a network of hosts that run Verbena's transport. SCENARIO is a file, or the "
@@ -31,6 +32,9 @@ static const char usage[] =
 	"      --sweep KEY=V1,V2... one run for each value; several --sweep: for each combination\n"
 	"      --report DIR         writes CSV, JSON and a page with drawings, report.html\n"
 	"      --print-commands     prints a command for each run instead of running it\n"
+	"      --describe FILE      what is in a graph: GOAL or AICB text, or Chakra traces, a file for each\n"
+	"                           rank, whose number a * stands for\n"
+	"      --convert FILE TO    writes such a graph as GOAL text\n"
 	"      --compare            compares finished runs: the folders that --report made\n"
 	"  -j, --jobs N             runs of a sweep at a time; default: one for each processor\n"
 	"  -q, --quiet              print no progress and no summary\n"
@@ -255,6 +259,7 @@ struct sim_options {
 	char *seeds; /* a sweep; it lives to the end */
 	char seed[48];
 	bool compare;
+	const char *describe, *convert; /* files */
 };
 
 static int add_setting(struct sim_options *o, const char *text, bool sweeps)
@@ -314,7 +319,19 @@ static int print_keys(const char *form)
 /* Reads the options into *o. Returns false, with the exit status in *status, when there is nothing left to do. */
 static bool parse(int argc, char **argv, struct sim_options *o, int *status)
 {
-	enum { OPT_SET = 256, OPT_SEED, OPT_SEEDS, OPT_SWEEP, OPT_PRINT, OPT_COMPARE, OPT_REPORT, OPT_KEYS, OPT_LIST };
+	enum {
+		OPT_SET = 256,
+		OPT_SEED,
+		OPT_SEEDS,
+		OPT_SWEEP,
+		OPT_PRINT,
+		OPT_COMPARE,
+		OPT_DESCRIBE,
+		OPT_CONVERT,
+		OPT_REPORT,
+		OPT_KEYS,
+		OPT_LIST
+	};
 	static const struct option options[] = {
 		{"set", required_argument, NULL, OPT_SET},
 		{"seed", required_argument, NULL, OPT_SEED},
@@ -322,6 +339,8 @@ static bool parse(int argc, char **argv, struct sim_options *o, int *status)
 		{"sweep", required_argument, NULL, OPT_SWEEP},
 		{"print-commands", no_argument, NULL, OPT_PRINT},
 		{"compare", no_argument, NULL, OPT_COMPARE},
+		{"describe", required_argument, NULL, OPT_DESCRIBE},
+		{"convert", required_argument, NULL, OPT_CONVERT},
 		{"report", required_argument, NULL, OPT_REPORT},
 		{"jobs", required_argument, NULL, 'j'},
 		{"quiet", no_argument, NULL, 'q'},
@@ -341,6 +360,8 @@ static bool parse(int argc, char **argv, struct sim_options *o, int *status)
 		case OPT_SEEDS: *status = set_seeds(o, optarg); break;
 		case OPT_PRINT: o->w.print_commands = true; break;
 		case OPT_COMPARE: o->compare = true; break;
+		case OPT_DESCRIBE: o->describe = optarg; break;
+		case OPT_CONVERT: o->convert = optarg; break;
 		case OPT_REPORT: *status = set_report(o, optarg); break;
 		case 'j': *status = set_jobs(o, optarg); break;
 		case 'q': o->w.quiet = true; break;
@@ -360,6 +381,18 @@ static int compare(const struct sim_options *o, char **folders, int count)
 	if (!count)
 		return complain("sim: --compare: the folders of finished runs are needed");
 	return sim_collect(folders, (size_t)count, o->w.report, o->w.quiet);
+}
+
+static int graph_only(const struct sim_options *o, char **names, int count)
+{
+	if (o->describe && (o->convert || count))
+		return complain("sim: --describe: one file is allowed");
+	if (o->describe)
+		return sim_describe(o->describe);
+	if (count != 1)
+		return complain(
+			"sim: --convert: two files are needed, the graph's and the one to write; - is the screen");
+	return sim_convert(o->convert, names[0]);
 }
 
 static int simulate(struct sim_options *o, char **names, int count)
@@ -398,6 +431,8 @@ int cmd_sim(int argc, char **argv)
 	/* The last sweep varies fastest, so runs that differ in their seed alone are neighbours. */
 	if (o.seeds)
 		o.sweeps[o.w.sweep_count++] = o.seeds;
+	if (o.describe || o.convert)
+		return graph_only(&o, argv + optind, argc - optind);
 	if (o.compare)
 		return compare(&o, argv + optind, argc - optind);
 	return simulate(&o, argv + optind, argc - optind);

@@ -9,6 +9,7 @@
 
 #include "sim/results.h"
 #include "sim/scenario.h"
+#include "workload/graph_read.h"
 
 enum { SIM_TEXT_BYTES = 48, EXIT_STUCK = 3, EXIT_INTERRUPTED = 130 };
 
@@ -20,7 +21,9 @@ struct sim_input {
 	struct scenario_source *source; /* *owned* */
 	struct scenario *scenario;      /* *owned*, settled, its files' text read */
 	char **file_text;               /* *owned* */
-	size_t file_count;
+	size_t file_count, file_room;
+	struct graph_file *ranks[SCENARIO_WORKLOADS_MAX]; /* *owned*: of paths with a '*' */
+	size_t ranks_count;
 	const char *const *sets; /* *borrowed*: the overrides, in order */
 	size_t set_count;
 };
@@ -31,6 +34,19 @@ struct sim_input {
  */
 int sim_input_load(struct sim_input *, const char *name, const char *const *sets, size_t set_count);
 void sim_input_free(struct sim_input *);
+
+/*
+ * The whole file, NUL-terminated, which the caller frees, and its length. NULL with errno: EFBIG beyond what a
+ * scenario's file may have.
+ */
+char *sim_file_read(const char *path, size_t *bytes);
+/*
+ * The highest number that stands for the '*' of a path in the name of a file there; the rest of the name is as it is.
+ * False: there is none.
+ */
+bool sim_files_last(const char *path, uint32_t *last);
+/* The path with a number for its '*'. False: it is too long. */
+bool sim_files_path(const char *path, uint32_t number, char *out, size_t bytes);
 
 /* Prints a simulation's error, with file and line if it names a key. Returns EXIT_OURS. */
 int sim_input_refused(const struct sim_input *, const char *why);
@@ -185,6 +201,12 @@ void ranks_csv(FILE *, const struct sim_input *, const struct results *);
 /* trace.json; and the card of the page. */
 void steps_trace(FILE *, const struct sim_input *, const struct results *);
 void steps_table(FILE *, const struct sim_input *, const struct results *);
+
+/* ---- sim_graph.c: graphs in files; the exit status ---- */
+
+int sim_describe(const char *path);
+/* As GOAL text; to "-": to the standard output. */
+int sim_convert(const char *from, const char *to);
 
 /* ---- sim_report.c ---- */
 

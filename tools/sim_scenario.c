@@ -7,6 +7,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <libgen.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -26,8 +27,7 @@ enum { FILE_BYTES_MAX = 256 << 20, FILES_MAX = 2 * SCENARIO_WORKLOADS_MAX + 1 };
 
 static const char *const places[] = {"share/verbena/scenarios", "../" VERBENA_DATADIR "/verbena/scenarios"};
 
-/* The whole file, NUL-terminated; NULL with errno. */
-static char *file_read(const char *path, size_t *bytes)
+char *sim_file_read(const char *path, size_t *bytes)
 {
 	FILE *f = fopen(path, "re");
 	struct stat st;
@@ -173,42 +173,138 @@ int sim_input_refused(const struct sim_input *in, const char *why)
 	return complain("%s: %s", in->path, why);
 }
 
+bool sim_files_path(const char *path, uint32_t number, char *out, size_t bytes)
+{
+	const char *star = strrchr(path, '*');
+
+	return (size_t)snprintf(out, bytes, "%.*s%" PRIu32 "%s", (int)(star - path), path, number, star + 1) < bytes;
+}
+
+bool sim_files_last(const char *path, uint32_t *last)
+{
+	const char *star = strrchr(path, '*'), *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+	char folder[2 * PATH_MAX];
+	struct dirent *e;
+	bool found = false;
+	DIR *d;
+
+	if (star < name)
+		return false;
+	snprintf(folder, sizeof(folder), "%.*s", slash ? (int)(slash - path) + 1 : 2, slash ? path : "./");
+	d = opendir(folder);
+	while (d && (e = readdir(d))) {
+		size_t before = (size_t)(star - name), digits;
+		uint64_t number;
+
+		if (strncmp(e->d_name, name, before) != 0)
+			continue;
+		digits = strspn(e->d_name + before, "0123456789");
+		if (!digits || digits > 7 || strcmp(e->d_name + before + digits, star + 1) != 0)
+			continue;
+		number = strtoul(e->d_name + before, NULL, 10);
+		if (!found || number > *last)
+			*last = (uint32_t)number;
+		found = true;
+	}
+	if (d)
+		closedir(d);
+	return found;
+}
+
+/* The text is the scenario's to free. */
+static bool keep_text(struct sim_input *in, char *text)
+{
+	if (in->file_count == in->file_room) {
+		size_t room = in->file_room ? 2 * in->file_room : 64;
+		char **more = realloc(in->file_text, room * sizeof(*more));
+
+		if (!more) {
+			free(text);
+			return false;
+		}
+		in->file_text = more;
+		in->file_room = room;
+	}
+	in->file_text[in->file_count++] = text;
+	return true;
+}
+
+static int refuse_file(const struct sim_input *in, const struct scenario_wanted *w, const char *path)
+{
+	char why[2 * PATH_MAX + 128];
+	int error = errno;
+
+	snprintf(why, sizeof(why), "%s: cannot read %s: %s", w->key, path, strerror(error));
+	return sim_input_refused(in, why);
+}
+
+static int read_one(struct sim_input *in, const struct scenario_wanted *w, const char *path)
+{
+	char *text = sim_file_read(path, &w->file->text_bytes);
+
+	if (!text)
+		return refuse_file(in, w, path);
+	if (!keep_text(in, text))
+		return complain("out of memory");
+	w->file->text = text;
+	return 0;
+}
+
+/* A file for each rank. One that is not there has no text; whoever reads the others says so. */
+static int read_ranks(struct sim_input *in, const struct scenario_wanted *w, const char *path)
+{
+	char one[2 * PATH_MAX];
+	struct graph_file *files;
+	uint32_t last;
+
+	if (!sim_files_last(path, &last)) {
+		errno = ENOENT;
+		return refuse_file(in, w, path);
+	}
+	files = calloc(last + (size_t)1, sizeof(*files));
+	if (!files)
+		return complain("out of memory");
+	in->ranks[in->ranks_count++] = files;
+	w->file->ranks = files;
+	w->file->rank_count = last + 1;
+	for (uint32_t i = 0; i <= last; i++) {
+		char *text = NULL;
+
+		if (sim_files_path(path, i, one, sizeof(one)))
+			text = sim_file_read(one, &files[i].bytes);
+		if (!text && errno != ENOENT)
+			return refuse_file(in, w, one);
+		if (text && !keep_text(in, text))
+			return complain("out of memory");
+		files[i].text = text;
+	}
+	return 0;
+}
+
 /* Reads the files that the scenario names, relative to its own folder. */
 static int files_read(struct sim_input *in)
 {
 	struct scenario_wanted wanted[FILES_MAX];
 	size_t n = scenario_files(in->scenario, wanted, FILES_MAX);
-	char *copy, path[2 * PATH_MAX];
+	char *copy = strdup(in->path), path[2 * PATH_MAX];
 	const char *folder;
+	int rc = 0;
 
-	in->file_text = calloc(n ? n : 1, sizeof(*in->file_text));
-	copy = strdup(in->path);
-	if (!in->file_text || !copy) {
-		free(copy);
+	if (!copy)
 		return complain("out of memory");
-	}
 	folder = dirname(copy);
-	for (size_t i = 0; i < n; i++) {
-		struct scenario_file *f = wanted[i].file;
+	for (size_t i = 0; i < n && !rc; i++) {
+		const char *name = wanted[i].file->path;
 
-		if (f->path[0] == '/')
-			snprintf(path, sizeof(path), "%s", f->path);
+		if (name[0] == '/')
+			snprintf(path, sizeof(path), "%s", name);
 		else
-			snprintf(path, sizeof(path), "%s/%s", folder, f->path);
-		in->file_text[i] = file_read(path, &f->text_bytes);
-		f->text = in->file_text[i];
-		if (!f->text) {
-			char why[2 * PATH_MAX + 128];
-			int error = errno;
-
-			free(copy);
-			snprintf(why, sizeof(why), "%s: cannot read %s: %s", wanted[i].key, path, strerror(error));
-			return sim_input_refused(in, why);
-		}
-		in->file_count = i + 1;
+			snprintf(path, sizeof(path), "%s/%s", folder, name);
+		rc = wanted[i].ranks && strchr(name, '*') ? read_ranks(in, &wanted[i], path)
+							  : read_one(in, &wanted[i], path);
 	}
 	free(copy);
-	return 0;
+	return rc;
 }
 
 int sim_input_load(struct sim_input *in, const char *name, const char *const *sets, size_t set_count)
@@ -220,7 +316,7 @@ int sim_input_load(struct sim_input *in, const char *name, const char *const *se
 	*in = (struct sim_input){.sets = sets, .set_count = set_count};
 	if (scenario_find(name, in->path, sizeof(in->path)))
 		return EXIT_OURS;
-	in->text = file_read(in->path, &bytes);
+	in->text = sim_file_read(in->path, &bytes);
 	if (!in->text) {
 		rc = complain("%s: cannot read it: %s", in->path, strerror(errno));
 		goto bad;
@@ -258,6 +354,8 @@ void sim_input_free(struct sim_input *in)
 	for (size_t i = 0; i < in->file_count; i++)
 		free(in->file_text[i]);
 	free(in->file_text);
+	for (size_t i = 0; i < in->ranks_count; i++)
+		free(in->ranks[i]);
 	free(in->scenario);
 	scenario_source_destroy(in->source);
 	free(in->text);

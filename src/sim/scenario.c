@@ -158,11 +158,12 @@ bool scenario_source_where(const struct scenario_source *s, const char *key, str
 
 /* Adds an instance, if the key names one. */
 static void want(struct scenario_wanted *wanted, size_t *n, size_t max, struct scenario_file *file,
-		 const char *workload, const char *key)
+		 const char *workload, const char *key, bool ranks)
 {
 	if (!file->path[0] || (*n)++ >= max)
 		return;
 	wanted[*n - 1].file = file;
+	wanted[*n - 1].ranks = ranks;
 	snprintf(wanted[*n - 1].key, sizeof(wanted->key), "%s%s.%s", workload ? "workload." : "topology",
 		 workload ? workload : "", key);
 }
@@ -172,14 +173,14 @@ size_t scenario_files(struct scenario *s, struct scenario_wanted *wanted, size_t
 	size_t n = 0;
 
 	if (s->topology.kind == SCENARIO_TOPOLOGY_FILE || s->topology.kind == SCENARIO_TOPOLOGY_SUBNET)
-		want(wanted, &n, max, &s->topology.file, NULL, "file");
+		want(wanted, &n, max, &s->topology.file, NULL, "file", false);
 	for (uint32_t i = 0; i < s->workload_count; i++) {
 		struct scenario_workload *w = &s->workload[i];
 
 		if (w->kind == SCENARIO_FILE_FLOWS || w->kind == SCENARIO_GRAPH)
-			want(wanted, &n, max, &w->file, w->name, "file");
+			want(wanted, &n, max, &w->file, w->name, "file", w->kind == SCENARIO_GRAPH);
 		else if (w->kind == SCENARIO_CDF)
-			want(wanted, &n, max, &w->cdf_file, w->name, "cdf");
+			want(wanted, &n, max, &w->cdf_file, w->name, "cdf", false);
 	}
 	return n;
 }

@@ -404,8 +404,9 @@ bool scenario_source_where(const struct scenario_source *, const char *key, stru
 
 /* A file that the caller must read, and the key that names it. */
 struct scenario_wanted {
-	struct scenario_file *file; /* in the scenario: text and text_bytes are the caller's to set */
+	struct scenario_file *file; /* in the scenario: text and text_bytes, or ranks, are the caller's to set */
 	char key[2 * SCENARIO_NAME_BYTES];
+	bool ranks; /* a '*' in the path stands for numbers */
 };
 
 /* The files that the caller must read, at most max of them; returns how many there are. */

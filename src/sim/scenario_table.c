@@ -172,7 +172,7 @@ static const struct scenario_row rows[] = {
 	NUM_OF(W_SIZED, "workload", "size", BYTES, IN_W(size_bytes), 1, 1000 * TB, NULL, "1MB", "bytes of each flow; of a collective, bytes of each host"),
 	NUM_OF(W(CDF) | W(INCAST_POISSON), "workload", "load", SHARE, IN_W(load_ppb), 1000, 4 * ONE, NULL, "30%", "payload, as a share of each host's link rate"),
 	WORDS_OF(W(CDF), "workload", "cdf", CDF_NAME, IN_W(cdf), "WebSearch", "flow sizes: a built-in distribution, or a file of lines `bytes percent`"),
-	FILE_OF(W(FILE_FLOWS) | W(GRAPH), "workload", "file", IN_W(file), "", "file: flows in the text format of the HPCC simulator, or a connection matrix of htsim; graph: GOAL text"),
+	FILE_OF(W(FILE_FLOWS) | W(GRAPH), "workload", "file", IN_W(file), "", "file: flows in the text format of the HPCC simulator, or a connection matrix of htsim; graph: GOAL or AICB text, or Chakra traces, a file for each rank, whose number a * stands for"),
 	WORDS_OF(~W(FILE_FLOWS), "workload", "hosts", RANGES, IN_W(hosts), "all", "hosts that take part, as 0-7,12"),
 	WORDS_OF(W(FLOW) | W(VICTIM), "workload", "senders", RANGES, IN_W(senders), "all", "one flow from each, to the receiver in the same place; of a victim: the victim"),
 	WORDS_OF(W(INCAST) | W(FLOW) | W(STAIRCASE) | W(VICTIM), "workload", "receivers", RANGES, IN_W(receivers), "all", "all: the workload's choice, of an incast host 0; of a victim: the incast's, then the victim's"),

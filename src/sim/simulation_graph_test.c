@@ -7,6 +7,8 @@
 #include "support/sim_run.h"
 #include "support/test.h"
 #include "workload/goal.h"
+#include "workload/graph_lower.h"
+#include "workload/graph_read.h"
 
 #define NS UINT64_C(1000)
 /* Nothing but the wires: RoCEv2 has no time stamps, and a window has room for all. */
@@ -21,6 +23,11 @@ static void run_goal(struct sim_run *run, const char *text, const char *const *s
 	run->scenario->workload[0].file.text_bytes = strlen(text);
 	sim_run_create(run);
 	sim_run_end(run);
+}
+
+static bool append(void *text, const char *piece, size_t bytes)
+{
+	return strncat(text, piece, bytes);
 }
 
 static const struct results_step *step_of(const struct sim_run *run, uint32_t i)
@@ -209,4 +216,144 @@ TEST(refusals_name_the_file_and_its_line)
 			fail_msg("says \"%s\"", run.why);
 		sim_run_free(&run);
 	}
+}
+
+/* ---- collectives -------------------------------------------------------------------------------------------------- */
+
+static char texts[8][256];
+static struct graph_file files[8];
+
+/* A trace that others made, in the scenario's files. */
+static void use_trace(struct sim_run *run, const char *kind, uint32_t ranks)
+{
+	for (uint32_t i = 0; i < ranks; i++) {
+		char path[512];
+		FILE *f;
+
+		snprintf(path, sizeof(path), TRACES "/chakra/%s/%unpus_1MB/%s.%u.et", kind, ranks, kind, i);
+		f = fopen(path, "rb");
+		if (!f)
+			fail_msg("%s cannot be read", path);
+		files[i] = (struct graph_file){texts[i], fread(texts[i], 1, sizeof(texts[i]), f)};
+		fclose(f);
+	}
+	run->scenario->workload[0].file.ranks = files;
+	run->scenario->workload[0].file.rank_count = ranks;
+}
+
+static uint64_t run_trace(const char *kind, uint32_t ranks, const char *const *sets)
+{
+	struct sim_run run;
+	uint64_t time_ps;
+
+	sim_run_read(&run, STAR, sets);
+	use_trace(&run, kind, ranks);
+	sim_run_create(&run);
+	sim_run_end(&run);
+	assert_false(run.results.partial);
+	time_ps = step_of(&run, 0)->time_ps;
+	sim_run_free(&run);
+	return time_ps;
+}
+
+/* The last completion of a workload that is a collective. */
+static uint64_t run_kind(const char *lines, const char *const *sets)
+{
+	struct sim_run run;
+	uint64_t time_ps;
+	char text[1024];
+
+	snprintf(text, sizeof(text), "%.*s%s", (int)(strstr(STAR, "[workload") - STAR), STAR, lines);
+	sim_run_do(&run, text, sets);
+	assert_int_equal(run.results.collective_count, 1);
+	time_ps = run.results.collectives[0].time_ps;
+	sim_run_free(&run);
+	return time_ps;
+}
+
+/* A graph's collectives are those that are workloads of their own, to the picosecond. */
+TEST(collectives_of_graphs_take_what_they_take_alone)
+{
+	static const struct {
+		const char *trace, *algorithm, *alone;
+	} cases[] = {
+		{"all_reduce", "workload.w.algorithm=ring", "kind = ring-allreduce\n"},
+		{"all_reduce", "workload.w.algorithm=halving-doubling", "kind = halving-doubling\n"},
+		{"all_reduce", "workload.w.algorithm=tree", "kind = tree-allreduce\n"},
+		{"all_to_all", NULL, "kind = all-to-all\norder = shifted\n"},
+	};
+	static const char *const protocols[] = {"transport.protocol=rocev2", "transport.protocol=veroce"};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		for (int p = 0; p < 2; p++) {
+			const char *graph_sets[] = {protocols[p], cases[i].algorithm, NULL};
+			const char *alone_sets[] = {protocols[p], NULL};
+			char text[256];
+
+			snprintf(text, sizeof(text), "[workload.w]\nsize = 1MiB\n%s", cases[i].alone);
+			assert_int_equal(run_trace(cases[i].trace, 8, graph_sets), run_kind(text, alone_sets));
+		}
+	}
+}
+
+/*
+ * The traces on a ring of 50 GB/s and 500 ns from one rank to the next, in 4 chunks, with 10 ns at each end, as their
+ * examples run: (n-1)/n of the bytes at the rate of payload, and the wires of the last message and its acknowledgement.
+ * ASTRA-sim's comm_size of an all-gather is what each rank puts in. With chunks a step's wires are hidden by the others'.
+ */
+TEST(traces_of_others_take_what_their_formulas_say)
+{
+	static const char *const sets[] = {"link.rate=400Gbps",   "link.delay=250ns",          "host.post_delay=10ns",
+					   "workload.w.chunks=4", "workload.w.algorithm=ring", NULL};
+	static const struct {
+		const char *kind;
+		uint64_t of_n, times_n; /* shares of S that a rank sends: of_n (n - 1), each S / n, or S */
+	} cases[] = {{"all_reduce", 2, 0}, {"all_gather", 1, 1}, {"reduce_scatter", 1, 0}, {"all_to_all", 1, 0}};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		for (uint32_t n = 4; n <= 8; n += 4) {
+			const uint64_t share = cases[i].times_n ? 1048576 : 1048576 / n;
+			const uint64_t bytes = cases[i].of_n * (n - 1) * share;
+			const uint64_t wires_ps = 2 * 500 * NS + 4200 * 20 + 10 * NS;
+			/* 20 ps a byte; a packet of 4096 bytes has 82 around them. */
+			const uint64_t formula_ps = bytes * 20 * (4096 + 82) / 4096 + wires_ps;
+			uint64_t time_ps = run_trace(cases[i].kind, n, sets);
+
+			if (time_ps < formula_ps * 98 / 100 || time_ps > formula_ps * 102 / 100)
+				fail_msg("%s of %u: %lu ps, by formula %lu", cases[i].kind, n, time_ps, formula_ps);
+		}
+	}
+}
+
+/* Without collectives, as sends and receives of GOAL text, the same takes as long. */
+TEST(a_converted_trace_takes_as_long)
+{
+	struct graph_fault fault = {0};
+	struct graph *g, *lowered;
+	struct sim_run run;
+	char *text = calloc(1, 1 << 20);
+
+	sim_run_read(&run, STAR, NULL);
+	use_trace(&run, "all_reduce", 8);
+	assert_int_equal(graph_read(files, 8, &g, &fault), 0);
+	free(run.scenario);
+	assert_int_equal(graph_lower(g, COLLECTIVE_RING, 1, &lowered, NULL), 0);
+	assert_int_equal(goal_write(lowered, append, text), 0);
+	run_goal(&run, text, NULL);
+	assert_int_equal(step_of(&run, 0)->time_ps,
+			 run_trace("all_reduce", 8, (const char *const[]){"workload.w.algorithm=ring", NULL}));
+	sim_run_free(&run);
+	graph_free(g);
+	graph_free(lowered);
+	free(text);
+}
+
+TEST(small_collectives_take_fewer_steps)
+{
+	static const char *const ring[] = {"workload.w.algorithm=ring", NULL};
+	static const char *const halving[] = {"workload.w.algorithm=halving-doubling", NULL};
+
+	/* 1 MiB is above what auto takes for small. */
+	assert_int_equal(run_trace("all_reduce", 8, NULL), run_trace("all_reduce", 8, ring));
+	assert_true(run_trace("all_reduce", 8, halving) < run_trace("all_reduce", 8, ring));
 }
