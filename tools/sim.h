@@ -201,6 +201,10 @@ void ranks_csv(FILE *, const struct sim_input *, const struct results *);
 /* trace.json; and the card of the page. */
 void steps_trace(FILE *, const struct sim_input *, const struct results *);
 void steps_table(FILE *, const struct sim_input *, const struct results *);
+/* The collectives of graphs: all of them, and those of the first step that is done. */
+void kinds_csv(FILE *, const struct sim_input *, const struct results *);
+void kinds_table(FILE *, const struct results *);
+void draw_timeline(FILE *, const struct results *);
 
 /* ---- sim_graph.c: graphs in files; the exit status ---- */
 

@@ -383,5 +383,6 @@ void sim_csv_write(struct folder *d, const struct sim_input *in, const struct re
 	write_collectives(folder_file(d, "collectives.csv"), in, r);
 	steps_csv(folder_file(d, "steps.csv"), in, r);
 	ranks_csv(folder_file(d, "ranks.csv"), in, r);
+	kinds_csv(folder_file(d, "step_collectives.csv"), in, r);
 	write_trace(folder_file(d, "cc_trace.csv"), r);
 }

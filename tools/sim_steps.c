@@ -3,6 +3,7 @@
 #include "sim.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "page.h"
@@ -61,10 +62,32 @@ void ranks_csv(FILE *f, const struct sim_input *in, const struct results *r)
 		for (uint32_t rank = 0; rank < s->graph->rank_count; rank++) {
 			struct results_rank of;
 
-			if (!results_rank_of(s, rank, &of))
-				fprintf(f, "%s,%" PRIu32 ",%" PRIu32 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 "\n",
-					name_of(in, s), s->round, rank, of.compute_ps, of.exposed_ps, of.end_ps);
+			if (results_rank_of(s, rank, &of))
+				return;
+			fprintf(f, "%s,%" PRIu32 ",%" PRIu32 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 "\n", name_of(in, s),
+				s->round, rank, of.compute_ps, of.exposed_ps, of.end_ps);
+			results_rank_free(&of);
 		}
+	}
+}
+
+void kinds_csv(FILE *f, const struct sim_input *in, const struct results *r)
+{
+	fputs("workload,round,collective,ranks,bytes,count,time_ps,skew_ps,bus_bps\n", f);
+	for (uint32_t i = 0; i < r->step_count; i++) {
+		const struct results_step *s = &r->steps[i];
+		struct results_kind *k;
+		uint32_t count;
+
+		if (results_kinds(s, &k, &count))
+			return;
+		for (uint32_t n = 0; n < count; n++)
+			fprintf(f,
+				"%s,%" PRIu32 ",%s,%" PRIu32 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64
+				"\n",
+				name_of(in, s), s->round, collective_kind_name((enum collective_kind)k[n].kind),
+				k[n].members, k[n].bytes, k[n].count, k[n].time_ps, k[n].skew_ps, k[n].bus_bps);
+		free(k);
 	}
 }
 
@@ -173,5 +196,122 @@ void steps_table(FILE *f, const struct sim_input *in, const struct results *r)
 			time_text(s->exposed_ps_max, e));
 	}
 	fputs("</table></div>\n", f);
+	page_card_end(f);
+}
+
+/* Of the first step that is done: later rounds have the same ones. */
+static const struct results_step *first_done(const struct results *r)
+{
+	for (uint32_t i = 0; i < r->step_count; i++) {
+		if (r->steps[i].time_ps != RESULTS_NOT_DONE)
+			return &r->steps[i];
+	}
+	return NULL;
+}
+
+void kinds_table(FILE *f, const struct results *r)
+{
+	const struct results_step *s = first_done(r);
+	char a[SIM_TEXT_BYTES], b[SIM_TEXT_BYTES], c[SIM_TEXT_BYTES], d[SIM_TEXT_BYTES];
+	struct results_kind *k;
+	uint32_t count;
+
+	if (!s || results_kinds(s, &k, &count))
+		return;
+	if (count) {
+		page_card_begin(
+			f, "Collectives of the first step",
+			"Means, from the first rank's start to the last one's end; skew: until the last rank started. Bus "
+			"bandwidth is bytes by time, by (n-1)/n, of an all-reduce by twice that.",
+			true);
+		fputs("<div class=\"scroll\"><table><tr><th>collective<th>ranks<th>bytes<th>count<th>time<th>skew<th>bus "
+		      "bandwidth</tr>\n",
+		      f);
+		for (uint32_t i = 0; i < count && i < TABLE_STEPS; i++)
+			fprintf(f, "<tr><td>%s<td>%" PRIu32 "<td>%s<td>%" PRIu64 "<td>%s<td>%s<td>%s</tr>\n",
+				collective_kind_name((enum collective_kind)k[i].kind), k[i].members,
+				bytes_text(k[i].bytes, a), k[i].count, time_text(k[i].time_ps, b),
+				time_text(k[i].skew_ps, c), rate_text(k[i].bus_bps, d));
+		fputs("</table></div>\n", f);
+		page_card_end(f);
+	}
+	free(k);
+}
+
+/* ---- the timeline ------------------------------------------------------------------------------------------------ */
+
+enum { TIMELINE_RANKS = 64, TIMELINE_COLUMNS = 4000, ROW = 16 };
+
+/* Spans of one colour on a rank's line; those that are too near each other to be told apart are drawn as one. */
+static void draw_spans(FILE *f, const struct results_step *s, const struct graph_span *spans, uint32_t count,
+		       uint32_t row, const char *class)
+{
+	uint64_t begin = 0, end = 0;
+
+	for (uint32_t i = 0; i <= count; i++) {
+		uint64_t from = 0, to = 0;
+
+		if (i < count) {
+			from = (uint64_t)((double)(spans[i].begin_ps - s->start_ps) * TIMELINE_COLUMNS / s->time_ps);
+			to = (uint64_t)((double)(spans[i].end_ps - s->start_ps) * TIMELINE_COLUMNS / s->time_ps);
+			if (to == from)
+				to++;
+		}
+		if (i < count && end && from <= end) {
+			end = to > end ? to : end;
+			continue;
+		}
+		if (end)
+			fprintf(f,
+				"<rect class=\"%s\" x=\"%" PRIu64 "\" y=\"%" PRIu32 "\" width=\"%" PRIu64
+				"\" height=\"%d\"/>\n",
+				class, begin, row * ROW, end - begin, ROW - 4);
+		begin = from;
+		end = to;
+	}
+}
+
+void draw_timeline(FILE *f, const struct results *r)
+{
+	static const char style[] =
+		"<style>.ranks svg{height:auto;display:block;min-width:100%}.ranks rect{fill:var(--line)}.ranks "
+		".c{fill:#2f7ed8}.ranks .m{fill:#e0712d}.ranks input{position:absolute;opacity:0}.ranks label{font-size:12px;"
+		"padding:1px 9px;margin:0 4px 6px 0;border:1px solid var(--line);border-radius:999px;cursor:pointer;"
+		"display:inline-block}.ranks input:checked+label{border-color:var(--soft)}.ranks "
+		"#z4:checked~.scroll svg{width:400%}.ranks #z16:checked~.scroll svg{width:1600%}</style>\n";
+	const struct results_step *s = first_done(r);
+	uint32_t ranks = s ? s->graph->rank_count : 0;
+	char time[SIM_TEXT_BYTES], note[256];
+
+	if (!s || !s->time_ps)
+		return;
+	if (ranks > TIMELINE_RANKS)
+		ranks = TIMELINE_RANKS;
+	snprintf(note, sizeof(note),
+		 "%s from left to right, ranks 0 to %" PRIu32
+		 " from above: blue computes, orange is exposed communication, grey waits for neither.",
+		 time_text(s->time_ps, time), ranks - 1);
+	page_card_begin(f, "Ranks over the first step", note, true);
+	fputs(style, f);
+	fputs("<div class=\"ranks\"><input type=\"radio\" name=\"z\" id=\"z1\" checked><label for=\"z1\">all</label>"
+	      "<input type=\"radio\" name=\"z\" id=\"z4\"><label for=\"z4\">x 4</label>"
+	      "<input type=\"radio\" name=\"z\" id=\"z16\"><label for=\"z16\">x 16</label><div class=\"scroll\">",
+	      f);
+	fprintf(f, "<svg viewBox=\"0 0 %d %" PRIu32 "\" preserveAspectRatio=\"none\" style=\"height:%" PRIu32 "px\">\n",
+		TIMELINE_COLUMNS, ranks * ROW, ranks * ROW);
+	for (uint32_t rank = 0; rank < ranks; rank++) {
+		struct results_rank of;
+
+		if (results_rank_of(s, rank, &of))
+			break;
+		fprintf(f,
+			"<rect x=\"0\" y=\"%" PRIu32 "\" width=\"%d\" height=\"%d\"><title>rank %" PRIu32
+			"</title></rect>\n",
+			rank * ROW, TIMELINE_COLUMNS, ROW - 4, rank);
+		draw_spans(f, s, of.exposed, of.exposed_count, rank, "m");
+		draw_spans(f, s, of.compute, of.compute_count, rank, "c");
+		results_rank_free(&of);
+	}
+	fputs("</svg></div></div>\n", f);
 	page_card_end(f);
 }

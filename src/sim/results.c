@@ -158,6 +158,7 @@ int results_step_add(struct results *r, const struct results_step *s)
 		exposed_ps += of.exposed_ps / ranks;
 		step.compute_ps_max = of.compute_ps > step.compute_ps_max ? of.compute_ps : step.compute_ps_max;
 		step.exposed_ps_max = of.exposed_ps > step.exposed_ps_max ? of.exposed_ps : step.exposed_ps_max;
+		results_rank_free(&of);
 	}
 	step.compute_ps = compute_ps;
 	step.exposed_ps = exposed_ps;

@@ -339,14 +339,31 @@ int results_bin_all(const struct results *, uint32_t workload, struct results_bi
 /* (sum x)^2 / (n * sum x^2); 1 for no values or only zeros. */
 double results_jain(const double *x, size_t n);
 
-/* How a rank of a step spent its time, until the rank's last node ended. */
+/* How a rank of a step spent its time, until its last node ended. */
 struct results_rank {
 	uint64_t compute_ps, exposed_ps;
 	uint64_t end_ps; /* after the step's start */
+	/* When, in order; *owned*, both by `compute`. */
+	struct graph_span *compute, *exposed;
+	uint32_t compute_count, exposed_count;
 };
 
 /* 0 or -ENOMEM. */
 int results_rank_of(const struct results_step *, uint32_t rank, struct results_rank *);
+void results_rank_free(struct results_rank *);
+
+/* The collectives of a step that are alike and done: means of them. */
+struct results_kind {
+	uint32_t kind, members; /* enum collective_kind */
+	uint64_t bytes;         /* S of one, as workload/collective.h has it */
+	uint64_t count;
+	uint64_t time_ps; /* from the first member's start to the last one's end */
+	uint64_t skew_ps; /* of that, until the last member started */
+	uint64_t bus_bps; /* S / time, times what the kind's bus bandwidth is defined by */
+};
+
+/* *kinds, which the caller frees, and how many. 0 or -ENOMEM. */
+int results_kinds(const struct results_step *, struct results_kind **kinds, uint32_t *count);
 
 /* bytes x 8 / time; 0 of no time */
 uint64_t results_bps(uint64_t bytes, uint64_t time_ps);

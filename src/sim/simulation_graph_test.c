@@ -189,6 +189,10 @@ TEST(exposed_communication_is_what_nothing_is_computed_in)
 	assert_int_equal(of.compute_ps, 50007 * NS);
 	assert_int_equal(of.exposed_ps, s->spans[1].end_ps - 50000 * NS);
 	assert_int_equal(of.end_ps, s->spans[1].end_ps + 7 * NS);
+	assert_int_equal(of.exposed_count, 1);
+	assert_int_equal(of.exposed[0].begin_ps, 50000 * NS);
+	assert_int_equal(of.compute_count, 2);
+	results_rank_free(&of);
 	sim_run_free(&run);
 }
 
@@ -356,4 +360,28 @@ TEST(small_collectives_take_fewer_steps)
 	/* 1 MiB is above what auto takes for small. */
 	assert_int_equal(run_trace("all_reduce", 8, NULL), run_trace("all_reduce", 8, ring));
 	assert_true(run_trace("all_reduce", 8, halving) < run_trace("all_reduce", 8, ring));
+}
+
+/* Bytes and bus bandwidth of a step's collectives: 2 (n - 1) / n x S / time. */
+TEST(bus_bandwidth_is_that_of_the_step)
+{
+	struct results_kind *kinds;
+	struct sim_run run;
+	uint32_t count;
+
+	sim_run_read(&run, STAR, NULL);
+	use_trace(&run, "all_reduce", 8);
+	sim_run_create(&run);
+	sim_run_end(&run);
+	assert_int_equal(results_kinds(step_of(&run, 0), &kinds, &count), 0);
+	assert_int_equal(count, 1);
+	assert_int_equal(kinds[0].kind, COLLECTIVE_ALL_REDUCE);
+	assert_int_equal(kinds[0].members, 8);
+	assert_int_equal(kinds[0].bytes, 1048576);
+	assert_int_equal(kinds[0].count, 1);
+	assert_int_equal(kinds[0].time_ps, step_of(&run, 0)->time_ps);
+	assert_int_equal(kinds[0].skew_ps, 0);
+	assert_int_equal(kinds[0].bus_bps, (uint64_t)(results_bps(1048576, kinds[0].time_ps) * 14.0 / 8));
+	free(kinds);
+	sim_run_free(&run);
 }
