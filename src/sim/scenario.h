@@ -292,6 +292,13 @@ enum scenario_workload_kind {
 
 enum scenario_round_qps { SCENARIO_ROUND_QPS_SAME, SCENARIO_ROUND_QPS_NEW };
 
+/* Which rank of a graph is on which of its hosts. */
+enum scenario_placement {
+	SCENARIO_PLACE_PACKED,      /* in the order of the list */
+	SCENARIO_PLACE_ROUND_ROBIN, /* one host of each first switch, then the next one of each */
+	SCENARIO_PLACE_RANDOM       /* by the seed */
+};
+
 enum scenario_order { SCENARIO_ORDER_SHIFTED, SCENARIO_ORDER_RANDOM, SCENARIO_ORDER_AT_ONCE };
 
 /* [workload.NAME] */
@@ -318,6 +325,7 @@ struct scenario_workload {
 	uint64_t active;    /* peers at a time; SCENARIO_NONE */
 	uint64_t rings;
 	uint64_t zipf_ppb;      /* exponent */
+	unsigned place;         /* enum scenario_placement */
 	unsigned algorithm;     /* enum collective_algorithm: of a graph's collectives that have none of their own */
 	uint64_t chunks;        /* of a graph's collectives */
 	uint64_t eager_bytes;   /* a graph's sends of no more are done at once */
@@ -329,7 +337,8 @@ struct scenario_run {
 	uint64_t events;   /* SCENARIO_NONE */
 	bool all_flows;    /* ends when all flows are done */
 	uint64_t seed;
-	bool check; /* invariants after each event */
+	bool check;                     /* invariants after each event */
+	char only[SCENARIO_NAME_BYTES]; /* the one workload that runs; empty: all do */
 };
 
 struct scenario_output {

@@ -248,6 +248,23 @@ static int failures_settle(const struct scenario_source *s, struct scenario *out
 	return 0;
 }
 
+/* All but one workload are left out. */
+static int only_settle(const struct scenario_source *s, struct scenario *out, struct scenario_error *e)
+{
+	const char *only = out->run.only;
+
+	if (!only[0] || !strcmp(only, "all"))
+		return 0;
+	for (uint32_t i = 0; i < out->workload_count; i++) {
+		if (strcmp(out->workload[i].name, only) != 0)
+			continue;
+		out->workload[0] = out->workload[i];
+		out->workload_count = 1;
+		return 0;
+	}
+	return scenario_fail(e, s->file, line_of(s, "run", "only"), "run.only", "there is no [workload.%s]", only);
+}
+
 int scenario_source_settle(const struct scenario_source *s, struct scenario *out, struct scenario_error *e)
 {
 	int rc = -EINVAL;
@@ -267,6 +284,8 @@ int scenario_source_settle(const struct scenario_source *s, struct scenario *out
 		if (workload_settle(s, c, i, e))
 			goto out;
 	}
+	if (only_settle(s, c, e))
+		goto out;
 	if (!c->run.all_flows && c->run.until_ps == SCENARIO_NONE && c->run.events == SCENARIO_NONE) {
 		fail_key(s, e, "run", "all_flows", "off, and neither until nor events: it would never end");
 		goto out;

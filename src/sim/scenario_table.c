@@ -189,6 +189,7 @@ static const struct scenario_row rows[] = {
 	NUM_OF(W(ALL_TO_ALL) | W(MOE), "workload", "active", COUNT, IN_W(active), 1, 1 << 20, "none", "none", "peers that a host sends to at a time"),
 	NUM_OF(W(RING_ALLREDUCE), "workload", "rings", COUNT, IN_W(rings), 1, 64, NULL, "1", "channels, which share the bytes"),
 	NUM_OF(W(MOE), "workload", "zipf", SHARE, IN_W(zipf_ppb), 0, 4 * ONE, NULL, "1", "exponent of the token counts"),
+	PICK_OF(W(GRAPH), "workload", "place", IN_W(place), "packed|round-robin|random", NULL, "packed", "rank i is the i-th of the hosts as listed; or of one host of each first switch in turn; or of an order drawn by the seed"),
 	PICK_OF(W(GRAPH), "workload", "algorithm", IN_W(algorithm), "auto|ring|halving-doubling|tree|direct", NULL, "auto", "of collectives; auto: halving-doubling or tree up to 64 KiB, else ring"),
 	NUM_OF(W(GRAPH), "workload", "chunks", COUNT, IN_W(chunks), 1, 1024, NULL, "1", "parts of a collective's bytes that follow each other in a pipeline"),
 	NUM_OF(W(GRAPH), "workload", "eager", BYTES, IN_W(eager_bytes), 0, TB, NULL, "0", "a send of up to so much is done when it is posted, others when they are acknowledged"),
@@ -199,6 +200,7 @@ static const struct scenario_row rows[] = {
 	NUM("run", "events", COUNT, AT(run.events), 1, ANY, "none", "none", "events after which the run ends"),
 	ONOFF("run", "all_flows", AT(run.all_flows), "on", "the run ends when all flows are done"),
 	NUM("run", "seed", COUNT, AT(run.seed), 0, ANY, NULL, "1", "seed of every random draw; the same seed gives the same bytes"),
+	WORDS("run", "only", NAME, AT(run.only), "", "the name of the one workload that runs, alone; all: each does"),
 	ONOFF("run", "check", AT(run.check), "off", "check the invariants after each event; slow"),
 
 	ONOFF("output", "queue_histograms", AT(output.queue_histograms), "on", "time at each queue length, per port"),

@@ -385,3 +385,70 @@ TEST(bus_bandwidth_is_that_of_the_step)
 	free(kinds);
 	sim_run_free(&run);
 }
+
+/* ---- jobs ---------------------------------------------------------------------------------------------------------- */
+
+/* Two leaves of 4 hosts each and one uplink: jobs on a leaf each meet no one, those on both share it. */
+#define TWO_JOBS                                                                                                   \
+	"[topology]\nkind = leaf-spine\nleaves = 2\nspines = 1\nhosts = 4\n[workload.a]\nkind = graph\nfile = a\n" \
+	"place = round-robin\nhosts = %s\n[workload.b]\nkind = graph\nfile = a\nhosts = %s\n"
+
+static void run_jobs(struct sim_run *run, const char *a, const char *b, const char *const *sets)
+{
+	char text[1024];
+
+	snprintf(text, sizeof(text), TWO_JOBS, a, b);
+	sim_run_read(run, text, sets);
+	use_trace(run, "all_reduce", 4);
+	run->scenario->workload[run->scenario->workload_count - 1].file = run->scenario->workload[0].file;
+	sim_run_create(run);
+	sim_run_end(run);
+	assert_false(run->results.partial);
+}
+
+TEST(jobs_that_share_links_slow_each_other_down)
+{
+	static const char *const alone[] = {"run.only=a", NULL};
+	uint64_t alone_ps, packed_ps;
+	struct sim_run run;
+
+	run_jobs(&run, "0-3", "4-7", alone);
+	assert_int_equal(run.results.step_count, 1);
+	alone_ps = step_of(&run, 0)->time_ps;
+	sim_run_free(&run);
+	run_jobs(&run, "0-3", "4-7", NULL);
+	assert_int_equal(run.results.step_count, 2);
+	for (uint32_t i = 0; i < 2; i++) {
+		assert_true(step_of(&run, i)->time_ps < alone_ps * 101 / 100);
+		assert_true(step_of(&run, i)->time_ps > alone_ps * 99 / 100);
+	}
+	packed_ps = step_of(&run, 1)->time_ps;
+	sim_run_free(&run);
+	/* Each job has hosts on both leaves, so the uplinks carry several flows. */
+	run_jobs(&run, "0,1,4,5", "2,6,3,7", NULL);
+	assert_true(step_of(&run, 0)->time_ps > packed_ps * 3 / 2);
+	assert_true(step_of(&run, 1)->time_ps > packed_ps * 3 / 2);
+	sim_run_free(&run);
+}
+
+/* Rank by rank, the hosts of the first flows. */
+static void check_places(const char *place, const uint32_t *hosts)
+{
+	char set[64];
+	const char *const sets[] = {set, "run.only=a", NULL};
+	struct sim_run run;
+
+	snprintf(set, sizeof(set), "workload.a.place=%s", place);
+	run_jobs(&run, "0,1,4,5", "2", sets);
+	for (uint32_t i = 0; i < 4; i++)
+		assert_int_equal(run.results.flows[i].src, hosts[i]);
+	sim_run_free(&run);
+}
+
+TEST(ranks_are_placed_as_the_scenario_says)
+{
+	static const uint32_t packed[] = {0, 1, 4, 5}, turns[] = {0, 4, 1, 5};
+
+	check_places("packed", packed);
+	check_places("round-robin", turns);
+}

@@ -242,6 +242,20 @@ static bool read_graph(const struct scenario_workload *w, struct graph **out, st
 	return !rc || refuse(why, "workload.%s.file: out of memory", w->name);
 }
 
+/* The hosts in the order of the ranks; NULL in *hosts stands for all of them. */
+static bool place_ranks(const struct scenario *s, const struct scenario_workload *w, const struct topology *t,
+			uint32_t **hosts, uint32_t count, struct why why)
+{
+	if (!*hosts && w->place != SCENARIO_PLACE_PACKED) {
+		*hosts = calloc(count + (size_t)1, sizeof(**hosts));
+		for (uint32_t i = 0; *hosts && i < count; i++)
+			(*hosts)[i] = i;
+		if (!*hosts)
+			return refuse(why, "out of memory");
+	}
+	return parts_place(w->place, t, s->run.seed, *hosts, count) || refuse(why, "out of memory");
+}
+
 static bool add_graph(const struct scenario *s, const struct scenario_workload *w, const struct topology *t,
 		      uint32_t number, struct workload_params *p, struct workload *out, struct part_origin *origins,
 		      struct why why)
@@ -330,9 +344,12 @@ static bool add_one(const struct scenario *s, const struct scenario_workload *w,
 		p.cdf = &cdf;
 	}
 	p.bytes = w->size_bytes / w->qps;
-	if (w->kind == SCENARIO_GRAPH)
-		good = add_graph(s, w, t, number, &p, out, origins, why);
-	else
+	if (w->kind == SCENARIO_GRAPH) {
+		good = place_ranks(s, w, t, &hosts, p.host_count, why);
+		p.hosts = hosts;
+		good = good && add_graph(s, w, t, number, &p, out, origins, why);
+	}
+	if (w->kind != SCENARIO_GRAPH)
 		good = good && add_rounds(w, number, kind, &p, out, origins, why);
 	cdf_free(&cdf);
 	free(pairs);

@@ -58,6 +58,9 @@ bool parts_receivers(const struct scenario *, struct network *, uint32_t host_co
 bool parts_host(const struct scenario *, const struct topology *, uint64_t longest_rtt_ps, uint64_t longest_queue_ps,
 		struct cc_params *cc, struct host_config *out, struct why);
 
+/* Orders the hosts of a graph by enum scenario_placement; they exist. False: no memory. */
+bool parts_place(unsigned place, const struct topology *, uint64_t seed, uint32_t *hosts, uint32_t count);
+
 /* The classes of the data of all workloads, a mask. */
 uint8_t parts_classes(const struct scenario *, const struct topology *);
 
