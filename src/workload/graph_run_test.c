@@ -105,7 +105,7 @@ TEST(a_chain_of_calcs_takes_their_sum)
 
 TEST(a_stream_runs_one_node_at_a_time_in_the_order_of_the_file)
 {
-	run_text(&w, "num_ranks 1\nrank 0 {\na: calc 10\nb: calc 20\nc: calc 30 cpu 1\nd: calc 5\nd requires c\n}\n",
+	run_text(&w, "num_ranks 1\nrank 0 {\na: calc 10\nb: calc 20\nc: calc 15 cpu 1\nd: calc 5\nd requires c\n}\n",
 		 NULL, 0);
 	assert_int_equal(graph_run_spans(w.run)[1].begin_ps, 10 * NS);
 	assert_int_equal(graph_run_spans(w.run)[2].begin_ps, 0);

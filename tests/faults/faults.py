@@ -330,4 +330,14 @@ FAULTS = [
     Fault("wills_stay_behind", "cm_rejoin", "	drop_wills(cm);", "", "unit/cm_rejoin_test"),
     Fault("ports_stay_behind", "cm_rejoin", "registry_leave(&cm->registry);", ";", "unit/cm_rejoin_test"),
     Fault("a_slot_is_given_up_on_leaving", "may_be_ours", " && (!j->cfg->as || slot == j->cfg->as - 1)", "", "unit/group_return_test"),
+
+    # ---- workload
+    Fault("tags_do_not_matter", "transfer_of", "{.tag = n->tag}", "{.tag = 0}", "unit/graph_run_test"),
+    Fault("starts_are_ends", "node_release", "e->start == start && ", "", "unit/graph_run_test"),
+    Fault("streams_run_all_at_once", "settle", "s->running || !s->ready", "!s->ready", "unit/graph_run_test"),
+    Fault("eager_sends_end_again", "graph_run_sent", "transfer_of(r, number).bytes > r->c.eager_bytes", "true", "unit/graph_run_test"),
+    Fault("message_runs_over_its_file", "next_message", " || length > (size_t)(at->end - at->at)", "", "unit/chakra_test"),
+    Fault("bytes_run_over_their_message", "read_bytes", " || length > (size_t)(p->end - p->at)", "", "unit/protobuf_test"),
+    Fault("any_schema_is_read", "read_metadata", "!word_is(w, version)", "false", "unit/chakra_test"),
+    Fault("barrier_joins_neighbours", "plan_barrier", "far *= 2", "far += p->n", "unit/collective_test"),
 ]
