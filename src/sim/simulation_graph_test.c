@@ -352,6 +352,57 @@ TEST(a_converted_trace_takes_as_long)
 	free(text);
 }
 
+/* A broadcast among 4 ranks in k chunks, along their chain, as GOAL text in `text`. */
+static void write_broadcast(char *text, uint32_t chunks)
+{
+	static const uint32_t ranks[] = {0, 1, 2, 3};
+	struct graph *g = graph_create(4), *lowered;
+	uint32_t group, node;
+
+	graph_group(g, ranks, 4, &group);
+	for (uint32_t i = 0; i < 4; i++)
+		graph_add(g,
+			  &(struct graph_node){.kind = GRAPH_COLLECTIVE,
+					       .rank = i,
+					       .amount = 1 << 20,
+					       .peer = group,
+					       .collective = COLLECTIVE_BROADCAST},
+			  &node);
+	assert_int_equal(graph_finish(g, NULL), 0);
+	assert_int_equal(graph_lower(g, COLLECTIVE_RING, chunks, &lowered, NULL), 0);
+	text[0] = '\0';
+	assert_int_equal(goal_write(lowered, append, text), 0);
+	graph_free(g);
+	graph_free(lowered);
+}
+
+/* n - 1 messages of a chunk behind each other, and k - 1 more chunks at the rate of the links. */
+TEST(a_pipeline_takes_its_first_chunk_and_the_others_behind_it)
+{
+	char *text = calloc(1, 1 << 20);
+
+	for (uint32_t k = 1; k <= 16; k *= 4) {
+		const uint64_t packets = (1 << 20) / k / 4096, wire_ps = ((1 << 20) / k + packets * 82 + 20) * 80;
+		const uint64_t message_ps = 2 * 500 * NS + wire_ps + 4194 * 80;
+		const uint64_t formula_ps = 3 * message_ps + (k - 1) * wire_ps;
+		struct sim_run run;
+		uint64_t last_ps = 0;
+
+		write_broadcast(text, k);
+		run_goal(&run, text, NULL);
+		assert_int_equal(run.results.flow_count, 3 * k);
+		for (uint32_t i = 0; i < step_of(&run, 0)->graph->node_count; i++) {
+			if (step_of(&run, 0)->graph->nodes[i].kind == GRAPH_RECV &&
+			    step_of(&run, 0)->spans[i].end_ps > last_ps)
+				last_ps = step_of(&run, 0)->spans[i].end_ps;
+		}
+		if (last_ps < formula_ps * 99 / 100 || last_ps > formula_ps * 101 / 100)
+			fail_msg("%u chunks: %lu ps, by formula %lu", k, last_ps, formula_ps);
+		sim_run_free(&run);
+	}
+	free(text);
+}
+
 TEST(small_collectives_take_fewer_steps)
 {
 	static const char *const ring[] = {"workload.w.algorithm=ring", NULL};
