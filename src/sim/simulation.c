@@ -606,7 +606,7 @@ static uint64_t held_back_text(const struct simulation *s, char *text, size_t by
 }
 
 /* Graphs that cannot go on: "3 nodes never ended in [workload.x]: rank ... waits for ..." of the first one. */
-static bool unfinished_text(const struct simulation *s, char *text, size_t bytes)
+static bool unfinished_text(const struct simulation *s, bool broke, char *text, size_t bytes)
 {
 	char why[RESULTS_WHY_BYTES];
 
@@ -615,8 +615,9 @@ static bool unfinished_text(const struct simulation *s, char *text, size_t bytes
 
 		if (!nodes)
 			continue;
-		snprintf(text, bytes, "%" PRIu32 " nodes of [workload.%s] never ended: %.400s", nodes,
-			 s->scenario->workload[s->origins[i].workload].name, why);
+		snprintf(text, bytes, "%s%" PRIu32 " nodes of [workload.%s] never ended: %.400s",
+			 broke ? "queue pairs broke: " : "", nodes, s->scenario->workload[s->origins[i].workload].name,
+			 why);
 		return true;
 	}
 	return false;
@@ -628,10 +629,10 @@ static enum simulation_state all_ended(struct simulation *s, const struct flows_
 	char text[RESULTS_WHY_BYTES];
 
 	s->results->flows_held_back = held_back_text(s, text, sizeof(text));
+	if (unfinished_text(s, n->failed, text, sizeof(text)))
+		return partial(s, SIMULATION_STUCK, text);
 	if (n->failed)
 		return partial(s, SIMULATION_STUCK, "queue pairs broke: their flows never ended");
-	if (unfinished_text(s, text, sizeof(text)))
-		return partial(s, SIMULATION_STUCK, text);
 	return s->results->flows_held_back ? partial(s, SIMULATION_STUCK, text) : SIMULATION_ENDED;
 }
 

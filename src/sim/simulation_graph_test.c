@@ -127,6 +127,19 @@ TEST(what_cannot_go_on_is_partial_and_says_why)
 	sim_run_free(&run);
 }
 
+TEST(a_broken_queue_pair_is_named_by_who_waits_for_it)
+{
+	static const char *const sets[] = {"link.loss=100%", NULL};
+	struct sim_run run;
+
+	run_goal(&run, "num_ranks 2\nrank 0 {\na: send 4096b to 1\n}\nrank 1 {\nb: recv 4096b from 0\n}\n", sets);
+	assert_string_equal(
+		run.results.partial_why,
+		"queue pairs broke: 2 nodes of [workload.w] never ended: rank 0 node 0 (send 4096 to 1 tag 0, "
+		"line 3) waits for an acknowledgement that was lost with its queue pair");
+	sim_run_free(&run);
+}
+
 TEST(rounds_follow_each_other_on_the_same_queue_pairs)
 {
 	static const char *const sets[] = {"workload.w.repeat=3", NULL};
