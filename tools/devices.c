@@ -59,8 +59,8 @@ static void print_device(const struct config *c, unsigned d)
 {
 	char name[DEVICE_NAME_BYTES];
 
-	device_name(name, c->devices.iwarp, d);
-	printf("%s: node GUID %016" PRIx64 ", one Ethernet port, ", name, device_guid(hostid_guid(), d));
+	device_name(name, c->devices.iwarp, c->device, d);
+	printf("%s: node GUID %016" PRIx64 ", one Ethernet port, ", name, device_guid(hostid_guid(), c->device, d));
 	if (c->devices.iwarp >> d & 1)
 		printf("iWARP over TCP");
 	else if (is_rocev1(c))
@@ -102,10 +102,11 @@ static void print_json_device(const struct config *c, const struct gid_table *t,
 {
 	char address[ADDRESS_BYTES], name[DEVICE_NAME_BYTES];
 
-	device_name(name, c->devices.iwarp, device);
+	device_name(name, c->devices.iwarp, c->device, device);
 	printf("{\"name\": \"%s\", \"node_guid\": \"%016" PRIx64 "\", \"transport\": \"%s\", \"ports\": [{"
 	       "\"port\": 1, \"link_layer\": \"Ethernet\", ",
-	       name, device_guid(hostid_guid(), device), c->devices.iwarp >> device & 1 ? "iWARP" : "InfiniBand");
+	       name, device_guid(hostid_guid(), c->device, device),
+	       c->devices.iwarp >> device & 1 ? "iWARP" : "InfiniBand");
 	if (!(c->devices.iwarp >> device & 1))
 		printf("\"udp_port\": %u, \"veroce_port\": %u, ", c->transport.rocev2.port, c->transport.veroce.port);
 	printf("\"gids\": [");

@@ -46,7 +46,7 @@ static void sample(FILE *f, const struct tally *t, const char *metric, unsigned 
 {
 	char name[DEVICE_NAME_BYTES];
 
-	device_name(name, t->config->devices.iwarp, device);
+	device_name(name, t->config->devices.iwarp, t->config->device, device);
 	fprintf(f, "verbena_%s{device=\"%s\",port=\"1\"} %s\n", metric, name, value);
 }
 
@@ -98,7 +98,7 @@ static void write_ports(FILE *f, const struct tally *t, const struct engine_port
 
 	begin(f, "info", "gauge", "1, with what a device is");
 	for (unsigned d = 0; d < t->config->devices.count; d++) {
-		device_name(name, t->config->devices.iwarp, d);
+		device_name(name, t->config->devices.iwarp, t->config->device, d);
 		fprintf(f, "verbena_info{device=\"%s\",board_id=\"" DEVICE_BOARD_ID "\",firmware_version=\"%s\"} 1\n",
 			name, VERBENA_VERSION);
 	}
@@ -129,7 +129,7 @@ static void write_programs(FILE *f, const struct tally *t)
 		for (size_t i = 0; i < t->program_count; i++) {
 			const struct tally_program *p = &t->programs[i];
 
-			device_name(name, t->config->devices.iwarp, p->device);
+			device_name(name, t->config->devices.iwarp, t->config->device, p->device);
 			fprintf(f, "verbena_%s{device=\"%s\",port=\"1\",pid=\"%d\",comm=\"", of_programs[m].metric,
 				name, p->pid ? p->pid : p->own_pid);
 			write_label(f, p->comm);

@@ -17,7 +17,7 @@
 #include "engine/engine.h"
 #include "events.h"
 #include "group/group.h"
-#include "verbs/hostid.h"
+#include "looks.h"
 
 enum { WAIT_MS = 2000, GROUPS_MAX = 64, COMMAND_BYTES = 256 };
 
@@ -71,7 +71,7 @@ static void list(struct request *r, const struct group_member *m)
 				 m->answered ? "has counters of another version of verbena" : "does not answer");
 		return;
 	}
-	device_name(device, p->iwarp, p->device % ENGINE_DEVICES_MAX);
+	page_device(device, p);
 	rules_print(p, device);
 	stats_unmap(p);
 }

@@ -178,7 +178,7 @@ static void take(void *ctx, const struct group_id *id, const struct group_member
 	if (t->err || !is_wanted(t->wanted, m->pid))
 		return;
 	printable(l.comm, sizeof(l.comm), page->comm, sizeof(page->comm));
-	device_name(l.device, page->iwarp, page->device % ENGINE_DEVICES_MAX);
+	page_device(l.device, page);
 	err = ask_again(&l, id, m);
 	if (!err && !append((void **)&t->looks->all, &t->looks->count, &l, 1, sizeof(l)))
 		err = -ENOMEM;
@@ -261,6 +261,14 @@ static bool pid_parse(const char *text, pid_t *out)
 		return false;
 	*out = (pid_t)v;
 	return true;
+}
+
+void page_device(char name[DEVICE_NAME_BYTES], const struct stats_page *p)
+{
+	char given[DEVICE_NAME_BYTES];
+
+	printable(given, sizeof(given), p->given, sizeof(p->given));
+	device_name(name, p->iwarp, given, p->device % ENGINE_DEVICES_MAX);
 }
 
 bool looks_pids(const char *command, int argc, char **argv, pid_t pids[LOOKS_PIDS_MAX], int *count)

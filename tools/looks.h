@@ -56,6 +56,9 @@ const struct nic_path_look *look_path_before(const struct look *, const struct n
 /* Bytes a second between the two, of those counted in words that wrap; `before` is NULL: from nothing on. */
 double look_words_rate(uint32_t before, uint32_t now, double seconds);
 
+/* The name of the device that a page is of, printable. */
+void page_device(char name[DEVICE_NAME_BYTES], const struct stats_page *);
+
 /* Process ids of a command line. False, after a sentence. */
 bool looks_pids(const char *command, int argc, char **argv, pid_t pids[LOOKS_PIDS_MAX], int *count);
 /* Says which were not found. */

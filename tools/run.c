@@ -24,6 +24,8 @@
 #define VERBS_LIBRARY "libibverbs.so.1"
 #define PATHS_LIBRARY "libverbena-paths.so"
 
+enum { SETTING = 1 /* an option with the name of a setting */ };
+
 static const char usage[] =
 	"usage: verbena run [OPTION...] [--] COMMAND [ARGUMENT...]\n"
 	"\n"
@@ -33,6 +35,7 @@ static const char usage[] =
 	"      --impair SPEC    spoil received packets, for example drop=1%,seed=7; keys: drop\n"
 	"                       burst dup reorder corrupt ce delay jitter rate limit seed\n"
 	"      --faults FILE    a script of faults: what fails, when and how (verbena-fault(7))\n"
+	"      --device NAME    the device's name, and the settings of its section in VERBENA_CONFIG's file\n"
 	"      --address LIST   receive at these addresses of the host alone, so that several users or\n"
 	"                       devices are beside each other; any of 127.0.0.0/8 will do on one host\n"
 	"      --set KEY=VALUE  set any setting of 'verbena help', named without VERBENA_\n"
@@ -88,20 +91,27 @@ static bool loader_can_name(const char *dir)
 	return !strpbrk(dir, ":; \t\n$");
 }
 
+/* False: no setting has so long a name. */
+static bool set_variable(const char *key, size_t len, const char *value)
+{
+	char name[64];
+
+	if ((size_t)snprintf(name, sizeof(name), "VERBENA_%.*s", (int)len, key) >= sizeof(name))
+		return false;
+	for (char *p = name; *p; p++)
+		*p = (char)toupper((unsigned char)*p);
+	setenv(name, value, 1);
+	return true;
+}
+
 static int set_setting(const char *assignment)
 {
 	const char *equals = strchr(assignment, '=');
-	char name[64];
-	int n;
 
 	if (!equals || equals == assignment)
 		return complain("--set %s: allowed is KEY=VALUE", assignment);
-	n = snprintf(name, sizeof(name), "VERBENA_%.*s", (int)(equals - assignment), assignment);
-	if (n >= (int)sizeof(name))
+	if (!set_variable(assignment, (size_t)(equals - assignment), equals + 1))
 		return complain("--set %s: no such setting; 'verbena help' has the list", assignment);
-	for (char *p = name; *p; p++)
-		*p = (char)toupper((unsigned char)*p);
-	setenv(name, equals + 1, 1);
 	return 0;
 }
 
@@ -199,21 +209,24 @@ static void obstacle_say(const struct program *p)
 int cmd_run(int argc, char **argv)
 {
 	static const struct option options[] = {
-		{"pcap", required_argument, NULL, 'p'},   {"impair", required_argument, NULL, 'i'},
-		{"faults", required_argument, NULL, 'f'}, {"address", required_argument, NULL, 'a'},
-		{"set", required_argument, NULL, 's'},    {"preload", no_argument, NULL, 'l'},
-		{"help", no_argument, NULL, 'h'},         {NULL, 0, NULL, 0},
+		{"pcap", required_argument, NULL, 'p'},
+		{"impair", required_argument, NULL, SETTING},
+		{"faults", required_argument, NULL, SETTING},
+		{"device", required_argument, NULL, SETTING},
+		{"address", required_argument, NULL, SETTING},
+		{"set", required_argument, NULL, 's'},
+		{"preload", no_argument, NULL, 'l'},
+		{"help", no_argument, NULL, 'h'},
+		{NULL, 0, NULL, 0},
 	};
 	bool preload_verbs = false;
 	struct program program;
-	int opt, rc = 0;
+	int opt, at, rc = 0;
 
-	while ((opt = getopt_long(argc, argv, "+h", options, NULL)) != -1) {
+	while ((opt = getopt_long(argc, argv, "+h", options, &at)) != -1) {
 		switch (opt) {
 		case 'p': rc = set_pcap(optarg); break;
-		case 'i': setenv("VERBENA_IMPAIR", optarg, 1); break;
-		case 'f': setenv("VERBENA_FAULTS", optarg, 1); break;
-		case 'a': setenv("VERBENA_ADDRESS", optarg, 1); break;
+		case SETTING: set_variable(options[at].name, strlen(options[at].name), optarg); break;
 		case 's': rc = set_setting(optarg); break;
 		case 'l': preload_verbs = true; break;
 		case 'h': fputs(usage, stdout); return EXIT_SUCCESS;

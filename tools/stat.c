@@ -88,11 +88,6 @@ static double age_s(const struct stats_page *p)
 	return (double)clock_wall_ns() / 1e9 - (double)p->started_ns / 1e9;
 }
 
-static void device_of(const struct stats_page *p, char name[DEVICE_NAME_BYTES])
-{
-	device_name(name, p->iwarp, p->device % ENGINE_DEVICES_MAX);
-}
-
 static void print_header(void)
 {
 	printf("%8s  %-15s %-12s %8s", "PID", "COMMAND", "DEVICE", "SECONDS");
@@ -105,7 +100,7 @@ static void print_line(const struct stats_page *p)
 {
 	char device[DEVICE_NAME_BYTES];
 
-	device_of(p, device);
+	page_device(device, p);
 	printf("%8d  %-15.15s %-12s %8.0f", p->pid, p->comm, device, age_s(p));
 	for (int i = 0; i < COLUMNS; i++) {
 		uint64_t sum = 0;
@@ -248,7 +243,7 @@ static void print_all(const struct stats_page *p, const struct nic_qp_report *ro
 	size_t count;
 	const struct stats_field *f = stats_fields(&count);
 
-	device_of(p, device);
+	page_device(device, p);
 	printf("%d %.15s: %s, slot %u, ", p->pid, p->comm, device, p->slot);
 	if (p->port)
 		printf("UDP ports %u and %u, ", p->port, p->veroce_port);
@@ -270,7 +265,7 @@ static void print_json(const struct stats_page *p, const struct nic_qp_report *r
 	const struct stats_field *f = stats_fields(&count);
 	char comm[STATS_COMM_BYTES], device[DEVICE_NAME_BYTES];
 
-	device_of(p, device);
+	page_device(device, p);
 	snprintf(comm, sizeof(comm), "%.15s", p->comm);
 	printf("%s{\"pid\": %d, \"command\": ", first ? "" : ", ", p->pid);
 	json_string(stdout, comm);
@@ -319,7 +314,7 @@ static void show_events(const struct request *r, const struct stats_page *p)
 {
 	char device[DEVICE_NAME_BYTES];
 
-	device_of(p, device);
+	page_device(device, p);
 	if (r->json)
 		events_print_json(p, device);
 	else

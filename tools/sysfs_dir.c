@@ -113,7 +113,7 @@ static void clean(const char *place)
 
 struct sysfs_devices sysfs_devices_of(const struct config *c, const struct gid_table *tables)
 {
-	return (struct sysfs_devices){tables, c->devices.count, c->devices.iwarp,
+	return (struct sysfs_devices){tables, c->devices.count, c->devices.iwarp, c->device,
 				      c->transport.protocol == PROTOCOL_ROCEV1};
 }
 
@@ -125,6 +125,7 @@ static int device_render(const char *dir, const struct sysfs_devices *devices, u
 				   .device_first = d,
 				   .device_count = d + 1,
 				   .iwarp = devices->iwarp,
+				   .given = devices->given,
 				   .rocev1 = devices->rocev1,
 				   .port = t->port,
 				   .gids = gids,

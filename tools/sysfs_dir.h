@@ -15,8 +15,9 @@
 struct sysfs_devices {
 	const struct gid_table *tables; /* one for each; *borrowed* */
 	unsigned count;
-	uint32_t iwarp; /* a bit for each that speaks iWARP */
-	bool rocev1;    /* the others speak RoCEv1 */
+	uint32_t iwarp;    /* a bit for each that speaks iWARP */
+	const char *given; /* the name of the only one; empty: its kind's. *Borrowed* */
+	bool rocev1;       /* the others speak RoCEv1 */
 };
 
 struct sysfs_devices sysfs_devices_of(const struct config *, const struct gid_table *tables);

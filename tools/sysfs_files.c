@@ -51,7 +51,7 @@ static void name_of(const struct sysfs_files *f, unsigned device, char name[SYSF
 	size_t len = f->name ? strlen(f->name) : 0;
 
 	if (!f->name) {
-		device_name(name, f->config->devices.iwarp, device);
+		device_name(name, f->config->devices.iwarp, f->config->device, device);
 		return;
 	}
 	while (len && f->name[len - 1] >= '0' && f->name[len - 1] <= '9')
@@ -117,7 +117,7 @@ static int device_finish(const struct sysfs_files *f, unsigned device)
 	char from[PATH_MAX], to[PATH_MAX], ours[DEVICE_NAME_BYTES], name[SYSFS_NAME_BYTES];
 	int err = 0;
 
-	device_name(ours, f->config->devices.iwarp, device);
+	device_name(ours, f->config->devices.iwarp, f->config->device, device);
 	name_of(f, device, name);
 	if (strcmp(ours, name)) {
 		snprintf(from, sizeof(from), "%s/%s/class/infiniband/%s", f->dir, fresh, ours);

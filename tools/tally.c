@@ -112,8 +112,12 @@ static struct tally_program *find(struct tally *t, const struct stats_page *p, p
 static void count(void *tally, const struct group_id *id, const struct group_member *m, const struct stats_page *p)
 {
 	struct tally *t = tally;
-	struct tally_program *its = p->device < ENGINE_DEVICES_MAX ? find(t, p, m->pid) : NULL;
+	struct tally_program *its;
 
+	/* Another virtual device's counters are not this one's. */
+	if (p->device >= ENGINE_DEVICES_MAX || strncmp(p->given, t->config->device, sizeof(p->given)))
+		return;
+	its = find(t, p, m->pid);
 	if (!its)
 		return;
 	its->seen = true;

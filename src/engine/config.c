@@ -44,6 +44,7 @@ enum kind {
 	KIND_SWITCH, /* bool: off or on */
 	KIND_CHOICE,
 	KIND_CC,
+	KIND_NAME,   /* of a virtual device */
 	KIND_DEVICES /* how many, or the kind and the rail of each */
 };
 
@@ -106,6 +107,7 @@ static const struct row rows[] = {
 	SWITCH("shm", shm, "on", "packets to processes of the same user on this host go through memory instead of UDP, on or off"),
 	NUMBER("shm_bytes", KIND_BYTES, shm_bytes, 128 << 10, 1u << 30, "auto", "memory that a process gives to packets to others of its host, 128K for each; auto: 8M"),
 	NUMBER("devices", KIND_DEVICES, devices, 1, ENGINE_DEVICES_MAX, "1", "devices that a program sees, each a NIC of its own: how many, or the kind of each, as in iwarp,roce, or the interface or address that each is bound to, as in verbena0@eth0,verbena1@eth1"),
+	NUMBER("device", KIND_NAME, device, 0, 0, "", "name of a virtual device, which the program sees instead of verbena0; the settings of its section of the file hold"),
 	CHOICE("protocol", transport.protocol, protocols, "auto", "protocol of RC queue pairs: auto, veroce, rocev2, iwarp or rocev1; auto: veRoCE with peers that answer in it"),
 	NUMBER("port", KIND_U16, transport.rocev2.port, 1, 65535, "4791", "UDP port of RoCEv2"),
 	NUMBER("only_bytes", KIND_U32, transport.rocev2.only_bytes, 0, 1u << 20, "65536", "RoCEv2 WRITEs of up to so many bytes leave as WRITE Only packets, which share datagrams, and short READs likewise; 0: as First, Middle and Last"),
@@ -144,9 +146,14 @@ static const char *const not_settings[] = {
 
 struct loading {
 	struct config config;
-	bool given[ROWS]; /* by a line or a variable: no profile's line changes it */
-	bool seen[ROWS];  /* in the file that is read */
-	bool is_profile;  /* which is a profile */
+	bool given[ROWS];                /* by a line or a variable: no profile's line changes it */
+	bool seen[ROWS];                 /* in the file that is read */
+	bool is_profile;                 /* which is a profile */
+	const char *wanted;              /* the virtual device that VERBENA_DEVICE names; NULL: the file may */
+	bool own[ROWS];                  /* seen in that device's section */
+	bool has_own;                    /* there is one */
+	char section[DEVICE_NAME_BYTES]; /* the last one */
+	char sections[WHY_BYTES / 2];    /* all of them, with commas between them */
 	bool profile_seen[PROFILE_KEYS];
 	const char *veroce_port;      /* the variable that set it, its prefix taken off */
 	const char *veroce_port_file; /* the file whose line did, and the line; 0: none */
@@ -278,6 +285,11 @@ static bool row_set(const struct row *r, struct config *c, const char *text, cha
 		*(bool *)field = choice;
 		return true;
 	case KIND_DEVICES: return devices_parse(field, text, why, why_bytes);
+	case KIND_NAME:
+		if (!devices_is_name(text, why, why_bytes))
+			return false;
+		strcpy(field, text);
+		return true;
 	case KIND_CC: return !cc_setting_parse(text, field, why, why_bytes);
 	case KIND_RATE: return rate_set(field, text, why, why_bytes);
 	case KIND_U16:
@@ -356,28 +368,63 @@ static bool profile_entry(struct loading *l, const char *key, const char *value,
 	return true;
 }
 
+static const char *device_of(const struct loading *l)
+{
+	return l->wanted ? l->wanted : l->config.device;
+}
+
+/* A line of a section: true if its setting is for this program's device. l->why is set if it is wrong. */
+static bool section_entry(struct loading *l, const char *section, const char *key, const struct row *r)
+{
+	size_t n = strlen(l->sections);
+	char why[WHY_BYTES / 2];
+
+	if (l->is_profile) {
+		fail(l->why, sizeof(l->why), "section [%s]: there are no sections, only key = value", section);
+		return false;
+	}
+	if (!devices_is_name(section, why, sizeof(why))) {
+		fail(l->why, sizeof(l->why), "section [%s]: it is a virtual device's, and in its name %s", section,
+		     why);
+		return false;
+	}
+	if (strcmp(section, l->section))
+		snprintf(l->sections + n, sizeof(l->sections) - n, "%s%s", n ? ", " : "", section);
+	strcpy(l->section, section);
+	if (r && r->offset == offsetof(struct config, device))
+		fail(l->why, sizeof(l->why), "%s: not in a section, which is the device's that it names", key);
+	l->has_own |= !strcmp(section, device_of(l));
+	return !strcmp(section, device_of(l));
+}
+
 /* inih's callback: 1 to go on, 0 for an error. */
 static int file_entry(void *arg, const char *section, const char *key, const char *value)
 {
 	struct loading *l = arg;
 	const struct row *r = row_find(key, strlen(key));
 	char why[WHY_BYTES / 2];
+	bool *seen = section[0] ? l->own : l->seen, is_ours = true;
 
 	if (l->bad_line)
 		return 0;
 	if (l->is_profile && !section[0] && profile_entry(l, key, value, &r))
 		return !l->bad_line;
-	if (section[0]) {
-		fail(l->why, sizeof(l->why), "section [%s]: there are no sections, only key = value", section);
+	l->why[0] = 0;
+	if (section[0])
+		is_ours = section_entry(l, section, key, r);
+	if (l->why[0]) {
+		/* The section is wrong. */
 	} else if (!r) {
 		known_keys(why, sizeof(why), false);
 		fail(l->why, sizeof(l->why), "%s = %s: no such setting; there are: %s", key, value, why);
-	} else if (l->seen[r - rows]) {
+	} else if (!is_ours) {
+		return 1;
+	} else if (seen[r - rows]) {
 		fail(l->why, sizeof(l->why), "%s: given twice", key);
 	} else if (!row_set(r, &l->config, value, why, sizeof(why))) {
 		fail(l->why, sizeof(l->why), "%s = %s: %s", key, value, why);
 	} else {
-		l->seen[r - rows] = l->given[r - rows] = true;
+		seen[r - rows] = l->given[r - rows] = true;
 		if (r->offset == offsetof(struct config, transport.veroce.port)) {
 			l->veroce_port_file = l->file;
 			l->veroce_port_line = l->line;
@@ -388,15 +435,17 @@ static int file_entry(void *arg, const char *section, const char *key, const cha
 	return 0;
 }
 
-static int file_load(struct loading *l, const char *text)
+static int file_read(struct loading *l, const char *text, ini_handler entry)
 {
 	int line;
+
+	l->line = 0;
 
 	l->stream = text ? fmemopen((char *)(uintptr_t)text, strlen(text), "r") : fopen(l->file, "re");
 	if (!l->stream)
 		return fail(l->err, l->err_bytes, PREFIX "%s=%s: cannot open it: %s",
 			    l->is_profile ? "PROFILE" : "CONFIG", l->file, strerror(errno));
-	line = ini_parse_stream(file_line, l, file_entry, l);
+	line = ini_parse_stream(file_line, l, entry, l);
 	fclose(l->stream);
 	if (line > 0 && (!l->bad_line || line < l->bad_line))
 		return fail(l->err, l->err_bytes, "%s:%d: not of the form key = value", l->file, line);
@@ -423,9 +472,8 @@ static int profile_load(struct loading *l)
 				    l->file, names);
 	}
 	l->is_profile = true;
-	l->line = 0;
 	memset(l->seen, 0, sizeof(l->seen));
-	return file_load(l, text);
+	return file_read(l, text, file_entry);
 }
 
 static bool is_setting(const char *name, size_t len)
@@ -486,12 +534,62 @@ static int ports_settle(struct loading *l)
 		    l->veroce_port_file, l->veroce_port_line, c->transport.veroce.port, c->transport.rocev2.port);
 }
 
+/* Whether a comma list has the entry. */
+static bool list_has(const char *list, const char *entry, size_t len)
+{
+	for (size_t n; *list; list += n + (list[n] == ',')) {
+		n = strcspn(list, ",");
+		if (n == len && !strncmp(list, entry, len))
+			return true;
+	}
+	return false;
+}
+
+/* inih's callback for a second look: another device's addresses are not this one's. */
+static int claim_entry(void *arg, const char *section, const char *key, const char *value)
+{
+	struct loading *l = arg;
+	size_t n;
+
+	if (l->bad_line)
+		return 0;
+	if (!section[0] || !strcmp(section, l->config.device) || strcmp(key, "address"))
+		return 1;
+	for (; *value; value += n + (value[n] == ',')) {
+		n = strcspn(value, ",");
+		if (!n || !list_has(l->config.address, value, n))
+			continue;
+		fail(l->why, sizeof(l->why), "address = %.*s: it is of both %s and %s; allowed is one device for each",
+		     (int)n, value, section, l->config.device);
+		l->bad_line = l->line;
+		return 0;
+	}
+	return 1;
+}
+
+/* A virtual device has a section where others have, and addresses of its own. */
+static int sections_settle(struct loading *l)
+{
+	if (!l->sections[0] || !l->config.device[0])
+		return 0;
+	l->file = getenv(PREFIX "CONFIG");
+	l->is_profile = false;
+	if (!l->has_own)
+		return fail(l->err, l->err_bytes, PREFIX "DEVICE=%s: %s has no such section; there are: %s",
+			    l->config.device, l->file, l->sections);
+	return l->config.address[0] ? file_read(l, NULL, claim_entry) : 0;
+}
+
 /* As the protocol says, where the devices' kinds are not given. */
 static int devices_settle(struct loading *l)
 {
 	struct config *c = &l->config;
 	uint32_t all = (UINT32_C(1) << c->devices.count) - 1;
 
+	if (c->device[0] && c->devices.count > 1)
+		return fail(l->err, l->err_bytes,
+			    PREFIX "DEVICE=%s: not with " PREFIX "DEVICES of %u, which are named by their numbers",
+			    c->device, c->devices.count);
 	if (!c->devices.kinds_given)
 		c->devices.iwarp = c->transport.protocol == PROTOCOL_IWARP ? all : 0;
 	if (c->transport.protocol != PROTOCOL_IWARP || c->devices.iwarp == all)
@@ -573,19 +671,21 @@ bool config_has_shm(const struct config *c)
 
 int config_load(struct config *out, char *err, size_t err_bytes)
 {
-	struct loading l = {.err = err, .err_bytes = err_bytes, .file = getenv(PREFIX "CONFIG")};
+	struct loading l = {
+		.err = err, .err_bytes = err_bytes, .file = getenv(PREFIX "CONFIG"), .wanted = getenv(PREFIX "DEVICE")};
 	char why[64];
 
 	for (size_t i = 0; i < ROWS; i++)
 		row_set(&rows[i], &l.config, rows[i].standard, why, sizeof(why));
 	profile_init(&l.config.profile);
-	if (l.file && l.file[0] && file_load(&l, NULL) < 0)
+	if (l.file && l.file[0] && file_read(&l, NULL, file_entry) < 0)
 		return -EINVAL;
 	for (char **e = environ; e && *e; e++) {
 		if (!strncmp(*e, PREFIX, strlen(PREFIX)) && variable_set(&l, *e + strlen(PREFIX)) < 0)
 			return -EINVAL;
 	}
-	if (profile_load(&l) < 0 || ports_settle(&l) < 0 || devices_settle(&l) < 0 || script_settle(&l) < 0)
+	if (profile_load(&l) < 0 || sections_settle(&l) < 0 || ports_settle(&l) < 0 || devices_settle(&l) < 0 ||
+	    script_settle(&l) < 0)
 		return -EINVAL;
 	*out = l.config;
 	return 0;

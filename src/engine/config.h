@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Settings: VERBENA_<KEY> in the environment, or `key = value` in the file that VERBENA_CONFIG
- * names. The environment wins. An unknown key or bad value is an error that names the key, the value
- * and what is allowed.
+ * names. The environment wins. The file may have sections, one for each virtual device, by its name: the lines of the
+ * device's own section win over those above all sections, and other sections are not this program's. An unknown key or
+ * bad value is an error that names the key, the value and what is allowed.
  */
 #pragma once
 
@@ -27,8 +28,9 @@ struct config {
 	bool shm;                /* packets to processes of this host go through memory, */
 	uint32_t shm_bytes;      /* as far as so much of it goes; 0: SHM_BYTES_AUTO */
 	struct cc_setting cc;
-	bool iwarp_crc;         /* false: only where the peer asks for CRCs */
-	bool iwarp_markers;     /* asked of peers */
+	bool iwarp_crc;                 /* false: only where the peer asks for CRCs */
+	bool iwarp_markers;             /* asked of peers */
+	char device[DEVICE_NAME_BYTES]; /* the name of a virtual device, the only one; empty: it is none */
 	struct devices devices; /* that a program sees; one that speaks iWARP does so whatever transport.protocol is */
 	uint32_t spin_us;       /* how long the engine thread spins after traffic before it blocks */
 	/*

@@ -72,6 +72,38 @@ TEST(without_settings_there_are_defaults)
 	assert_string_equal(c.interfaces, "");
 }
 
+static const char two_devices[] = "port = 5000\nspin_us = 7\n"
+				  "[vf1]\nport = 5001\naddress = 10.0.0.1\n"
+				  "[vf2]\nport = 5002\naddress = 10.0.0.2\n";
+
+TEST(a_virtual_device_has_its_sections_settings)
+{
+	struct config c = loaded("VERBENA_DEVICE=vf2", two_devices);
+
+	assert_string_equal(c.device, "vf2");
+	assert_int_equal(c.transport.rocev2.port, 5002);
+	assert_int_equal(c.spin_us, 7);
+	assert_string_equal(c.address, "10.0.0.2");
+	c = loaded(NULL, two_devices);
+	assert_string_equal(c.device, "");
+	assert_int_equal(c.transport.rocev2.port, 5000);
+	assert_string_equal(c.address, "");
+	c = loaded(NULL, "device = vf1\n[vf1]\nport = 5001\n");
+	assert_string_equal(c.device, "vf1");
+	assert_int_equal(c.transport.rocev2.port, 5001);
+	assert_string_equal(loaded("VERBENA_DEVICE=any-name_1", "port = 1\n").device, "any-name_1");
+}
+
+TEST(a_device_without_a_section_is_told_which_there_are)
+{
+	struct config c;
+	char err[1024];
+
+	assert_int_equal(load(&c, "VERBENA_DEVICE=vf3", two_devices, err), -EINVAL);
+	assert_non_null(strstr(err, "VERBENA_DEVICE=vf3: /tmp/verbena-config-"));
+	assert_non_null(strstr(err, " has no such section; there are: vf1, vf2"));
+}
+
 TEST(the_environment_wins_over_the_file)
 {
 	struct config c;
@@ -309,6 +341,9 @@ TEST(bad_variables_are_named)
 		{"VERBENA_LINE_RATE=1001Gbps", "allowed is"},
 		{"VERBENA_LINE_RATE=18446744073709551615G", "allowed is"},
 		{"VERBENA_LINE_RATE=-1G", "allowed is"},
+		{"VERBENA_DEVICE=1vf", "VERBENA_DEVICE=1vf: allowed are at most 23 letters, digits, _ and -"},
+		{"VERBENA_DEVICE=vf.1", "VERBENA_DEVICE=vf.1: allowed"},
+		{"VERBENA_DEVICE=abcdefghijklmnopqrstuvwx", "allowed are at most 23"},
 		{"VERBENA_DEVICES=0", "VERBENA_DEVICES=0: allowed is a whole number from 1 to 8"},
 		{"VERBENA_DEVICES=9", "VERBENA_DEVICES=9: allowed is"},
 		{"VERBENA_DEVICES=two", "VERBENA_DEVICES=two: 'two' is no device; allowed is"},
@@ -358,7 +393,14 @@ TEST(bad_files_are_named_with_the_line)
 		{"port = 1\nspin_us = 1\nport = 2\n", ":3: port: given twice"},
 		{"port = 1\nnonsense\n", ":2: not of the form key = value"},
 		{"nonsense\nport = 0\n", ":1: not of the form key = value"},
-		{"[nic]\nport = 1\n", ":2: section [nic]: there are no sections"},
+		{"[nic 1]\nport = 1\n",
+		 ":2: section [nic 1]: it is a virtual device's, and in its name allowed are at most 23"},
+		{"[nic]\nports = 1\n", ":2: ports = 1: no such setting"},
+		{"[nic]\ndevice = nic\n", ":2: device: not in a section"},
+		{"device = vf1\n[vf1]\nport = 1\nport = 1\n", ":4: port: given twice"},
+		{"device = vf1\n[vf1]\nport = none\n", ":3: port = none: allowed is"},
+		{"device = vf1\n[vf1]\naddress = 10.0.0.1,10.0.0.2\n[vf2]\naddress = fd00::1,10.0.0.2\n",
+		 ":5: address = 10.0.0.2: it is of both vf2 and vf1"},
 		{"port = 1\nimpair = drop=x\n", ":2: impair = drop=x: "},
 		{"loss = none\n", ":1: loss = none: allowed is fast, base or irn"},
 		{"veroce_port = 7\nport = 7\n", ":1: veroce_port = 7: allowed is any port but 7, which is RoCEv2's"},

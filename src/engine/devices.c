@@ -130,6 +130,19 @@ static bool settle(struct reading *l, struct devices *d)
 	return true;
 }
 
+bool devices_is_name(const char *name, char *why, size_t why_bytes)
+{
+	static const char first[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+	static const char later[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";
+	size_t len = strlen(name);
+
+	if (len < DEVICE_NAME_BYTES && strspn(name, later) == len && (!len || strchr(first, name[0])))
+		return true;
+	snprintf(why, why_bytes, "allowed are at most %d letters, digits, _ and -, of which the first is a letter",
+		 DEVICE_NAME_BYTES - 1);
+	return false;
+}
+
 bool devices_parse(struct devices *d, const char *text, char *why, size_t why_bytes)
 {
 	struct reading l = {.why = why, .why_bytes = why_bytes};

@@ -26,3 +26,5 @@ struct devices {
  * is not judged. False with a sentence in why, and *d as it was.
  */
 bool devices_parse(struct devices *d, const char *text, char *why, size_t why_bytes);
+/* Whether a virtual device may have that name; false with a sentence in why. Empty, which is no name, may be. */
+bool devices_is_name(const char *name, char *why, size_t why_bytes);

@@ -36,12 +36,14 @@ struct engine_sink {
 	void (*port_changed)(struct engine *);
 };
 
-enum { ENGINE_DEVICES_MAX = 8 };
+enum { ENGINE_DEVICES_MAX = 8, DEVICE_NAME_BYTES = 24 };
 
 /* How many devices the settings ask for; 1 if they are wrong, which engine_get() then explains. */
 uint32_t engine_device_count(void);
 /* A bit for each of them that is iWARP's: RC over TCP connections, which rdma_cm alone makes. */
 uint32_t engine_iwarp_devices(void);
+/* The name of the only device, if the settings give it one (VERBENA_DEVICE); else empty. */
+void engine_device_given(char given[DEVICE_NAME_BYTES]);
 /* How many of them rdma_cm uses, from the first on: all, if each is bound to an interface or address; else one. */
 uint32_t engine_cm_devices(void);
 /* Whether such a device has RFC 7306's atomics and immediate data. */

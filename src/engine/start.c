@@ -598,6 +598,7 @@ static struct engine *engine_start(unsigned device, const struct engine_sink *si
 
 	e->loop.page->device = device;
 	e->loop.page->iwarp = e->config.devices.iwarp;
+	memcpy(e->loop.page->given, e->config.device, sizeof(e->loop.page->given));
 	rc = faulting_open(e, why, why_bytes);
 	if (!rc)
 		rc = e->env->open_port ? env_port_start(e, why, why_bytes) : host_port_start(e, why, why_bytes);
@@ -697,6 +698,17 @@ uint32_t engine_iwarp_devices(void)
 	char why[WHY_BYTES];
 
 	return config_load(&c, why, sizeof(why)) ? 0 : c.devices.iwarp;
+}
+
+void engine_device_given(char given[DEVICE_NAME_BYTES])
+{
+	struct config c;
+	char why[WHY_BYTES];
+
+	if (config_load(&c, why, sizeof(why)))
+		given[0] = 0;
+	else
+		memcpy(given, c.device, DEVICE_NAME_BYTES);
 }
 
 uint32_t engine_cm_devices(void)

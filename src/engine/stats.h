@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "cm/cm.h"
+#include "engine/engine.h"
 #include "faults/log.h"
 #include "io/by_interface.h"
 #include "io/io.h"
@@ -19,7 +20,7 @@
 
 #define STATS_MAGIC 0x76626e61u /* "vbna" */
 
-enum { STATS_VERSION = 12, STATS_COMM_BYTES = 16, STATS_LISTENERS_MAX = 32, STATS_QPS_MAX = 64 };
+enum { STATS_VERSION = 13, STATS_COMM_BYTES = 16, STATS_LISTENERS_MAX = 32, STATS_QPS_MAX = 64 };
 
 /* Written by one engine; programs with the same STATS_VERSION and size have the same layout. */
 struct stats_page {
@@ -30,8 +31,9 @@ struct stats_page {
 	uint32_t slot; /* the high bits of the process's QPNs */
 	uint32_t port; /* UDP ports: of RoCEv2 */
 	uint32_t veroce_port;
-	uint32_t device; /* which of the process's devices it is */
-	uint32_t iwarp;  /* a bit for each device of the process that speaks iWARP */
+	uint32_t device;               /* which of the process's devices it is */
+	uint32_t iwarp;                /* a bit for each device of the process that speaks iWARP */
+	char given[DEVICE_NAME_BYTES]; /* the name of the only device; empty: its kind's */
 	char comm[STATS_COMM_BYTES];
 	uint64_t started_ns; /* CLOCK_REALTIME */
 	struct nic_counters nic;

@@ -6,6 +6,7 @@
 #include <endian.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "verbs/hostid.h"
 #include "verbs/objects.h"
@@ -33,19 +34,19 @@ static void device_fill(struct ibv_device *d, unsigned device)
 {
 	const char *root = ibv_get_sysfs_path();
 	uint32_t iwarp = engine_iwarp_devices();
-	char name[DEVICE_NAME_BYTES];
+	char name[DEVICE_NAME_BYTES], given[DEVICE_NAME_BYTES];
 
 	d->node_type = iwarp >> device & 1 ? IBV_NODE_RNIC : IBV_NODE_CA;
 	d->transport_type = iwarp >> device & 1 ? IBV_TRANSPORT_IWARP : IBV_TRANSPORT_IB;
-	device_name(name, iwarp, device);
-	snprintf(d->name, sizeof(d->name), "%s", name);
+	engine_device_given(given);
+	device_name(name, iwarp, given, device);
+	memcpy(d->name, name, sizeof(name));
 	snprintf(d->dev_name, sizeof(d->dev_name), DEVICE_UVERBS, device);
 	/* A root too long for the struct leaves paths that do not exist, which readers cope with. */
 	if (snprintf(d->dev_path, sizeof(d->dev_path), "%s/class/infiniband_verbs/" DEVICE_UVERBS, root, device) >=
 	    IBV_SYSFS_PATH_MAX)
 		d->dev_path[0] = '\0';
-	if (snprintf(d->ibdev_path, sizeof(d->ibdev_path), "%s/class/infiniband/%s", root, d->name) >=
-	    IBV_SYSFS_PATH_MAX)
+	if (snprintf(d->ibdev_path, sizeof(d->ibdev_path), "%s/class/infiniband/%s", root, name) >= IBV_SYSFS_PATH_MAX)
 		d->ibdev_path[0] = '\0';
 }
 
@@ -101,11 +102,13 @@ int ibv_get_device_index(struct ibv_device *d)
 
 /* A device keeps its GUID, whatever becomes of the host's name. */
 static uint64_t host_guid;
+static char host_given[DEVICE_NAME_BYTES];
 static pthread_once_t host_guid_once = PTHREAD_ONCE_INIT;
 
 static void host_guid_find(void)
 {
 	host_guid = hostid_guid();
+	engine_device_given(host_given);
 }
 
 __be64 ibv_get_device_guid(struct ibv_device *d)
@@ -113,5 +116,5 @@ __be64 ibv_get_device_guid(struct ibv_device *d)
 	int device = device_index(d);
 
 	pthread_once(&host_guid_once, host_guid_find);
-	return device < 0 ? 0 : htobe64(device_guid(host_guid, (unsigned)device));
+	return device < 0 ? 0 : htobe64(device_guid(host_guid, host_given, (unsigned)device));
 }

@@ -25,6 +25,19 @@ static uint64_t fold(uint64_t hash, const char *text, size_t len)
 	return hash;
 }
 
+/* EUI-64: assigned by nobody, and no group's. */
+static uint64_t local(uint64_t guid)
+{
+	return (guid & ~(UINT64_C(1) << 56)) | UINT64_C(1) << 57;
+}
+
+uint64_t device_guid(uint64_t hostid, const char *given, unsigned device)
+{
+	if (given[0])
+		return local(fold(hostid, given, strlen(given)));
+	return (hostid & ~UINT64_C(0xff)) | ((hostid + device) & 0xff);
+}
+
 uint64_t hostid_guid(void)
 {
 	int saved = errno;
@@ -42,8 +55,6 @@ uint64_t hostid_guid(void)
 	memset(text, 0, sizeof(text));
 	if (gethostname(text, sizeof(text) - 1) == 0)
 		guid = fold(guid, text, strlen(text));
-	guid &= ~(UINT64_C(1) << 56);
-	guid |= UINT64_C(1) << 57;
 	errno = saved;
-	return guid;
+	return local(guid);
 }

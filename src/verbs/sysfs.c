@@ -69,11 +69,14 @@ int ibv_read_sysfs_file(const char *dir, const char *file, char *buf, size_t siz
 	ssize_t len;
 
 	if (d) {
+		char given[DEVICE_NAME_BYTES];
 		const struct tree_facts facts = {.guid = hostid_guid(),
+						 .given = given,
 						 .device_count = (unsigned)device_index(d) + 1,
 						 .iwarp = engine_iwarp_devices(),
 						 .port.active = true};
 
+		engine_device_given(given);
 		snprintf(path, sizeof(path), "class/infiniband/%s/%s", d->name, file);
 		len = tree_read(&facts, path, buf, size);
 		return len < 0 ? fail_minus_one((int)-len) : (int)len;

@@ -60,6 +60,11 @@ struct walk {
 	char name[DEVICE_NAME_BYTES];
 };
 
+static const char *given_of(const struct tree_facts *f)
+{
+	return f->given ? f->given : "";
+}
+
 static bool visit_file(const struct walk *w, const char *path, const char *text)
 {
 	char full[2 * TEXT_BYTES];
@@ -159,7 +164,8 @@ static bool visit_device(const struct walk *w, const struct tree_facts *f)
 	    !visit_file(w, "ports/1/phys_state", port_state(&f->port)->phys_state_text) ||
 	    !visit_file(w, "ports/1/rate", port_rate(f->port.speed_bps)->text))
 		return false;
-	if (!visit_guid(w, "node_guid", device_guid(f->guid, w->device)) || !visit_guid(w, "sys_image_guid", f->guid))
+	if (!visit_guid(w, "node_guid", device_guid(f->guid, given_of(f), w->device)) ||
+	    !visit_guid(w, "sys_image_guid", f->guid))
 		return false;
 	for (size_t i = 0; i < GID_TABLE_LEN; i++) {
 		if (!visit_gid(w, f, i))
@@ -177,7 +183,7 @@ static void walk(const struct tree_facts *f, tree_visit visit, void *arg)
 	    !visit(arg, "bus/verbena/drivers/verbena/", NULL))
 		return;
 	for (; w.device < f->device_count; w.device++) {
-		device_name(w.name, f->iwarp, w.device);
+		device_name(w.name, f->iwarp, given_of(f), w.device);
 		if (!visit_device(&w, f))
 			return;
 	}
@@ -265,7 +271,7 @@ static void interfaces_drop(const char *dir, const struct tree_facts *f, unsigne
 	const struct dirent *e;
 	DIR *d;
 
-	device_name(name, f->iwarp, device);
+	device_name(name, f->iwarp, given_of(f), device);
 	snprintf(path, sizeof(path), "%s/class/infiniband/%s/device/net", dir, name);
 	d = opendir(path);
 	while (d && (e = readdir(d))) {
@@ -317,7 +323,7 @@ static int device_links_make(const char *dir, const struct tree_facts *f, unsign
 	char path[TEXT_BYTES], name[DEVICE_NAME_BYTES];
 	int err;
 
-	device_name(name, f->iwarp, device);
+	device_name(name, f->iwarp, given_of(f), device);
 	err = device_home_make(dir, name);
 	if (err)
 		return err;

@@ -22,6 +22,7 @@ struct tree_facts {
 	unsigned device_first, device_count; /* of the devices below the count those from the first on; all alike but
 						for name, GUID and kind */
 	uint32_t iwarp;                      /* a bit for each that speaks iWARP */
+	const char *given;                   /* the name of the only one; NULL or empty: its kind's */
 	bool rocev1;                         /* GIDs are of that type */
 	struct engine_port port;
 	const struct tree_gid *gids; /* an address of zeros: none */

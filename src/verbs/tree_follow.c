@@ -16,6 +16,7 @@
 /* Set before there is a thread of the engine's, which must not read the environment. */
 static char tree[PATH_MAX]; /* empty: there is none, or another program made it */
 static uint32_t iwarp;
+static char given[DEVICE_NAME_BYTES];
 
 static void find(void)
 {
@@ -24,6 +25,7 @@ static void find(void)
 	if (dir && dir[0] == '/' && strlen(dir) < sizeof(tree) && getenv("VERBENA_SYSFS_USE"))
 		strcpy(tree, dir);
 	iwarp = engine_iwarp_devices();
+	engine_device_given(given);
 }
 
 void tree_follow(void)
@@ -53,6 +55,7 @@ void port_changed(struct engine *e)
 				   .device_first = engine_device(e),
 				   .device_count = engine_device(e) + 1,
 				   .iwarp = iwarp,
+				   .given = given,
 				   .rocev1 = engine_is_rocev1(e),
 				   .gids = gids,
 				   .gid_count = NIC_GIDS_MAX};

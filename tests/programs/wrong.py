@@ -65,7 +65,7 @@ def config_file(place):
     for text, words in (("nosuch = 1\n", [path + ":1", "nosuch", "pcap"]),
                         ("# fine\nport = 0\n", [path + ":2", "port", "0", "65535"]),
                         ("port = 4791\nport = 4791\n", [path + ":2", "port"]),
-                        ("[part]\nport = 4791\n", [path, "section"]),
+                        ("[a part]\nport = 4791\n", [path, "section"]),
                         ("port\n", [path + ":1"])):
         with open(path, "w") as f:
             f.write(text)
