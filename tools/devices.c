@@ -43,7 +43,7 @@ static const struct {
 	{"max_msg_sz", -1, NIC_MSG_BYTES_MAX},
 };
 
-enum { LIMITS = sizeof(limits) / sizeof(limits[0]) };
+enum { LIMITS_SHOWN = sizeof(limits) / sizeof(limits[0]) };
 
 static uint64_t limit(const struct config *c, int i)
 {
@@ -80,11 +80,50 @@ static void print_gids(const struct gid_table *t)
 		       t->gids[i].ip_mtu, nic_path_mtu(t->gids[i].ip_mtu));
 }
 
+/* What all programs of a device together may have, and what those that run have. */
+static void print_quotas(const struct config *c, unsigned device)
+{
+	const struct limits_config *l = &c->limits;
+	char name[DEVICE_NAME_BYTES], text[LIMITS_TEXT_BYTES];
+	struct limits_report r = {0};
+
+	if (!limits_are_given(l))
+		return;
+	device_name(name, c->devices.iwarp, c->device, device);
+	limits_text(l, text);
+	limits_look(name, &r);
+	printf("all programs of %s together: %s; %u run", name, text, r.processes);
+	if (r.rate_bps)
+		printf(", and may send %.3f Gbit/s now", (double)r.rate_bps / 1e9);
+	putchar('\n');
+	for (int k = 0; k < LIMITS; k++)
+		if (l->quota[k])
+			printf("  %-12s %12" PRIu64 " of %" PRIu64 " in use\n", limit_name((enum limit)k), r.used[k],
+			       l->quota[k]);
+}
+
+static void print_quotas_json(const struct config *c, const char *name)
+{
+	const struct limits_config *l = &c->limits;
+	struct limits_report r = {0};
+
+	limits_look(name, &r);
+	printf(", \"limits\": {\"rate_bps\": %" PRIu64 ", \"burst_bytes\": %u, \"weight\": %u, \"programs\": %u, "
+	       "\"rate_bps_now\": %" PRIu64 ", \"sent_bytes\": %" PRIu64 ", \"quotas\": {",
+	       l->rate_bps, l->burst_bytes, l->weight, r.processes, r.rate_bps, r.sent_bytes);
+	for (int k = 0, n = 0; k < LIMITS; k++)
+		if (l->quota[k])
+			printf("%s\"%s\": {\"allowed\": %" PRIu64 ", \"used\": %" PRIu64 "}", n++ ? ", " : "",
+			       limit_name((enum limit)k), l->quota[k], r.used[k]);
+	printf("}}");
+}
+
 /* Devices without rails have one table. */
 static void print_table(const struct config *c, const struct gid_table *t)
 {
 	for (unsigned d = 0; d < c->devices.count; d++) {
 		print_device(c, d);
+		print_quotas(c, d);
 		if (c->devices.has_rails) {
 			print_gids(&t[d]);
 			printf("\n");
@@ -94,7 +133,7 @@ static void print_table(const struct config *c, const struct gid_table *t)
 	if (!c->devices.has_rails)
 		print_gids(t);
 	printf("\n%-16s  %10s\n", "LIMIT", "VALUE");
-	for (int i = 0; i < LIMITS; i++)
+	for (int i = 0; i < LIMITS_SHOWN; i++)
 		printf("%-16s  %10" PRIu64 "\n", limits[i].name, limit(c, i));
 }
 
@@ -116,7 +155,10 @@ static void print_json_device(const struct config *c, const struct gid_table *t,
 		json_string(stdout, t->interfaces[i].name);
 		printf(", \"mtu\": %u, \"path_mtu\": %u}", t->gids[i].ip_mtu, nic_path_mtu(t->gids[i].ip_mtu));
 	}
-	printf("]}]}");
+	printf("]}]");
+	if (limits_are_given(&c->limits))
+		print_quotas_json(c, name);
+	printf("}");
 }
 
 static void print_json(const struct config *c, const struct gid_table *t)
@@ -127,7 +169,7 @@ static void print_json(const struct config *c, const struct gid_table *t)
 		print_json_device(c, &t[d], d);
 	}
 	printf("],\n \"shm\": %s,\n \"limits\": {", config_has_shm(c) ? "true" : "false");
-	for (int i = 0; i < LIMITS; i++)
+	for (int i = 0; i < LIMITS_SHOWN; i++)
 		printf("%s\"%s\": %" PRIu64, i ? ", " : "", limits[i].name, limit(c, i));
 	printf("}}\n");
 }

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "limits/limits.h"
 #include "tool.h"
 
 static const char *object_of(const struct fault_record *r, char text[24])
@@ -17,14 +18,21 @@ static const char *object_of(const struct fault_record *r, char text[24])
 	return text;
 }
 
+/* What made the event: the place of the rule, or which quota. */
+static const char *cause_of(const struct fault_log *log, const struct fault_record *r)
+{
+	if (r->rule != FAULT_NO_RULE)
+		return log->rules[r->rule].where;
+	return r->action == FAULT_QUOTA && r->value < LIMITS ? limit_name(r->value) : "?";
+}
+
 static void print_record(const struct fault_log *log, const struct fault_record *r)
 {
 	char object[24], shown[FAULT_SHOWN_BYTES];
 
 	fault_shown(r, shown);
-	printf("  %12.6f  %-24s %-10s %s%s%s%s\n", (double)r->time_ns / 1e9, log->rules[r->rule].where,
-	       object_of(r, object), fault_action_name(r->action), r->outcome == FAULT_UNDONE ? " ends" : "",
-	       shown[0] ? ": " : "", shown);
+	printf("  %12.6f  %-24s %-10s %s%s%s%s\n", (double)r->time_ns / 1e9, cause_of(log, r), object_of(r, object),
+	       fault_action_name(r->action), r->outcome == FAULT_UNDONE ? " ends" : "", shown[0] ? ": " : "", shown);
 }
 
 static void print_record_json(FILE *to, const struct fault_log *log, const struct fault_record *r)
@@ -33,7 +41,7 @@ static void print_record_json(FILE *to, const struct fault_log *log, const struc
 
 	fault_shown(r, shown);
 	fprintf(to, "\"seconds\": %.9f, \"rule\": ", (double)r->time_ns / 1e9);
-	json_string(to, log->rules[r->rule].where);
+	json_string(to, cause_of(log, r));
 	fprintf(to, ", \"object\": \"%s\", \"action\": \"%s\", \"ends\": %s, \"shown\": \"%s\"", object_of(r, object),
 		fault_action_name(r->action), r->outcome == FAULT_UNDONE ? "true" : "false", shown);
 }

@@ -38,6 +38,8 @@ static const char usage[] =
 	"      --device NAME    the device's name, and the settings of its section in VERBENA_CONFIG's file\n"
 	"      --address LIST   receive at these addresses of the host alone, so that several users or\n"
 	"                       devices are beside each other; any of 127.0.0.0/8 will do on one host\n"
+	"      --rate RATE, --burst BYTES, --weight N, --quota LIST\n"
+	"                       limits of all programs of the device together (verbena(7))\n"
 	"      --set KEY=VALUE  set any setting of 'verbena help', named without VERBENA_\n"
 	"      --preload        preload libibverbs too, for libraries with a run path of their own\n"
 	"  -h, --help           this text\n"
@@ -214,6 +216,10 @@ int cmd_run(int argc, char **argv)
 		{"faults", required_argument, NULL, SETTING},
 		{"device", required_argument, NULL, SETTING},
 		{"address", required_argument, NULL, SETTING},
+		{"rate", required_argument, NULL, SETTING},
+		{"burst", required_argument, NULL, SETTING},
+		{"weight", required_argument, NULL, SETTING},
+		{"quota", required_argument, NULL, SETTING},
 		{"set", required_argument, NULL, 's'},
 		{"preload", no_argument, NULL, 'l'},
 		{"help", no_argument, NULL, 'h'},

@@ -184,6 +184,39 @@ static void print_interfaces_json(const struct stats_page *p)
 	printf("]");
 }
 
+/* The limits of its device, and what all of its programs use of them. */
+static void print_limits(const struct stats_page *p)
+{
+	const struct limits_report *r = &p->limits;
+	char text[LIMITS_TEXT_BYTES];
+
+	if (!r->processes)
+		return;
+	limits_text(&r->config, text);
+	printf("  limits of the device: %s; %u programs", text, r->processes);
+	if (r->rate_bps)
+		printf(", %.3f Gbit/s now", (double)r->rate_bps / 1e9);
+	putchar('\n');
+	for (int k = 0; k < LIMITS; k++)
+		if (r->config.quota[k])
+			printf("  quota %-22s %10" PRIu64 " of %" PRIu64 "\n", limit_name((enum limit)k), r->used[k],
+			       r->config.quota[k]);
+}
+
+static void print_limits_json(const struct stats_page *p)
+{
+	const struct limits_report *r = &p->limits;
+
+	printf(", \"limits\": {\"rate_bps\": %" PRIu64 ", \"weight\": %u, \"programs\": %u, \"rate_bps_now\": %" PRIu64
+	       ", \"sent_bytes\": %" PRIu64 ", \"quotas\": {",
+	       r->config.rate_bps, r->config.weight, r->processes, r->rate_bps, r->sent_bytes);
+	for (int k = 0, n = 0; k < LIMITS; k++)
+		if (r->config.quota[k])
+			printf("%s\"%s\": {\"allowed\": %" PRIu64 ", \"used\": %" PRIu64 "}", n++ ? ", " : "",
+			       limit_name((enum limit)k), r->config.quota[k], r->used[k]);
+	printf("}}");
+}
+
 static const char *type_name(const struct nic_qp_report *r)
 {
 	static const char *const names[QPT_COUNT] = {[QPT_RC] = "RC",
@@ -254,6 +287,7 @@ static void print_all(const struct stats_page *p, const struct nic_qp_report *ro
 		if (v)
 			printf("  %-30s %10" PRIu64 "\n", f[i].name, v);
 	}
+	print_limits(p);
 	print_interfaces(p);
 	print_qps(p, rows, qps);
 	print_listeners(p);
@@ -275,6 +309,8 @@ static void print_json(const struct stats_page *p, const struct nic_qp_report *r
 	for (size_t i = 0; i < count; i++)
 		printf("%s\"%s\": %" PRIu64, i ? ", " : "", f[i].name, stats_value(p, &f[i]));
 	printf("}");
+	if (p->limits.processes)
+		print_limits_json(p);
 	print_interfaces_json(p);
 	print_qps_json(p, rows, qps);
 	print_listeners_json(p);

@@ -38,13 +38,14 @@ enum kind {
 	KIND_U32,
 	KIND_POWER,  /* of two, 32 bits */
 	KIND_BYTES,  /* 32 bits; auto: 0 */
-	KIND_RATE,   /* bits a second, 64 bits; auto: 0 */
+	KIND_RATE,   /* bits a second, 64 bits; the word that is the default: 0 */
 	KIND_US,     /* kept in ns, 64 bits */
 	KIND_MS,     /* likewise */
 	KIND_SWITCH, /* bool: off or on */
 	KIND_CHOICE,
 	KIND_CC,
-	KIND_NAME,   /* of a virtual device */
+	KIND_NAME, /* of a virtual device */
+	KIND_QUOTA,
 	KIND_DEVICES /* how many, or the kind and the rail of each */
 };
 
@@ -108,6 +109,10 @@ static const struct row rows[] = {
 	NUMBER("shm_bytes", KIND_BYTES, shm_bytes, 128 << 10, 1u << 30, "auto", "memory that a process gives to packets to others of its host, 128K for each; auto: 8M"),
 	NUMBER("devices", KIND_DEVICES, devices, 1, ENGINE_DEVICES_MAX, "1", "devices that a program sees, each a NIC of its own: how many, or the kind of each, as in iwarp,roce, or the interface or address that each is bound to, as in verbena0@eth0,verbena1@eth1"),
 	NUMBER("device", KIND_NAME, device, 0, 0, "", "name of a virtual device, which the program sees instead of verbena0; the settings of its section of the file hold"),
+	RATE("rate", limits.rate_bps, "none", "what all programs of the device together may send, with all headers, for example 2Gbps"),
+	NUMBER("burst", KIND_BYTES, limits.burst_bytes, 4096, 1u << 30, "auto", "bytes that may leave at once after a silence, where there is a rate or a weight; auto: what it sends in 4 ms, 64K at least"),
+	NUMBER("weight", KIND_U32, limits.weight, 0, 1000, "0", "the device's part of the line, beside the weights of the user's other devices that send; 0: its programs send without regard to shares"),
+	NUMBER("quota", KIND_QUOTA, limits.quota, 0, 0, "", "what all programs of the device together may have, as qps=N,cqs=N,mrs=N,mr_bytes=N,hca_object=N; empty: no quotas"),
 	CHOICE("protocol", transport.protocol, protocols, "auto", "protocol of RC queue pairs: auto, veroce, rocev2, iwarp or rocev1; auto: veRoCE with peers that answer in it"),
 	NUMBER("port", KIND_U16, transport.rocev2.port, 1, 65535, "4791", "UDP port of RoCEv2"),
 	NUMBER("only_bytes", KIND_U32, transport.rocev2.only_bytes, 0, 1u << 20, "65536", "RoCEv2 WRITEs of up to so many bytes leave as WRITE Only packets, which share datagrams, and short READs likewise; 0: as First, Middle and Last"),
@@ -185,13 +190,13 @@ static bool quantity(const char *text, const struct quantity_form *form, uint64_
 	return !quantity_parse(text, strlen(text), form, out) && *out >= min && *out <= max;
 }
 
-static bool rate_set(uint64_t *field, const char *text, char *why, size_t why_bytes)
+static bool rate_set(const struct row *r, uint64_t *field, const char *text, char *why, size_t why_bytes)
 {
 	static const struct quantity_form form = {.units = quantity_rates, .flags = QUANTITY_UNIT};
 	uint64_t v = 0;
 
-	if (strcmp(text, "auto") && !quantity(text, &form, RATE_MIN_BPS, RATE_MAX_BPS, &v)) {
-		snprintf(why, why_bytes, "allowed is a rate from 1Mbps to 1000Gbps, with its unit, or auto");
+	if (strcmp(text, r->standard) && !quantity(text, &form, RATE_MIN_BPS, RATE_MAX_BPS, &v)) {
+		snprintf(why, why_bytes, "allowed is a rate from 1Mbps to 1000Gbps, with its unit, or %s", r->standard);
 		return false;
 	}
 	*field = v;
@@ -285,13 +290,14 @@ static bool row_set(const struct row *r, struct config *c, const char *text, cha
 		*(bool *)field = choice;
 		return true;
 	case KIND_DEVICES: return devices_parse(field, text, why, why_bytes);
+	case KIND_QUOTA: return limits_parse_quota(field, text, why, why_bytes);
 	case KIND_NAME:
 		if (!devices_is_name(text, why, why_bytes))
 			return false;
 		strcpy(field, text);
 		return true;
 	case KIND_CC: return !cc_setting_parse(text, field, why, why_bytes);
-	case KIND_RATE: return rate_set(field, text, why, why_bytes);
+	case KIND_RATE: return rate_set(r, field, text, why, why_bytes);
 	case KIND_U16:
 	case KIND_U16_AUTO:
 	case KIND_U32:
@@ -598,6 +604,24 @@ static int devices_settle(struct loading *l)
 		    PREFIX "PROTOCOL=iwarp: not with " PREFIX "DEVICES that names roce, whose protocol it would be");
 }
 
+/* A device has no more objects than its quotas allow, and says so. */
+static int limits_settle(struct loading *l)
+{
+	static const enum profile_limit of[LIMITS] = {
+		[LIMIT_QPS] = PROFILE_QP, [LIMIT_CQS] = PROFILE_CQ, [LIMIT_MRS] = PROFILE_MR};
+	struct config *c = &l->config;
+
+	for (int k = LIMIT_QPS; k <= LIMIT_MRS; k++)
+		if (c->limits.quota[k] && c->limits.quota[k] < c->profile.max[of[k]])
+			c->profile.max[of[k]] = (uint32_t)c->limits.quota[k];
+	if (!c->devices.iwarp || !(c->limits.rate_bps || c->limits.weight))
+		return 0;
+	return fail(l->err, l->err_bytes,
+		    PREFIX
+		    "%s: not for a device that speaks iWARP, whose bytes the kernel sends: tc-tbf(8) limits those",
+		    c->limits.rate_bps ? "RATE" : "WEIGHT");
+}
+
 static int script_read(const struct config *c, struct fault_script *script, char *text, char *err, size_t err_bytes)
 {
 	const struct fault_host host = {.devices = c->devices.count, .iwarp = c->devices.iwarp};
@@ -685,7 +709,7 @@ int config_load(struct config *out, char *err, size_t err_bytes)
 			return -EINVAL;
 	}
 	if (profile_load(&l) < 0 || sections_settle(&l) < 0 || ports_settle(&l) < 0 || devices_settle(&l) < 0 ||
-	    script_settle(&l) < 0)
+	    limits_settle(&l) < 0 || script_settle(&l) < 0)
 		return -EINVAL;
 	*out = l.config;
 	return 0;

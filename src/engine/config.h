@@ -15,6 +15,7 @@
 #include "engine/devices.h"
 #include "engine/profile.h"
 #include "faults/script.h"
+#include "limits/limits.h"
 #include "nic/nic.h"
 
 struct config {
@@ -31,6 +32,7 @@ struct config {
 	bool iwarp_crc;                 /* false: only where the peer asks for CRCs */
 	bool iwarp_markers;             /* asked of peers */
 	char device[DEVICE_NAME_BYTES]; /* the name of a virtual device, the only one; empty: it is none */
+	struct limits_config limits;    /* of all processes of each device */
 	struct devices devices; /* that a program sees; one that speaks iWARP does so whatever transport.protocol is */
 	uint32_t spin_us;       /* how long the engine thread spins after traffic before it blocks */
 	/*

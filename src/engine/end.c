@@ -6,6 +6,7 @@
  */
 #include "engine/state.h"
 
+#include "engine/limiting.h"
 #include "engine/neighbours.h"
 #include "io/tcp/tcp.h"
 
@@ -80,6 +81,7 @@ void engine_end(struct engine *e, int *tries)
 				engine_send_kept(e);
 			if (!e->closed)
 				loop_rest(&e->loop);
+			limiting_close(e);
 			e->closed = true;
 			engine_leave(e);
 			return;

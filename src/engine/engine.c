@@ -9,6 +9,7 @@
 
 #include "engine/faulting.h"
 #include "engine/freezing.h"
+#include "engine/limiting.h"
 #include "engine/qps_page.h"
 #include "engine/registrar.h"
 #include "io/fd_away.h"
@@ -264,6 +265,8 @@ void engine_unlock(struct engine *e)
 	int state = e->cancel_state;
 
 	engine_turn(e, LOOP_OUTPUT, env_now_ns(e->env));
+	if (e->limits)
+		limiting_note(e);
 	/* The thread may be awake and without a processor: what a verb did is shown when the verb returns. */
 	if (!e->closed)
 		loop_show_qps(&e->loop);

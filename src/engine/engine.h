@@ -18,6 +18,7 @@
 #include <stdint.h>
 
 #include "faults/faults.h"
+#include "limits/limits.h"
 #include "nic/nic.h"
 
 struct cm;
@@ -184,6 +185,15 @@ static inline bool engine_has_faults(void)
 int engine_fault_call(struct engine *, enum fault_call);
 /* Likewise. A send request is about to be posted to that QP. */
 struct fault_wr engine_fault_wr(struct engine *, const struct qp *);
+/*
+ * Lock held. One more object of a kind, or LIMIT_HCA_OBJECT for kinds without a quota of their own, is about to be made,
+ * or of LIMIT_MR_BYTES a region to become longer; `bytes` are a region's. 0, or ENOMEM: the device has too many. What is
+ * made until engine_unlock() counts from then on.
+ */
+int engine_room(struct engine *, enum limit kind, uint64_t bytes);
+/* How many of those the device may have; UINT64_MAX: it has no quota of them. */
+uint64_t engine_quota(const struct engine *, enum limit);
+
 /* Lock held. The number of a QP that is created, from 1 on. */
 uint32_t engine_number_qp(struct engine *);
 /* Lock held. It was created, knows its peer, is about to be destroyed. */

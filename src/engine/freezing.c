@@ -161,6 +161,7 @@ static void go_on(struct engine *e)
 {
 	env_let_time_go_on(e->env);
 	nic_resume(e->loop.nic);
+	e->loop.behind_ns = env_clock_ns(e->env, 0);
 	engine_turn(e, LOOP_ALL, env_now_ns(e->env));
 }
 

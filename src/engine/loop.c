@@ -17,6 +17,7 @@
 #include "engine/requests.h"
 #include "faults/faults.h"
 #include "io/tcp/tcp.h"
+#include "limits/limits.h"
 #include "space/space.h"
 
 enum {
@@ -30,6 +31,7 @@ enum {
 	DOUBT_AGAIN_NS =
 		100000000, /* how long a process that lived is not asked for: asking takes seven system calls */
 	PAGE_INTERVAL_NS = 10000000,
+	HEADERS_BYTES = 66, /* around a packet on the wire: Ethernet's with preamble and gap, IPv4's and UDP's */
 	PACKET_BYTES_MAX = NIC_MTU_BYTES_MAX + 128
 };
 
@@ -226,6 +228,30 @@ static bool expire(struct loop *l, enum loop_work work, uint64_t now_ns)
 	return due;
 }
 
+/* The device may have sent too much, by this process or another: then only answers leave. */
+static void pace(struct loop *l, uint64_t now_ns)
+{
+	uint64_t due_ns = limits_due_ns(l->limits, now_ns + l->behind_ns) - l->behind_ns;
+	bool waits = due_ns > now_ns;
+
+	l->data_due_ns = due_ns;
+	if (waits == l->data_waits)
+		return;
+	l->data_waits = waits;
+	if (waits && l->page)
+		l->page->limit.rate_waits++;
+	nic_pause(l->nic, waits ? UINT16_MAX : 0);
+}
+
+static void count_sent(struct loop *l, const struct pkt *pkts, size_t n, uint64_t now_ns)
+{
+	uint64_t bytes = 0;
+
+	for (size_t i = 0; i < n; i++)
+		bytes += pkts[i].len + pkts[i].far_bytes + HEADERS_BYTES;
+	limits_send(l->limits, bytes, now_ns + l->behind_ns);
+}
+
 static bool output(struct loop *l, uint64_t now_ns)
 {
 	struct pkt burst[OUTPUT_BURST];
@@ -248,9 +274,13 @@ static bool output(struct loop *l, uint64_t now_ns)
 		}
 		if (l->shm)
 			neighbours_look(l, now_ns);
+		if (l->limits)
+			pace(l, now_ns);
 		n = nic_output(l->nic, burst, OUTPUT_BURST, now_ns);
 		if (!n)
 			break;
+		if (l->limits)
+			count_sent(l, burst, n, now_ns);
 		moved = true;
 		sent = io_send(l->io, burst, n, now_ns);
 		if (sent < n) {
@@ -295,6 +325,8 @@ static void page_update(struct loop *l)
 		return;
 	l->page->nic = *nic_counters(l->nic);
 	loop_show_qps(l);
+	if (l->limits)
+		limits_report(l->limits, &l->page->limits);
 	if (!l->cm)
 		return;
 	cm_report(l->cm, &l->page->cm);
@@ -403,6 +435,8 @@ uint64_t loop_deadline_ns(const struct loop *l)
 		return 0;
 	if (cm < first)
 		first = cm;
+	if (l->data_waits)
+		first = least(first, l->data_due_ns);
 	if (!stash_is_empty(l->stash) && !(l->faults && faults_stops(l->faults)) && l->stash->retry_ns < first)
 		return l->stash->retry_ns;
 	return first;

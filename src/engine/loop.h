@@ -29,6 +29,10 @@ struct loop {
 	struct io *shm;        /* in `io`, or `io` itself: the rings to processes of this host; NULL: none */
 	struct io *tcp;        /* likewise TCP connections that put bytes where they belong; NULL: none do */
 	struct group *group;   /* or NULL */
+	struct limits *limits; /* of the device, if they are of what it sends; NULL: none are. Borrowed */
+	uint64_t behind_ns;    /* how far the time is behind the clock by which processes share limits */
+	uint64_t data_due_ns;  /* when data may leave, while they wait */
+	bool data_waits;       /* for that, and the nic knows */
 	struct faults *faults; /* on command; NULL: none */
 	uint64_t lived_ns[GROUP_SLOTS + 1]; /* when the group last said that a silent process lives; 0: never */
 	const struct engine_sink *sink;

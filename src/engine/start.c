@@ -18,6 +18,7 @@
 
 #include "cm/registry.h"
 #include "engine/faulting.h"
+#include "engine/limiting.h"
 #include "engine/neighbours.h"
 #include "engine/port.h"
 #include "io/pcap.h"
@@ -202,7 +203,7 @@ static uint32_t window_bytes(const struct engine *e)
 }
 
 /* The rate of the fastest interface; congestion control finds slower ones. 0: unknown. */
-static uint64_t line_rate_bps(const struct engine *e)
+uint64_t engine_line_rate_bps(const struct engine *e)
 {
 	if (e->config.transport.cc.line_rate_bps)
 		return e->config.transport.cc.line_rate_bps;
@@ -216,7 +217,7 @@ static void cc_start(const struct engine *e, struct transport_config *c)
 	c->veroce.cc = s->given && s->params.algorithm == CC_NONE ? VEROCE_CC_NONE : VEROCE_CC_SWIFT;
 	c->cc.target_ns = cc_setting_has_target(s) ? 0 : CC_TARGET_NS;
 	c->cc.target_rtt_part = CC_TARGET_RTT_PART;
-	c->cc.line_rate_bps = s->given ? line_rate_bps(e) : 0;
+	c->cc.line_rate_bps = s->given ? engine_line_rate_bps(e) : 0;
 	if (!s->given)
 		return;
 	c->cc.params = &s->params;
@@ -351,6 +352,7 @@ static void engine_free(struct engine *e)
 	faults_free(e->loop.faults);
 	if (e->group)
 		group_close(e->group);
+	limits_leave(e->limits);
 	if (e->loop.page)
 		stats_destroy(e->loop.page, e->stat_fd);
 	port_close(e);
@@ -602,6 +604,8 @@ static struct engine *engine_start(unsigned device, const struct engine_sink *si
 	rc = faulting_open(e, why, why_bytes);
 	if (!rc)
 		rc = e->env->open_port ? env_port_start(e, why, why_bytes) : host_port_start(e, why, why_bytes);
+	if (!rc)
+		rc = limiting_open(e, why, why_bytes);
 	if (rc)
 		goto fail;
 	rc = nic_start(e, why, why_bytes);
@@ -663,6 +667,8 @@ static void engine_lose(struct engine *e)
 	atomic_store(&e->state, THREAD_RUN);
 	if (e->group)
 		group_child_after_fork(e->group);
+	limits_forget(e->limits);
+	e->limits = e->loop.limits = NULL;
 	/* What it buffered for a file is written already; no closed engine looks at it again. */
 	io_close(e->loop.io);
 	e->loop.io = e->loop.shm = NULL;

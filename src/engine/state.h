@@ -22,6 +22,7 @@
 #include "engine/waiting.h"
 #include "faults/faults.h"
 #include "group/group.h"
+#include "limits/limits.h"
 #include "io/udp/mcast.h"
 #include "io/raw/raw.h"
 #include "io/udp/udp.h"
@@ -46,6 +47,8 @@ struct engine {
 	unsigned device;
 	struct gid_table gids;
 	struct group *group;
+	struct limits *limits; /* the place among the processes of the device; NULL: it has no limits. Lock */
+	uint32_t quotas_told;  /* a bit for each quota that was refused and not given since; lock */
 	/* Innermost of loop.io, which closes it: the UDP sockets, RoCEv1's packet socket, or TCP streams; the others
 	 * are NULL. */
 	struct io *udp;
@@ -96,6 +99,9 @@ struct engine {
 void engine_note_paths(struct engine *);
 /* Likewise: tells the back end which interface each GID has, or that the routes of the host have changed. */
 void engine_note_gids(struct engine *);
+
+/* The speed of the link: that of the settings, or of the fastest interface; 0: unknown. */
+uint64_t engine_line_rate_bps(const struct engine *);
 
 /* The slot that requests go to which name nobody, by the memory that members share; 0 before there is one. */
 unsigned engine_requests_slot(const void *shared);

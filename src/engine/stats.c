@@ -173,6 +173,7 @@ int stats_read_qps(const struct stats_page *p, struct nic_qp_report *rows)
 #define REJECTS(way, label, name) { "cm_rejects_" #way "_" label, offsetof(struct stats_page, cm.rejects_##way.name) },
 #define SENT(number, name) REJECTS(sent, #number "_" #name, name)
 #define RECEIVED(number, name) REJECTS(received, #number "_" #name, name)
+#define LIMIT(f) { #f, offsetof(struct stats_page, limit.f) }
 #define IO(f) { "io_" #f, offsetof(struct stats_page, io.f) }
 
 static const struct stats_field fields[] = {
@@ -192,7 +193,7 @@ static const struct stats_field fields[] = {
 	NIC(completions), NIC(completion_errors), NIC(cq_overruns),
 	WC_ERROR_NAMES(SEND_ERROR), WC_ERROR_NAMES(RECV_ERROR),
 	NIC(memory_faults),
-	NIC(qps), NIC(cqs), NIC(mrs), NIC(mws), NIC(pds), NIC(srqs),
+	NIC(mr_bytes), NIC(qps), NIC(cqs), NIC(mrs), NIC(mws), NIC(pds), NIC(srqs),
 	IO(tx_packets), IO(tx_bytes), IO(tx_trains), IO(tx_syscalls), IO(tx_drops), IO(tx_again),
 	IO(rx_packets), IO(rx_bytes), IO(rx_trains), IO(rx_syscalls), IO(rx_drops), IO(rx_overflow),
 	IO(impair_dropped), IO(impair_duplicated), IO(impair_reordered), IO(impair_corrupted),
@@ -202,6 +203,7 @@ static const struct stats_field fields[] = {
 	IO(shm_full), IO(shm_dropped),
 	IO(shm_broken), IO(shm_peers),
 	IO(pcap_packets), IO(pcap_errors),
+	LIMIT(quota_refusals), LIMIT(rate_waits),
 	CM(requests_sent), CM(requests_received), CM(repeats), CM(requests_dropped),
 	DROPPED(backlog, CM_LIMIT_BACKLOG), DROPPED(events, CM_LIMIT_EVENTS), DROPPED(half_open, CM_LIMIT_HALF_OPEN),
 	DROPPED(half_open_of_one, CM_LIMIT_HALF_OPEN_OF_ONE), DROPPED(unanswered_of_one, CM_LIMIT_UNANSWERED_OF_ONE),
@@ -215,9 +217,9 @@ static const struct stats_field fields[] = {
 /* clang-format on */
 
 /* A counter that is added to either struct must be added here. */
-static_assert(sizeof(fields) / sizeof(fields[0]) ==
-		      (sizeof(struct nic_counters) + sizeof(struct io_counters) + sizeof(struct cm_counters)) /
-			      sizeof(uint64_t),
+static_assert(sizeof(fields) / sizeof(fields[0]) == (sizeof(struct nic_counters) + sizeof(struct io_counters) +
+						     sizeof(struct cm_counters) + sizeof(struct limit_counters)) /
+							    sizeof(uint64_t),
 	      "every counter is named once");
 
 const struct stats_field *stats_fields(size_t *count)

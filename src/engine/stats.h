@@ -16,11 +16,17 @@
 #include "faults/log.h"
 #include "io/by_interface.h"
 #include "io/io.h"
+#include "limits/limits.h"
 #include "nic/nic.h"
 
 #define STATS_MAGIC 0x76626e61u /* "vbna" */
 
 enum { STATS_VERSION = 13, STATS_COMM_BYTES = 16, STATS_LISTENERS_MAX = 32, STATS_QPS_MAX = 64 };
+
+struct limit_counters {
+	uint64_t quota_refusals; /* objects that were not made, because a quota was used up */
+	uint64_t rate_waits;     /* times that data had to wait for the device's rate or share */
+};
 
 /* Written by one engine; programs with the same STATS_VERSION and size have the same layout. */
 struct stats_page {
@@ -40,6 +46,9 @@ struct stats_page {
 	struct io_counters io;           /* the back end counts here directly */
 	struct io_interfaces interfaces; /* likewise; of UDP and RoCEv1's frames */
 	struct cm_counters cm;           /* as old as the nic's */
+	struct limit_counters limit;
+	struct limits_report
+		limits; /* of the device, as old as the nic's counters; processes is 0 where there are none */
 	uint32_t listener_count;
 	struct cm_listener listeners[STATS_LISTENERS_MAX]; /* the first ones */
 	/* QPs belong together, unlike counters: stats_read_qps(). */

@@ -102,6 +102,7 @@ const char *fault_action_name(enum fault_action action)
 		[FAULT_GID_ADD] = "gid add",
 		[FAULT_DEVICE_FATAL] = "device fatal",
 		[FAULT_DEVICE_HANG] = "device hang",
+		[FAULT_QUOTA] = "quota",
 	};
 
 	return action < FAULT_ACTIONS ? texts[action] : "?";
@@ -135,11 +136,23 @@ void fault_shown(const struct fault_record *r, char shown[FAULT_SHOWN_BYTES])
 
 	if (r->outcome < FAULT_OUTCOMES && nothing[r->outcome])
 		text = nothing[r->outcome];
+	else if (r->action == FAULT_QUOTA)
+		text = "ENOMEM";
 	else if (r->action == FAULT_FAIL)
 		text = name_of(errnos, COUNT(errnos), r->value);
 	else if (r->action == FAULT_COMPLETE)
 		text = name_of(statuses, COUNT(statuses), r->value);
 	snprintf(shown, FAULT_SHOWN_BYTES, "%s", text);
+}
+
+void fault_log_add(struct fault_log *log, const struct fault_record *record)
+{
+	uint32_t turn = atomic_load_explicit(&log->turn, memory_order_relaxed) | 1;
+
+	atomic_store_explicit(&log->turn, turn, memory_order_relaxed);
+	atomic_thread_fence(memory_order_release);
+	log->records[log->record_count++ % FAULT_RECORDS_MAX] = *record;
+	atomic_store_explicit(&log->turn, turn + 1, memory_order_release);
 }
 
 bool fault_log_read(const struct fault_log *log, struct fault_log *out)
@@ -158,7 +171,8 @@ bool fault_log_read(const struct fault_log *log, struct fault_log *out)
 		for (uint32_t k = 0; k < out->rule_count; k++)
 			out->rules[k].where[FAULT_WHERE_BYTES - 1] = out->rules[k].text[FAULT_TEXT_BYTES - 1] = 0;
 		for (uint32_t k = 0; k < FAULT_RECORDS_MAX; k++)
-			out->records[k].rule %= FAULT_RULES_MAX;
+			if (out->records[k].rule != FAULT_NO_RULE)
+				out->records[k].rule %= FAULT_RULES_MAX;
 		return true;
 	}
 	return false;

@@ -10,7 +10,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { FAULT_RULES_MAX = 64, FAULT_RECORDS_MAX = 256, FAULT_WHERE_BYTES = 40, FAULT_TEXT_BYTES = 120 };
+enum {
+	FAULT_NO_RULE = 0xff,
+	FAULT_RULES_MAX = 64,
+	FAULT_RECORDS_MAX = 256,
+	FAULT_WHERE_BYTES = 40,
+	FAULT_TEXT_BYTES = 120
+};
 
 enum fault_action {
 	FAULT_DROP,
@@ -33,6 +39,7 @@ enum fault_action {
 	FAULT_GID_ADD,
 	FAULT_DEVICE_FATAL,
 	FAULT_DEVICE_HANG,
+	FAULT_QUOTA, /* no rule's: a quota of the device was used up; value: which (enum limit) */
 	FAULT_ACTIONS
 };
 
@@ -49,7 +56,7 @@ enum fault_outcome {
 
 struct fault_record {
 	uint64_t time_ns;    /* since the device was opened */
-	uint32_t rule;       /* its index */
+	uint32_t rule;       /* its index, or FAULT_NO_RULE */
 	uint32_t qp;         /* the QP, numbered from 1 as they were created; 0: none */
 	uint8_t action;      /* enum fault_action */
 	uint8_t outcome;     /* enum fault_outcome */
@@ -71,6 +78,8 @@ struct fault_log {
 	struct fault_record records[FAULT_RECORDS_MAX];
 };
 
+/* The writer's: adds a record. */
+void fault_log_add(struct fault_log *, const struct fault_record *);
 /* For tools. False: its process does not finish writing. Everything in *out is within its bounds then, and text ends. */
 bool fault_log_read(const struct fault_log *, struct fault_log *out);
 

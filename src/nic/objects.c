@@ -37,6 +37,11 @@ int nic_pd_free(struct nic *nic, struct pd *pd)
 	return 0;
 }
 
+static uint64_t bytes_of(const struct mr *mr)
+{
+	return mr->extent == MR_RANGE ? mr->length : 0;
+}
+
 int nic_mr_reg(struct nic *nic, struct pd *pd, struct mr_range range, uint32_t access, struct mr **out)
 {
 	int err;
@@ -47,6 +52,7 @@ int nic_mr_reg(struct nic *nic, struct pd *pd, struct mr_range range, uint32_t a
 	if (err)
 		return err;
 	nic->tp.counters.mrs++;
+	nic->tp.counters.mr_bytes += bytes_of(*out);
 	return 0;
 }
 
@@ -83,8 +89,10 @@ int nic_mr_rereg(struct nic *nic, struct mr *mr, struct pd *pd, void *addr, uint
 		pd->users++;
 		mr->pd = pd;
 	}
+	nic->tp.counters.mr_bytes -= bytes_of(mr);
 	mr->addr = new_addr;
 	mr->length = new_length;
+	nic->tp.counters.mr_bytes += bytes_of(mr);
 	mr->iova = new_iova;
 	mr->access = new_access;
 	if (moves)
@@ -97,6 +105,7 @@ int nic_mr_dereg(struct nic *nic, struct mr *mr)
 	if (mr->windows)
 		return -EBUSY;
 	nic->tp.counters.mrs--;
+	nic->tp.counters.mr_bytes -= bytes_of(mr);
 	mr_destroy(&nic->tp.mrs, mr);
 	return 0;
 }

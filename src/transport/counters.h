@@ -69,6 +69,7 @@ struct nic_counters {
 	uint64_t completion_errors;
 	uint64_t send_errors[WC_ERRORS], recv_errors[WC_ERRORS]; /* those, by the work queue */
 	uint64_t cq_overruns;
-	uint64_t memory_faults;                 /* copies from or to registered memory that was unmapped */
+	uint64_t memory_faults; /* copies from or to registered memory that was unmapped */
+	uint64_t mr_bytes;      /* of the regions that are registered now, but for those without bounds */
 	uint64_t qps, cqs, mrs, mws, pds, srqs; /* alive now */
 };

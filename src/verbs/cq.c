@@ -57,7 +57,7 @@ struct abi_cq *cq_create(struct ibv_context *context, uint32_t cqe, void *cq_con
 	pthread_mutex_init(&cq->pub.mutex, NULL);
 	pthread_cond_init(&cq->pub.cond, NULL);
 	engine_lock(ctx->engine);
-	err = room_check(ctx, PROFILE_CQ, nic_counters(ctx->nic)->cqs);
+	err = room_check(ctx, PROFILE_CQ, nic_counters(ctx->nic)->cqs, 0);
 	if (!err)
 		err = -nic_cq_create(ctx->nic, cqe, cq, &cq->core);
 	if (!err) {

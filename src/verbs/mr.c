@@ -134,7 +134,7 @@ static struct ibv_mr *mr_make(struct ibv_pd *pd, struct mr_range range, unsigned
 	*mr = with;
 	list_init(&mr->shared);
 	engine_lock(ctx->engine);
-	err = room_check(ctx, PROFILE_MR, nic_counters(ctx->nic)->mrs);
+	err = room_check(ctx, PROFILE_MR, nic_counters(ctx->nic)->mrs, mr->is_nothing ? 0 : range.length);
 	if (!err)
 		err = -(mr->is_nothing ? nic_mr_reg_nothing(ctx->nic, pd_of(pd)->core, &mr->core)
 				       : nic_mr_reg(ctx->nic, pd_of(pd)->core, range, access, &mr->core));
@@ -402,9 +402,11 @@ int ibv_rereg_mr(struct ibv_mr *pub, int flags, struct ibv_pd *pd, void *addr, s
 		return IBV_REREG_MR_ERR_INPUT;
 	}
 	engine_lock(ctx->engine);
-	err = -nic_mr_rereg(ctx->nic, mr->core, flags & IBV_REREG_MR_CHANGE_PD ? pd_of(pd)->core : NULL,
-			    moves ? addr : NULL, moves ? length : 0,
-			    flags & IBV_REREG_MR_CHANGE_ACCESS ? (int64_t)wanted : -1);
+	err = moves && length > mr->core->length ? room_check_longer(ctx, length - mr->core->length) : 0;
+	if (!err)
+		err = -nic_mr_rereg(ctx->nic, mr->core, flags & IBV_REREG_MR_CHANGE_PD ? pd_of(pd)->core : NULL,
+				    moves ? addr : NULL, moves ? length : 0,
+				    flags & IBV_REREG_MR_CHANGE_ACCESS ? (int64_t)wanted : -1);
 	if (!err)
 		mr_publish(mr);
 	engine_unlock(ctx->engine);

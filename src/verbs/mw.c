@@ -36,7 +36,7 @@ struct ibv_mw *alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
 	if (!mw)
 		return fail_null(ENOMEM);
 	engine_lock(ctx->engine);
-	err = room_check(ctx, PROFILE_MW, nic_counters(ctx->nic)->mws);
+	err = room_check(ctx, PROFILE_MW, nic_counters(ctx->nic)->mws, 0);
 	if (!err)
 		err = -nic_mw_alloc(ctx->nic, pd_of(pd)->core, (enum mw_type)type, &mw->core);
 	if (!err)

@@ -287,11 +287,10 @@ static inline uint32_t context_max(struct ibv_context *c, enum profile_limit lim
 	return context_of(c)->profile->max[limit];
 }
 
-/* Engine locked: 0, or the errno value of a device that has no room for one more. */
-static inline int room_check(const struct abi_context *ctx, enum profile_limit limit, uint64_t have)
-{
-	return have < ctx->profile->max[limit] ? 0 : ctx->profile->full;
-}
+/* Engine locked: 0, or the errno value of a device that has no room for one more; `bytes` are a region's. room.c. */
+int room_check(const struct abi_context *ctx, enum profile_limit limit, uint64_t have, uint64_t bytes);
+/* Likewise, of a region that becomes so much longer. */
+int room_check_longer(const struct abi_context *ctx, uint64_t bytes);
 
 static inline void object_add(struct abi_context *ctx, struct object *o, void (*reap)(struct object *))
 {

@@ -47,7 +47,7 @@ struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
 	if (!pd)
 		return fail_null(ENOMEM);
 	engine_lock(ctx->engine);
-	err = room_check(ctx, PROFILE_PD, nic_counters(ctx->nic)->pds);
+	err = room_check(ctx, PROFILE_PD, nic_counters(ctx->nic)->pds, 0);
 	if (!err)
 		err = -nic_pd_alloc(ctx->nic, &pd->core);
 	if (!err)

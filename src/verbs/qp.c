@@ -294,7 +294,7 @@ static struct ibv_qp *qp_create(const struct extras *x, struct ibv_qp_init_attr 
 	}
 	init = init_from_verbs(x, attr, qp);
 	engine_lock(ctx->engine);
-	err = room_check(ctx, PROFILE_QP, nic_counters(ctx->nic)->qps);
+	err = room_check(ctx, PROFILE_QP, nic_counters(ctx->nic)->qps, 0);
 	if (!err)
 		err = -nic_qp_create(ctx->nic, &init, &qp->core);
 	if (!err) {

@@ -95,7 +95,7 @@ static void device_attr_fill(struct ibv_context *context, struct ibv_device_attr
 	*a = (struct ibv_device_attr){
 		.node_guid = ibv_get_device_guid(context->device),
 		.sys_image_guid = htobe64(hostid_guid()),
-		.max_mr_size = UINT64_MAX,
+		.max_mr_size = engine_quota(context_of(context)->engine, LIMIT_MR_BYTES),
 		.page_size_cap = 0xfffff000,
 		.vendor_id = DEVICE_VENDOR_ID,
 		.vendor_part_id = DEVICE_PART_ID,

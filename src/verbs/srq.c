@@ -58,7 +58,7 @@ static struct ibv_srq *srq_create(struct ibv_pd *pd, void *srq_context, struct i
 	}
 	engine_lock(ctx->engine);
 	/* srq_limit means nothing at creation. */
-	err = room_check(ctx, PROFILE_SRQ, nic_counters(ctx->nic)->srqs);
+	err = room_check(ctx, PROFILE_SRQ, nic_counters(ctx->nic)->srqs, 0);
 	if (!err)
 		err = -nic_srq_create(ctx->nic, pd_of(pd)->core, &init, &srq->core);
 	if (!err) {

@@ -4,9 +4,11 @@
 import json
 import os
 import re
+import sys
+import time
 
 from address import FIRST, SECOND, Between, at, exchange, finish
-from pair import check, folder, main
+from pair import Pair, check, folder, main, pingpong_check
 
 CONFIG = """
 [vf1]
@@ -55,6 +57,90 @@ def names(place):
     check(status == 0 and re.search(r"hca_id:\s+any\n", out), out)
 
 
+# ---- limits ---------------------------------------------------------------------------------------------
+
+RATE_BPS, MESSAGES, BYTES = 100e6, 100, 65536
+
+
+GREEDY = """
+import ctypes, time
+verbs, pointer = ctypes.CDLL("libibverbs.so.1"), ctypes.c_void_p
+verbs.ibv_get_device_list.restype = ctypes.POINTER(pointer)
+verbs.ibv_open_device.restype = verbs.ibv_alloc_pd.restype = pointer
+context = pointer(verbs.ibv_open_device(pointer(verbs.ibv_get_device_list(None)[0])))
+print([bool(verbs.ibv_alloc_pd(context)) for _ in range(3)], flush=True)
+time.sleep(600)
+"""
+
+
+def shown(place):
+    """What each program's counters say of its device."""
+    return [p["limits"] for p in json.loads(place.tool(0, "stat", "--json"))["processes"] if "limits" in p]
+
+
+def rate(place):
+    """All programs of a device together send no faster than its rate, through memory and by UDP."""
+    for shm in "on", "off":
+        env = {"VERBENA_DEVICE": "slow", "VERBENA_RATE": "100Mbps", "VERBENA_SHM": shm}
+        begun = time.monotonic()
+        pairs = [Pair(place, "ib_write_bw", ["-n", MESSAGES, "-s", BYTES, "-F"], gid_flag="-x", env=env).go() for _ in range(2)]
+        waits = {}
+        while len(waits) < 2 or not all(waits.values()):
+            check(all(p.client.running() for p in pairs), "no client has waited: %s" % waits)
+            seen = json.loads(place.tool(0, "stat", "--json"))["processes"]
+            check(all(p["limits"]["rate_bps"] == p["limits"]["rate_bps_now"] == RATE_BPS for p in seen), str(seen))
+            waits = {p["pid"]: p["counters"]["rate_waits"] for p in seen if p["pid"] in [q.client.pid for q in pairs]}
+        for p in pairs:
+            p.finish()
+        took, least = time.monotonic() - begun, 2 * MESSAGES * BYTES * 8 / RATE_BPS
+        check(took > 0.9 * least, "%.3f s, at least %.3f" % (took, least))
+
+
+def weights(place):
+    """Devices with weights, which have the line between them, and a third that has nothing to do with it."""
+    pairs = []
+    for device, address, weight in (("three", FIRST, "3"), ("one", SECOND, "1")):
+        env = {"VERBENA_DEVICE": device, "VERBENA_WEIGHT": weight, "VERBENA_LINE_RATE": "1Gbps"}
+        pairs.append(Pair(at(place, address), "ib_write_bw", ["-n", 1000, "-s", BYTES, "-F"], gid_flag="-x", env=env).go())
+    for p in pairs:
+        p.underway()
+    limits = {d["weight"]: d["rate_bps_now"] for d in shown(place)}
+    check(set(limits) == {1, 3} and all(250e6 <= v <= 1000e6 for v in limits.values()), str(limits))
+    for p in pairs:
+        p.finish()
+
+
+def quotas(place):
+    """Of all programs of a device; what a killed one had is the others' again."""
+    env = {"VERBENA_DEVICE": "few", "VERBENA_QUOTA": "qps=2"}
+
+    def server():
+        return Pair(place, "ibv_rc_pingpong", ["-n", 30], env=env)
+
+    kept = server()
+    kept.server.wait_listen(kept.port)
+    for _ in range(8):
+        other = server()
+        other.server.wait_listen(other.port)
+        check([d["quotas"]["qps"]["allowed"] for d in shown(place)] == [2, 2], str(shown(place)))
+        told = json.loads(place.run(0, [place.verbena, "devices", "--json"], env=env)[1])["devices"][0]["limits"]
+        check(told["quotas"]["qps"] == {"allowed": 2, "used": 2} and told["programs"] == 2, str(told))
+        status, out = place.run(0, ["ibv_rc_pingpong"], env=env)
+        check(status == 1 and "Couldn't create QP" in out and "VERBENA_QUOTA" in out, out)
+        other.server.kill()
+    # The client is the second one.
+    pingpong_check(kept, kept.go().finish(), 30, 4096)
+    # Refusals are counted; those in a row are one line of the log.
+    greedy = place.start(0, [sys.executable, "-c", GREEDY],
+                         {"VERBENA_DEVICE": "none", "VERBENA_QUOTA": "hca_object=1", "VERBENA_QUIET": "1"})
+    greedy.wait_text("[True, False, False]")
+    counters = json.loads(place.tool(0, "stat", "--json", str(greedy.pid)))["processes"][0]["counters"]
+    check(counters["quota_refusals"] == 2, str(counters))
+    events = place.tool(0, "stat", "--events", str(greedy.pid))
+    check(len(re.findall(r"hca_object +device +quota: ENOMEM", events)) == 1, events)
+    greedy.kill()
+
+
 def refused(place, env, words):
     status, out = place.run(0, [place.verbena, "run", "ibv_devinfo"], env=env)
     check(status == 125 and all(w in out for w in words), "%s: %d, %s" % (env, status, out))
@@ -69,7 +155,11 @@ def wrong(place):
     refused(place, {"VERBENA_DEVICE": "vf3", "VERBENA_ADDRESS": "192.0.2.1"}, ["VERBENA_ADDRESS=192.0.2.1"])
     twice = config_file("[vf1]\naddress = %s\n[vf2]\naddress = %s,%s\n" % (FIRST, SECOND, FIRST))
     refused(place, {"VERBENA_DEVICE": "vf1", "VERBENA_CONFIG": twice}, [twice + ":4", FIRST, "vf1", "vf2"])
+    for key, value, allowed in (("RATE", "0", "1Mbps"), ("RATE", "2", "unit"), ("BURST", "0", "4096"), ("WEIGHT", "1001", "1000"),
+                                ("QUOTA", "qps=0", "from 1"), ("QUOTA", "qp=1", "hca_object=N"), ("QUOTA", "qps=1,qps=1", "twice")):
+        refused(place, {"VERBENA_" + key: value}, ["VERBENA_%s=%s" % (key, value), allowed])
+    refused(place, {"VERBENA_RATE": "1Gbps", "VERBENA_PROTOCOL": "iwarp"}, ["VERBENA_RATE", "tc-tbf"])
 
 
 if __name__ == "__main__":
-    main({f.__name__: f for f in (names, wrong)})
+    main({f.__name__: f for f in (names, rate, weights, quotas, wrong)})

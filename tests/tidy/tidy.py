@@ -48,12 +48,13 @@ GRAPH = {
     "io/raw": "io io/udp space wire base",
     "io/shm": "io space wire base",
     "group": "io io/udp space base",
-    "engine": "cm nic cc group io io/udp io/tcp io/raw io/shm faults space base",
+    "limits": "io space base",
+    "engine": "cm nic cc group limits io io/udp io/tcp io/raw io/shm faults space base",
     "net": "wire base",
     "fabric": "wire base",
     "workload": "net base",
     "sim": "workload net sdr cm nic cc mem queue wire base",
-    "verbs": "engine nic mem queue faults space base",
+    "verbs": "engine nic mem queue faults limits space base",
     "rdmacm": "verbs engine cm space base",
 }
 # A header that another module's contract is made of comes with that contract: nic.h speaks in terms
