@@ -14,11 +14,11 @@ import shutil
 import sys
 import tempfile
 
-from reproduce import dcqcn, goals, hpcc, hpcc_more, others, robust, small, trees
+from reproduce import dcqcn, goals, hpcc, hpcc_more, others, robust, scopes, small, trees
 from reproduce.run import ROOT, options
 
 PARTS = {"hpcc": hpcc, "hpcc-more": hpcc_more, "small": small, "trees": trees, "dcqcn": dcqcn, "others": others,
-         "goals": goals, "robust": robust}
+         "goals": goals, "robust": robust, "scopes": scopes}
 
 
 def main():

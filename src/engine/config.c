@@ -71,6 +71,13 @@ static const char *const losses[] = {
 	NULL,
 };
 
+static const char *const scopes[] = {
+	[SCOPE_HOSTS] = "hosts",
+	[SCOPE_PATH] = "path",
+	[SCOPE_QP] = "qp",
+	NULL,
+};
+
 static const char *const orders[] = {
 	[ORDER_MESSAGE] = "message",
 	[ORDER_STRONG] = "strong",
@@ -119,6 +126,7 @@ static const struct row rows[] = {
 	NUMBER("veroce_port", KIND_U16_AUTO, transport.veroce.port, 1, 65535, "auto", "UDP port of veRoCE; auto: port + 3, so 4794"),
 	NUMBER("veroce_paths", KIND_U32, transport.paths, 1, PATHS_MAX, "16", "UDP source ports over which veRoCE spreads a queue pair"),
 	CC("cc", cc, "auto", "congestion control, as algorithm[:preset][,parameter=value]...; auto: Swift for veRoCE, a window that reacts to loss alone for RoCEv2"),
+	CHOICE("cc_scope", transport.veroce.scope, scopes, "hosts", "who has a congestion control of its own: hosts, each path between two hosts; path, each path of a veRoCE queue pair; qp, such a queue pair for all its paths"),
 	RATE("line_rate", transport.cc.line_rate_bps, "auto", "speed of the link for congestion control, for example 25Gbps; auto: that of the fastest interface"),
 	CHOICE("loss", transport.veroce.loss, losses, "fast", "loss detection of veRoCE: fast, base or irn"),
 	NUMBER("rx_window", KIND_POWER, transport.veroce.rx_window, RX_WINDOW_MIN, RX_WINDOW_MAX, "65536", "receive window of a veRoCE queue pair, packets"),

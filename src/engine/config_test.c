@@ -55,6 +55,7 @@ TEST(without_settings_there_are_defaults)
 	assert_false(c.cc.given);
 	assert_int_equal(c.transport.cc.line_rate_bps, 0);
 	assert_int_equal(c.transport.veroce.loss, LOSS_FAST);
+	assert_int_equal(c.transport.veroce.scope, SCOPE_HOSTS);
 	assert_int_equal(c.transport.veroce.rx_window, 65536);
 	assert_int_equal(c.transport.veroce.order, ORDER_MESSAGE);
 	assert_int_equal(c.transport.veroce.fence_indicator, 0);
@@ -154,14 +155,14 @@ TEST(choices_are_taken_by_name)
 		uint32_t veroce_paths;
 	} rows[] = {
 		{"protocol = auto\ncc = swift\nloss = fast\norder = message\nrx_window = 65536\n"
-		 "veroce_paths = 16\n",
+		 "veroce_paths = 16\ncc_scope = hosts\n",
 		 PROTOCOL_AUTO, CC_SWIFT, LOSS_FAST, ORDER_MESSAGE, 65536, 16},
 		{"protocol = veroce\ncc = dctcp\nloss = base\nrx_window = 128\nveroce_paths = 1\n"
-		 "order = strong\ntrim = on\n"
+		 "order = strong\ntrim = on\ncc_scope = path\n"
 		 "fence_indicator = on\niwarp_crc = off\niwarp_markers = on\niwarp_rfc7306 = on\n",
 		 PROTOCOL_VEROCE, CC_DCTCP, LOSS_BASE, ORDER_STRONG, 128, 1},
 		{"protocol = rocev2\ncc = none\nloss = irn\norder = weak\nrx_window = 4096\n"
-		 "veroce_paths = 7\n",
+		 "veroce_paths = 7\ncc_scope = qp\n",
 		 PROTOCOL_ROCEV2, CC_NONE, LOSS_IRN, ORDER_WEAK, 4096, 7},
 	};
 
@@ -172,6 +173,7 @@ TEST(choices_are_taken_by_name)
 		assert_true(c.cc.given);
 		assert_int_equal(c.cc.params.algorithm, rows[i].cc);
 		assert_int_equal(c.transport.veroce.loss, rows[i].loss);
+		assert_int_equal(c.transport.veroce.scope, i);
 		assert_int_equal(c.transport.veroce.rx_window, rows[i].rx_window);
 		assert_int_equal(c.transport.paths, rows[i].veroce_paths);
 		assert_int_equal(c.transport.veroce.order, rows[i].order);
@@ -402,6 +404,7 @@ TEST(bad_files_are_named_with_the_line)
 		{"device = vf1\n[vf1]\naddress = 10.0.0.1,10.0.0.2\n[vf2]\naddress = fd00::1,10.0.0.2\n",
 		 ":5: address = 10.0.0.2: it is of both vf2 and vf1"},
 		{"port = 1\nimpair = drop=x\n", ":2: impair = drop=x: "},
+		{"cc_scope = pair\n", ":1: cc_scope = pair: allowed is hosts, path or qp"},
 		{"loss = none\n", ":1: loss = none: allowed is fast, base or irn"},
 		{"veroce_port = 7\nport = 7\n", ":1: veroce_port = 7: allowed is any port but 7, which is RoCEv2's"},
 		{longer, ":2: longer than"},

@@ -155,7 +155,7 @@ static const struct scenario_row rows[] = {
 	WORDS("cc", "algorithm", NAME, AT(cc.algorithm), "swift", "congestion control: none, swift, dctcp, dcqcn, ..."),
 	WORDS("cc", "preset", NAME, AT(cc.preset), "", "a named set of parameters, as hpcc-eval"),
 	ONOFF("cc", "window", AT(cc.window), "off", "the +w form: a window in step with the rate"),
-	PICK("cc", "scope", AT(cc.scope), "auto|qp|path|hosts", "auto", "who has a control block: a queue pair, each path of it, or each path of a pair of hosts; auto: qp with rocev2, hosts with veroce"),
+	PICK("cc", "scope", AT(cc.scope), "auto|qp|path|hosts", "auto", "who has a control block: a queue pair for all its paths, each path of it, or each path of a pair of hosts; auto: qp with rocev2, hosts with veroce"),
 	NUM("cc", "base_rtt", TIME, AT(cc.base_rtt_ps), 1000, SECOND, "auto|longest", "auto", "round trip without queues; auto: of each pair of hosts its own, or with hpcc, which has one for all, the longest; longest: that of the topology, for all"),
 
 	PICK("sdr", "scheme", AT(sdr.scheme), "sr|nack|xor|mds|demand|tail", "tail", "with transport.protocol = sdr: selective repeat by timer alone, or also when the receiver names a hole; parities of each group (xor, mds) with selective repeat behind; mds with parities on demand; parities of the tail alone"),

@@ -166,8 +166,6 @@ static bool parts_supported(const struct scenario *s, const struct topology *t, 
 		return refuse(why, "transport.flowlet_gap: a queue pair of rocev2 has one path; take veroce");
 	if (s->transport.protocol != SCENARIO_VEROCE && s->cc.scope == SCENARIO_CC_HOSTS)
 		return refuse(why, "cc.scope: of rocev2 qp or path, which are the same");
-	if (s->transport.protocol == SCENARIO_VEROCE && s->cc.scope == SCENARIO_CC_QP && s->transport.paths > 1)
-		return refuse(why, "cc.scope: of veroce path or hosts; qp needs transport.paths = 1");
 	if (s->transport.protocol == SCENARIO_VEROCE && s->transport.rx_window < RX_WINDOW_MIN)
 		return refuse(why, "transport.rx_window: %llu is less than %d",
 			      (unsigned long long)s->transport.rx_window, RX_WINDOW_MIN);
@@ -233,6 +231,13 @@ static uint8_t qpn_bits(const struct scenario *s)
 		bits++;
 	return bits;
 }
+
+static const enum veroce_scope scopes[] = {
+	[SCENARIO_CC_AUTO] = SCOPE_HOSTS,
+	[SCENARIO_CC_QP] = SCOPE_QP,
+	[SCENARIO_CC_PATH] = SCOPE_PATH,
+	[SCENARIO_CC_HOSTS] = SCOPE_HOSTS,
+};
 
 bool parts_host(const struct scenario *s, const struct topology *topology, uint64_t longest_rtt_ps,
 		uint64_t longest_queue_ps, struct cc_params *cc, struct host_config *out, struct why why)
@@ -308,8 +313,7 @@ bool parts_host(const struct scenario *s, const struct topology *topology, uint6
 					.trim = s->sw.trim,
 					.flowlet_packets = 1,
 					.flowlet_gap_ns = (t->flowlet_gap_ps + 999) / 1000,
-					.cc_of_qps = veroce && (s->cc.scope == SCENARIO_CC_QP ||
-								s->cc.scope == SCENARIO_CC_PATH),
+					.scope = scopes[s->cc.scope],
 					.rto_ns_min = rto_ps / 1000,
 					.pto_ns_min = rtt_ps / 1000 + 1000,
 				},

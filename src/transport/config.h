@@ -28,6 +28,12 @@ enum veroce_cc { VEROCE_CC_SWIFT, VEROCE_CC_DCTCP, VEROCE_CC_NONE };
 enum veroce_loss { LOSS_FAST, LOSS_BASE, LOSS_IRN };
 
 /*
+ * Who has a congestion control of its own: each path between two hosts, for all queue pairs; each path of a queue pair;
+ * or a queue pair, for all its paths together.
+ */
+enum veroce_scope { SCOPE_HOSTS, SCOPE_PATH, SCOPE_QP };
+
+/*
  * When a veRoCE receiver writes an early packet to memory: in its turn, unless it belongs to the oldest
  * incomplete message and does not end it; always in its turn; or at once.
  */
@@ -84,11 +90,11 @@ struct veroce_config {
 	enum veroce_loss loss;
 	enum rx_order order;
 	enum veroce_seal seal;
-	bool trim;                /* offers packet trimming: data leaves with DSCP 8, trimmed packets arrive with 9 */
-	bool fence_indicator;     /* WQEs that overlap older, incomplete ones harmfully wait, as with a fence */
-	bool base_only;           /* offers no extensions, as a base peer does not */
-	bool large;               /* offers processes of this host packets of CAPS_LARGE_BYTES, whatever the path MTU */
-	bool cc_of_qps;           /* a QP has a window on each path, not all QPs to one host together */
+	bool trim;            /* offers packet trimming: data leaves with DSCP 8, trimmed packets arrive with 9 */
+	bool fence_indicator; /* WQEs that overlap older, incomplete ones harmfully wait, as with a fence */
+	bool base_only;       /* offers no extensions, as a base peer does not */
+	bool large;           /* offers processes of this host packets of CAPS_LARGE_BYTES, whatever the path MTU */
+	enum veroce_scope scope;
 	uint16_t flowlet_packets; /* the least number that stay on one path; 0: 8 */
 	uint64_t flowlet_gap_ns;  /* instead, a QP changes path only after so long a silence; 0: by packets */
 	uint32_t rx_window;       /* how far ahead a QP accepts packets; a power of two; 0: RX_WINDOW_MAX */

@@ -128,6 +128,12 @@ FAULTS = [
           "sim/veroce_path_probe_test"),
     Fault("long_paths_begin_blind", "path_rtt_is_long", "rtt_ns > PATH_LONG_NS", "false", "unit/path_choice_test"),
     Fault("a_guess_is_never_given_up", "caps_end_guess", "vr->guesses", "false", "sim/veroce_stale_packets_test"),
+    Fault("joint_window_is_no_window", "answer", "pair->window_bytes = c->cwnd_bytes < pair->buffer_bytes ? c->cwnd_bytes : pair->buffer_bytes;",
+          "", "unit/joint_test"),
+    Fault("joint_mean_is_the_last", "take_mean", "j->network_sum_ns += ack->rtt_ns - ack->remote_ns;",
+          "j->network_sum_ns = (ack->rtt_ns - ack->remote_ns) * (j->samples + 1);", "unit/joint_test"),
+    Fault("one_bad_path_is_congestion", "is_heavy", "(all - most)", "all", "unit/joint_test"),
+    Fault("paths_of_a_joint_window_are_alike", "weigh", "? w - w / WEIGHT_STEP :", "? w :", "unit/joint_test"),
     Fault("copy_on_a_silent_path", "pick_fastest", "doubtful(p) < doubtful(q) ||", "", "unit/path_choice_test"),
 
     # ---- congestion control

@@ -99,6 +99,7 @@ static void choose_wire(struct swarm *s)
 	};
 	same_host = chance(s, 20) || rings;
 	/* Not drawn: seeds keep their meanings. */
+	wire.transport.veroce.scope = (enum veroce_scope)(wire.transport.veroce.flowlet_packets % 3);
 	for (int side = 0; side < DUO_SIDES; side++)
 		large[side] = same_host && wire.transport.veroce.rx_window >> (9 + side) & 5;
 	if (!chance(s, 25))
@@ -118,6 +119,7 @@ static void set_wire(struct nic_config *c, enum duo_side side)
 	c->transport.veroce.rx_window = wire.transport.veroce.rx_window;
 	c->transport.window_bytes = wire.transport.window_bytes;
 	c->transport.veroce.flowlet_packets = wire.transport.veroce.flowlet_packets;
+	c->transport.veroce.scope = wire.transport.veroce.scope;
 	c->transport.veroce.order = wire.transport.veroce.order;
 	c->transport.veroce.early_bytes_max = wire.transport.veroce.early_bytes_max;
 	c->transport.veroce.fence_indicator = wire.transport.veroce.fence_indicator;

@@ -44,6 +44,8 @@ struct fixture {
 
 static uint16_t flowlet_packets = 8; /* of the next start() */
 static uint64_t base_rtt_ns;         /* likewise; 0: not configured */
+static enum veroce_scope scope;      /* likewise */
+static const struct cc_kind *own_cc; /* likewise; NULL: none */
 
 /* In place, as the table's lists must not move; returns it. */
 static inline struct fixture *start(struct fixture *f, uint32_t paths, enum cc_algorithm cc)
@@ -53,6 +55,7 @@ static inline struct fixture *start(struct fixture *f, uint32_t paths, enum cc_a
 
 	f->flowlet = (struct flowlet){0};
 	cc_params_default(&f->cc_params, cc);
+	f->cc_params.own = own_cc;
 	f->config = (struct transport_config){
 		.paths = paths,
 		.window_bytes = WINDOW,
@@ -60,6 +63,7 @@ static inline struct fixture *start(struct fixture *f, uint32_t paths, enum cc_a
 		       .line_rate_bps = base_rtt_ns ? 10000000000 : 0,
 		       .base_rtt_ns = base_rtt_ns},
 		.veroce = {.cc = cc == CC_NONE ? VEROCE_CC_NONE : VEROCE_CC_SWIFT,
+			   .scope = scope,
 			   .rto_ns_min = rto_ns_min,
 			   .flowlet_packets = flowlet_packets},
 	};

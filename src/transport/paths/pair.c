@@ -47,6 +47,7 @@ static void pair_free(struct pair_table *t, struct pair *p)
 	t->count--;
 	if (p->own)
 		alloc_put(t->alloc, p->own, p->path_count * sizeof(*p->own));
+	joint_free(t, p);
 	alloc_put(t->alloc, p, sizeof(*p));
 }
 
@@ -149,16 +150,23 @@ bool pair_is_controlled(const struct transport_config *c, bool local)
 	return pair_algorithm(c, local) != CC_NONE;
 }
 
-static void path_cc_init(const struct transport_config *c, const struct pair *p, struct cc *cc)
+/* Whether the pair is of one QP, whose paths have one congestion control together. */
+static bool is_joint(const struct transport_config *c, const struct pair *p)
 {
-	enum cc_algorithm algorithm = pair_algorithm(c, p->local);
+	return c->veroce.scope == SCOPE_QP && p->path_count > 1 && pair_is_controlled(c, p->local);
+}
+
+/* What the congestion control of a path, or the joint one, is configured with. */
+static struct cc_config cc_config_of(const struct transport_config *c, const struct pair *p)
+{
+	uint32_t controls = is_joint(c, p) ? 1 : p->path_count;
 	struct cc_config config = {
 		.params = p->local ? NULL : c->cc.params,
 		.mtu_bytes = p->mtu_bytes,
 		.base_rtt_ns = cc_link_base_rtt_ns(&c->cc, p->dst),
 		/* All paths share the port's rate; each may have twice its part, as some may be dead or slow. */
-		.line_rate_bps = p->path_count > 1 ? 2 * c->cc.line_rate_bps / p->path_count : c->cc.line_rate_bps,
-		.cwnd_bytes_start = c->window_bytes / WINDOW_STARTS / p->path_count,
+		.line_rate_bps = controls > 1 ? 2 * c->cc.line_rate_bps / controls : c->cc.line_rate_bps,
+		.cwnd_bytes_start = c->window_bytes / WINDOW_STARTS / controls,
 		.cwnd_bytes_min = 2 * p->mtu_bytes,
 		.cwnd_bytes_max = c->window_bytes * PAIR_WINDOW_FACTOR_MAX,
 		.target_ns = c->cc.target_ns,
@@ -172,26 +180,39 @@ static void path_cc_init(const struct transport_config *c, const struct pair *p,
 		config.cwnd_bytes_start = 0; /* one round trip at line rate */
 	if (config.cwnd_bytes_start && config.cwnd_bytes_start < 4 * p->mtu_bytes)
 		config.cwnd_bytes_start = 4 * p->mtu_bytes;
-	cc_init(cc, algorithm, &config, p->made_ns);
+	return config;
 }
 
 const struct cc *pair_cc(const struct pair_table *t, const struct pair *p, uint32_t path, struct cc *fresh)
 {
+	struct cc_config config;
+
 	if (p->own)
-		return &p->path[path].cc;
-	path_cc_init(t->config, p, fresh);
+		return p->joint ? &p->joint->cc : &p->path[path].cc;
+	config = cc_config_of(t->config, p);
+	cc_init(fresh, pair_algorithm(t->config, p->local), &config, p->made_ns);
 	return fresh;
 }
 
 bool pair_take_paths(struct pair_table *t, struct pair *p)
 {
 	struct path *path = alloc_get(t->alloc, p->path_count * sizeof(*path));
+	struct cc_config config = cc_config_of(t->config, p);
 
 	if (!path)
 		return false;
-	for (uint32_t i = 0; i < p->path_count; i++)
-		path_cc_init(t->config, p, &path[i].cc);
-	p->path = p->own = path;
+	p->own = path;
+	if (is_joint(t->config, p) && !joint_begin(t, p, &config)) {
+		alloc_put(t->alloc, path, p->path_count * sizeof(*path));
+		p->own = NULL;
+		return false;
+	}
+	for (uint32_t i = 0; !p->joint && i < p->path_count; i++)
+		cc_init(&path[i].cc, pair_algorithm(t->config, p->local), &config, p->made_ns);
+	p->path = path;
+	p->acked = p->joint                   ? path_acked_jointly
+		   : cc_heeds_acks(&path->cc) ? path_acked_controlled
+					      : path_acked_uncontrolled;
 	return true;
 }
 
@@ -235,15 +256,30 @@ static void begin(struct pair_table *t, struct pair *p, bool local, uint32_t mtu
 		p->min_rtt_ns[i] = UINT64_MAX;
 }
 
+/* Whether each QP has a pair of its own. Within a host there is no network to control, and one pair. */
+static bool is_of_a_qp(const struct transport_config *c, bool local)
+{
+	return c->veroce.scope != SCOPE_HOSTS && !local;
+}
+
+/* What does not depend on a QP's congestion control. */
+static void learn_from(struct pair *p, const struct pair *known)
+{
+	p->speaks = known->speaks;
+	p->speaks_until_ns = known->speaks_until_ns;
+}
+
 struct pair *pair_get(struct pair_table *t, const uint8_t src[16], const uint8_t dst[16], bool local,
 		      uint32_t mtu_bytes, uint64_t now_ns)
 {
-	struct pair *p = t->config->veroce.cc_of_qps ? NULL : find(t, src, dst);
+	struct pair *known = find(t, src, dst), *p = is_of_a_qp(t->config, local) ? NULL : known;
 
 	if (!p) {
 		p = pair_make(t, src, dst);
 		if (p)
 			begin(t, p, local, mtu_bytes, now_ns);
+		if (p && known)
+			learn_from(p, known);
 	}
 	if (p)
 		pair_hold(t, p);
@@ -253,9 +289,11 @@ struct pair *pair_get(struct pair_table *t, const uint8_t src[16], const uint8_t
 void pair_put(struct pair_table *t, struct pair *p)
 {
 	assert(p->users);
-	if (--p->users)
+	if (--p->users) {
+		p->scarce = p->users > 1;
 		return;
-	if (t->config->veroce.cc_of_qps) {
+	}
+	if (is_of_a_qp(t->config, p->local)) {
 		pair_free(t, p);
 		return;
 	}

@@ -18,6 +18,7 @@
 #include "base/prng.h"
 #include "cc/cc.h"
 #include "transport/config.h"
+#include "transport/paths/joint.h"
 #include "transport/paths/pair_stall.h"
 #include "transport/paths/path.h"
 #include "transport/paths/trim_window.h"
@@ -68,8 +69,10 @@ struct pair {
 	uint32_t rto_down;  /* down_count when all timeouts were last compared for rto_ns */
 	uint32_t left_turn; /* the turn of output in which a packet was last laid out, and its path */
 	uint8_t left_path;
-	bool asks;  /* each packet has AckReq: QPs wait for the room that its acknowledgement makes */
-	bool local; /* both addresses are this host's */
+	bool asks;   /* each packet has AckReq: QPs wait for the room that its acknowledgement makes */
+	bool scarce; /* a QP may have too few packets in flight for acknowledgements without AckReq: it shares the
+			windows with others, or has a joint one that is small */
+	bool local;  /* both addresses are this host's */
 	uint32_t mtu_bytes;
 	uint64_t made_ns;
 	struct stall stall; /* of a peer on this host */
@@ -78,7 +81,9 @@ struct pair {
 	 * its own: until pair_begin() these are constant paths on which nothing was sent.
 	 */
 	const struct path *path;
-	struct path *own; /* the same, to change; NULL until pair_begin() */
+	struct path *own;     /* the same, to change; NULL until pair_begin() */
+	struct joint *joint;  /* one congestion control for all of them (paths/joint.h); NULL: each has its own */
+	path_acked_fn *acked; /* set with `own` */
 };
 
 enum { PAIR_WINDOW_FACTOR_MAX = 512 }; /* of window_bytes: the part for the network itself */
@@ -105,8 +110,8 @@ void pair_table_init(struct pair_table *, const struct transport_config *, const
 		     const uint8_t secret[16]);
 void pair_table_fini(struct pair_table *);
 /*
- * The pair of those addresses, with one user more: the one in the table, or a new one. With cc_of_qps always a new
- * one, for one QP. NULL: no memory. `local`: both addresses are this host's.
+ * The pair of those addresses, with one user more: the one in the table, or a new one. With a scope of less than hosts
+ * a new one for each QP whose peer is elsewhere. NULL: no memory. `local`: both addresses are this host's.
  */
 struct pair *pair_get(struct pair_table *, const uint8_t src[16], const uint8_t dst[16], bool local, uint32_t mtu_bytes,
 		      uint64_t now_ns);
@@ -115,6 +120,7 @@ void pair_put(struct pair_table *, struct pair *);
 static inline void pair_hold(struct pair_table *t, struct pair *p)
 {
 	t->unused -= !p->users++;
+	p->scarce |= p->users > 1;
 }
 
 /* A pair without users of which nothing is set but the addresses, which no other has; NULL: no memory. */
@@ -136,7 +142,7 @@ void pair_archive_all(struct archive *, struct pair_table *, uint16_t type, uint
 enum cc_algorithm pair_algorithm(const struct transport_config *, bool local);
 /* Whether that reacts to anything: it is not CC_NONE, or it is an algorithm without a row (cc_params.own). */
 bool pair_is_controlled(const struct transport_config *, bool local);
-/* A path's congestion control: the present state or, if it has none yet, the initial one, built in *fresh. */
+/* A path's congestion control, or the joint one: the present state or, if it has none yet, the initial one, built in *fresh. */
 const struct cc *pair_cc(const struct pair_table *, const struct pair *, uint32_t path, struct cc *fresh);
 
 /* pair_begin() where the pair has no paths of its own yet. */
@@ -145,6 +151,13 @@ bool pair_take_paths(struct pair_table *, struct pair *);
 static inline bool pair_begin(struct pair_table *t, struct pair *p)
 {
 	return p->own || pair_take_paths(t, p);
+}
+
+/* Bytes that were sent on that path were acknowledged. */
+static inline void path_acked(struct pair_table *t, struct pair *p, uint32_t path, const struct tx_path_news *n,
+			      const struct path_echo *echo, uint64_t now_ns)
+{
+	p->acked(t, p, path, n, echo, now_ns);
 }
 
 /* What fills the peer's receive buffer and the network. */

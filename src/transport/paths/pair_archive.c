@@ -31,7 +31,8 @@ void pair_table_archive(struct archive *a, struct pair_table *t)
 
 static void path_archive(struct archive *a, const struct transport_config *c, const struct pair *pair, struct path *p)
 {
-	cc_archive(a, &p->cc, pair_algorithm(c, pair->local), pair->local ? NULL : c->cc.params);
+	if (!pair->joint)
+		cc_archive(a, &p->cc, pair_algorithm(c, pair->local), pair->local ? NULL : c->cc.params);
 	ARCHIVE_TIMES(a, &p->pacer, last_ns);
 	ARCHIVE(a, &p->pacer, last_frac, last_bytes, spent);
 	ARCHIVE(a, p, sent_bytes, gone_bytes, lost_bytes, idle_bytes, srtt_ns, rttvar_ns, cc_network_ns, ce_seen,
@@ -58,6 +59,8 @@ static void paths_archive(struct archive *a, struct pair_table *t, struct pair *
 		archive_fail(a, -ENOMEM);
 	for (uint32_t i = 0; p->own && i < p->path_count; i++)
 		path_archive(a, t->config, p, &p->own[i]);
+	if (p->joint)
+		joint_archive(a, t, p);
 }
 
 static void pair_archive(struct archive *a, struct pair_table *t, struct pair *p)

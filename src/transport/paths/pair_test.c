@@ -21,7 +21,7 @@ FIXTURE_TEST(a_pair_of_one_user_is_nobody_elses, 4, CC_NONE)
 {
 	struct pair *other;
 
-	f->config.veroce.cc_of_qps = true;
+	f->config.veroce.scope = SCOPE_PATH;
 	other = pair_get(&f->table, here, there, false, MTU, start_ns);
 	assert_non_null(other);
 	assert_ptr_not_equal(other, f->pair);

@@ -45,6 +45,8 @@ void pair_cnp(struct pair *pair, uint32_t path, uint64_t now_ns)
 	/* Nothing was sent that could have met congestion. */
 	if (!pair->own)
 		return;
+	if (pair->joint) /* any path leads to it */
+		path = 0;
 	for (uint32_t i = 0; i < pair->path_count; i++) {
 		if (i != path && path < pair->path_count)
 			continue;
@@ -138,8 +140,8 @@ void path_forget(struct pair *pair, uint32_t path, uint32_t bytes)
 }
 
 /* A path without congestion control, as between processes of one host: only the timeouts are updated. */
-static void acked_uncontrolled(struct pair_table *t, struct pair *pair, uint32_t path, const struct tx_path_news *n,
-			       const struct path_echo *echo, uint64_t now_ns)
+void path_acked_uncontrolled(struct pair_table *t, struct pair *pair, uint32_t path, const struct tx_path_news *n,
+			     const struct path_echo *echo, uint64_t now_ns)
 {
 	struct path *p = &pair->own[path];
 	bool told = echo->path == path;
@@ -154,9 +156,21 @@ static void acked_uncontrolled(struct pair_table *t, struct pair *pair, uint32_t
 	path_reo_expire(p, now_ns);
 }
 
-static void acked_controlled(struct pair_table *t, struct pair *pair, uint32_t path, const struct tx_path_news *n,
-			     const struct path_echo *echo, uint64_t now_ns)
+/*
+ * `jointly`, a constant: the mean of all paths is looked for. It has no shortest sample to rely on, so one that may hold
+ * the peer's wait before it acknowledged does not count where stamps tell another path's.
+ */
+struct reported {
+	const struct tx_path_news *n;
+	const struct path_echo *echo;
+	bool jointly;
+};
+
+static inline __attribute__((always_inline)) void acked(struct pair_table *t, struct pair *pair, uint32_t path,
+							const struct reported *r, uint64_t now_ns)
 {
+	const struct tx_path_news *n = r->n;
+	const struct path_echo *echo = r->echo;
 	struct path *p = &pair->own[path];
 	bool told = echo->path == path;
 	uint64_t network_ns = told ? echo->rtt_ns : n->newest_tx_ns ? now_ns - n->newest_tx_ns : 0;
@@ -187,7 +201,8 @@ static void acked_controlled(struct pair_table *t, struct pair *pair, uint32_t p
 			path_rtt_told(pair, hosts_ns, now_ns);
 		starved = pair_is_starved(pair, now_ns);
 		/* Nobody knows what part of a round trip the hosts took, of which no stamps came. */
-		if ((told || !starved) && path_rtt_round(p, starved, &network_ns, &hosts_ns, now_ns)) {
+		if ((told || !(starved || (r->jointly && echo->path != PATHS_MAX))) &&
+		    path_rtt_round(p, starved, &network_ns, &hosts_ns, now_ns)) {
 			if (t->config->cc.base_rtt_ns)
 				network_ns -= path_detour_ns(pair, p, network_ns, now_ns);
 			ack.rtt_ns = network_ns + hosts_ns;
@@ -205,13 +220,16 @@ static void acked_controlled(struct pair_table *t, struct pair *pair, uint32_t p
 	note_deadline(pair, p);
 }
 
-void path_acked(struct pair_table *t, struct pair *pair, uint32_t path, const struct tx_path_news *n,
-		const struct path_echo *echo, uint64_t now_ns)
+void path_acked_controlled(struct pair_table *t, struct pair *pair, uint32_t path, const struct tx_path_news *n,
+			   const struct path_echo *echo, uint64_t now_ns)
 {
-	if (cc_heeds_acks(&pair->path[path].cc))
-		acked_controlled(t, pair, path, n, echo, now_ns);
-	else
-		acked_uncontrolled(t, pair, path, n, echo, now_ns);
+	acked(t, pair, path, &(struct reported){n, echo, false}, now_ns);
+}
+
+void path_acked_jointly(struct pair_table *t, struct pair *pair, uint32_t path, const struct tx_path_news *n,
+			const struct path_echo *echo, uint64_t now_ns)
+{
+	acked(t, pair, path, &(struct reported){n, echo, true}, now_ns);
 }
 
 void path_silent(struct pair *pair, uint32_t path, uint32_t packets, uint64_t now_ns)

@@ -7,15 +7,15 @@
 static const uint64_t asks_ns = 10000000;
 
 /*
- * Many QPs that share the windows of a pair have few packets under way each, too few for a receiver to
- * acknowledge them without AckReq; and one QP waits for the acknowledgement of another. With AckReq in every
- * packet no QP waits any more, so the pair counts as full for a while longer (our choice).
+ * Many QPs that share the windows of a pair, or one with a small joint window, have few packets under way each, too few
+ * for a receiver to acknowledge them without AckReq; and one QP waits for the acknowledgement of another. With AckReq in
+ * every packet no QP waits any more, so the pair counts as full for a while longer (our choice).
  */
-static bool shares_a_full_pair(const struct qp *qp, uint64_t now_ns)
+static bool is_full_and_scarce(const struct qp *qp, uint64_t now_ns)
 {
 	const struct pair *pair = qp->veroce->pair;
 
-	return pair->users > 1 && !qp->peer->local && pair->full_ns && now_ns - pair->full_ns <= asks_ns;
+	return pair->scarce && !qp->peer->local && pair->full_ns && now_ns - pair->full_ns <= asks_ns;
 }
 
 /*
@@ -40,7 +40,7 @@ void ackreq_fit(const struct qp *qp, struct sender *s, int path, uint64_t now_ns
 	struct pair *pair = qp->veroce->pair;
 	uint32_t n = s->ackreq_packets;
 
-	pair->asks = shares_a_full_pair(qp, now_ns);
+	pair->asks = is_full_and_scarce(qp, now_ns);
 	if (path == PAIR_NO_PATH)
 		return;
 	if (n > VEROCE_ACKREQ_PACKETS) {
