@@ -134,6 +134,8 @@ FAULTS = [
           "j->network_sum_ns = (ack->rtt_ns - ack->remote_ns) * (j->samples + 1);", "unit/joint_test"),
     Fault("one_bad_path_is_congestion", "is_heavy", "(all - most)", "all", "unit/joint_test"),
     Fault("paths_of_a_joint_window_are_alike", "weigh", "? w - w / WEIGHT_STEP :", "? w :", "unit/joint_test"),
+    Fault("answered_probe_measures_nothing", "path_probe_answered", "if (p->down)\n\t\tpath_rtt_sample(t->config, pair, path, rtt_ns ? rtt_ns : 1, rtt_ns ? rtt_ns : 1);",
+          "", "sim/veroce_slow_paths_test"),
     Fault("copy_on_a_silent_path", "pick_fastest", "doubtful(p) < doubtful(q) ||", "", "unit/path_choice_test"),
 
     # ---- congestion control

@@ -55,7 +55,7 @@ def nft_rules(place, end, rules):
 
 
 def nft_dropped(place, end):
-    """How many packets the first rule with a counter has dropped."""
+    """How many packets the first rule with a counter has counted."""
     out = subprocess.run(["ip", "netns", "exec", place.spaces[end], "nft", "-j", "list", "table", "inet",
                           "verbena"], capture_output=True, text=True).stdout
     for entry in json.loads(out)["nftables"]:
@@ -213,6 +213,60 @@ def path_blackhole_all(place):
     path_blackhole(place, DYING)
 
 
+# ---- paths that are not alike --------------------------------------------------------------------------
+
+LOSSY, DYING_PATH = 3, 12
+
+
+def on_path(n, rest):
+    """A rule for the packets of one path: the source port says which (veRoCE 1)."""
+    return "udp dport { %d, %d } @th,12,4 == %d %s" % (ROCEV2, VEROCE, n, rest)
+
+
+def unlike_paths(place, runs=DYING[:1]):
+    """One path loses three packets in ten all the time. Another loses all, and carries data again when it does not."""
+    if not place.links:
+        raise Skip("needs a veth place")
+    single_packets(place)
+    lossy_rule = on_path(LOSSY, "numgen random mod 100 < 30 counter drop")
+    try:
+        for options in runs:
+            long_enough(lambda s, o=options: while_a_path_dies(place, lossy_rule, o, s), 2, 6, 30)
+    finally:
+        for end in (0, 1):
+            nft_rules(place, end, [])
+
+
+def unlike_paths_all(place):
+    unlike_paths(place, DYING)
+
+
+def while_a_path_dies(place, lossy_rule, options, seconds):
+    def rules(*first):
+        for end in (0, 1):
+            nft_rules(place, end, [*first, lossy_rule])
+
+    def until(enough, what):
+        end = time.monotonic() + 60
+        while not enough():
+            pair.still_runs()
+            check(time.monotonic() < end, "%s: %s" % (pair.title, what))
+            time.sleep(0.05)
+
+    data_end = 1 if options[0] == "ib_read_bw" else 0
+    rules()
+    pair = Pair(place, options[0], ["-F", "-u", 16, "-D", seconds] + options[1:], gid_flag="-x").go()
+    pair.underway(0.05)
+    until(lambda: nft_dropped(place, data_end) > 10, "the lossy path has no packets")
+    rules(on_path(DYING_PATH, "counter drop"))
+    until(lambda: nft_dropped(place, data_end) > 8, "nothing was sent on the path that dies")
+    was = received(place, data_end)[0]
+    until(lambda: received(place, data_end)[0] > was + 500, "the others carry nothing")
+    rules(on_path(DYING_PATH, "counter"))
+    until(lambda: nft_dropped(place, data_end) > 100, "the path is alive again, and carries nothing")
+    pair.finish()
+
+
 # ---- loss that is ours ----------------------------------------------------------------------
 
 def impair(spec, times=3):
@@ -336,7 +390,7 @@ def falls_back(place):
 
 if __name__ == "__main__":
     main({"nft_loss": nft_loss, "nft_loss_long": nft_loss_long, "ecmp": ecmp, "ecmp_long": ecmp_long, "path_dies": path_dies, "path_dies_all": path_dies_all,
-          "path_blackhole": path_blackhole, "path_blackhole_all": path_blackhole_all,
+          "unlike_paths": unlike_paths, "unlike_paths_all": unlike_paths_all, "path_blackhole": path_blackhole, "path_blackhole_all": path_blackhole_all,
           "impair_1": impair("drop=1%,seed=1"), "impair_2": impair("drop=2%,seed=2"),
           "impair_5": impair("drop=5%,seed=3"), "impair_reorder": impair("reorder=30%,jitter=300us,seed=4"),
           "impair_duplicate": impair("dup=20%,seed=5"), "impair_corrupt": impair("corrupt=2%,seed=6"),

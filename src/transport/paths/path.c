@@ -288,11 +288,14 @@ void path_probe_sent(const struct transport_config *c, struct pair *pair, uint32
 
 void path_probe_answered(struct pair_table *t, struct pair *pair, uint32_t path, uint64_t now_ns)
 {
+	uint64_t rtt_ns = now_ns - pair->path[path].probe_sent_ns;
 	struct path *p;
 
 	if (!pair->path[path].probe_sent_ns)
 		return;
 	p = &pair->own[path];
+	if (p->down)
+		path_rtt_sample(t->config, pair, path, rtt_ns ? rtt_ns : 1, rtt_ns ? rtt_ns : 1);
 	if (p->down && ++p->good >= PATH_GOOD_PROBES)
 		up(pair, p);
 	p->probe_sent_ns = 0;

@@ -85,7 +85,10 @@ void path_silent(struct pair *, uint32_t path, uint32_t packets, uint64_t now_ns
 void path_slow(struct pair *, uint32_t path, uint64_t now_ns);
 /* A path that is down was probed: sets when the next probe is due, if this one is not answered. */
 void path_probe_sent(const struct transport_config *, struct pair *, uint32_t path, uint64_t now_ns);
-/* The probe of a path that is down was answered. */
+/*
+ * The probe of a path that is down was answered. That is a round trip of the path: one that is much longer than the others
+ * may have been taken for dead because nothing was known of it, and would be again.
+ */
 void path_probe_answered(struct pair_table *, struct pair *, uint32_t path, uint64_t now_ns);
 
 /* A CNP arrived, for that path or, if there is no such path, for all. */

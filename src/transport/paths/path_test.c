@@ -138,6 +138,21 @@ FIXTURE_TEST(a_path_comes_up_after_three_answered_probes_in_a_row, 2, CC_NONE)
 	assert_int_equal(f->pair->down_count, 0);
 }
 
+/* A path that is much longer than the others was taken for dead when nothing was known of it. */
+FIXTURE_TEST(an_answered_probe_is_a_round_trip, 2, CC_SWIFT)
+{
+	path_silent(f->pair, 1, 8, start_ns);
+	path_probe_sent(&f->config, f->pair, 1, start_ns);
+	path_probe_answered(&f->table, f->pair, 1, start_ns + 5000000);
+	assert_int_equal(f->pair->path[1].srtt_ns, 5000000);
+	assert_int_equal(f->pair->min_rtt_ns[1], 5000000);
+	/* One that is up has better samples. */
+	ack(f, 1, 0, 0, start_ns + 5000000);
+	path_probe_sent(&f->config, f->pair, 0, start_ns);
+	path_probe_answered(&f->table, f->pair, 0, start_ns + 5000000);
+	assert_int_equal(f->pair->path[0].srtt_ns, 0);
+}
+
 /* Only the newest probe's answer counts, so none may leave before the last one's answer can be there. */
 TEST(a_probe_waits_as_long_as_an_answer_may_take)
 {
