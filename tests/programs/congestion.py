@@ -138,6 +138,17 @@ def and_loss(protocol, streams=False):
     return run
 
 
+def scopes(place):
+    """Whoever has the congestion control, everything gets across while data is marked and lost."""
+    with Marking(place) as marking:
+        for scope in ("path", "qp"):
+            for name in ("swift", "dctcp", "dcqcn"):
+                env = {"VERBENA_CC": name, "VERBENA_CC_SCOPE": scope, "VERBENA_PROTOCOL": "veroce",
+                       "VERBENA_IMPAIR": "drop=0.5%,seed=9"}
+                transfer(place, ["-n", 10, "-s", 73, "-b", 50000], env=env)
+        check(marking.marked(0) > 0 and marking.marked(1) > 0, "nothing was marked")
+
+
 def loopback(place):
     """Nothing leaves the host, so neither an algorithm nor a tiny line rate changes anything."""
     for protocol in ("rocev2", "veroce"):
@@ -180,4 +191,4 @@ if __name__ == "__main__":
           "veroce_all": every_algorithm("veroce"), "rocev2_streams": every_algorithm("rocev2", True),
           "veroce_streams": every_algorithm("veroce", True), "rocev2_loss": and_loss("rocev2"),
           "veroce_loss": and_loss("veroce"), "rocev2_loss_streams": and_loss("rocev2", True),
-          "veroce_loss_streams": and_loss("veroce", True), "loopback": loopback, "cnp_bytes": cnp_bytes})
+          "veroce_loss_streams": and_loss("veroce", True), "loopback": loopback, "scopes": scopes, "cnp_bytes": cnp_bytes})
