@@ -210,9 +210,6 @@ bool pair_take_paths(struct pair_table *t, struct pair *p)
 	for (uint32_t i = 0; !p->joint && i < p->path_count; i++)
 		cc_init(&path[i].cc, pair_algorithm(t->config, p->local), &config, p->made_ns);
 	p->path = path;
-	p->acked = p->joint                   ? path_acked_jointly
-		   : cc_heeds_acks(&path->cc) ? path_acked_controlled
-					      : path_acked_uncontrolled;
 	return true;
 }
 

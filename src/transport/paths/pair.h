@@ -81,9 +81,8 @@ struct pair {
 	 * its own: until pair_begin() these are constant paths on which nothing was sent.
 	 */
 	const struct path *path;
-	struct path *own;     /* the same, to change; NULL until pair_begin() */
-	struct joint *joint;  /* one congestion control for all of them (paths/joint.h); NULL: each has its own */
-	path_acked_fn *acked; /* set with `own` */
+	struct path *own;    /* the same, to change; NULL until pair_begin() */
+	struct joint *joint; /* one congestion control for all of them (paths/joint.h); NULL: each has its own */
 };
 
 enum { PAIR_WINDOW_FACTOR_MAX = 512 }; /* of window_bytes: the part for the network itself */
@@ -151,13 +150,6 @@ bool pair_take_paths(struct pair_table *, struct pair *);
 static inline bool pair_begin(struct pair_table *t, struct pair *p)
 {
 	return p->own || pair_take_paths(t, p);
-}
-
-/* Bytes that were sent on that path were acknowledged. */
-static inline void path_acked(struct pair_table *t, struct pair *p, uint32_t path, const struct tx_path_news *n,
-			      const struct path_echo *echo, uint64_t now_ns)
-{
-	p->acked(t, p, path, n, echo, now_ns);
 }
 
 /* What fills the peer's receive buffer and the network. */

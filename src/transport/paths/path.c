@@ -140,8 +140,8 @@ void path_forget(struct pair *pair, uint32_t path, uint32_t bytes)
 }
 
 /* A path without congestion control, as between processes of one host: only the timeouts are updated. */
-void path_acked_uncontrolled(struct pair_table *t, struct pair *pair, uint32_t path, const struct tx_path_news *n,
-			     const struct path_echo *echo, uint64_t now_ns)
+static void acked_uncontrolled(struct pair_table *t, struct pair *pair, uint32_t path, const struct tx_path_news *n,
+			       const struct path_echo *echo, uint64_t now_ns)
 {
 	struct path *p = &pair->own[path];
 	bool told = echo->path == path;
@@ -156,21 +156,9 @@ void path_acked_uncontrolled(struct pair_table *t, struct pair *pair, uint32_t p
 	path_reo_expire(p, now_ns);
 }
 
-/*
- * `jointly`, a constant: the mean of all paths is looked for. It has no shortest sample to rely on, so one that may hold
- * the peer's wait before it acknowledged does not count where stamps tell another path's.
- */
-struct reported {
-	const struct tx_path_news *n;
-	const struct path_echo *echo;
-	bool jointly;
-};
-
-static inline __attribute__((always_inline)) void acked(struct pair_table *t, struct pair *pair, uint32_t path,
-							const struct reported *r, uint64_t now_ns)
+static void acked_controlled(struct pair_table *t, struct pair *pair, uint32_t path, const struct tx_path_news *n,
+			     const struct path_echo *echo, uint64_t now_ns)
 {
-	const struct tx_path_news *n = r->n;
-	const struct path_echo *echo = r->echo;
 	struct path *p = &pair->own[path];
 	bool told = echo->path == path;
 	uint64_t network_ns = told ? echo->rtt_ns : n->newest_tx_ns ? now_ns - n->newest_tx_ns : 0;
@@ -200,8 +188,11 @@ static inline __attribute__((always_inline)) void acked(struct pair_table *t, st
 		if (told)
 			path_rtt_told(pair, hosts_ns, now_ns);
 		starved = pair_is_starved(pair, now_ns);
-		/* Nobody knows what part of a round trip the hosts took, of which no stamps came. */
-		if ((told || !(starved || (r->jointly && echo->path != PATHS_MAX))) &&
+		/*
+		 * Nobody knows what part of a round trip the hosts took, of which no stamps came. A joint control looks
+		 * for the mean and has no shortest sample to rely on: where stamps tell of another path, this does not count.
+		 */
+		if ((told || !(starved || (pair->joint && echo->path != PATHS_MAX))) &&
 		    path_rtt_round(p, starved, &network_ns, &hosts_ns, now_ns)) {
 			if (t->config->cc.base_rtt_ns)
 				network_ns -= path_detour_ns(pair, p, network_ns, now_ns);
@@ -220,16 +211,13 @@ static inline __attribute__((always_inline)) void acked(struct pair_table *t, st
 	note_deadline(pair, p);
 }
 
-void path_acked_controlled(struct pair_table *t, struct pair *pair, uint32_t path, const struct tx_path_news *n,
-			   const struct path_echo *echo, uint64_t now_ns)
+void path_acked(struct pair_table *t, struct pair *pair, uint32_t path, const struct tx_path_news *n,
+		const struct path_echo *echo, uint64_t now_ns)
 {
-	acked(t, pair, path, &(struct reported){n, echo, false}, now_ns);
-}
-
-void path_acked_jointly(struct pair_table *t, struct pair *pair, uint32_t path, const struct tx_path_news *n,
-			const struct path_echo *echo, uint64_t now_ns)
-{
-	acked(t, pair, path, &(struct reported){n, echo, true}, now_ns);
+	if (cc_heeds_acks(&pair->path[path].cc))
+		acked_controlled(t, pair, path, n, echo, now_ns);
+	else
+		acked_uncontrolled(t, pair, path, n, echo, now_ns);
 }
 
 void path_silent(struct pair *pair, uint32_t path, uint32_t packets, uint64_t now_ns)

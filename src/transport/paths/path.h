@@ -72,10 +72,9 @@ struct path_echo {
 	uint32_t ce_packets;
 	bool becn; /* one of the acknowledged packets was marked CE, on any path */
 };
-/* Bytes were acknowledged: pair.acked, with a congestion control for each path, for all together, or none. */
-typedef void path_acked_fn(struct pair_table *, struct pair *, uint32_t path, const struct tx_path_news *,
-			   const struct path_echo *, uint64_t now_ns);
-path_acked_fn path_acked_controlled, path_acked_jointly, path_acked_uncontrolled;
+/* Bytes were acknowledged. */
+void path_acked(struct pair_table *, struct pair *, uint32_t path, const struct tx_path_news *,
+		const struct path_echo *, uint64_t now_ns);
 /* `packets` sent on the path were lost, and none was acknowledged since. */
 void path_silent(struct pair *, uint32_t path, uint32_t packets, uint64_t now_ns);
 /*
