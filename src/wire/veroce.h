@@ -54,8 +54,10 @@ struct veroce_packet {
 	struct atomiceth atomic;
 	uint64_t orig; /* AtomicAckETH */
 	struct rtteth rtt;
-	struct capseth caps;
-	struct holdeth hold;
+	union { /* no packet has both, and early packets are kept with this */
+		struct capseth caps;
+		struct holdeth hold;
+	};
 };
 
 extern const struct opcode_info veroce_opcode_table[256];

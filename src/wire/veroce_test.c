@@ -106,8 +106,19 @@ static const struct veroce_packet fields = {
 		 .rx_window_q = 0x001000,
 		 .paths = 8,
 		 .rx_window_r = 0x000200},
-	.hold = {.ms = HOLD_MS_MAX, .number = 0xf601, .source_qpn = 0xf70002, .nonce = 0xf8000003},
 };
+
+static const struct holdeth hold = {.ms = HOLD_MS_MAX, .number = 0xf601, .source_qpn = 0xf70002, .nonce = 0xf8000003};
+
+/* All fields that a packet of that opcode may have: it has either CAPSETH or HOLDETH. */
+static struct veroce_packet fields_of(uint8_t opcode)
+{
+	struct veroce_packet p = fields;
+
+	if (opcode == OP_HOLD || opcode == OP_HELD)
+		p.hold = hold;
+	return p;
+}
 
 static bool is_ack(uint8_t op)
 {
@@ -251,7 +262,7 @@ TEST(veroce_encodes_the_stack_of_every_opcode)
 	for (size_t i = 0; i < ROWS * 4; i++) {
 		const struct row *r = &rows[i / 4];
 		uint8_t expect[PACKET_MAX], out[PACKET_MAX], sacks[8 * SACKETH_LEN];
-		struct veroce_packet p = fields;
+		struct veroce_packet p = fields_of(r->opcode);
 		uint32_t n_sacks = i & 2 ? 8 : 1, sacks_len = 0;
 
 		p.bth = (struct bth){.opcode = r->opcode,
