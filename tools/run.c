@@ -40,6 +40,7 @@ static const char usage[] =
 	"                       devices are beside each other; any of 127.0.0.0/8 will do on one host\n"
 	"      --rate RATE, --burst BYTES, --weight N, --quota LIST\n"
 	"                       limits of all programs of the device together (verbena(7))\n"
+	"      --pkeys LIST     the device's P_Keys, 0xffff if not given\n"
 	"      --set KEY=VALUE  set any setting of 'verbena help', named without VERBENA_\n"
 	"      --preload        preload libibverbs too, for libraries with a run path of their own\n"
 	"  -h, --help           this text\n"
@@ -132,6 +133,21 @@ static int set_pcap(const char *file)
 	return 0;
 }
 
+static bool is_quiet(void)
+{
+	const char *quiet = getenv("VERBENA_QUIET");
+
+	return quiet && quiet[0];
+}
+
+/* It limits nothing then, which may be meant for a faster host. */
+static void warn_of_rate(const struct config *c, const struct gid_table *t)
+{
+	if (t->port.speed_bps && c->limits.rate_bps > t->port.speed_bps && !is_quiet())
+		complain("VERBENA_RATE is %.3f Gbit/s, and the fastest interface has %.3f",
+			 (double)c->limits.rate_bps / 1e9, (double)t->port.speed_bps / 1e9);
+}
+
 /* Sets the environment for our libraries: settings and files. */
 static int prepare_ours(void)
 {
@@ -150,6 +166,8 @@ static int prepare_ours(void)
 	if (!t)
 		return complain("out of memory");
 	rc = gids_load_all(t, &c, why, sizeof(why));
+	if (!rc)
+		warn_of_rate(&c, t);
 	devices = sysfs_devices_of(&c, t);
 	if (!rc)
 		rc = sysfs_dir_get(&devices, dir, sizeof(dir), why, sizeof(why));
@@ -202,9 +220,8 @@ static void obstacle_say(const struct program *p)
 		[PROGRAM_CAPABILITIES] = "has file capabilities, so the loader ignores the environment; run it as "
 					 "root, or a copy without them",
 	};
-	const char *quiet = getenv("VERBENA_QUIET");
 
-	if (p->obstacle != PROGRAM_OPEN && !(quiet && quiet[0]))
+	if (p->obstacle != PROGRAM_OPEN && !is_quiet())
 		complain("%s will not find Verbena's device: it %s", p->file, why[p->obstacle]);
 }
 
@@ -220,6 +237,7 @@ int cmd_run(int argc, char **argv)
 		{"burst", required_argument, NULL, SETTING},
 		{"weight", required_argument, NULL, SETTING},
 		{"quota", required_argument, NULL, SETTING},
+		{"pkeys", required_argument, NULL, SETTING},
 		{"set", required_argument, NULL, 's'},
 		{"preload", no_argument, NULL, 'l'},
 		{"help", no_argument, NULL, 'h'},

@@ -113,8 +113,8 @@ static void clean(const char *place)
 
 struct sysfs_devices sysfs_devices_of(const struct config *c, const struct gid_table *tables)
 {
-	return (struct sysfs_devices){tables, c->devices.count, c->devices.iwarp, c->device,
-				      c->transport.protocol == PROTOCOL_ROCEV1};
+	return (struct sysfs_devices){tables,   c->devices.count, c->devices.iwarp,
+				      c->pkeys, c->device,        c->transport.protocol == PROTOCOL_ROCEV1};
 }
 
 static int device_render(const char *dir, const struct sysfs_devices *devices, unsigned d)
@@ -126,12 +126,15 @@ static int device_render(const char *dir, const struct sysfs_devices *devices, u
 				   .device_count = d + 1,
 				   .iwarp = devices->iwarp,
 				   .given = devices->given,
+				   .pkeys = devices->pkeys,
 				   .rocev1 = devices->rocev1,
 				   .port = t->port,
 				   .gids = gids,
 				   .gid_count = t->count};
 
 	memset(gids, 0, sizeof(gids));
+	while (facts.pkey_count < NIC_PKEYS_MAX && devices->pkeys[facts.pkey_count])
+		facts.pkey_count++;
 	for (uint32_t i = 0; i < t->count; i++) {
 		memcpy(gids[i].raw, t->gids[i].raw, sizeof(gids[i].raw));
 		memcpy(gids[i].interface, t->interfaces[i].name, sizeof(gids[i].interface));

@@ -15,9 +15,10 @@
 struct sysfs_devices {
 	const struct gid_table *tables; /* one for each; *borrowed* */
 	unsigned count;
-	uint32_t iwarp;    /* a bit for each that speaks iWARP */
-	const char *given; /* the name of the only one; empty: its kind's. *Borrowed* */
-	bool rocev1;       /* the others speak RoCEv1 */
+	uint32_t iwarp;        /* a bit for each that speaks iWARP */
+	const uint16_t *pkeys; /* NIC_PKEYS_MAX, zeros behind the last. *Borrowed* */
+	const char *given;     /* the name of the only one; empty: its kind's. *Borrowed* */
+	bool rocev1;           /* the others speak RoCEv1 */
 };
 
 struct sysfs_devices sysfs_devices_of(const struct config *, const struct gid_table *tables);

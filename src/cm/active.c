@@ -51,7 +51,7 @@ static void write_req(struct conn *c, const struct cm_param *param)
 			     .flow_control = param->flow_control,
 			     .psn = c->rq_psn,
 			     .local_cm_timeout = CM_LOCAL_CM_TIMEOUT,
-			     .pkey = NIC_PKEY_DEFAULT,
+			     .pkey = c->cm->pkey,
 			     .mtu = c->mtu,
 			     .max_cm_retries = CM_SENDS_MAX - 1,
 			     .vendor_id = param->ece_vendor & 0xffffff,

@@ -26,6 +26,7 @@ struct cm *cm_create(const struct cm_config *c)
 	cm->number_step = c->cm_count ? c->cm_count : 1;
 	cm->next_number = cm->next_join = c->cm_index;
 	cm->bound = c->bound;
+	cm->pkey = c->pkey ? c->pkey : NIC_PKEY_DEFAULT;
 	cm->next_comm_id = (uint32_t)siphash_u64(c->secret, 5);
 	cm->slot = c->slot;
 	cm->ca_guid = c->ca_guid;

@@ -168,7 +168,8 @@ struct cm_config {
 	uint64_t ca_guid;
 	struct nic_gid gids[NIC_GIDS_MAX]; /* the nic's, with the same indices */
 	uint32_t gid_count;
-	bool bound; /* those are not all addresses of the host, and a wildcard address stands for them alone */
+	uint16_t pkey; /* of connections: the nic's first; 0: NIC_PKEY_DEFAULT */
+	bool bound;    /* those are not all addresses of the host, and a wildcard address stands for them alone */
 	/*
 	 * Of several cms of a process: how many they are at most, a power of two, and which one of them this is. No two
 	 * give an id or a membership the same number. 0: it is the only one.
@@ -398,6 +399,7 @@ struct cm_id_info {
 	uint8_t mtu;        /* code, 1 .. 5 */
 	uint8_t tos;
 	uint8_t ack_timeout;
+	uint16_t pkey;
 	uint32_t flow_label;
 };
 

@@ -604,6 +604,7 @@ void cm_id_query(const struct cm_id *id, struct cm_id_info *info)
 				    .silent_ns = id->silent_ns,
 				    .tos = id->tos,
 				    .ack_timeout = id->ack_timeout,
+				    .pkey = id->cm->pkey,
 				    .flow_label = flow_label_of(id->local.port, id->remote.port)};
 	memcpy(info->sgid, id_gid(id, &id->local), sizeof(info->sgid));
 	memcpy(info->dgid, id_gid(id, &id->remote), sizeof(info->dgid));

@@ -22,7 +22,7 @@ int sidr_connect(struct cm_id *id, const struct cm_param *param, uint64_t now_ns
 {
 	struct cm *cm = id->cm;
 	struct flow flow = {.ttl = CM_HOP_LIMIT, .tos = id->tos};
-	struct cm_sidr_req req = {.pkey = NIC_PKEY_DEFAULT};
+	struct cm_sidr_req req = {.pkey = cm->pkey};
 	struct conn *c;
 
 	if (param->data_len > CM_SIDR_REQ_PRIVATE)

@@ -224,6 +224,7 @@ struct cm {
 	uint32_t next_comm_id;    /* goes through the permutation */
 	uint32_t slot;
 	uint64_t ca_guid;
+	uint16_t pkey;
 	struct nic_gid gids[NIC_GIDS_MAX];
 	uint32_t gid_count;
 	bool bound;

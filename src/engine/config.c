@@ -23,7 +23,7 @@
 
 #define PREFIX "VERBENA_"
 
-enum { WHY_BYTES = 768, VEROCE_PORT_OFFSET = 3 /* 4791 and 4794 */ };
+enum { WHY_BYTES = 1280, VEROCE_PORT_OFFSET = 3 /* 4791 and 4794 */ };
 
 #define RATE_MIN_BPS UINT64_C(1000000)
 #define RATE_MAX_BPS UINT64_C(1000000000000)
@@ -46,6 +46,7 @@ enum kind {
 	KIND_CC,
 	KIND_NAME, /* of a virtual device */
 	KIND_QUOTA,
+	KIND_PKEYS,
 	KIND_DEVICES /* how many, or the kind and the rail of each */
 };
 
@@ -120,6 +121,7 @@ static const struct row rows[] = {
 	NUMBER("burst", KIND_BYTES, limits.burst_bytes, 4096, 1u << 30, "auto", "bytes that may leave at once after a silence, where there is a rate or a weight; auto: what it sends in 4 ms, 64K at least"),
 	NUMBER("weight", KIND_U32, limits.weight, 0, 1000, "0", "the device's part of the line, beside the weights of the user's other devices that send; 0: its programs send without regard to shares"),
 	NUMBER("quota", KIND_QUOTA, limits.quota, 0, 0, "", "what all programs of the device together may have, as qps=N,cqs=N,mrs=N,mr_bytes=N,hca_object=N; empty: no quotas"),
+	NUMBER("pkeys", KIND_PKEYS, pkeys, 0, 0, "0xffff", "comma list of the device's P_Keys, 4 hexadecimal digits each; bit 15 makes it a full member of the partition"),
 	CHOICE("protocol", transport.protocol, protocols, "auto", "protocol of RC queue pairs: auto, veroce, rocev2, iwarp or rocev1; auto: veRoCE with peers that answer in it"),
 	NUMBER("port", KIND_U16, transport.rocev2.port, 1, 65535, "4791", "UDP port of RoCEv2"),
 	NUMBER("only_bytes", KIND_U32, transport.rocev2.only_bytes, 0, 1u << 20, "65536", "RoCEv2 WRITEs of up to so many bytes leave as WRITE Only packets, which share datagrams, and short READs likewise; 0: as First, Middle and Last"),
@@ -270,6 +272,47 @@ static bool number_set(const struct row *r, void *field, const char *text, char 
 	return true;
 }
 
+/* One P_Key of a list; 0: it is none. */
+static uint16_t pkey_of(const char *text, size_t len)
+{
+	char digits[8] = "", *end;
+	unsigned long v;
+
+	if (len < 3 || len >= sizeof(digits) || text[0] != '0' || text[1] != 'x')
+		return 0;
+	memcpy(digits, text + 2, len - 2);
+	v = strtoul(digits, &end, 16);
+	return *end || !isxdigit((unsigned char)digits[0]) || v > UINT16_MAX || !(v & 0x7fff) ? 0 : (uint16_t)v;
+}
+
+static bool pkeys_set(uint16_t *field, const char *text, char *why, size_t why_bytes)
+{
+	uint16_t keys[NIC_PKEYS_MAX] = {0};
+	bool good = true;
+	size_t n = 0;
+
+	for (size_t len;; text += len + strspn(text + len, ", ")) {
+		len = strcspn(text, ", ");
+		if (n < NIC_PKEYS_MAX)
+			keys[n] = pkey_of(text, len);
+		good &= n < NIC_PKEYS_MAX && keys[n];
+		for (size_t i = 0; i < n && good; i++)
+			good = (keys[i] ^ keys[n]) & 0x7fff;
+		if (!good || !text[len])
+			break;
+		n++;
+	}
+	if (good)
+		memcpy(field, keys, sizeof(keys));
+	else
+		snprintf(
+			why, why_bytes,
+			"allowed are 1 to %d numbers from 0x1 to 0xffff with commas between them, of which no two are equal in "
+			"the low 15 bits, and none is 0 in them",
+			NIC_PKEYS_MAX);
+	return good;
+}
+
 /* Sets one row from text; what is wrong with it goes to why. */
 static bool row_set(const struct row *r, struct config *c, const char *text, char *why, size_t why_bytes)
 {
@@ -298,6 +341,7 @@ static bool row_set(const struct row *r, struct config *c, const char *text, cha
 		*(bool *)field = choice;
 		return true;
 	case KIND_DEVICES: return devices_parse(field, text, why, why_bytes);
+	case KIND_PKEYS: return pkeys_set(field, text, why, why_bytes);
 	case KIND_QUOTA: return limits_parse_quota(field, text, why, why_bytes);
 	case KIND_NAME:
 		if (!devices_is_name(text, why, why_bytes))
@@ -622,6 +666,9 @@ static int limits_settle(struct loading *l)
 	for (int k = LIMIT_QPS; k <= LIMIT_MRS; k++)
 		if (c->limits.quota[k] && c->limits.quota[k] < c->profile.max[of[k]])
 			c->profile.max[of[k]] = (uint32_t)c->limits.quota[k];
+	if (c->devices.iwarp && (c->pkeys[0] != NIC_PKEY_DEFAULT || c->pkeys[1]))
+		return fail(l->err, l->err_bytes,
+			    PREFIX "PKEYS: not for a device that speaks iWARP, which has no partitions");
 	if (!c->devices.iwarp || !(c->limits.rate_bps || c->limits.weight))
 		return 0;
 	return fail(l->err, l->err_bytes,
@@ -723,7 +770,7 @@ int config_load(struct config *out, char *err, size_t err_bytes)
 	return 0;
 }
 
-static char help[8192];
+static char help[12288];
 
 static void help_write(void)
 {

@@ -32,6 +32,7 @@ struct config {
 	bool iwarp_crc;                 /* false: only where the peer asks for CRCs */
 	bool iwarp_markers;             /* asked of peers */
 	char device[DEVICE_NAME_BYTES]; /* the name of a virtual device, the only one; empty: it is none */
+	uint16_t pkeys[NIC_PKEYS_MAX];  /* its P_Key table; zeros behind the last: NIC_PKEY_DEFAULT alone, if all are */
 	struct limits_config limits;    /* of all processes of each device */
 	struct devices devices; /* that a program sees; one that speaks iWARP does so whatever transport.protocol is */
 	uint32_t spin_us;       /* how long the engine thread spins after traffic before it blocks */

@@ -77,6 +77,26 @@ static const char two_devices[] = "port = 5000\nspin_us = 7\n"
 				  "[vf1]\nport = 5001\naddress = 10.0.0.1\n"
 				  "[vf2]\nport = 5002\naddress = 10.0.0.2\n";
 
+TEST(limits_are_read_and_the_device_has_no_more)
+{
+	struct config c = loaded("VERBENA_RATE=2Gbps",
+				 "burst = 128K\nweight = 3\nquota = qps=10, mr_bytes=4G\npkeys = 0x8003, 0x7\n");
+
+	assert_int_equal(c.limits.rate_bps, 2000000000);
+	assert_int_equal(c.limits.burst_bytes, 128 << 10);
+	assert_int_equal(c.limits.weight, 3);
+	assert_int_equal(c.limits.quota[LIMIT_MR_BYTES], UINT64_C(4) << 30);
+	assert_int_equal(c.profile.max[PROFILE_QP], 10);
+	assert_int_equal(c.profile.max[PROFILE_CQ], NIC_MAX_CQ);
+	assert_int_equal(c.pkeys[0], 0x8003);
+	assert_int_equal(c.pkeys[1], 7);
+	assert_int_equal(c.pkeys[2], 0);
+	c = loaded(NULL, NULL);
+	assert_false(limits_are_given(&c.limits));
+	assert_int_equal(c.pkeys[0], 0xffff);
+	assert_int_equal(c.pkeys[1], 0);
+}
+
 TEST(a_virtual_device_has_its_sections_settings)
 {
 	struct config c = loaded("VERBENA_DEVICE=vf2", two_devices);
@@ -343,6 +363,15 @@ TEST(bad_variables_are_named)
 		{"VERBENA_LINE_RATE=1001Gbps", "allowed is"},
 		{"VERBENA_LINE_RATE=18446744073709551615G", "allowed is"},
 		{"VERBENA_LINE_RATE=-1G", "allowed is"},
+		{"VERBENA_RATE=0", "VERBENA_RATE=0: allowed is a rate from 1Mbps to 1000Gbps, with its unit, or none"},
+		{"VERBENA_WEIGHT=1001", "VERBENA_WEIGHT=1001: allowed is a whole number from 0 to 1000"},
+		{"VERBENA_QUOTA=qps=0", "VERBENA_QUOTA=qps=0: 'qps=0': allowed is a whole number from 1"},
+		{"VERBENA_PKEYS=0x8000", "VERBENA_PKEYS=0x8000: allowed are 1 to 8 numbers from 0x1 to 0xffff"},
+		{"VERBENA_PKEYS=", "VERBENA_PKEYS=: allowed are"},
+		{"VERBENA_PKEYS=1", "VERBENA_PKEYS=1: allowed are"},
+		{"VERBENA_PKEYS=0x+1", "VERBENA_PKEYS=0x+1: allowed are"},
+		{"VERBENA_PKEYS=0x8003,0x3", "of which no two are equal"},
+		{"VERBENA_PKEYS=0x1,0x2,0x3,0x4,0x5,0x6,0x7,0x8,0x9", "allowed are 1 to 8"},
 		{"VERBENA_DEVICE=1vf", "VERBENA_DEVICE=1vf: allowed are at most 23 letters, digits, _ and -"},
 		{"VERBENA_DEVICE=vf.1", "VERBENA_DEVICE=vf.1: allowed"},
 		{"VERBENA_DEVICE=abcdefghijklmnopqrstuvwx", "allowed are at most 23"},

@@ -6,6 +6,10 @@
  */
 #include "engine/loop.h"
 
+#include <stdio.h>
+#include <unistd.h>
+
+#include "limits/limits.h"
 #include "support/heap.h"
 #include "support/test.h"
 
@@ -29,6 +33,7 @@ struct wire {
 };
 
 static struct wire wire;
+static uint64_t wire_bytes; /* sent, with the headers around a packet */
 
 static size_t wire_recv(struct io *io, struct pkt *pkts, size_t max, uint64_t now_ns)
 {
@@ -59,6 +64,7 @@ static size_t wire_send(struct io *io, const struct pkt *pkts, size_t n, uint64_
 		memcpy(wire.bytes[at], pkts[i].data, pkts[i].len);
 		wire.flows[at] = *pkts[i].flow;
 		wire.lens[at] = pkts[i].len;
+		wire_bytes += pkts[i].len + 66;
 	}
 	return n;
 }
@@ -240,6 +246,20 @@ static void write_and_pause(size_t count)
 	now_ns += pause_ns;
 }
 
+/* On to when something happens. */
+static void step(void)
+{
+	uint64_t due_ns;
+
+	if (loop_turn(&loop, LOOP_ALL, now_ns) || wire.head != wire.tail) {
+		now_ns += step_ns;
+		return;
+	}
+	due_ns = loop_deadline_ns(&loop);
+	assert_true(due_ns < now_ns + pause_ns);
+	now_ns = due_ns > now_ns ? due_ns : now_ns + step_ns;
+}
+
 static const enum protocol protocols[] = {PROTOCOL_ROCEV2, PROTOCOL_VEROCE};
 
 /* A program's thread comes back and posts before it has read its input. */
@@ -377,6 +397,44 @@ TEST(what_the_back_end_has_no_room_for_goes_first_when_it_has)
 		settle();
 		assert_int_equal(completions(), POSTED);
 		expect_no_repetition();
+		end();
+	}
+}
+
+/*
+ * A device with a rate never sends more than that and a burst, which one call of the nic's may pass, with the answers to what
+ * that sent: answers do not wait, and are paid for later.
+ */
+TEST(data_wait_for_the_rate_and_then_leave_without_repetition)
+{
+	enum { RATE_BYTES_A_S = 1000000, BURST = 4096, CALL_BYTES = 132 * (200 + 150) };
+	const struct limits_config c = {.rate_bps = 8 * RATE_BYTES_A_S, .burst_bytes = BURST};
+
+	for (size_t i = 0; i < 2; i++) {
+		char name[LIMITS_NAME_BYTES], why[512] = "";
+		struct limits *limits = NULL;
+		uint64_t begun_ns;
+		uint32_t done = 0;
+
+		start(protocols[i]);
+		snprintf(name, sizeof(name), "loop-%d", (int)getpid());
+		if (limits_join(&limits, name, &c, 0, now_ns, why, sizeof(why)))
+			fail_msg("%s", why);
+		loop.limits = limits;
+		begun_ns = now_ns;
+		wire_bytes = 0;
+		for (size_t k = 0; k < PAIRS; k++)
+			post(requesters[k]);
+		for (; done < PAIRS; done += completions()) {
+			step();
+			assert_true(wire_bytes <=
+				    (now_ns - begun_ns) * RATE_BYTES_A_S / 1000000000 + BURST + CALL_BYTES);
+		}
+		/* And it uses what it may. */
+		assert_true(wire_bytes + RATE_BYTES_A_S / 100 > (now_ns - begun_ns) * RATE_BYTES_A_S / 1000000000);
+		assert_true(now_ns - begun_ns > 50000000);
+		expect_no_repetition();
+		limits_leave(limits);
 		end();
 	}
 }

@@ -253,6 +253,9 @@ static int nic_start(struct engine *e, char *why, size_t why_bytes)
 		transport_start(e, &c->transport);
 		memcpy(c->gids, e->gids.gids, sizeof(c->gids));
 		c->gid_count = e->gids.count;
+		memcpy(c->pkeys, e->config.pkeys, sizeof(c->pkeys));
+		while (c->pkey_count < NIC_PKEYS_MAX && c->pkeys[c->pkey_count])
+			c->pkey_count++;
 		if (getrandom(c->secret, sizeof(c->secret), 0) != sizeof(c->secret)) {
 			snprintf(why, why_bytes, "no random numbers from the kernel: %s", strerror(errno));
 			space_put(c, sizeof(*c));
@@ -307,6 +310,7 @@ static int cm_start(struct engine *e, char *why, size_t why_bytes)
 	struct cm_config c = {.alloc = space_alloc,
 			      .slot = e->loop.slot,
 			      .gid_count = e->gids.count,
+			      .pkey = e->config.pkeys[0],
 			      .bound = e->config.devices.has_rails,
 			      .cm_count = e->config.devices.has_rails ? ENGINE_DEVICES_MAX : 0,
 			      .cm_index = e->device,

@@ -178,7 +178,7 @@ int stats_read_qps(const struct stats_page *p, struct nic_qp_report *rows)
 
 static const struct stats_field fields[] = {
 	NIC(rx_packets), NIC(rx_bytes), NIC(tx_packets), NIC(tx_bytes), NIC(rx_multicast), NIC(tx_multicast),
-	NIC(rx_malformed), NIC(rx_icrc_errors), NIC(rx_no_qp), NIC(rx_wrong_source),
+	NIC(rx_malformed), NIC(rx_icrc_errors), NIC(rx_no_qp), NIC(rx_wrong_source), NIC(rx_wrong_pkey),
 	NIC(rx_duplicates), NIC(rx_out_of_sequence), NIC(rx_too_long), NIC(rx_dropped),
 	NIC(retransmits), NIC(timeouts), NIC(naks_sent), NIC(naks_received),
 	NIC(sequence_naks_received), NIC(responses_missed),

@@ -59,8 +59,7 @@ static bool is_mad(const struct rx *rx)
 {
 	struct deth deth;
 
-	if (rx->service != SVC_UD || rx->bth->opcode != OP_UD_SEND_ONLY || rx->payload_len != MAD_LEN ||
-	    (rx->bth->pkey & 0x7fff) != (NIC_PKEY_DEFAULT & 0x7fff))
+	if (rx->service != SVC_UD || rx->bth->opcode != OP_UD_SEND_ONLY || rx->payload_len != MAD_LEN)
 		return false;
 	deth_decode(&deth, rx_header(rx, H_DETH));
 	return deth.qkey == GSI_QKEY && deth.sqpn == GSI_QPN;
@@ -72,6 +71,8 @@ void gsi_input(struct nic *nic, const struct rx *rx)
 
 	if (nic->tp.mrs.no_payload || !is_mad(rx))
 		n->rx_no_qp++; /* other packets find no QP with that number */
+	else if (!nic_has_pkey(nic, rx->bth->pkey))
+		n->rx_wrong_pkey++; /* any of the table will do (IBTA 10.9.4) */
 	else if (!keep(nic, &nic->gsi.in, &nic->gsi.in_count, rx->pkt->flow, rx->payload))
 		n->rx_dropped++;
 }
@@ -114,7 +115,7 @@ static bool send_one(struct nic *nic, const struct gsi_mad *m)
 		return false;
 	bth_encode(p, &(struct bth){.opcode = OP_UD_SEND_ONLY,
 				    .migreq = true,
-				    .pkey = NIC_PKEY_DEFAULT,
+				    .pkey = nic->pkeys[0],
 				    .dqpn = GSI_QPN,
 				    .psn = nic->gsi.psn});
 	deth_encode(p + BTH_LEN, &(struct deth){.qkey = GSI_QKEY, .sqpn = GSI_QPN});

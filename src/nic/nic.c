@@ -56,6 +56,10 @@ struct nic *nic_create(const struct nic_config *c)
 	memcpy(nic->qpn_secret, half, sizeof(half));
 	qp_table_init(nic);
 	nic_set_gids(nic, c->gids, c->gid_count);
+	memcpy(nic->pkeys, c->pkeys, sizeof(nic->pkeys));
+	nic->pkey_count = c->pkey_count;
+	if (!c->pkey_count)
+		nic->pkeys[nic->pkey_count++] = NIC_PKEY_DEFAULT;
 	nic->own_arena = !c->tx_arena;
 	nic->tp.tx.arena = c->tx_arena ? c->tx_arena : alloc_get(&c->alloc, TX_ARENA_BYTES);
 	if (!nic->tp.tx.arena)
@@ -116,6 +120,25 @@ static bool receives(const struct qp *qp)
 	return state == QPS_RTR || state == QPS_RTS || state == QPS_SQD || state == QPS_SQE;
 }
 
+bool nic_has_pkey(const struct nic *nic, uint16_t pkey)
+{
+	bool has = false;
+
+	for (uint32_t i = 0; i < nic->pkey_count; i++)
+		has |= pkey_matches(pkey, nic->pkeys[i]);
+	return has;
+}
+
+uint16_t nic_pkey(const struct nic *nic, uint32_t index)
+{
+	return nic->pkeys[index];
+}
+
+uint32_t nic_pkey_count(const struct nic *nic)
+{
+	return nic->pkey_count;
+}
+
 /* Two moves each: of two calls of memcmp() in a row the compiler leaves one. */
 static inline bool is_same_gid(const uint8_t a[16], const uint8_t b[16])
 {
@@ -147,12 +170,21 @@ static inline bool is_intact(struct nic *nic, struct qp *qp, struct rx *rx)
 	return qp_opens(&nic->tp, qp, rx, is_neighbours(qp, rx));
 }
 
+/* The QP does not take such a packet. */
+static __attribute__((noinline)) void refuse(struct nic *nic, const struct qp *qp, const struct rx *rx)
+{
+	if (pkey_matches(rx->bth->pkey, qp->pkey))
+		nic->tp.counters.rx_wrong_source++;
+	else
+		nic->tp.counters.rx_wrong_pkey++;
+}
+
 void nic_deliver(struct nic *nic, struct qp *qp, struct rx *rx)
 {
 	if (!receives(qp))
 		return;
 	if (rx->service != qp->ops->service || !pkey_matches(rx->bth->pkey, qp->pkey)) {
-		nic->tp.counters.rx_wrong_source++;
+		refuse(nic, qp, rx);
 		return;
 	}
 	qp->ops->input(&nic->tp, qp, rx);
@@ -235,7 +267,7 @@ static bool input(struct nic *nic, const struct pkt *pkt, uint64_t now_ns)
 	if (!qp || !receives(qp)) {
 		input_elsewhere(nic, &rx);
 	} else if (!takes(qp, &rx)) {
-		n->rx_wrong_source++;
+		refuse(nic, qp, &rx);
 	} else {
 		qp->rx_words += pkt->len / 4;
 		qp->ops->input(&nic->tp, qp, &rx);

@@ -50,6 +50,7 @@ enum {
 	NIC_MAX_MCAST_QPS = 256,   /* attached to a group */
 	NIC_MAX_AH = 1 << 24,      /* the nic knows none: memory is what bounds them */
 	NIC_MCAST_QPN = 0xffffff,
+	NIC_PKEYS_MAX = 8,
 	NIC_MAX_RD_ATOM = 128, /* READs and atomics outstanding a QP, either direction; as in rxe */
 	NIC_MTU_BYTES_MAX = 4096,
 	NIC_TX_ANSWERS = 4,
@@ -85,6 +86,9 @@ struct nic_config {
 	const struct own *own; /* borrowed, or NULL: see struct mr_table */
 	struct nic_gid gids[NIC_GIDS_MAX];
 	uint32_t gid_count;
+	/* The P_Key table, of which no two are equal in the low 15 bits, and none is 0 in them. 0 of them: NIC_PKEY_DEFAULT. */
+	uint16_t pkeys[NIC_PKEYS_MAX];
+	uint32_t pkey_count;
 	struct transport_config transport;
 };
 
@@ -544,6 +548,9 @@ void nic_set_gids(struct nic *, const struct nic_gid *, uint32_t count);
 /* The GID table: -EINVAL outside it; an empty slot is all zero. */
 int nic_gid(const struct nic *, uint32_t index, struct nic_gid *out);
 uint32_t nic_gid_count(const struct nic *);
+/* The P_Key at an index below nic_pkey_count(). Management datagrams have the first one. */
+uint16_t nic_pkey(const struct nic *, uint32_t index);
+uint32_t nic_pkey_count(const struct nic *);
 /*
  * The port's active MTU: the largest that every interface but loopback can carry, as one port serves all of
  * them and programs take it for their path MTU; 4096 if there is only loopback.

@@ -207,7 +207,7 @@ static bool is_mtu(const struct nic *nic, uint32_t bytes)
 
 int qp_judge_values(const struct nic *nic, const struct qp_attr *a, uint32_t mask)
 {
-	if ((mask & QPA_PKEY_INDEX && a->pkey_index) || (mask & QPA_PORT && a->port != 1) ||
+	if ((mask & QPA_PKEY_INDEX && a->pkey_index >= nic->pkey_count) || (mask & QPA_PORT && a->port != 1) ||
 	    (mask & QPA_PATH_MTU && !is_mtu(nic, a->path_mtu_bytes)) || (mask & QPA_TIMEOUT && a->timeout > 31) ||
 	    (mask & QPA_RETRY_CNT && a->retry_cnt > 7) || (mask & QPA_RNR_RETRY && a->rnr_retry > 7) ||
 	    (mask & QPA_MIN_RNR_TIMER && a->min_rnr_timer > 31) ||
@@ -233,12 +233,22 @@ static int judge_path(const struct nic *nic, const struct qp_attr *a, uint32_t m
 	return mtu <= nic_path_mtu(ip_mtu) ? 0 : -EINVAL;
 }
 
+/* Where the table has its P_Key; 0 for one that has none yet. */
+static uint16_t pkey_index(const struct nic *nic, const struct qp *qp)
+{
+	uint16_t i = 0;
+
+	while (i + 1u < nic->pkey_count && nic->pkeys[i] != qp->pkey)
+		i++;
+	return nic->pkeys[i] == qp->pkey ? i : 0;
+}
+
 static void apply(struct nic *nic, struct qp *qp, const struct qp_attr *a, uint32_t mask, const struct flow *flow)
 {
 	if (mask & QPA_ACCESS_FLAGS)
 		qp->access = (uint16_t)a->access; /* all of enum mr_access are below */
 	if (mask & QPA_PKEY_INDEX)
-		qp->pkey = NIC_PKEY_DEFAULT;
+		qp->pkey = nic->pkeys[a->pkey_index];
 	if (mask & QPA_PORT)
 		qp->port = a->port;
 	if (mask & QPA_QKEY)
@@ -438,6 +448,7 @@ void nic_qp_query(const struct nic *nic, const struct qp *qp, struct qp_attr *a,
 		.max_dest_rd_atomic = qp->max_dest_rd_atomic,
 		.min_rnr_timer = qp->min_rnr_timer,
 		.port = qp->port,
+		.pkey_index = pkey_index(nic, qp),
 		.timeout = qp->timeout,
 		.retry_cnt = qp->retry_cnt,
 		.rnr_retry = qp->rnr_retry,

@@ -45,6 +45,8 @@ struct nic {
 	struct gsi gsi;
 	struct rx_row row; /* of nic_place() */
 	bool own_arena;
+	uint16_t pkeys[NIC_PKEYS_MAX];
+	uint32_t pkey_count;
 	uint32_t gid_count;
 	/* Large, and last: pages that are never touched cost nothing in a network of thousands of nics. */
 	struct nic_gid gids[NIC_GIDS_MAX];
@@ -113,6 +115,8 @@ int stream_modify(struct nic *, struct qp *, const struct qp_attr *, uint32_t ma
 
 /* A packet for the QP; counts what speaks against it. */
 void nic_deliver(struct nic *, struct qp *, struct rx *);
+/* Whether a P_Key matches one of the table's. */
+bool nic_has_pkey(const struct nic *, uint16_t pkey);
 /* A packet for the multicast QPN. */
 __attribute__((noinline)) void mcast_input(struct nic *, struct rx *);
 /* Detaches a QP from all groups. */

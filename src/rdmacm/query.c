@@ -70,7 +70,7 @@ static struct ib_user_path_rec path_of(const struct cm_id_info *info)
 	struct ib_user_path_rec p = {.flow_label = htobe32(info->flow_label),
 				     .reversible = 1,
 				     .mtu = info->mtu,
-				     .pkey = htobe16(NIC_PKEY_DEFAULT),
+				     .pkey = htobe16(info->pkey),
 				     .hop_limit = HOP_LIMIT,
 				     .traffic_class = info->tos,
 				     .numb_path = 1,
@@ -101,7 +101,7 @@ int query_route(struct call *c, const void *bytes)
 		/* Without a path Linux gives the GIDs all the same. */
 		memcpy(r.ib_route[0].sgid, info.sgid, sizeof(info.sgid));
 		memcpy(r.ib_route[0].dgid, info.dgid, sizeof(info.dgid));
-		r.ib_route[0].pkey = htobe16(NIC_PKEY_DEFAULT);
+		r.ib_route[0].pkey = htobe16(info.pkey);
 	}
 	if (has_path(&info)) {
 		r.num_paths = 1;
@@ -116,7 +116,7 @@ static void describe_device(const struct call *c, const struct cm_id_info *info,
 		return;
 	r->node_guid = c->at->node_guid;
 	r->port_num = 1;
-	r->pkey = NIC_PKEY_DEFAULT;
+	r->pkey = info->pkey;
 	r->ibdev_index = c->at->device_index;
 }
 
@@ -138,7 +138,7 @@ static int query_addr(struct call *c, const struct rdma_ucm_query *cmd)
 static void record_write(uint8_t *to, const struct cm_id_info *info)
 {
 	uint32_t flow = htobe32(info->flow_label << 8 | HOP_LIMIT);
-	uint16_t pkey = htobe16(NIC_PKEY_DEFAULT);
+	uint16_t pkey = htobe16(info->pkey);
 
 	memcpy(to + 8, info->dgid, 16);
 	memcpy(to + 24, info->sgid, 16);
@@ -175,7 +175,7 @@ static uint16_t gid_write(void *to, const uint8_t gid[16], uint16_t port, const 
 	struct sockaddr_of_gid s = {.family = FAMILY_IB};
 
 	if (has_device(info)) {
-		s.pkey = NIC_PKEY_DEFAULT;
+		s.pkey = info->pkey;
 		memcpy(s.gid, gid, sizeof(s.gid));
 	}
 	s.service_id = htobe64((uint64_t)info->space << 16 | port);

@@ -175,7 +175,7 @@ void complete_recv(struct transport *tp, struct qp *qp, struct recv_wqe *w, stru
 	cqe->wr_id = w->wr_id;
 	cqe->qp_owner = qp->event.owner;
 	cqe->qpn = qp->qpn;
-	cqe->pkey_index = 0; /* there is one P_Key */
+	cqe->pkey_index = 0; /* it means something for QPN 1 alone */
 	cqe->timestamp_ns = now_ns;
 	rq_release(qp->rq, w);
 	push(tp, qp, qp->recv_cq, cqe, now_ns);

@@ -25,6 +25,7 @@ struct nic_counters {
 	uint64_t rx_malformed;               /* unknown opcode, wrong length, wrong version */
 	uint64_t rx_icrc_errors;
 	uint64_t rx_no_qp;        /* no such QP, or its state is not one that receives */
+	uint64_t rx_wrong_pkey;   /* of a partition that the QP, or the device, is not in */
 	uint64_t rx_wrong_source; /* address, P_Key, Q_Key or service differs from the QP's */
 	uint64_t rx_duplicates;
 	uint64_t rx_out_of_sequence;

@@ -116,14 +116,14 @@ static const char *state_name(enum ibv_qp_state state)
 }
 
 /* The first attribute in the mask whose value is not allowed. */
-static const char *bad_value(uint32_t rd_atom_max, const struct ibv_qp_attr *a, int mask)
+static const char *bad_value(uint32_t pkey_index_max, uint32_t rd_atom_max, const struct ibv_qp_attr *a, int mask)
 {
 	const struct {
 		int bit;
 		uint32_t value, max;
 		const char *name;
 	} rows[] = {
-		{IBV_QP_PKEY_INDEX, a->pkey_index, 0, "pkey_index (0 is the only one)"},
+		{IBV_QP_PKEY_INDEX, a->pkey_index, pkey_index_max, "pkey_index (see pkey_tbl_len)"},
 		{IBV_QP_TIMEOUT, a->timeout, 31, "timeout (0 to 31)"},
 		{IBV_QP_RETRY_CNT, a->retry_cnt, 7, "retry_cnt (0 to 7)"},
 		{IBV_QP_RNR_RETRY, a->rnr_retry, 7, "rnr_retry (0 to 7)"},
@@ -165,7 +165,7 @@ int explain_modify(struct abi_qp *qp, const struct ibv_qp_attr *a, int mask, int
 	struct abi_context *ctx = context_of(qp->pub.context);
 	enum ibv_qp_state from = (enum ibv_qp_state)qp_state(qp->core);
 	enum ibv_qp_state to = mask & IBV_QP_STATE ? a->qp_state : from;
-	const char *value = bad_value(ctx->profile->max[PROFILE_RD_ATOM], a, mask);
+	const char *value = bad_value(nic_pkey_count(ctx->nic) - 1, ctx->profile->max[PROFILE_RD_ATOM], a, mask);
 
 	if (mask & IBV_QP_ALT_PATH)
 		return EXPLAIN(err, "ibv_modify_qp: alternate paths are not supported: there is one port");

@@ -123,7 +123,7 @@ static void device_attr_fill(struct ibv_context *context, struct ibv_device_attr
 		.max_srq = (int)p->max[PROFILE_SRQ],
 		.max_srq_wr = (int)p->max[PROFILE_SRQ_WR],
 		.max_srq_sge = (int)p->max[PROFILE_SRQ_SGE],
-		.max_pkeys = 1,
+		.max_pkeys = (uint16_t)nic_pkey_count(context_of(context)->nic),
 		.local_ca_ack_delay = LOCAL_ACK_DELAY,
 		.phys_port_cnt = PORT_COUNT,
 	};
@@ -247,7 +247,7 @@ int query_port(struct ibv_context *context, uint8_t port, struct ibv_port_attr *
 		.gid_tbl_len = NIC_GIDS_MAX,
 		.port_cap_flags = IBV_PORT_CM_SUP | IBV_PORT_IP_BASED_GIDS,
 		.max_msg_sz = NIC_MSG_BYTES_MAX,
-		.pkey_tbl_len = 1,
+		.pkey_tbl_len = (uint16_t)nic_pkey_count(context_of(context)->nic),
 		.max_vl_num = VL_COUNT_1,
 		.link_layer = IBV_LINK_LAYER_ETHERNET,
 		.flags = IBV_QPF_GRH_REQUIRED,
@@ -261,6 +261,7 @@ int query_port(struct ibv_context *context, uint8_t port, struct ibv_port_attr *
 		return fail(EINVAL);
 	engine_lock(ctx->engine);
 	now = engine_port(ctx->engine);
+	all.bad_pkey_cntr = (uint32_t)nic_counters(ctx->nic)->rx_wrong_pkey;
 	engine_unlock(ctx->engine);
 	rate = port_rate(now.speed_bps);
 	all.state = (enum ibv_port_state)port_state(&now)->state;
@@ -389,15 +390,20 @@ ssize_t _ibv_query_gid_table(struct ibv_context *context, struct ibv_gid_entry *
 
 int ibv_query_pkey(struct ibv_context *context, uint8_t port, int index, __be16 *pkey)
 {
-	if (port != PORT || index != 0)
+	const struct nic *nic = context_of(context)->nic;
+
+	if (port != PORT || index < 0 || (uint32_t)index >= nic_pkey_count(nic))
 		return fail_minus_one(EINVAL);
-	*pkey = htobe16(NIC_PKEY_DEFAULT);
+	*pkey = htobe16(nic_pkey(nic, (uint32_t)index));
 	return 0;
 }
 
 int ibv_get_pkey_index(struct ibv_context *context, uint8_t port, __be16 pkey)
 {
-	if (port != PORT || pkey != htobe16(NIC_PKEY_DEFAULT))
-		return fail_minus_one(EINVAL);
-	return 0;
+	const struct nic *nic = context_of(context)->nic;
+
+	for (uint32_t i = 0; port == PORT && i < nic_pkey_count(nic); i++)
+		if (pkey == htobe16(nic_pkey(nic, i)))
+			return (int)i;
+	return fail_minus_one(EINVAL);
 }

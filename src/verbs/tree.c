@@ -44,7 +44,6 @@ static const struct file device_files[] = {
 	{"ports/1/sm_lid", "0x0"},
 	{"ports/1/sm_sl", "0"},
 	{"ports/1/cap_mask", "0x04010000"},
-	{"ports/1/pkeys/0", "0xffff"},
 	{"ports/1/gids/", NULL},
 	{"ports/1/gid_attrs/types/", NULL},
 	{"ports/1/gid_attrs/ndevs/", NULL},
@@ -150,6 +149,21 @@ static bool visit_uverbs(const struct walk *w)
 	return w->visit(w->arg, path, "1");
 }
 
+static bool visit_pkeys(const struct walk *w, const struct tree_facts *f)
+{
+	static const uint16_t all = 0xffff;
+	const uint16_t *pkeys = f->pkeys ? f->pkeys : &all;
+	char path[TEXT_BYTES], text[TEXT_BYTES];
+
+	for (unsigned i = 0; i < (f->pkeys ? f->pkey_count : 1); i++) {
+		snprintf(path, sizeof(path), "ports/1/pkeys/%u", i);
+		snprintf(text, sizeof(text), "0x%04x", pkeys[i]);
+		if (!visit_file(w, path, text))
+			return false;
+	}
+	return true;
+}
+
 static bool visit_device(const struct walk *w, const struct tree_facts *f)
 {
 	if (!visit_uverbs(w) || !visit_file(w, "node_type", f->iwarp >> w->device & 1 ? "4: RNIC" : "1: CA"))
@@ -166,6 +180,8 @@ static bool visit_device(const struct walk *w, const struct tree_facts *f)
 		return false;
 	if (!visit_guid(w, "node_guid", device_guid(f->guid, given_of(f), w->device)) ||
 	    !visit_guid(w, "sys_image_guid", f->guid))
+		return false;
+	if (!visit_pkeys(w, f))
 		return false;
 	for (size_t i = 0; i < GID_TABLE_LEN; i++) {
 		if (!visit_gid(w, f, i))

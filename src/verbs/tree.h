@@ -22,8 +22,10 @@ struct tree_facts {
 	unsigned device_first, device_count; /* of the devices below the count those from the first on; all alike but
 						for name, GUID and kind */
 	uint32_t iwarp;                      /* a bit for each that speaks iWARP */
-	const char *given;                   /* the name of the only one; NULL or empty: its kind's */
-	bool rocev1;                         /* GIDs are of that type */
+	const uint16_t *pkeys;               /* the P_Key table, pkey_count of them; NULL: 0xffff alone */
+	unsigned pkey_count;
+	const char *given; /* the name of the only one; NULL or empty: its kind's */
+	bool rocev1;       /* GIDs are of that type */
 	struct engine_port port;
 	const struct tree_gid *gids; /* an address of zeros: none */
 	size_t gid_count;

@@ -50,12 +50,14 @@ static void gid_fill(struct engine *e, uint32_t i, struct tree_gid *to)
 /* Whoever may not write there has another view of the tree, if any. */
 void port_changed(struct engine *e)
 {
+	uint16_t pkeys[NIC_PKEYS_MAX];
 	struct tree_gid gids[NIC_GIDS_MAX];
 	struct tree_facts facts = {.guid = hostid_guid(),
 				   .device_first = engine_device(e),
 				   .device_count = engine_device(e) + 1,
 				   .iwarp = iwarp,
 				   .given = given,
+				   .pkeys = pkeys,
 				   .rocev1 = engine_is_rocev1(e),
 				   .gids = gids,
 				   .gid_count = NIC_GIDS_MAX};
@@ -64,6 +66,8 @@ void port_changed(struct engine *e)
 		return;
 	engine_lock(e);
 	facts.port = engine_port(e);
+	for (; facts.pkey_count < nic_pkey_count(engine_nic(e)); facts.pkey_count++)
+		pkeys[facts.pkey_count] = nic_pkey(engine_nic(e), facts.pkey_count);
 	for (uint32_t i = 0; i < NIC_GIDS_MAX; i++)
 		gid_fill(e, i, &gids[i]);
 	engine_unlock(e);

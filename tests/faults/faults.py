@@ -319,6 +319,16 @@ FAULTS = [
     Fault("a_cut_train_is_sent_whole", "count_trains", "p->data + p->len == p[1].data", "true", "unit/spoil_test"),
     Fault("memory_has_a_checksum", "touch", "if (in_memory)\n\t\t\treturn false;", ";", "unit/spoil_test"),
     Fault("a_command_goes_to_whoever_has_the_slot", "connect_to", "peer.pid == m->pid && ", "", "unit/group_told_test"),
+    # ---- virtual devices
+    Fault("a_quota_is_each_process_s", "has_room", "used_beside(row, mine, (enum limit)k)", "0", "unit/limits_page_test"),
+    Fault("the_dead_keep_what_they_have", "bury", "place_clear(p);", "", "unit/limits_test"),
+    Fault("tokens_are_saved_for_ever", "row_send", "now_ns > burst_ns ? now_ns - burst_ns : 0", "was_ns", "unit/limits_page_test"),
+    Fault("what_is_over_is_nobody_s", "settle_one", "p->wants_bps >= share_of(d, p->weight)", "true", "unit/limits_page_test"),
+    Fault("data_do_not_wait_for_the_rate", "pace", "waits ? UINT16_MAX : 0", "0", "unit/loop_test"),
+    Fault("nobody_wakes_for_the_rate", "loop_deadline_ns", "if (l->data_waits)", "if (false)", "unit/loop_test"),
+    Fault("longer_regions_are_free", "room_check_longer", "engine_room(ctx->engine, LIMIT_MR_BYTES, bytes)", "0",
+          "verbs/verbs_limits_test"),
+    Fault("every_partition_is_ours", "pkey_matches", "!((theirs ^ ours) & 0x7fff) &&", "", "sim/nic_rx_filter_test"),
     # ---- devices that are frozen or move
     Fault("time_that_stood_is_made_up_for", "env_let_time_go_on", "env->now_ns(env) - stood_at_ns", "0", "unit/env_host_test"),
     Fault("hold_needs_no_nonce", "hold_input", "h->nonce != vr->nonce", "false", "sim/veroce_hold_test"),

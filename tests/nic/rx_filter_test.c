@@ -121,7 +121,7 @@ TEST(partition_key_must_match)
 			g.bth.pkey = bad[i];
 			uint32_t len = build(&g, buf);
 
-			expect_drop(&g, buf, len, &g.flow, 0, COUNTER(rx_wrong_source));
+			expect_drop(&g, buf, len, &g.flow, 0, COUNTER(rx_wrong_pkey));
 		}
 		g.bth.pkey = 0x7fff; /* a limited member may talk to a full one (IBTA 10.9.3) */
 		take(&g);

@@ -9,6 +9,7 @@ import time
 
 from address import FIRST, SECOND, Between, at, exchange, finish
 from pair import Pair, check, folder, main, pingpong_check
+from rdmacm import talk
 
 CONFIG = """
 [vf1]
@@ -141,6 +142,45 @@ def quotas(place):
     greedy.kill()
 
 
+# ---- partitions -----------------------------------------------------------------------------------------
+
+def in_partition(place, address, pkeys):
+    other = at(place, address)
+    # A process of this host that says nothing is given time by its peer.
+    other.env = [{"VERBENA_ADDRESS": address, "VERBENA_PKEYS": pkeys, "VERBENA_PATIENCE_MS": "0"}] * 2
+    return other
+
+
+def stays_alone(pair, server):
+    """The server gets nothing, and counts what it did not take; the client fails by its retries."""
+    status = pair.go().client.wait(60)
+    check(status not in (0, None) and "retry counter exceeded" in pair.client.output(), "%s\n%s" % (status, pair.client.output()))
+    counters = json.loads(server.tool(0, "stat", "--json", str(pair.server.pid)))["processes"][0]["counters"]
+    check(pair.server.running() and counters["rx_wrong_pkey"] > 0 and not counters["completions"], str(counters))
+    pair.server.kill()
+
+
+def partitions(place):
+    """Queue pairs reach those of their partition, unless neither is a full member of it, by UDP and through memory."""
+    for ours, theirs, meet in (("0x8003", "0x8003", True), ("0x0003", "0x8003,0xffff", True), ("0x8003", "0x8004", False),
+                               ("0x0003", "0x0003", False)):
+        for address in FIRST, SECOND:
+            a, b = in_partition(place, FIRST, ours), in_partition(place, address, theirs)
+            pair = exchange(Between(a, b))
+            if meet:
+                finish([pair.go()])
+            else:
+                stays_alone(pair, a)
+    a = in_partition(place, FIRST, "0x8003, 0x0007")
+    status, out = a.run(0, ["ibv_devinfo", "-v"])
+    check(status == 0 and re.search(r"max_pkeys:\s+2\n", out), out)
+    files = "cd $VERBENA_SYSFS/class/infiniband/verbena0/ports/1/pkeys && cat 0 1"
+    status, out = a.run(0, [place.verbena, "run", "sh", "-c", files])
+    check(status == 0 and out.split() == ["0x8003", "0x0007"], out)
+    outs = talk(a, ["rping", "-s", "-C", "3", "-v"], ["rping", "-c", "-a", FIRST, "-C", "3", "-v"])
+    check(all(out.count("ping data") == 3 for out in outs), "\n".join(outs))
+
+
 def refused(place, env, words):
     status, out = place.run(0, [place.verbena, "run", "ibv_devinfo"], env=env)
     check(status == 125 and all(w in out for w in words), "%s: %d, %s" % (env, status, out))
@@ -158,8 +198,10 @@ def wrong(place):
     for key, value, allowed in (("RATE", "0", "1Mbps"), ("RATE", "2", "unit"), ("BURST", "0", "4096"), ("WEIGHT", "1001", "1000"),
                                 ("QUOTA", "qps=0", "from 1"), ("QUOTA", "qp=1", "hca_object=N"), ("QUOTA", "qps=1,qps=1", "twice")):
         refused(place, {"VERBENA_" + key: value}, ["VERBENA_%s=%s" % (key, value), allowed])
+    for value in ("0x8000", "0", "0x10000", "0x8003,0x0003", "0x1,", "8003"):
+        refused(place, {"VERBENA_PKEYS": value}, ["VERBENA_PKEYS=" + value, "low 15 bits"])
     refused(place, {"VERBENA_RATE": "1Gbps", "VERBENA_PROTOCOL": "iwarp"}, ["VERBENA_RATE", "tc-tbf"])
 
 
 if __name__ == "__main__":
-    main({f.__name__: f for f in (names, rate, weights, quotas, wrong)})
+    main({f.__name__: f for f in (names, rate, weights, quotas, partitions, wrong)})

@@ -65,7 +65,7 @@ TEST(headers_that_are_not_for_the_qp_are_dropped)
 		buf[pkt.len - 1] ^= wrong == ICRC;
 		duo_inject(s.duo, DUO_B, &flow, buf, pkt.len);
 		assert_int_equal(count_b(&s)->rx_no_qp - before.rx_no_qp, wrong == QPN);
-		assert_int_equal(count_b(&s)->rx_wrong_source - before.rx_wrong_source, wrong == PKEY);
+		assert_int_equal(count_b(&s)->rx_wrong_pkey - before.rx_wrong_pkey, wrong == PKEY);
 		assert_int_equal(count_b(&s)->rx_icrc_errors - before.rx_icrc_errors, wrong == ICRC);
 		assert_int_equal(count_b(&s)->rx_malformed - before.rx_malformed,
 				 wrong == TVER || wrong == OPCODE || wrong == LENGTH);
