@@ -14,7 +14,7 @@ void die(const char *fmt, ...)
 
 static void only(bool include, const char *pattern)
 {
-	filter.count = 0;
+	cp_filter_clear(&filter);
 	assert_true(cp_filter_add(&filter, include, pattern, strlen(pattern)));
 }
 
@@ -23,6 +23,7 @@ static void drops(const char *pattern, const char *path, bool folder, bool expec
 	only(false, pattern);
 	if (cp_filter_drops(&filter, path, folder) != expected)
 		fail_msg("%s of '%s' and '%s'", expected ? "nothing comes" : "something comes", pattern, path);
+	cp_filter_clear(&filter);
 }
 
 TEST(pattern_without_a_slash_is_of_a_name)
@@ -70,7 +71,7 @@ TEST(first_that_fits_counts)
 	only(false, "*");
 	assert_true(cp_filter_add(&filter, true, "*.c", 3));
 	assert_true(cp_filter_drops(&filter, "x/main.c", false));
-	filter.count = 0;
+	cp_filter_clear(&filter);
 	assert_false(cp_filter_drops(&filter, "x", false));
 }
 
@@ -79,7 +80,7 @@ TEST(pattern_has_a_length_and_there_are_so_many)
 	static char text[CP_PATTERN_MAX + 1];
 
 	memset(text, 'x', sizeof(text));
-	filter.count = 0;
+	cp_filter_clear(&filter);
 	assert_false(cp_filter_add(&filter, false, text, 0));
 	assert_false(cp_filter_add(&filter, false, text, sizeof(text)));
 	assert_false(cp_filter_add(&filter, false, "a\0b", 3));
@@ -87,4 +88,5 @@ TEST(pattern_has_a_length_and_there_are_so_many)
 	while (filter.count < CP_PATTERNS_MAX)
 		assert_true(cp_filter_add(&filter, false, "x", 1));
 	assert_false(cp_filter_add(&filter, false, "x", 1));
+	cp_filter_clear(&filter);
 }

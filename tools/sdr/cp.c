@@ -239,7 +239,7 @@ static void filter_hear(void)
 {
 	struct cp_frame f;
 
-	cp.filter.count = 0;
+	cp_filter_clear(&cp.filter);
 	while (cp_expect(&f, CP_FILTER), f.length) {
 		if (!cp_filter_add(&cp.filter, f.payload[0], (const char *)f.payload + 1, f.length - 1))
 			cp_nonsense();
@@ -383,6 +383,7 @@ static void ends_part(void)
 	verbena_sdr_context_destroy(cp.ctx);
 	free(cp.memory);
 	cp_list_free(&cp.list);
+	cp_filter_clear(&cp.filter);
 	remote_end(cp.tcp);
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <fnmatch.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "sdr/cp_filter.h"
@@ -11,6 +12,12 @@ bool cp_filter_add(struct cp_filter *f, bool include, const char *text, size_t l
 		return false;
 	f->pattern[f->count++] = (struct cp_pattern){include, cp_text(text, len)};
 	return true;
+}
+
+void cp_filter_clear(struct cp_filter *f)
+{
+	while (f->count)
+		free(f->pattern[--f->count].text);
 }
 
 /* Of the whole path, or with `ends` also of what is behind one of its slashes. */

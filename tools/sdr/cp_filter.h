@@ -26,5 +26,6 @@ struct cp_filter {
 
 /* Adds a copy of a pattern behind the others. False: it is empty, too long, or one too many. */
 bool cp_filter_add(struct cp_filter *, bool include, const char *text, size_t len);
+void cp_filter_clear(struct cp_filter *);
 /* Whether a path, as cp_list_name() writes it, is left out. */
 bool cp_filter_drops(const struct cp_filter *, const char *path, bool folder);

@@ -192,20 +192,16 @@ static bool gid_read(const char *address, union ibv_gid *gid)
 	return inet_pton(AF_INET, address, gid->raw + sizeof(mapped)) == 1;
 }
 
-/* The same address may be that of an older wire as well. */
+/* The last one: an adapter lists an address first for RoCEv1, which no router carries, and then for RoCEv2. */
 static void gid_choose(struct verbena_sdr_context *ctx, const char *address)
 {
-	struct ibv_gid_entry e;
-	union ibv_gid wanted;
+	union ibv_gid wanted, gid;
 
 	if (!address || !gid_read(address, &wanted))
 		return;
 	for (int i = 0; i < ctx->port_attr.gid_tbl_len && i <= UINT8_MAX; i++) {
-		if (ibv_query_gid_ex(ctx->ibv, ctx->port, (uint32_t)i, &e, 0) ||
-		    memcmp(&e.gid, &wanted, sizeof(wanted)) || e.gid_type == IBV_GID_TYPE_ROCE_V1)
-			continue;
-		ctx->gid_index = (uint8_t)i;
-		return;
+		if (!ibv_query_gid(ctx->ibv, ctx->port, i, &gid) && !memcmp(&gid, &wanted, sizeof(gid)))
+			ctx->gid_index = (uint8_t)i;
 	}
 }
 
