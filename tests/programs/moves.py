@@ -126,19 +126,18 @@ def patient(place):
     """
     for protocol, name, hold, force in (("veroce", "veRoCE", "1500ms", []), ("rocev2", "RoCEv2", "600ms", ["--force"])):
         at_home(place)
-        pair = Pair(place, "ibv_rc_pingpong", ["-n", "1000000000"], env={"VERBENA_PROTOCOL": protocol}).go().underway()
-        pid = str(pair.client.pid)
-        if force:
-            check("less than twice" in said(place, "freeze", pid, "--hold", hold), "it is frozen although the peer may not wait")
         for _ in range(50):
+            pair = Pair(place, "ibv_rc_pingpong", ["-n", "1000000000"], env={"VERBENA_PROTOCOL": protocol}).go().underway()
+            pid = str(pair.client.pid)
+            if force:
+                check("less than twice" in said(place, "freeze", pid, "--hold", hold), "it is frozen although the peer may not wait")
             before = counters(place, int(pid))["rnrs_sent"]
             out = place.tool(1, "freeze", pid, "--hold", hold, *force)
             check("over " + name in out and out.endswith("frozen\n"), out)
-            # A peer that had no processor sent nothing that could be refused: then its retries have begun already.
+            # A peer that had no processor sent nothing that could be refused: its retries have begun, and it may fail.
             if not force or counters(place, int(pid))["rnrs_sent"] > before:
                 break
-            place.tool(1, "thaw", pid)
-            goes_on(pair)
+            pair.kill()
         else:
             raise Failure("nothing is ever refused")
         time.sleep(float(hold.rstrip("ms")) / 1000)
