@@ -72,8 +72,8 @@ VERBENA_SDR_API uint32_t verbena_sdr_progress(struct verbena_sdr_context *);
  * the like. */
 VERBENA_SDR_API int verbena_sdr_event_fd_get(struct verbena_sdr_context *, int *fd);
 /* Asks for an event, once, as ibv_req_notify_cq() does: look at everything once more before you wait, as what came before
- * gives none. Without workers it does their work too, as does each call after an event. RETRY: it has done some, and
- * no event is to be waited for before it is called again. */
+ * gives none. Without workers it does their work too, as does each call after an event. RETRY: it has done some
+ * work: look at everything, and call it again before you wait. */
 VERBENA_SDR_API int verbena_sdr_event_arm(struct verbena_sdr_context *);
 
 /* ---- queue pairs: a connection */

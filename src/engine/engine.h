@@ -186,9 +186,9 @@ int engine_fault_call(struct engine *, enum fault_call);
 /* Likewise. A send request is about to be posted to that QP. */
 struct fault_wr engine_fault_wr(struct engine *, const struct qp *);
 /*
- * Lock held. One more object of a kind, or LIMIT_HCA_OBJECT for kinds without a quota of their own, is about to be made,
- * or of LIMIT_MR_BYTES a region to become longer; `bytes` are a region's. 0, or ENOMEM: the device has too many. What is
- * made until engine_unlock() counts from then on.
+ * Lock held. Asks whether the device may have one more object of a kind; kinds without a quota of their own are
+ * LIMIT_HCA_OBJECT. `bytes` are those of a new region. With LIMIT_MR_BYTES no object is made, and a region becomes longer
+ * by `bytes`. 0, or ENOMEM: the device has too many. What is made until engine_unlock() counts from then on.
  */
 int engine_room(struct engine *, enum limit kind, uint64_t bytes);
 /* How many of those the device may have; UINT64_MAX: it has no quota of them. */

@@ -80,7 +80,7 @@ void limits_note(struct limits *, const uint64_t have[LIMITS]);
 bool limits_pace(const struct limits *);
 /* When data may leave; at or before now_ns: now. Acknowledgements may always. */
 uint64_t limits_due_ns(struct limits *, uint64_t now_ns);
-/* So many bytes leave now. They may be more than there were tokens for, which the device's processes wait for then. */
+/* So many bytes leave now. If there were not enough tokens for them, all processes of the device wait until there are. */
 void limits_send(struct limits *, uint64_t bytes, uint64_t now_ns);
 
 /* ---- reports ---- */

@@ -214,7 +214,7 @@ static void divide(struct limits_page *page, uint64_t line_bps, uint64_t took_ns
 	}
 }
 
-/* Whoever changes the number divides. If it stops before it is done, the next epoch's does. */
+/* The process that moves the epoch on divides the line. If it stops halfway, the next epoch's process divides anew. */
 static void look_at_epoch(struct limits_page *page, uint64_t line_bps, uint64_t now_ns)
 {
 	uint64_t began_ns = GET(page->epoch_ns);

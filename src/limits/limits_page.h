@@ -8,10 +8,10 @@
  * may. Sending moves it on by what the bytes take at the device's rate. It is never further in the past than what the
  * burst takes. Data may leave when it is not in future.
  *
- * Shares: time has epochs of a millisecond. Whoever first finds one over sets the rate of each device with a weight.
- * Devices that had to wait in it share what the others, which sent less than they might, leave of the line: by weight, but
- * none gets more than its own rate. A device that sent little, or nothing, may have the share at once that it would have
- * if it sent.
+ * Shares: time has epochs of a millisecond. The first process that sees an epoch end sets the rate of each device with a
+ * weight. Devices that had to wait in it share, by weight, what the others leave of the line, which sent less than they
+ * might; none gets more than its own rate. A device that sent little, or nothing, may have the share at once that it would
+ * have if it sent.
  *
  * Private to src/limits.
  */

@@ -18,7 +18,7 @@ struct veroce_packet;
 enum { VEROCE_PROFILE = 3 };
 
 #define VEROCE_CAPS_FLAGS (CAPS_MULTI_SACK | CAPS_SACK_ANY | CAPS_TS | CAPS_ALIKE | CAPS_HOLD)
-/* What is proved by a nonce, for which an end keeps that of its peer. */
+/* Both are proved by the peer's nonce, so an end that has agreed to one of them keeps that nonce. */
 #define CAPS_BY_NONCE (CAPS_SEAL | CAPS_HOLD)
 
 /* Begins to ask the peer. */
