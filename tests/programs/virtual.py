@@ -102,13 +102,13 @@ def weights(place):
     pairs = []
     for device, address, weight in (("three", FIRST, "3"), ("one", SECOND, "1")):
         env = {"VERBENA_DEVICE": device, "VERBENA_WEIGHT": weight, "VERBENA_LINE_RATE": "1Gbps"}
-        pairs.append(Pair(at(place, address), "ib_write_bw", ["-n", 1000, "-s", BYTES, "-F"], gid_flag="-x", env=env).go())
+        pairs.append(Pair(at(place, address), "ib_write_bw", ["-n", 100000, "-s", BYTES, "-F"], gid_flag="-x", env=env).go())
     for p in pairs:
         p.underway()
     limits = {d["weight"]: d["rate_bps_now"] for d in shown(place)}
     check(set(limits) == {1, 3} and all(250e6 <= v <= 1000e6 for v in limits.values()), str(limits))
     for p in pairs:
-        p.finish()
+        p.kill()
 
 
 def quotas(place):
