@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A shell's standard input and output are one socket here. At the other end they are pipes, as a rule, and two processes
- * copy between them and a socket: one for each direction, so that neither waits for the other.
+ * A shell's standard input and output are one socket here. At the other end they are pipes, as a rule, and a process
+ * copies between them and a socket, without either direction waiting for the other.
  */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -140,47 +142,61 @@ void remote_end(int fd)
 
 /* ---- the end that is started */
 
-static bool write_all(int to, const char *p, size_t bytes)
-{
-	while (bytes) {
-		ssize_t n = write(to, p, bytes);
+/* What goes one way: no more than a pipe that poll() calls writable takes without a wait. */
+struct way {
+	int from, to;
+	size_t begun, bytes;
+	char some[PIPE_BUF];
+};
 
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return false;
-		p += n;
-		bytes -= (size_t)n;
-	}
+static struct pollfd way_wants(const struct way *w)
+{
+	return w->begun < w->bytes ? (struct pollfd){w->to, POLLOUT, 0} : (struct pollfd){w->from, POLLIN, 0};
+}
+
+/* False: no more goes that way. */
+static bool way_step(struct way *w)
+{
+	bool writes = w->begun < w->bytes;
+	ssize_t n = writes ? write(w->to, w->some + w->begun, w->bytes - w->begun)
+			   : read(w->from, w->some, sizeof(w->some));
+
+	if (n < 0 && (errno == EINTR || errno == EAGAIN))
+		return true;
+	if (n <= 0)
+		return false;
+	w->begun = writes ? w->begun + (size_t)n : 0;
+	w->bytes = writes ? w->bytes : (size_t)n;
 	return true;
 }
 
-/* In a process of its own, until one of them is closed. `fd` are the two ends of the socket, `other` is the pipe of the
- * other direction. */
-static void copy_start(int from, int to, const int fd[2], int other)
+/*
+ * Copies between the pipes and the socket `here` until one end is gone. It is one process for both ways and the only one
+ * that has the pipes, so whichever of the processes is killed, the others see it.
+ */
+static void __attribute__((noreturn)) copy(int here)
 {
-	pid_t pid = fork();
-	char some[16384];
-	ssize_t n;
+	struct way in = {.from = 0, .to = here}, out = {.from = here, .to = 1};
 
-	if (pid < 0)
-		die("no process that copies: %s", strerror(errno));
-	if (pid)
-		return;
-	/* sshd waits until nobody has its pipes any more, and the ends of the socket see each other close. */
-	close(other);
-	close(2);
-	close(fd[0]);
-	while (((n = read(from, some, sizeof(some))) > 0 && write_all(to, some, (size_t)n)) ||
-	       (n < 0 && errno == EINTR))
-		;
-	shutdown(to, SHUT_WR);
-	_exit(0);
+	for (;;) {
+		struct pollfd fds[] = {way_wants(&out), way_wants(&in)};
+
+		if (poll(fds, 2, -1) < 0)
+			continue;
+		if (fds[0].revents && !way_step(&out))
+			_exit(0);
+		if (fds[1].revents && in.from >= 0 && !way_step(&in)) {
+			shutdown(here, SHUT_WR);
+			in.from = -1; /* poll() passes it over */
+			in.begun = in.bytes = 0;
+		}
+	}
 }
 
 int remote_serve(void)
 {
 	int fd[2], nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
+	pid_t pid;
 
 	if (isatty(0) || nothing < 0)
 		die("--server is for the end that another sdr_cp starts");
@@ -188,8 +204,15 @@ int remote_serve(void)
 		die("a socket: %s", strerror(errno));
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGCHLD, SIG_IGN);
-	copy_start(0, fd[1], fd, 1);
-	copy_start(fd[1], 1, fd, 0);
+	pid = fork();
+	if (pid < 0)
+		die("no process that copies: %s", strerror(errno));
+	if (!pid) {
+		/* sshd waits until nobody has its pipes any more, and the ends of the socket see each other close. */
+		close(2);
+		close(fd[0]);
+		copy(fd[1]);
+	}
 	close(fd[1]);
 	dup2(nothing, 0);
 	dup2(nothing, 1);
