@@ -423,7 +423,9 @@ static uint64_t manage_deadline_ns(const struct loop *l)
 
 uint64_t loop_deadline_ns(const struct loop *l)
 {
-	uint64_t nic = nic_deadline(l->nic), io = io_deadline_ns(l->io), first = nic < io ? nic : io;
+	bool stuck = !stash_is_empty(l->stash) && l->faults && faults_stops(l->faults);
+	uint64_t nic = stuck ? nic_timer_deadline(l->nic) : nic_deadline(l->nic);
+	uint64_t io = io_deadline_ns(l->io), first = nic < io ? nic : io;
 	uint64_t cm = l->cm ? manage_deadline_ns(l) : UINT64_MAX;
 
 	if (l->faults) {
@@ -437,7 +439,7 @@ uint64_t loop_deadline_ns(const struct loop *l)
 		first = cm;
 	if (l->data_waits)
 		first = least(first, l->data_due_ns);
-	if (!stash_is_empty(l->stash) && !(l->faults && faults_stops(l->faults)) && l->stash->retry_ns < first)
+	if (!stash_is_empty(l->stash) && !stuck && l->stash->retry_ns < first)
 		return l->stash->retry_ns;
 	return first;
 }

@@ -540,10 +540,13 @@ void nic_hold_acks(struct nic *nic, bool hold)
 
 uint64_t nic_deadline(const struct nic *nic)
 {
+	return nic_has_output(nic) ? 0 : nic_timer_deadline(nic);
+}
+
+uint64_t nic_timer_deadline(const struct nic *nic)
+{
 	uint64_t deadline = timers_deadline(&nic->tp.timers);
 
-	if (nic_has_output(nic))
-		return 0;
 #pragma GCC unroll 4
 	for (int i = ACK_HELD; i < ACK_WAITS; i++) {
 		uint64_t due = acks_due(&nic->tp.acks[i]);

@@ -115,6 +115,8 @@ size_t nic_output(struct nic *, struct pkt *burst, size_t max, uint64_t now_ns);
 bool nic_has_output(const struct nic *);
 /* When to call nic_expire(); UINT64_MAX: no timer runs. */
 uint64_t nic_deadline(const struct nic *);
+/* The same for a caller that can send nothing for now: output that waits is not due. */
+uint64_t nic_timer_deadline(const struct nic *);
 void nic_expire(struct nic *, uint64_t now_ns);
 
 /*
