@@ -185,7 +185,7 @@ static void __attribute__((noreturn)) copy(int here)
 			continue;
 		if (fds[0].revents && !way_step(&out))
 			_exit(0);
-		if (fds[1].revents && in.from >= 0 && !way_step(&in)) {
+		if (fds[1].revents && !way_step(&in)) {
 			shutdown(here, SHUT_WR);
 			in.from = -1; /* poll() passes it over */
 			in.begun = in.bytes = 0;
