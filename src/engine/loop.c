@@ -423,7 +423,8 @@ static uint64_t manage_deadline_ns(const struct loop *l)
 
 uint64_t loop_deadline_ns(const struct loop *l)
 {
-	bool stuck = !stash_is_empty(l->stash) && l->faults && faults_stops(l->faults);
+	/* Datagrams are taken and lost meanwhile; a stream's bytes stay until the link is up. */
+	bool stuck = l->streams && !stash_is_empty(l->stash) && l->faults && faults_stops(l->faults);
 	uint64_t nic = stuck ? nic_timer_deadline(l->nic) : nic_deadline(l->nic);
 	uint64_t io = io_deadline_ns(l->io), first = nic < io ? nic : io;
 	uint64_t cm = l->cm ? manage_deadline_ns(l) : UINT64_MAX;

@@ -402,6 +402,44 @@ TEST(what_the_back_end_has_no_room_for_goes_first_when_it_has)
 }
 
 /*
+ * A link that is down by a script takes nothing of a stream: what waits for it, in the stash and behind it, is not due.
+ * Datagrams are, since they are taken and lost.
+ */
+TEST(what_waits_for_a_stream_whose_link_is_down_is_not_due)
+{
+	static const char down[] = "at 0s link down\n";
+	static struct fault_script script;
+	static const struct fault_host host = {.devices = 1};
+	static struct fault_log log;
+	struct fault_deed d;
+	char why[256];
+
+	start(PROTOCOL_ROCEV2);
+	fault_script_init(&script);
+	assert_int_equal(fault_script_read(&script, "test", down, strlen(down), false, &host, why, sizeof(why)), 0);
+	loop.faults = faults_new(&(struct alloc){heap_get, heap_put, &heap}, &log, 0, now_ns);
+	assert_int_equal(faults_add(loop.faults, &script, now_ns), 0);
+	wire.takes = 0;
+	for (size_t k = 0; k < PAIRS; k++)
+		post(requesters[k]);
+	loop_turn(&loop, LOOP_OUTPUT, now_ns);
+	assert_true(nic_has_output(loop.nic));
+	loop.streams = true;
+	assert_int_equal(loop_deadline_ns(&loop), 0);
+	assert_true(faults_next(loop.faults, now_ns, &d));
+	faults_done(loop.faults, &d, FAULT_DONE, now_ns);
+	assert_true(loop_deadline_ns(&loop) > now_ns);
+	loop.streams = false;
+	assert_int_equal(loop_deadline_ns(&loop), 0);
+	faults_free(loop.faults);
+	loop.faults = NULL;
+	wire.takes = SIZE_MAX;
+	settle();
+	assert_int_equal(completions(), PAIRS);
+	end();
+}
+
+/*
  * A device with a rate never sends more than that and a burst, which one call of the nic's may pass, with the answers to what
  * that sent: answers do not wait, and are paid for later.
  */

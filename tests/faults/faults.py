@@ -190,6 +190,8 @@ FAULTS = [
           "if (w & LOCK_PENDING && w >= LOCK_WAITER) {", "unit/lock_test"),
     Fault("rest_of_a_burst_is_lost", "output", "stash_fill(l->stash, burst + sent, n - sent, now_ns);",
           "stash_fill(l->stash, burst + sent, 0, now_ns);", "unit/loop_test"),
+    Fault("output_behind_a_link_that_is_down_is_due", "loop_deadline_ns",
+          "stuck ? nic_timer_deadline(l->nic) : nic_deadline(l->nic)", "nic_deadline(l->nic)", "unit/loop_test"),
 
     Fault("xrc_message_changes_its_srq", "xrc_take_on", "if (qp->gbn->rsp.message)", "if (false)", "sim/rocev2_xrc_test"),
     Fault("xrc_srq_of_any_domain", "xrc_take_on", "srq->xrcd != qp->xrcd", "false", "verbs/verbs_xrc_test"),
