@@ -30,6 +30,7 @@ static const char usage[] =
 	"      --seeds A..B         one run for each seed, and the mean of each figure; also "
 	"A,B,C\n"
 	"      --sweep KEY=V1,V2... one run for each value; several --sweep: for each combination\n"
+	"      --alone              also runs each job alone, and reports by how much the others slow it down\n"
 	"      --report DIR         writes CSV, JSON and a page with drawings, report.html\n"
 	"      --print-commands     prints a command for each run instead of running it\n"
 	"      --describe FILE      what is in a graph: GOAL or AICB text, or Chakra traces, a file for each\n"
@@ -103,13 +104,19 @@ static void params_print(void)
 	}
 }
 
+/* Whether the key's section has names. */
+static bool is_many(const struct scenario_key *k)
+{
+	return !strcmp(k->section, "workload") || !strcmp(k->section, "job") || !strcmp(k->section, "failure");
+}
+
 static int keys_print(void)
 {
 	size_t count;
 	const struct scenario_key *k = scenario_keys(&count);
 
 	for (size_t i = 0; i < count; i++) {
-		bool many = !strcmp(k[i].section, "workload") || !strcmp(k[i].section, "failure");
+		bool many = is_many(&k[i]);
 
 		if (!i || strcmp(k[i].section, k[i - 1].section))
 			printf("%s[%s%s]\n", i ? "\n" : "", k[i].section, many ? ".NAME" : "");
@@ -141,7 +148,7 @@ static int keys_print_mdoc(void)
 	const struct scenario_key *k = scenario_keys(&count);
 
 	for (size_t i = 0; i < count; i++) {
-		bool many = !strcmp(k[i].section, "workload") || !strcmp(k[i].section, "failure");
+		bool many = is_many(&k[i]);
 
 		if (!i || strcmp(k[i].section, k[i - 1].section))
 			printf(".Ss [%s%s]\n.Bl -tag -width indent\n", k[i].section, many ? ".NAME" : "");
@@ -172,13 +179,12 @@ static bool whole_number(const char *text, uint64_t max, uint64_t *out)
 	return true;
 }
 
-int sim_one(const char *name, const char *const *sets, size_t set_count, const char *report, bool quiet,
-	    struct figures *g)
+int sim_one(const struct sim_task *task, struct figures *g)
 {
 	struct sim_input in;
 	struct results *r;
 	enum sim_outcome outcome;
-	int rc = sim_input_load(&in, name, sets, set_count);
+	int rc = sim_input_load(&in, task->name, task->sets, task->set_count);
 
 	if (rc)
 		return rc;
@@ -189,18 +195,22 @@ int sim_one(const char *name, const char *const *sets, size_t set_count, const c
 	}
 	results_init(r);
 	sim_signals_catch();
-	outcome = sim_run(&in, r, report, !quiet && isatty(STDERR_FILENO));
-	if (outcome == SIM_REFUSED) {
+	outcome = sim_run(&in, r, task->report, !task->quiet && isatty(STDERR_FILENO));
+	if (outcome == SIM_REFUSED)
 		rc = EXIT_OURS;
+	else if (task->alone && outcome == SIM_ENDED)
+		rc = sim_alone(task, &in, r);
+	if (rc) {
+		/* It was said. */
 	} else if (figures_make(g, in.scenario, r)) {
 		rc = complain("out of memory");
 	} else {
-		if (!quiet)
+		if (!task->quiet)
 			sim_summary(stdout, &in, r, g);
-		if (report)
-			rc = sim_report(report, &in, r, g);
-		if (report && !rc && !quiet)
-			printf("report     %s/report.html\n", report);
+		if (task->report)
+			rc = sim_report(task->report, &in, r, g);
+		if (task->report && !rc && !task->quiet)
+			printf("report     %s/report.html\n", task->report);
 		if (fflush(stdout) || ferror(stdout))
 			rc = complain("cannot write: %s", strerror(errno));
 		if (outcome == SIM_FAILED)
@@ -324,6 +334,7 @@ static bool parse(int argc, char **argv, struct sim_options *o, int *status)
 		OPT_SEED,
 		OPT_SEEDS,
 		OPT_SWEEP,
+		OPT_ALONE,
 		OPT_PRINT,
 		OPT_COMPARE,
 		OPT_DESCRIBE,
@@ -337,6 +348,7 @@ static bool parse(int argc, char **argv, struct sim_options *o, int *status)
 		{"seed", required_argument, NULL, OPT_SEED},
 		{"seeds", required_argument, NULL, OPT_SEEDS},
 		{"sweep", required_argument, NULL, OPT_SWEEP},
+		{"alone", no_argument, NULL, OPT_ALONE},
 		{"print-commands", no_argument, NULL, OPT_PRINT},
 		{"compare", no_argument, NULL, OPT_COMPARE},
 		{"describe", required_argument, NULL, OPT_DESCRIBE},
@@ -358,6 +370,7 @@ static bool parse(int argc, char **argv, struct sim_options *o, int *status)
 		case OPT_SWEEP: *status = add_setting(o, optarg, true); break;
 		case OPT_SEED: *status = set_seed(o, optarg); break;
 		case OPT_SEEDS: *status = set_seeds(o, optarg); break;
+		case OPT_ALONE: o->w.alone = true; break;
 		case OPT_PRINT: o->w.print_commands = true; break;
 		case OPT_COMPARE: o->compare = true; break;
 		case OPT_DESCRIBE: o->describe = optarg; break;
@@ -413,7 +426,7 @@ static int simulate(struct sim_options *o, char **names, int count)
 	o->w.name = names[0];
 	if (o->w.sweep_count || o->w.print_commands)
 		return sim_sweep(&o->w);
-	return sim_one(o->w.name, o->sets, o->w.set_count, o->w.report, o->w.quiet, &g);
+	return sim_one(&(struct sim_task){o->w.name, o->sets, o->w.set_count, o->w.report, o->w.quiet, o->w.alone}, &g);
 }
 
 int cmd_sim(int argc, char **argv)

@@ -195,6 +195,9 @@ void draw_trace(FILE *, const struct results *);
 
 /* ---- sim_steps.c: graphs that ran ---- */
 
+void jobs_print(FILE *, const struct sim_input *, const struct results *);
+void jobs_csv(FILE *, const struct sim_input *, const struct results *);
+void jobs_table(FILE *, const struct sim_input *, const struct results *);
 void steps_print(FILE *, const struct sim_input *, const struct results *);
 void steps_csv(FILE *, const struct sim_input *, const struct results *);
 void ranks_csv(FILE *, const struct sim_input *, const struct results *);
@@ -203,7 +206,7 @@ void steps_trace(FILE *, const struct sim_input *, const struct results *);
 void steps_table(FILE *, const struct sim_input *, const struct results *);
 /* The collectives of graphs: all of them, and those of the first step that is done. */
 void kinds_csv(FILE *, const struct sim_input *, const struct results *);
-void kinds_table(FILE *, const struct results *);
+void kinds_table(FILE *, const struct sim_input *, const struct results *);
 void draw_timeline(FILE *, const struct results *);
 
 /* ---- sim_graph.c: graphs in files; the exit status ---- */
@@ -219,10 +222,26 @@ int sim_report(const char *path, const struct sim_input *, const struct results 
 
 /* ---- sim.c ---- */
 
+struct sim_task {
+	const char *name;        /* the scenario, as given */
+	const char *const *sets; /* overrides */
+	size_t set_count;
+	const char *report; /* folder, or NULL */
+	bool quiet;
+	bool alone; /* each workload with a graph runs once more, alone */
+};
+
 /* One run with its reports. Returns the exit status; *g is filled in if that is 0 or
  * EXIT_INTERRUPTED. */
-int sim_one(const char *name, const char *const *sets, size_t set_count, const char *report, bool quiet,
-	    struct figures *g);
+int sim_one(const struct sim_task *, struct figures *g);
+
+/* ---- sim_alone.c ---- */
+
+/*
+ * Runs each workload that has steps in the results alone, with its overrides, and fills in alone_ps of the results. 0, or
+ * an exit status after an error message.
+ */
+int sim_alone(const struct sim_task *, const struct sim_input *, struct results *);
 
 /* ---- sim_sweep.c, sim_means.c, sim_compare.c, sim_collect.c ---- */
 
@@ -236,6 +255,7 @@ struct sweep_options {
 	unsigned jobs;
 	bool seed_pinned;
 	bool quiet;
+	bool alone;          /* of struct sim_task */
 	bool print_commands; /* print a command for each run instead of running it */
 };
 

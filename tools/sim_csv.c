@@ -381,6 +381,7 @@ void sim_csv_write(struct folder *d, const struct sim_input *in, const struct re
 	write_goodput(d, in, r);
 	write_fairness(folder_file(d, "fairness.csv"), r);
 	write_collectives(folder_file(d, "collectives.csv"), in, r);
+	jobs_csv(folder_file(d, "jobs.csv"), in, r);
 	steps_csv(folder_file(d, "steps.csv"), in, r);
 	ranks_csv(folder_file(d, "ranks.csv"), in, r);
 	kinds_csv(folder_file(d, "step_collectives.csv"), in, r);

@@ -302,6 +302,35 @@ static void steps_add(struct figures *g, const struct results *r)
 		    (double)exposed / (double)time);
 }
 
+/* Of jobs whose step alone, or with an infinite network, is known: how much longer they take, in the mean. */
+static void jobs_add(struct figures *g, const struct results *r)
+{
+	double alone = 0, infinite = 0;
+	struct results_job *jobs;
+	uint32_t count, n = 0, k = 0;
+
+	if (results_jobs(r, &jobs, &count))
+		return;
+	for (uint32_t i = 0; i < count; i++) {
+		const struct results_job *j = &jobs[i];
+
+		if (j->steps_done && j->alone_ps) {
+			alone += (double)j->time_ps / (double)j->alone_ps;
+			n++;
+		}
+		if (j->steps_done && j->infinite_ps) {
+			infinite += (double)j->time_ps / (double)j->infinite_ps;
+			k++;
+		}
+	}
+	free(jobs);
+	if (n)
+		add(g, "step_slowdown", "step, times that of the job alone", FIGURE_RATIO, 0, alone / n);
+	if (k)
+		add(g, "step_slowdown_infinite", "step, times that with an infinite network", FIGURE_RATIO, 0,
+		    infinite / k);
+}
+
 static void collectives_add(struct figures *g, const struct results *r)
 {
 	uint64_t time = 0, bus = 0, algorithm = 0, ideal = 0, possible = 0, of_time = 0;
@@ -341,6 +370,7 @@ int figures_make(struct figures *g, const struct scenario *s, const struct resul
 	if (finish_add(g, r) || slowdown_add(g, r))
 		return -ENOMEM;
 	steps_add(g, r);
+	jobs_add(g, r);
 	collectives_add(g, r);
 	throughput_add(g, s, r);
 	if (windows_add(g, r))

@@ -261,9 +261,10 @@ static void write_page(FILE *f, const struct sim_input *in, const struct results
 	}
 	write_tiles(f, r, g);
 	fputs("<div class=\"cards\">\n", f);
+	jobs_table(f, in, r);
 	steps_table(f, in, r);
 	draw_timeline(f, r);
-	kinds_table(f, r);
+	kinds_table(f, in, r);
 	write_collectives_table(f, in, r);
 	draw_slowdown(f, r);
 	draw_goodput(f, in, r);

@@ -281,6 +281,20 @@ static int read_ranks(struct sim_input *in, const struct scenario_wanted *w, con
 	return 0;
 }
 
+/* Jobs of one workload share its file. */
+static bool is_known(struct scenario_wanted *wanted, size_t i)
+{
+	struct scenario_file *f = wanted[i].file;
+
+	for (size_t k = 0; k < i; k++) {
+		if (strcmp(wanted[k].key, wanted[i].key) != 0)
+			continue;
+		*f = *wanted[k].file;
+		return true;
+	}
+	return false;
+}
+
 /* Reads the files that the scenario names, relative to its own folder. */
 static int files_read(struct sim_input *in)
 {
@@ -296,6 +310,8 @@ static int files_read(struct sim_input *in)
 	for (size_t i = 0; i < n && !rc; i++) {
 		const char *name = wanted[i].file->path;
 
+		if (is_known(wanted, i))
+			continue;
 		if (name[0] == '/')
 			snprintf(path, sizeof(path), "%s", name);
 		else

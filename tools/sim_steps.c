@@ -10,10 +10,138 @@
 
 enum { TABLE_STEPS = 32, SHOWN_STEPS = 8, TRACE_NODES_MAX = 1 << 21 };
 
+static const char *workload_name(const struct sim_input *in, uint32_t workload)
+{
+	return workload < in->scenario->workload_count ? in->scenario->workload[workload].name : "?";
+}
+
 static const char *name_of(const struct sim_input *in, const struct results_step *s)
 {
-	return s->workload < in->scenario->workload_count ? in->scenario->workload[s->workload].name : "?";
+	return workload_name(in, s->workload);
 }
+
+/* ---- jobs ---- */
+
+/* 0: not known. */
+static double times(uint64_t ps, uint64_t than_ps)
+{
+	return than_ps ? (double)ps / (double)than_ps : 0;
+}
+
+static void job_print(FILE *f, const struct sim_input *in, const struct results_job *j, bool first)
+{
+	char a[SIM_TEXT_BYTES], b[SIM_TEXT_BYTES], c[SIM_TEXT_BYTES], d[SIM_TEXT_BYTES];
+
+	fprintf(f, "%-11s%s: %" PRIu32 " ranks, ", first ? "job" : "", workload_name(in, j->workload), j->ranks);
+	if (j->steps > 1)
+		fprintf(f, "%" PRIu32 " of %" PRIu32 " steps done; ", j->steps_done, j->steps);
+	if (!j->steps_done) {
+		fputs("no step done\n", f);
+		return;
+	}
+	fprintf(f, "a step takes %s", time_text(j->time_ps, a));
+	if (j->steps_done > 1)
+		fprintf(f, ", at most %s", time_text(j->time_ps_max, b));
+	fprintf(f, ", exposed communication %s", time_text(j->exposed_ps, c));
+	if (j->bus_bps)
+		fprintf(f, ", bus %s", rate_text(j->bus_bps, d));
+	if (j->alone_ps)
+		fprintf(f, "; %.3f times as long as alone", times(j->time_ps, j->alone_ps));
+	if (j->infinite_ps)
+		fprintf(f, "%s %.3f times as long as with an infinite network", j->alone_ps ? "," : ";",
+			times(j->time_ps, j->infinite_ps));
+	fputc('\n', f);
+}
+
+void jobs_print(FILE *f, const struct sim_input *in, const struct results *r)
+{
+	struct results_job *jobs;
+	uint32_t count;
+
+	if (results_jobs(r, &jobs, &count))
+		return;
+	for (uint32_t i = 0; i < count; i++)
+		job_print(f, in, &jobs[i], !i);
+	free(jobs);
+}
+
+static void ratio_csv(FILE *f, uint64_t ps, uint64_t than_ps)
+{
+	if (than_ps && ps)
+		fprintf(f, "%" PRIu64 ",%.6f", than_ps, times(ps, than_ps));
+	else
+		fputc(',', f);
+}
+
+void jobs_csv(FILE *f, const struct sim_input *in, const struct results *r)
+{
+	struct results_job *jobs;
+	uint32_t count;
+
+	fputs("job,ranks,steps,steps_done,time_ps,time_ps_max,compute_ps,exposed_ps,bus_bps,alone_ps,slowdown_alone,"
+	      "infinite_ps,slowdown_infinite\n",
+	      f);
+	if (results_jobs(r, &jobs, &count))
+		return;
+	for (uint32_t i = 0; i < count; i++) {
+		const struct results_job *j = &jobs[i];
+
+		fprintf(f,
+			"%s,%" PRIu32 ",%" PRIu32 ",%" PRIu32 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64
+			",%" PRIu64 ",",
+			workload_name(in, j->workload), j->ranks, j->steps, j->steps_done, j->time_ps, j->time_ps_max,
+			j->compute_ps, j->exposed_ps, j->bus_bps);
+		ratio_csv(f, j->time_ps, j->alone_ps);
+		fputc(',', f);
+		ratio_csv(f, j->time_ps, j->infinite_ps);
+		fputc('\n', f);
+	}
+	free(jobs);
+}
+
+static void ratio_cell(FILE *f, uint64_t ps, uint64_t than_ps)
+{
+	if (than_ps && ps)
+		fprintf(f, "<td>%.3f", times(ps, than_ps));
+	else
+		fputs("<td>-", f);
+}
+
+void jobs_table(FILE *f, const struct sim_input *in, const struct results *r)
+{
+	char a[SIM_TEXT_BYTES], b[SIM_TEXT_BYTES], c[SIM_TEXT_BYTES], d[SIM_TEXT_BYTES];
+	struct results_job *jobs;
+	uint32_t count;
+
+	if (!r->step_count || results_jobs(r, &jobs, &count))
+		return;
+	page_card_begin(
+		f, "Jobs",
+		"Means of the steps that are done. Bus bandwidth: of all collectives, by the time that each takes. "
+		"Slowdown: against the same job alone (with --alone), and against a network in which messages take no "
+		"time.",
+		true);
+	fputs("<div class=\"scroll\"><table><tr><th>job<th>ranks<th>steps<th>done<th>step<th>longest<th>exposed<th>bus "
+	      "bandwidth<th>slowdown<th>... of an infinite network</tr>\n",
+	      f);
+	for (uint32_t i = 0; i < count; i++) {
+		const struct results_job *j = &jobs[i];
+
+		fputs("<tr><td>", f);
+		html_text(f, workload_name(in, j->workload));
+		fprintf(f, "<td>%" PRIu32 "<td>%" PRIu32 "<td>%" PRIu32 "<td>%s<td>%s<td>%s<td>%s", j->ranks, j->steps,
+			j->steps_done, time_text(j->time_ps, a), time_text(j->time_ps_max, b),
+			time_text(j->exposed_ps, c), rate_text(j->bus_bps, d));
+		ratio_cell(f, j->time_ps, j->alone_ps);
+		ratio_cell(f, j->time_ps, j->infinite_ps);
+		fputs("</tr>\n", f);
+	}
+	fputs("</table></div>\n", f);
+	page_card_end(f);
+	free(jobs);
+}
+
+/* ---- steps ---- */
 
 void steps_print(FILE *f, const struct sim_input *in, const struct results *r)
 {
@@ -199,7 +327,7 @@ void steps_table(FILE *f, const struct sim_input *in, const struct results *r)
 	page_card_end(f);
 }
 
-/* Of the first step that is done: later rounds have the same ones. */
+/* Later rounds of a workload have the same collectives. */
 static const struct results_step *first_done(const struct results *r)
 {
 	for (uint32_t i = 0; i < r->step_count; i++) {
@@ -209,33 +337,48 @@ static const struct results_step *first_done(const struct results *r)
 	return NULL;
 }
 
-void kinds_table(FILE *f, const struct results *r)
+static void kinds_rows(FILE *f, const struct sim_input *in, const struct results_step *s)
 {
-	const struct results_step *s = first_done(r);
 	char a[SIM_TEXT_BYTES], b[SIM_TEXT_BYTES], c[SIM_TEXT_BYTES], d[SIM_TEXT_BYTES];
 	struct results_kind *k;
 	uint32_t count;
 
-	if (!s || results_kinds(s, &k, &count))
+	if (results_kinds(s, &k, &count))
 		return;
-	if (count) {
-		page_card_begin(
-			f, "Collectives of the first step",
-			"Means, from the first rank's start to the last one's end; skew: until the last rank started. Bus "
-			"bandwidth is bytes by time, by (n-1)/n, of an all-reduce by twice that.",
-			true);
-		fputs("<div class=\"scroll\"><table><tr><th>collective<th>ranks<th>bytes<th>count<th>time<th>skew<th>bus "
-		      "bandwidth</tr>\n",
-		      f);
-		for (uint32_t i = 0; i < count && i < TABLE_STEPS; i++)
-			fprintf(f, "<tr><td>%s<td>%" PRIu32 "<td>%s<td>%" PRIu64 "<td>%s<td>%s<td>%s</tr>\n",
-				collective_kind_name((enum collective_kind)k[i].kind), k[i].members,
-				bytes_text(k[i].bytes, a), k[i].count, time_text(k[i].time_ps, b),
-				time_text(k[i].skew_ps, c), rate_text(k[i].bus_bps, d));
-		fputs("</table></div>\n", f);
-		page_card_end(f);
+	for (uint32_t i = 0; i < count && i < TABLE_STEPS; i++) {
+		fputs("<tr><td>", f);
+		html_text(f, name_of(in, s));
+		fprintf(f, "<td>%s<td>%" PRIu32 "<td>%s<td>%" PRIu64 "<td>%s<td>%s<td>%s</tr>\n",
+			collective_kind_name((enum collective_kind)k[i].kind), k[i].members, bytes_text(k[i].bytes, a),
+			k[i].count, time_text(k[i].time_ps, b), time_text(k[i].skew_ps, c), rate_text(k[i].bus_bps, d));
 	}
 	free(k);
+}
+
+void kinds_table(FILE *f, const struct sim_input *in, const struct results *r)
+{
+	uint32_t shown = UINT32_MAX;
+
+	if (!first_done(r) || !first_done(r)->graph->group_count)
+		return;
+	page_card_begin(
+		f, "Collectives of each first step",
+		"Means, from the first rank's start to the last one's end; skew: until the last rank started. Bus "
+		"bandwidth is bytes by time, by (n-1)/n, of an all-reduce by twice that.",
+		true);
+	fputs("<div class=\"scroll\"><table><tr><th>workload<th>collective<th>ranks<th>bytes<th>count<th>time<th>skew<th>bus "
+	      "bandwidth</tr>\n",
+	      f);
+	for (uint32_t i = 0; i < r->step_count; i++) {
+		const struct results_step *s = &r->steps[i];
+
+		if (s->time_ps == RESULTS_NOT_DONE || s->workload == shown)
+			continue;
+		shown = s->workload;
+		kinds_rows(f, in, s);
+	}
+	fputs("</table></div>\n", f);
+	page_card_end(f);
 }
 
 /* ---- the timeline ------------------------------------------------------------------------------------------------ */

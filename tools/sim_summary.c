@@ -177,6 +177,7 @@ void sim_summary(FILE *f, const struct sim_input *in, const struct results *r, c
 		fprintf(f, " median %s, last %s", text_of(g, "finish_median", a), text_of(g, "finish_last", b));
 	fputc('\n', f);
 	print_slowdown(f, r);
+	jobs_print(f, in, r);
 	steps_print(f, in, r);
 	print_collectives(f, s, r);
 	line(f, "goodput");

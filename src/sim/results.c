@@ -44,6 +44,7 @@ void results_free(struct results *r)
 		free(r->steps[i].spans);
 	}
 	free(r->steps);
+	free(r->alone_ps);
 	free(r->trace);
 	memset(r, 0, sizeof(*r));
 }

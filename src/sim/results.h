@@ -183,8 +183,24 @@ struct results_step {
 	struct graph *graph;        /* *held* */
 	struct graph_span *spans;   /* *owned*; of each of its nodes */
 	/* Of the mean rank, and of the one that has most: */
+	uint64_t infinite_ps;                /* what it would take if messages took no time; 0: not known */
 	uint64_t compute_ps, compute_ps_max; /* it computes */
 	uint64_t exposed_ps, exposed_ps_max; /* it does not, and something that it sends or receives is under way */
+};
+
+/* The graphs of a workload or job together: means of the steps that are done. */
+struct results_job {
+	uint32_t workload, ranks;
+	uint32_t steps, steps_done;
+	uint64_t time_ps, time_ps_max;
+	uint64_t compute_ps, exposed_ps; /* of the mean rank */
+	/*
+	 * Of all its collectives, by the time that each takes: their bus bandwidth, as struct results_kind has it. 0: it has
+	 * none.
+	 */
+	uint64_t bus_bps;
+	uint64_t alone_ps;    /* a step when no other workload runs; 0: not known */
+	uint64_t infinite_ps; /* if messages took no time; 0: not known */
 };
 
 /* On change; of each path of a flow. results.trace_signal and _target name signal and target. */
@@ -252,6 +268,8 @@ struct results {
 	uint32_t collective_count, collective_capacity;
 	struct results_step *steps; /* *owned* */
 	uint32_t step_count, step_capacity;
+	uint64_t *alone_ps; /* *owned*; of each workload, from runs of its own: struct results_job. NULL: not known */
+	uint32_t alone_count;
 	struct results_trace *trace; /* *owned* */
 	uint32_t trace_count, trace_capacity;
 	uint64_t trace_lost; /* beyond RESULTS_TRACE_MAX */
@@ -364,6 +382,9 @@ struct results_kind {
 
 /* *kinds, which the caller frees, and how many. 0 or -ENOMEM. */
 int results_kinds(const struct results_step *, struct results_kind **kinds, uint32_t *count);
+
+/* One for each workload with steps, in order; the caller frees *jobs. 0 or -ENOMEM. */
+int results_jobs(const struct results *, struct results_job **jobs, uint32_t *count);
 
 /* bytes x 8 / time; 0 of no time */
 uint64_t results_bps(uint64_t bytes, uint64_t time_ps);

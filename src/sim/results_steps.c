@@ -216,3 +216,82 @@ int results_kinds(const struct results_step *s, struct results_kind **kinds, uin
 	*count = (uint32_t)k;
 	return 0;
 }
+
+/* ---- jobs ---- */
+
+/* Sums of what results_jobs() means. */
+struct job_sums {
+	unsigned __int128 time, compute, exposed, infinite;
+	double bus_bits, bus_ps;
+};
+
+static int add_bus(const struct results_step *s, struct job_sums *sums)
+{
+	struct results_kind *k;
+	uint32_t count;
+
+	if (results_kinds(s, &k, &count))
+		return -ENOMEM;
+	for (uint32_t i = 0; i < count; i++) {
+		double ps = (double)k[i].time_ps * (double)k[i].count;
+
+		if (k[i].members < 2 || !k[i].bus_bps)
+			continue;
+		sums->bus_bits += (double)k[i].bus_bps * ps;
+		sums->bus_ps += ps;
+	}
+	free(k);
+	return 0;
+}
+
+static int add_step(const struct results_step *s, struct results_job *j, struct job_sums *sums)
+{
+	j->steps++;
+	if (s->time_ps == RESULTS_NOT_DONE)
+		return 0;
+	j->steps_done++;
+	j->time_ps_max = s->time_ps > j->time_ps_max ? s->time_ps : j->time_ps_max;
+	sums->time += s->time_ps;
+	sums->compute += s->compute_ps;
+	sums->exposed += s->exposed_ps;
+	sums->infinite += s->infinite_ps;
+	return add_bus(s, sums);
+}
+
+static void job_end(const struct results *r, struct results_job *j, const struct job_sums *sums)
+{
+	if (!j->steps_done)
+		return;
+	j->time_ps = (uint64_t)(sums->time / j->steps_done);
+	j->compute_ps = (uint64_t)(sums->compute / j->steps_done);
+	j->exposed_ps = (uint64_t)(sums->exposed / j->steps_done);
+	j->infinite_ps = (uint64_t)(sums->infinite / j->steps_done);
+	j->bus_bps = sums->bus_ps > 0 ? (uint64_t)(sums->bus_bits / sums->bus_ps) : 0;
+	if (j->workload < r->alone_count)
+		j->alone_ps = r->alone_ps[j->workload];
+}
+
+int results_jobs(const struct results *r, struct results_job **jobs, uint32_t *count)
+{
+	struct results_job *all = calloc(r->step_count + (size_t)1, sizeof(*all));
+	int rc = all ? 0 : -ENOMEM;
+	uint32_t n = 0;
+
+	/* The steps of a workload stand together. */
+	for (uint32_t i = 0; i < r->step_count && !rc; n++) {
+		struct job_sums sums = {0};
+		struct results_job *j = &all[n];
+
+		*j = (struct results_job){.workload = r->steps[i].workload, .ranks = r->steps[i].graph->rank_count};
+		for (; i < r->step_count && r->steps[i].workload == j->workload && !rc; i++)
+			rc = add_step(&r->steps[i], j, &sums);
+		job_end(r, j, &sums);
+	}
+	if (rc) {
+		free(all);
+		return rc;
+	}
+	*jobs = all;
+	*count = n;
+	return 0;
+}

@@ -38,7 +38,31 @@ int scenario_error_text(const struct scenario_error *e, char *buf, size_t bytes)
 			e->key[0] ? ": " : "", e->what);
 }
 
-/* ---- Instances: [workload.NAME], [failure.NAME] ---- */
+/* ---- Instances: [workload.NAME], [job.NAME], [failure.NAME] ---- */
+
+#define MANY(name, base, max)                                                                                      \
+	{                                                                                                          \
+#name, base, max, offsetof(struct scenario_source, scenario.name##_count),                         \
+			offsetof(struct scenario_source, scenario.name), sizeof(struct scenario_##name),           \
+			offsetof(struct scenario_source, name##_line), offsetof(struct scenario_source, name##_at) \
+	}
+
+static const struct scenario_many many[] = {
+	MANY(workload, SCENARIO_OF_WORKLOAD, SCENARIO_WORKLOADS_MAX),
+	MANY(job, SCENARIO_OF_JOB, SCENARIO_JOBS_MAX),
+	MANY(failure, SCENARIO_OF_FAILURE, SCENARIO_FAILURES_MAX),
+};
+
+enum { MANY = sizeof(many) / sizeof(many[0]) };
+
+const struct scenario_many *scenario_many_of(const char *section)
+{
+	for (size_t i = 0; i < MANY; i++) {
+		if (!strcmp(many[i].section, section))
+			return &many[i];
+	}
+	return NULL;
+}
 
 void scenario_rows_default(enum scenario_base base, void *at)
 {
@@ -55,47 +79,50 @@ void scenario_rows_default(enum scenario_base base, void *at)
 	}
 }
 
-uint32_t scenario_instances(const struct scenario_source *s, bool workload)
+uint32_t scenario_instances(const struct scenario_source *s, const struct scenario_many *m)
 {
-	return workload ? s->scenario.workload_count : s->scenario.failure_count;
+	return *(const uint32_t *)((const char *)s + m->count);
 }
 
-const char *scenario_instance_name(const struct scenario_source *s, bool workload, uint32_t i)
+const char *scenario_instance_name(const struct scenario_source *s, const struct scenario_many *m, uint32_t i)
 {
-	return workload ? s->scenario.workload[i].name : s->scenario.failure[i].name;
+	return (const char *)s + m->first + i * m->bytes;
 }
 
-uint32_t scenario_instance_find(const struct scenario_source *s, bool workload, const char *name)
+uint32_t scenario_instance_find(const struct scenario_source *s, const struct scenario_many *m, const char *name)
 {
 	uint32_t i;
 
-	for (i = 0; i < scenario_instances(s, workload); i++) {
-		if (!strcmp(scenario_instance_name(s, workload, i), name))
+	for (i = 0; i < scenario_instances(s, m); i++) {
+		if (!strcmp(scenario_instance_name(s, m, i), name))
 			break;
 	}
 	return i;
 }
 
-/* *base and *line of a row, in the given instance if the row belongs to instances. */
+int scenario_instance_at(const struct scenario_source *s, const struct scenario_many *m, uint32_t i)
+{
+	return ((const int32_t *)((const char *)s + m->at))[i];
+}
+
+void scenario_instance_add(struct scenario_source *s, const struct scenario_many *m, const char *name, int line)
+{
+	uint32_t i = (*(uint32_t *)((char *)s + m->count))++;
+	char *one = (char *)s + m->first + i * m->bytes;
+
+	scenario_rows_default(m->base, one);
+	memcpy(one, name, strlen(name) + 1);
+	((int32_t *)((char *)s + m->at))[i] = line;
+}
+
 void scenario_row_place(struct scenario_source *s, const struct scenario_row *r, uint32_t instance, void **base,
 			int32_t **line)
 {
+	const struct scenario_many *m = scenario_many_of(r->section);
 	size_t n = scenario_row_number(r);
 
-	switch (r->base) {
-	case SCENARIO_OF_ALL:
-		*base = &s->scenario;
-		*line = &s->line[n];
-		break;
-	case SCENARIO_OF_WORKLOAD:
-		*base = &s->scenario.workload[instance];
-		*line = &s->workload_line[instance][n];
-		break;
-	case SCENARIO_OF_FAILURE:
-		*base = &s->scenario.failure[instance];
-		*line = &s->failure_line[instance][n];
-		break;
-	}
+	*base = m ? (char *)s + m->first + instance * m->bytes : (void *)&s->scenario;
+	*line = m ? (int32_t *)((char *)s + m->line) + instance * (size_t)SCENARIO_KEYS_MAX + n : &s->line[n];
 }
 
 /* ---- The source ---- */
@@ -132,11 +159,13 @@ bool scenario_source_where(const struct scenario_source *s, const char *key, str
 	snprintf(section, sizeof(section), "%.*s", (int)(dot - key), key);
 	row = scenario_row_find(section, last + 1);
 	if (last != dot) {
-		bool workload = !strcmp(section, "workload");
+		const struct scenario_many *m = scenario_many_of(section);
 
 		snprintf(name, sizeof(name), "%.*s", (int)(last - dot - 1), dot + 1);
-		instance = scenario_instance_find(s, workload, name);
-		if (!row || row->base == SCENARIO_OF_ALL || instance >= scenario_instances(s, workload))
+		if (!row || !m)
+			return false;
+		instance = scenario_instance_find(s, m, name);
+		if (instance >= scenario_instances(s, m))
 			return false;
 	} else if (row && row->base != SCENARIO_OF_ALL) {
 		return false;
@@ -157,15 +186,23 @@ bool scenario_source_where(const struct scenario_source *s, const char *key, str
 }
 
 /* Adds an instance, if the key names one. */
-static void want(struct scenario_wanted *wanted, size_t *n, size_t max, struct scenario_file *file,
-		 const char *workload, const char *key, bool ranks)
+static void want(struct scenario_wanted *wanted, size_t *n, size_t max, struct scenario_file *file, const char *section,
+		 const char *name, const char *key)
 {
 	if (!file->path[0] || (*n)++ >= max)
 		return;
 	wanted[*n - 1].file = file;
-	wanted[*n - 1].ranks = ranks;
-	snprintf(wanted[*n - 1].key, sizeof(wanted->key), "%s%s.%s", workload ? "workload." : "topology",
-		 workload ? workload : "", key);
+	wanted[*n - 1].ranks = false;
+	snprintf(wanted[*n - 1].key, sizeof(wanted->key), "%s%s%s.%s", section, name ? "." : "", name ? name : "", key);
+}
+
+/* A graph's files, of which a job has one from its workload. */
+static void want_graph(struct scenario_wanted *wanted, size_t *n, size_t max, struct scenario_workload *w)
+{
+	want(wanted, n, max, &w->file, "workload", w->of[0] ? w->of : w->name, "file");
+	if (*n && *n <= max)
+		wanted[*n - 1].ranks = true;
+	want(wanted, n, max, &w->place.file, w->section, w->name, "place");
 }
 
 size_t scenario_files(struct scenario *s, struct scenario_wanted *wanted, size_t max)
@@ -173,14 +210,16 @@ size_t scenario_files(struct scenario *s, struct scenario_wanted *wanted, size_t
 	size_t n = 0;
 
 	if (s->topology.kind == SCENARIO_TOPOLOGY_FILE || s->topology.kind == SCENARIO_TOPOLOGY_SUBNET)
-		want(wanted, &n, max, &s->topology.file, NULL, "file", false);
+		want(wanted, &n, max, &s->topology.file, "topology", NULL, "file");
 	for (uint32_t i = 0; i < s->workload_count; i++) {
 		struct scenario_workload *w = &s->workload[i];
 
-		if (w->kind == SCENARIO_FILE_FLOWS || w->kind == SCENARIO_GRAPH)
-			want(wanted, &n, max, &w->file, w->name, "file", w->kind == SCENARIO_GRAPH);
+		if (w->kind == SCENARIO_GRAPH)
+			want_graph(wanted, &n, max, w);
+		else if (w->kind == SCENARIO_FILE_FLOWS)
+			want(wanted, &n, max, &w->file, "workload", w->name, "file");
 		else if (w->kind == SCENARIO_CDF)
-			want(wanted, &n, max, &w->cdf_file, w->name, "cdf", false);
+			want(wanted, &n, max, &w->cdf_file, "workload", w->name, "cdf");
 	}
 	return n;
 }

@@ -5,7 +5,7 @@
  * (scenario_files) before it is used.
  *
  * The text is INI: [section], `key = value`, comments on lines of their own that begin with # or ;.
- * [workload.NAME] and [failure.NAME] may stand more than once, under different names. Values carry
+ * [workload.NAME], [job.NAME] and [failure.NAME] may stand more than once, under different names. Values carry
  * their units: 100Gbps, 1us, 100km (of fibre, 5 us each), 1000B, 32MB = 32 000 000 B, 64KiB, 1.5%,
  * 0.2, 1/8. Nothing is rounded: a value without an exact number of picoseconds, bytes or bit/s is
  * an error.
@@ -33,7 +33,8 @@ enum {
 	SCENARIO_NAME_BYTES = 48,
 	SCENARIO_TEXT_BYTES = 256,
 	SCENARIO_PATH_BYTES = 1024,
-	SCENARIO_WORKLOADS_MAX = 32,
+	SCENARIO_WORKLOADS_MAX = 32, /* with those that jobs are */
+	SCENARIO_JOBS_MAX = 32,
 	SCENARIO_FAILURES_MAX = 64,
 	SCENARIO_CC_PARAMS_MAX = 64,
 	SCENARIO_RANGES_MAX = 64,
@@ -296,15 +297,23 @@ enum scenario_round_qps { SCENARIO_ROUND_QPS_SAME, SCENARIO_ROUND_QPS_NEW };
 enum scenario_placement {
 	SCENARIO_PLACE_PACKED,      /* in the order of the list */
 	SCENARIO_PLACE_ROUND_ROBIN, /* one host of each first switch, then the next one of each */
-	SCENARIO_PLACE_RANDOM       /* by the seed */
+	SCENARIO_PLACE_RANDOM,      /* by the seed */
+	SCENARIO_PLACE_FILE         /* as a file says */
+};
+
+struct scenario_placement_of {
+	unsigned by;               /* enum scenario_placement */
+	struct scenario_file file; /* the hosts of ranks 0, 1, .. */
 };
 
 enum scenario_order { SCENARIO_ORDER_SHIFTED, SCENARIO_ORDER_RANDOM, SCENARIO_ORDER_AT_ONCE };
 
-/* [workload.NAME] */
+/* [workload.NAME], or [job.NAME], which is a workload of another name once it is settled */
 struct scenario_workload {
 	char name[SCENARIO_NAME_BYTES];
-	unsigned kind; /* enum scenario_workload_kind */
+	const char *section;          /* "workload" or "job"; static */
+	char of[SCENARIO_NAME_BYTES]; /* of a job: the workload that has its file */
+	unsigned kind;                /* enum scenario_workload_kind */
 	uint64_t size_bytes;
 	uint64_t load_ppb;             /* of host link rate, payload only */
 	char cdf[SCENARIO_NAME_BYTES]; /* a built-in one; empty: cdf_file */
@@ -318,18 +327,30 @@ struct scenario_workload {
 	uint64_t stop_ps;   /* the last start of a flow; SCENARIO_NEVER */
 	uint64_t jitter_ps; /* starts are uniform in [0, this] later */
 	uint64_t interval_ps;
-	uint64_t repeat;    /* rounds */
-	unsigned round_qps; /* enum scenario_round_qps */
-	uint64_t flows;     /* at most this many; SCENARIO_NONE */
-	unsigned order;     /* enum scenario_order */
-	uint64_t active;    /* peers at a time; SCENARIO_NONE */
+	uint64_t arrive_gap_ps; /* of a job: the mean time between rounds, which begin at random; 0: they do not */
+	uint64_t repeat;        /* rounds */
+	unsigned round_qps;     /* enum scenario_round_qps */
+	uint64_t flows;         /* at most this many; SCENARIO_NONE */
+	unsigned order;         /* enum scenario_order */
+	uint64_t active;        /* peers at a time; SCENARIO_NONE */
 	uint64_t rings;
-	uint64_t zipf_ppb;      /* exponent */
-	unsigned place;         /* enum scenario_placement */
+	uint64_t zipf_ppb; /* exponent */
+	struct scenario_placement_of place;
 	unsigned algorithm;     /* enum collective_algorithm: of a graph's collectives that have none of their own */
 	uint64_t chunks;        /* of a graph's collectives */
 	uint64_t eager_bytes;   /* a graph's sends of no more are done at once */
 	uint64_t traffic_class; /* SCENARIO_AUTO: of each flow, as its file says */
+};
+
+/* [job.NAME]: a workload with some keys of its own */
+struct scenario_job {
+	char name[SCENARIO_NAME_BYTES];
+	char workload[SCENARIO_NAME_BYTES];
+	struct scenario_ranges hosts; /* count 0: the workload's; and so on, as far as keys are not given */
+	struct scenario_placement_of place;
+	uint64_t start_ps;
+	uint64_t arrive_gap_ps;
+	uint64_t repeat;
 };
 
 struct scenario_run {
@@ -371,7 +392,9 @@ struct scenario {
 	struct scenario_cc cc;
 	struct scenario_sdr sdr;
 	uint32_t workload_count;
-	struct scenario_workload workload[SCENARIO_WORKLOADS_MAX]; /* in the order written */
+	struct scenario_workload workload[SCENARIO_WORKLOADS_MAX]; /* in the order written; jobs behind them */
+	uint32_t job_count;                                        /* 0 once it is settled: then they are workloads */
+	struct scenario_job job[SCENARIO_JOBS_MAX];
 	struct scenario_run run;
 	struct scenario_output output;
 };

@@ -34,6 +34,7 @@ static void check(const struct scenario *s)
 	for (uint32_t i = 0; i < s->workload_count; i++) {
 		MUST(s->workload[i].kind < SCENARIO_WORKLOAD_KINDS);
 		MUST(s->workload[i].hosts.count <= SCENARIO_RANGES_MAX);
+		MUST(s->workload[i].section && s->workload[i].place.by <= SCENARIO_PLACE_FILE);
 		MUST(strnlen(s->workload[i].name, SCENARIO_NAME_BYTES) < SCENARIO_NAME_BYTES);
 	}
 	for (uint32_t i = 1; i < s->failure_count; i++)

@@ -179,3 +179,20 @@ bool scenario_link_set(uint32_t ends[2], const char *text, char *why, size_t why
 	ends[1] = b;
 	return true;
 }
+
+bool scenario_arrive_set(uint64_t *gap_ps, const char *text, char *why, size_t why_bytes)
+{
+	static const struct quantity_form form = {quantity_counts, NULL, 3, 0, QUANTITY_BLANK};
+	const uint64_t ps_by_milli = UINT64_C(1000) * 1000000000000;
+	const char *number = text + strlen("poisson ");
+	uint64_t milli;
+
+	if (strncmp(text, "poisson ", strlen("poisson ")) != 0 ||
+	    quantity_parse(number, strlen(number), &form, &milli) || milli < 10 || milli > UINT64_C(1000000000000))
+		return scenario_refuse(why, why_bytes,
+				       "'%.64s': allowed is poisson N, where N arrive in a second in the mean, 0.01 to "
+				       "1000000000, as poisson 200",
+				       text);
+	*gap_ps = ps_by_milli / milli;
+	return true;
+}

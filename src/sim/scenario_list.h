@@ -21,6 +21,8 @@ bool scenario_lost_set(struct scenario_link *, const char *text, char *why, size
 bool scenario_weights_set(uint32_t field[SCENARIO_CLASSES], const char *text, char *why, size_t why_bytes);
 /* Stragglers, "HOST:FACTOR,HOST:FACTOR". */
 bool scenario_slow_set(struct scenario_host *, const char *text, char *why, size_t why_bytes);
+/* Arrivals, "poisson N": so many a second, as the mean time between two. */
+bool scenario_arrive_set(uint64_t *gap_ps, const char *text, char *why, size_t why_bytes);
 /* The two nodes of a link, "A-B". */
 bool scenario_link_set(uint32_t ends[2], const char *text, char *why, size_t why_bytes);
 

@@ -63,18 +63,17 @@ static void section_enter(struct reading *r, const char *name)
 	const char *dot = strchr(name, '.');
 	size_t n = dot ? (size_t)(dot - name) : strlen(name);
 	char section[SCENARIO_NAME_BYTES], list[512];
-	bool workload;
+	const struct scenario_many *m;
 
 	snprintf(section, sizeof(section), "%.*s", (int)n, name);
-	workload = !strcmp(section, "workload");
-	if (n >= sizeof(section) || !scenario_section_exists(section) ||
-	    (dot && !workload && strcmp(section, "failure"))) {
+	m = scenario_many_of(section);
+	if (n >= sizeof(section) || !scenario_section_exists(section) || (dot && !m)) {
 		scenario_sections_list(list, sizeof(list));
 		reading_fail(r, "", "[%.64s]: there is no such section; there are %s", name, list);
 		return;
 	}
 	memcpy(r->section, section, sizeof(section));
-	if (!workload && strcmp(section, "failure"))
+	if (!m)
 		return;
 	name = dot ? dot + 1 : section; /* a lone [workload] is one of that name */
 	if (!is_instance_name(name)) {
@@ -82,26 +81,14 @@ static void section_enter(struct reading *r, const char *name)
 			     name, SCENARIO_NAME_BYTES - 1);
 		return;
 	}
-	r->instance = scenario_instance_find(s, workload, name);
-	if (r->instance < scenario_instances(s, workload)) {
-		reading_fail(r, "", "[%s.%s]: begun before, in line %" PRId32 "; names differ", section, name,
-			     workload ? s->workload_at[r->instance] : s->failure_at[r->instance]);
-	} else if (workload && r->instance < SCENARIO_WORKLOADS_MAX) {
-		struct scenario_workload *w = &s->scenario.workload[s->scenario.workload_count++];
-
-		scenario_rows_default(SCENARIO_OF_WORKLOAD, w);
-		memcpy(w->name, name, strlen(name) + 1);
-		s->workload_at[r->instance] = r->line;
-	} else if (!workload && r->instance < SCENARIO_FAILURES_MAX) {
-		struct scenario_failure *f = &s->scenario.failure[s->scenario.failure_count++];
-
-		scenario_rows_default(SCENARIO_OF_FAILURE, f);
-		memcpy(f->name, name, strlen(name) + 1);
-		s->failure_at[r->instance] = r->line;
-	} else {
-		reading_fail(r, "", "[%s.%s]: there may be %d of them", section, name,
-			     workload ? SCENARIO_WORKLOADS_MAX : SCENARIO_FAILURES_MAX);
-	}
+	r->instance = scenario_instance_find(s, m, name);
+	if (r->instance < scenario_instances(s, m))
+		reading_fail(r, "", "[%s.%s]: begun before, in line %d; names differ", section, name,
+			     scenario_instance_at(s, m, r->instance));
+	else if (r->instance == m->max)
+		reading_fail(r, "", "[%s.%s]: there may be %" PRIu32 " of them", section, name, m->max);
+	else
+		scenario_instance_add(s, m, name, r->line);
 }
 
 /* inih's source of lines: fgets() on memory, which ends the text after an error. */
@@ -152,11 +139,10 @@ static char *text_line(char *buf, int bytes, void *arg)
 /* "switch.kmin", "workload.NAME.size" */
 static void key_text(const struct reading *r, const char *name, char *buf, size_t bytes)
 {
-	bool workload = !strcmp(r->section, "workload");
+	const struct scenario_many *m = scenario_many_of(r->section);
 
-	if (workload || !strcmp(r->section, "failure"))
-		snprintf(buf, bytes, "%s.%s.%.47s", r->section, scenario_instance_name(r->src, workload, r->instance),
-			 name);
+	if (m)
+		snprintf(buf, bytes, "%s.%s.%.47s", r->section, scenario_instance_name(r->src, m, r->instance), name);
 	else
 		snprintf(buf, bytes, "%s.%.47s", r->section, name);
 }
@@ -250,6 +236,7 @@ int scenario_source_set(struct scenario_source *s, const char *assignment, struc
 	struct reading r = {.src = s, .error = e, .line = LINE_SET};
 	const char *equals = strchr(assignment, '=');
 	const char *dot = strchr(assignment, '.');
+	const struct scenario_many *m;
 	char name[2 * SCENARIO_NAME_BYTES + 2], list[512];
 	size_t n;
 
@@ -268,22 +255,22 @@ int scenario_source_set(struct scenario_source *s, const char *assignment, struc
 		return scenario_fail(e, s->file, LINE_SET, "", "'%.64s...': there is no so long a key", assignment);
 	memcpy(name, dot + 1, n);
 	name[n] = 0;
-	if (!strcmp(r.section, "workload") || !strcmp(r.section, "failure")) {
-		bool workload = r.section[0] == 'w';
+	m = scenario_many_of(r.section);
+	if (m) {
 		char *key = strchr(name, '.');
 
 		if (key) {
 			*key++ = 0;
-			r.instance = scenario_instance_find(s, workload, name);
+			r.instance = scenario_instance_find(s, m, name);
 		} else {
 			key = name;
-			r.instance = scenario_instances(s, workload) == 1 ? 0 : UINT32_MAX;
+			r.instance = scenario_instances(s, m) == 1 ? 0 : UINT32_MAX;
 		}
-		if (r.instance >= scenario_instances(s, workload)) {
+		if (r.instance >= scenario_instances(s, m)) {
 			list[0] = 0;
-			for (uint32_t i = 0; i < scenario_instances(s, workload); i++)
+			for (uint32_t i = 0; i < scenario_instances(s, m); i++)
 				scenario_append(list, sizeof(list), "%s%s.%s", i ? ", " : "", r.section,
-						scenario_instance_name(s, workload, i));
+						scenario_instance_name(s, m, i));
 			return scenario_fail(e, s->file, LINE_SET, "", "'%.64s': say which %s; there is %s", assignment,
 					     r.section, list[0] ? list : "none");
 		}

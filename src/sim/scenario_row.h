@@ -26,11 +26,13 @@ enum scenario_value_kind {
 	SCENARIO_LINK,    /* uint32_t[2]: A-B */
 	SCENARIO_SLOW,    /* struct scenario_host: slow_count and slow */
 	SCENARIO_WEIGHTS, /* uint32_t[SCENARIO_CLASSES] */
+	SCENARIO_PLACED,  /* struct scenario_placement_of */
+	SCENARIO_ARRIVE,  /* uint64_t: the mean gap, ps */
 	SCENARIO_CDF_NAME /* struct scenario_workload: cdf or cdf_file */
 };
 
 /* The struct that a row's offset counts from. */
-enum scenario_base { SCENARIO_OF_ALL, SCENARIO_OF_WORKLOAD, SCENARIO_OF_FAILURE };
+enum scenario_base { SCENARIO_OF_ALL, SCENARIO_OF_WORKLOAD, SCENARIO_OF_JOB, SCENARIO_OF_FAILURE };
 
 struct scenario_row {
 	const char *section;

@@ -192,6 +192,18 @@ static int sdr_settle(const struct scenario_source *s, struct scenario *out, str
 	return 0;
 }
 
+/* A placement by a file says which hosts take part. */
+static int place_settle(const struct scenario_source *s, const struct scenario_workload *w, int line,
+			struct scenario_error *e)
+{
+	char key[2 * SCENARIO_NAME_BYTES + 16];
+
+	if (w->place.by != SCENARIO_PLACE_FILE || !w->hosts.count)
+		return 0;
+	snprintf(key, sizeof(key), "%s.%s.hosts", w->section, w->name);
+	return scenario_fail(e, s->file, line, key, "not with place = %s, whose hosts take part", w->place.file.path);
+}
+
 static int workload_settle(const struct scenario_source *s, struct scenario *out, uint32_t i, struct scenario_error *e)
 {
 	struct scenario_workload *w = &out->workload[i];
@@ -216,6 +228,9 @@ static int workload_settle(const struct scenario_source *s, struct scenario *out
 		return scenario_fail(e, s->file, s->workload_at[i], key,
 				     "it would never end: give stop or flows, or run.until or run.events");
 	}
+	w->section = "workload";
+	if (place_settle(s, w, s->workload_at[i], e))
+		return -EINVAL;
 	if (w->traffic_class == SCENARIO_AUTO && w->kind != SCENARIO_FILE_FLOWS)
 		w->traffic_class = out->transport.data_class;
 	return 0;
@@ -248,6 +263,98 @@ static int failures_settle(const struct scenario_source *s, struct scenario *out
 	return 0;
 }
 
+static bool given(const struct scenario_source *s, uint32_t job, const char *name)
+{
+	return s->job_line[job][scenario_row_number(scenario_row_find("job", name))];
+}
+
+/* The workload that a job is: another one with what its own keys say. */
+static void job_apply(const struct scenario_source *s, uint32_t i, const struct scenario_job *j,
+		      struct scenario_workload *w)
+{
+	memcpy(w->of, w->name, sizeof(w->of));
+	memcpy(w->name, j->name, sizeof(w->name));
+	w->section = "job";
+	if (given(s, i, "hosts"))
+		w->hosts = j->hosts;
+	if (given(s, i, "place"))
+		w->place = j->place;
+	if (w->place.by == SCENARIO_PLACE_FILE && !given(s, i, "hosts"))
+		w->hosts.count = 0;
+	if (given(s, i, "start"))
+		w->start_ps = j->start_ps;
+	if (given(s, i, "repeat"))
+		w->repeat = j->repeat;
+	w->arrive_gap_ps = j->arrive_gap_ps;
+}
+
+static int job_settle(const struct scenario_source *s, const struct scenario *c, uint32_t i, uint32_t *of,
+		      struct scenario_error *e)
+{
+	const struct scenario_job *j = &c->job[i];
+	char key[2 * SCENARIO_NAME_BYTES];
+
+	snprintf(key, sizeof(key), "job.%s.workload", j->name);
+	for (*of = 0; *of < c->workload_count; ++*of) {
+		if (!strcmp(c->workload[*of].name, j->workload))
+			break;
+	}
+	if (*of == c->workload_count)
+		return scenario_fail(e, s->file, s->job_at[i], key,
+				     "'%s': there is no [workload.%s]; say the name of one of kind = graph",
+				     j->workload, j->workload);
+	if (c->workload[*of].kind != SCENARIO_GRAPH)
+		return scenario_fail(e, s->file, s->job_at[i], key, "[workload.%s] is not of kind = graph",
+				     j->workload);
+	return 0;
+}
+
+/* Jobs become workloads, behind those that no job names. */
+static int jobs_settle(const struct scenario_source *s, struct scenario *c, struct scenario_error *e)
+{
+	struct scenario_workload *all = c->job_count ? calloc(SCENARIO_WORKLOADS_MAX, sizeof(*all)) : NULL;
+	uint32_t of[SCENARIO_JOBS_MAX], count = 0;
+	bool named[SCENARIO_WORKLOADS_MAX] = {false};
+	int rc = 0;
+
+	if (!c->job_count)
+		return 0;
+	if (!all)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < c->job_count && !rc; i++) {
+		rc = job_settle(s, c, i, &of[i], e);
+		if (!rc)
+			named[of[i]] = true;
+	}
+	for (uint32_t i = 0; i < c->workload_count && !rc; i++) {
+		if (!named[i])
+			all[count++] = c->workload[i];
+	}
+	for (uint32_t i = 0; i < c->job_count && !rc; i++) {
+		for (uint32_t k = 0; k < count && !rc; k++) {
+			if (!strcmp(all[k].name, c->job[i].name))
+				rc = scenario_fail(e, s->file, s->job_at[i], "",
+						   "[job.%s]: there is a workload of that name, too", all[k].name);
+		}
+		if (!rc && count == SCENARIO_WORKLOADS_MAX)
+			rc = scenario_fail(e, s->file, s->job_at[i], "",
+					   "[job.%s]: jobs and workloads together may be %d", c->job[i].name,
+					   SCENARIO_WORKLOADS_MAX);
+		if (rc)
+			break;
+		all[count] = c->workload[of[i]];
+		job_apply(s, i, &c->job[i], &all[count]);
+		rc = place_settle(s, &all[count++], s->job_at[i], e);
+	}
+	if (!rc) {
+		memcpy(c->workload, all, sizeof(c->workload));
+		c->workload_count = count;
+		c->job_count = 0;
+	}
+	free(all);
+	return rc;
+}
+
 /* All but one workload are left out. */
 static int only_settle(const struct scenario_source *s, struct scenario *out, struct scenario_error *e)
 {
@@ -262,7 +369,8 @@ static int only_settle(const struct scenario_source *s, struct scenario *out, st
 		out->workload_count = 1;
 		return 0;
 	}
-	return scenario_fail(e, s->file, line_of(s, "run", "only"), "run.only", "there is no [workload.%s]", only);
+	return scenario_fail(e, s->file, line_of(s, "run", "only"), "run.only", "there is no [workload.%s] or [job.%s]",
+			     only, only);
 }
 
 int scenario_source_settle(const struct scenario_source *s, struct scenario *out, struct scenario_error *e)
@@ -284,7 +392,7 @@ int scenario_source_settle(const struct scenario_source *s, struct scenario *out
 		if (workload_settle(s, c, i, e))
 			goto out;
 	}
-	if (only_settle(s, c, e))
+	if (jobs_settle(s, c, e) || only_settle(s, c, e))
 		goto out;
 	if (!c->run.all_flows && c->run.until_ps == SCENARIO_NONE && c->run.events == SCENARIO_NONE) {
 		fail_key(s, e, "run", "all_flows", "off, and neither until nor events: it would never end");

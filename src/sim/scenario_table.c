@@ -16,6 +16,7 @@
 
 #define AT(field)   SCENARIO_OF_ALL, offsetof(struct scenario, field)
 #define IN_W(field) SCENARIO_OF_WORKLOAD, offsetof(struct scenario_workload, field)
+#define IN_J(field) SCENARIO_OF_JOB, offsetof(struct scenario_job, field)
 #define IN_F(field) SCENARIO_OF_FAILURE, offsetof(struct scenario_failure, field)
 
 /* clang-format off */
@@ -189,18 +190,25 @@ static const struct scenario_row rows[] = {
 	NUM_OF(W(ALL_TO_ALL) | W(MOE), "workload", "active", COUNT, IN_W(active), 1, 1 << 20, "none", "none", "peers that a host sends to at a time"),
 	NUM_OF(W(RING_ALLREDUCE), "workload", "rings", COUNT, IN_W(rings), 1, 64, NULL, "1", "channels, which share the bytes"),
 	NUM_OF(W(MOE), "workload", "zipf", SHARE, IN_W(zipf_ppb), 0, 4 * ONE, NULL, "1", "exponent of the token counts"),
-	PICK_OF(W(GRAPH), "workload", "place", IN_W(place), "packed|round-robin|random", NULL, "packed", "rank i is the i-th of the hosts as listed; or of one host of each first switch in turn; or of an order drawn by the seed"),
+	WORDS_OF(W(GRAPH), "workload", "place", PLACED, IN_W(place), "packed", "rank i is the i-th of the hosts as listed; or of one host of each first switch in turn; or of an order drawn by the seed; or the i-th number in a file, in place of hosts"),
 	PICK_OF(W(GRAPH), "workload", "algorithm", IN_W(algorithm), "auto|ring|halving-doubling|tree|direct", NULL, "auto", "of collectives; auto: halving-doubling or tree up to 64 KiB, else ring"),
 	NUM_OF(W(GRAPH), "workload", "chunks", COUNT, IN_W(chunks), 1, 1024, NULL, "1", "parts of a collective's bytes that follow each other in a pipeline"),
 	NUM_OF(W(GRAPH), "workload", "eager", BYTES, IN_W(eager_bytes), 0, TB, NULL, "0", "a send of up to so much is done when it is posted, others when they are acknowledged"),
 	NUM("workload", "class", COUNT, IN_W(traffic_class), 1, 7, "auto", "auto", "traffic class; those of a host take turns; auto: of a file of flows as it says, else transport.class"),
+
+	WORDS("job", "workload", NAME, IN_J(workload), "", "the name of a workload of kind = graph, which runs as this job and not by itself; keys that are not given are its"),
+	WORDS("job", "hosts", RANGES, IN_J(hosts), "all", "hosts that take part, as 0-7,12"),
+	WORDS("job", "place", PLACED, IN_J(place), "packed", "which rank is on which of them"),
+	NUM("job", "start", TIME, IN_J(start_ps), 0, DAY, NULL, "0", "when it begins"),
+	WORDS("job", "arrive", ARRIVE, IN_J(arrive_gap_ps), "", "poisson N: its rounds begin after the start, at random, N of them in a second in the mean; else one behind the other"),
+	NUM("job", "repeat", COUNT, IN_J(repeat), 1, 4096, NULL, "1", "rounds"),
 
 	WORDS("run", "title", TEXT, AT(title), "", "one line on top of the report"),
 	NUM("run", "until", TIME, AT(run.until_ps), 1, DAY, "none", "none", "simulated time at which the run ends"),
 	NUM("run", "events", COUNT, AT(run.events), 1, ANY, "none", "none", "events after which the run ends"),
 	ONOFF("run", "all_flows", AT(run.all_flows), "on", "the run ends when all flows are done"),
 	NUM("run", "seed", COUNT, AT(run.seed), 0, ANY, NULL, "1", "seed of every random draw; the same seed gives the same bytes"),
-	WORDS("run", "only", NAME, AT(run.only), "", "the name of the one workload that runs, alone; all: each does"),
+	WORDS("run", "only", NAME, AT(run.only), "", "the name of the one workload or job that runs, alone; all: each does"),
 	ONOFF("run", "check", AT(run.check), "off", "check the invariants after each event; slow"),
 
 	ONOFF("output", "queue_histograms", AT(output.queue_histograms), "on", "time at each queue length, per port"),

@@ -7,6 +7,7 @@
 #include "support/test.h"
 
 #define WORKLOAD "[workload.a]\n"
+#define GRAPH    "[workload.a]\nkind = graph\nfile = g.txt\n"
 
 static struct scenario *out; /* too large for the stack */
 
@@ -186,6 +187,17 @@ TEST(what_is_wrong_names_line_key_and_what_is_allowed)
 		{"[workload.a]\nkind = staircase\n", 1, "workload.a.interval", {"steps"}},
 		{"[workload.a]\nhosts = 5-2\n", 2, "workload.a.hosts", {"backwards"}},
 		{"[workload.a]\nhosts = 1;2\n", 2, "workload.a.hosts", {"ranges"}},
+		{"[job.x]\n" WORKLOAD, 1, "job.x.workload", {"there is no [workload.]"}},
+		{"[job.x]\nworkload = b\n" WORKLOAD, 1, "job.x.workload", {"there is no [workload.b]"}},
+		{"[job.x]\nworkload = a\n" WORKLOAD, 1, "job.x.workload", {"[workload.a] is not of kind = graph"}},
+		{"[job.x]\narrive = 7\n", 2, "job.x.arrive", {"'7'", "poisson N"}},
+		{"[job.x]\narrive = poisson 0\n", 2, "job.x.arrive", {"0.01 to 1000000000"}},
+		{"[job.x]\nplace = near\n", 2, "job.x.place", {"'near'", "packed, round-robin, random", "a file"}},
+		{"[job.x]\nsize = 1\n", 2, "job.x.size", {"it is a key of [workload]"}},
+		{"[job.b]\nworkload = a\n" GRAPH "[workload.b]\n", 1, "", {"[job.b]", "a workload of that name"}},
+		{"[job.x]\nworkload = a\nhosts = 1\nplace = ./f\n" GRAPH, 1, "job.x.hosts", {"place = ./f"}},
+		{GRAPH "hosts = 1\nplace = ./f\n", 1, "workload.a.hosts", {"place = ./f"}},
+		{"[run]\nonly = c\n" WORKLOAD, 2, "run.only", {"[workload.c] or [job.c]"}},
 		{"[failure.x]\naction = down\n" WORKLOAD, 1, "failure.x.link", {"A-B"}},
 		{"[failure.x]\nlink = 1-1\n" WORKLOAD, 2, "failure.x.link", {"two nodes"}},
 		{"[failure.x]\nlink = 1-2\naction = rate\n" WORKLOAD, 1, "failure.x.rate", {"new rate"}},
@@ -311,6 +323,37 @@ TEST(lists_and_files_are_told)
 	assert_string_equal(files[0].key, "topology.file");
 	assert_string_equal(files[2].key, "workload.b.file");
 	assert_int_equal(scenario_files(out, files, 1), 3);
+}
+
+TEST(jobs_are_workloads_once_they_are_settled)
+{
+	struct scenario_wanted files[8];
+
+	accepted(GRAPH
+		 "hosts = 0-3\nstart = 2us\nrepeat = 5\nplace = random\n[workload.other]\n"
+		 "[job.x]\nworkload = a\n[job.y]\nworkload = a\nplace = ./order\n"
+		 "[job.z]\nworkload = a\nhosts = 8\nrepeat = 1\narrive = poisson 2.5\nstart = 0\nplace = packed\n");
+	assert_int_equal(out->job_count, 0);
+	assert_int_equal(out->workload_count, 4);
+	assert_string_equal(out->workload[0].name, "other");
+	assert_string_equal(out->workload[1].name, "x");
+	assert_string_equal(out->workload[1].of, "a");
+	assert_string_equal(out->workload[1].section, "job");
+	assert_int_equal(out->workload[1].start_ps, 2000000);
+	assert_int_equal(out->workload[1].repeat, 5);
+	assert_int_equal(out->workload[1].place.by, SCENARIO_PLACE_RANDOM);
+	assert_int_equal(out->workload[1].arrive_gap_ps, 0);
+	assert_int_equal(out->workload[2].hosts.count, 0);
+	assert_int_equal(out->workload[2].place.by, SCENARIO_PLACE_FILE);
+	assert_int_equal(out->workload[3].hosts.range[0].first, 8);
+	assert_int_equal(out->workload[3].start_ps, 0);
+	assert_int_equal(out->workload[3].repeat, 1);
+	assert_int_equal(out->workload[3].place.by, SCENARIO_PLACE_PACKED);
+	assert_int_equal(out->workload[3].arrive_gap_ps, UINT64_C(400000000000));
+	assert_int_equal(scenario_files(out, files, 8), 4);
+	assert_string_equal(files[0].key, "workload.a.file");
+	assert_string_equal(files[2].key, "job.y.place");
+	assert_string_equal(files[3].key, "workload.a.file");
 }
 
 TEST(distributions_are_known_in_any_case)

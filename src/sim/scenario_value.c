@@ -43,6 +43,8 @@ static const struct {
 	[SCENARIO_LINK] = {"node-node", NULL, NULL},
 	[SCENARIO_SLOW] = {"host:factor,...", NULL, NULL},
 	[SCENARIO_WEIGHTS] = {"8 numbers", NULL, NULL},
+	[SCENARIO_PLACED] = {"packed|round-robin|random|file", NULL, NULL},
+	[SCENARIO_ARRIVE] = {"poisson number", NULL, NULL},
 	[SCENARIO_CDF_NAME] = {"WebSearch|FB_Hadoop|AliStorage2019|GoogleRPC2008|file", NULL, NULL},
 };
 
@@ -181,6 +183,28 @@ static bool cdf_set(struct scenario_workload *w, const char *text, char *why, si
 	return true;
 }
 
+static bool placement_set(struct scenario_placement_of *field, const char *text, char *why, size_t why_bytes)
+{
+	static const char *const words[] = {"packed", "round-robin", "random"};
+	struct scenario_placement_of p = {.by = SCENARIO_PLACE_FILE};
+
+	for (unsigned i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+		if (!strcmp(text, words[i])) {
+			*field = (struct scenario_placement_of){.by = i};
+			return true;
+		}
+	}
+	if (!strpbrk(text, "./"))
+		return scenario_refuse(why, why_bytes,
+				       "'%.64s': allowed is packed, round-robin, random, or the path of a file, with a "
+				       "'.' or '/' in it",
+				       text);
+	if (!text_set(p.file.path, sizeof(p.file.path), text, why, why_bytes))
+		return false;
+	*field = p;
+	return true;
+}
+
 bool scenario_value_set(const struct scenario_row *r, void *base, const char *text, char *why, size_t why_bytes)
 {
 	void *field = (char *)base + r->offset;
@@ -219,6 +243,8 @@ bool scenario_value_set(const struct scenario_row *r, void *base, const char *te
 					 why_bytes);
 	case SCENARIO_LINK: return scenario_link_set(field, text, why, why_bytes);
 	case SCENARIO_WEIGHTS: return scenario_weights_set(field, text, why, why_bytes);
+	case SCENARIO_PLACED: return placement_set(field, text, why, why_bytes);
+	case SCENARIO_ARRIVE: return scenario_arrive_set(field, text, why, why_bytes);
 	case SCENARIO_CDF_NAME:
 		return cdf_set((void *)((char *)field - offsetof(struct scenario_workload, cdf)), text, why, why_bytes);
 	}

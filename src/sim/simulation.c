@@ -597,11 +597,11 @@ static uint64_t held_back_text(const struct simulation *s, char *text, size_t by
 	if (first.bytes)
 		snprintf(text, bytes,
 			 "%" PRIu64 " of the flows never began, the first is %" PRIu32 " to %" PRIu32 " of %" PRIu64
-			 " bytes in [workload.%s]",
-			 held_back, first.src, first.dst, first.bytes, of_first->name);
+			 " bytes in [%s.%s]",
+			 held_back, first.src, first.dst, first.bytes, of_first->section, of_first->name);
 	else
-		snprintf(text, bytes, "%" PRIu64 " of the flows never began, the first is in [workload.%s]", held_back,
-			 of_first->name);
+		snprintf(text, bytes, "%" PRIu64 " of the flows never began, the first is in [%s.%s]", held_back,
+			 of_first->section, of_first->name);
 	return held_back;
 }
 
@@ -609,15 +609,16 @@ static uint64_t held_back_text(const struct simulation *s, char *text, size_t by
 static bool unfinished_text(const struct simulation *s, bool broke, char *text, size_t bytes)
 {
 	char why[RESULTS_WHY_BYTES];
+	const struct scenario_workload *w;
 
 	for (uint32_t i = 0; i < workload_parts(s->workload); i++) {
 		uint32_t nodes = workload_unfinished(s->workload, i, why, sizeof(why));
 
 		if (!nodes)
 			continue;
-		snprintf(text, bytes, "%s%" PRIu32 " nodes of [workload.%s] never ended: %.400s",
-			 broke ? "queue pairs broke: " : "", nodes, s->scenario->workload[s->origins[i].workload].name,
-			 why);
+		w = &s->scenario->workload[s->origins[i].workload];
+		snprintf(text, bytes, "%s%" PRIu32 " nodes of [%s.%s] never ended: %.400s",
+			 broke ? "queue pairs broke: " : "", nodes, w->section, w->name, why);
 		return true;
 	}
 	return false;

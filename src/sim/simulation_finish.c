@@ -235,6 +235,8 @@ static void finish_steps(struct simulation *s)
 				step.start_ps = spans[k].begin_ps;
 		}
 		step.graph = graph_hold(facts.graph);
+		step.infinite_ps = workload_end_alone_ps(s->workload, i, step.start_ps);
+		step.infinite_ps -= step.infinite_ps > step.start_ps ? step.start_ps : step.infinite_ps;
 		if (results_step_add(s->results, &step)) {
 			graph_free(step.graph);
 			free(step.spans);

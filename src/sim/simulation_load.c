@@ -5,8 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/prng.h"
 #include "workload/cdf.h"
 #include "workload/graph_read.h"
+#include "workload/workload_draw.h"
 #include "sim/simulation_parts.h"
 
 static const char *const kinds[SCENARIO_WORKLOAD_KINDS] = {
@@ -24,6 +26,12 @@ static const char *const kinds[SCENARIO_WORKLOAD_KINDS] = {
 	[SCENARIO_VICTIM] = "victim",
 	[SCENARIO_GRAPH] = "graph",
 };
+
+/* The workload that names the file. */
+static const char *file_of(const struct scenario_workload *w)
+{
+	return w->of[0] ? w->of : w->name;
+}
 
 static uint32_t first_of(const struct scenario_ranges *r, uint32_t otherwise)
 {
@@ -65,8 +73,18 @@ static bool add_round(const struct scenario_workload *w, const char *kind, const
 	if (!rc)
 		return true;
 	if (err.line)
-		return refuse(why, "workload.%s.file: line %u: %s", w->name, err.line, err.message);
-	return refuse(why, "workload.%s: %s", w->name, err.message[0] ? err.message : "out of memory");
+		return refuse(why, "workload.%s.file: line %u: %s", file_of(w), err.line, err.message);
+	return refuse(why, "%s.%s: %s", w->section, w->name, err.message[0] ? err.message : "out of memory");
+}
+
+/* What draws when the rounds of a job arrive: its seed and name, so they arrive alone as they do beside others. */
+static void arrivals_begin(const struct scenario_workload *w, uint64_t seed, struct prng *r)
+{
+	uint64_t id = 0;
+
+	for (const char *c = w->name; *c; c++)
+		id = draw_seed(id, (uint8_t)*c);
+	draw_init(r, seed, id);
 }
 
 /*
@@ -78,23 +96,27 @@ static bool add_rounds(const struct scenario_workload *w, uint32_t number, const
 {
 	uint32_t rounds = w->kind == SCENARIO_STAIRCASE || !w->repeat ? 1 : (uint32_t)w->repeat, qps = (uint32_t)w->qps;
 	uint32_t first = workload_parts(out);
-	bool same_qps = w->round_qps == SCENARIO_ROUND_QPS_SAME;
+	uint64_t at_ps = w->start_ps;
+	bool same_qps = w->round_qps == SCENARIO_ROUND_QPS_SAME, timed = w->interval_ps || w->arrive_gap_ps;
+	struct prng arrivals;
 
+	arrivals_begin(w, p->seed, &arrivals);
 	if (rounds * (uint64_t)qps > WORKLOAD_PARTS_MAX - first)
-		return refuse(why,
-			      "workload.%s.repeat: %u rounds of %u queue pairs; all workloads together may have %d",
-			      w->name, rounds, qps, WORKLOAD_PARTS_MAX);
+		return refuse(why, "%s.%s.repeat: %u rounds of %u queue pairs; all workloads together may have %d",
+			      w->section, w->name, rounds, qps, WORKLOAD_PARTS_MAX);
 	for (uint32_t i = 0; i < rounds * qps; i++) {
 		uint32_t round = i / qps, qp = i % qps;
 
 		origins[first + i] = (struct part_origin){number, round, qp};
 		p->connections_go_on = same_qps && round + 1 < rounds;
 		if (round) {
-			p->start_ps = w->interval_ps ? w->start_ps + round * w->interval_ps : 0;
+			p->start_ps = timed ? w->start_ps + round * w->interval_ps : 0;
 			p->after = first + (round - 1) * qps;
-			p->after_count = w->interval_ps ? 0 : qps;
+			p->after_count = timed ? 0 : qps;
 			p->connections_of = same_qps ? first + qp + 1 : 0;
 		}
+		if (w->arrive_gap_ps)
+			p->start_ps = at_ps += draw_gap_ps(&arrivals, w->arrive_gap_ps << 16);
 		if (!add_round(w, kind, p, out, why))
 			return false;
 	}
@@ -226,8 +248,23 @@ static bool refuse_file(const struct scenario_workload *w, const struct graph_fa
 		snprintf(number, sizeof(number), "%u", f->file);
 	if (f->error.line)
 		snprintf(line, sizeof(line), "%u:", f->error.line);
-	return refuse(why, "workload.%s.file: %.*s%s%s:%s %s", w->name, star ? (int)(star - path) : (int)strlen(path),
-		      path, number, star ? star + 1 : "", line, f->error.message);
+	return refuse(why, "workload.%s.file: %.*s%s%s:%s %s", file_of(w),
+		      star ? (int)(star - path) : (int)strlen(path), path, number, star ? star + 1 : "", line,
+		      f->error.message);
+}
+
+/* Jobs of one workload share its graph. */
+static struct graph *graph_known(const struct scenario *s, const struct scenario_workload *w,
+				 const struct workload *all, const struct part_origin *origins)
+{
+	struct workload_facts facts;
+
+	for (uint32_t i = 0; w->of[0] && i < workload_parts(all); i++) {
+		workload_facts(all, i, &facts);
+		if (!strcmp(s->workload[origins[i].workload].of, w->of))
+			return graph_hold(facts.graph);
+	}
+	return NULL;
 }
 
 static bool read_graph(const struct scenario_workload *w, struct graph **out, struct why why)
@@ -239,21 +276,53 @@ static bool read_graph(const struct scenario_workload *w, struct graph **out, st
 
 	if (rc == -EINVAL)
 		return refuse_file(w, &fault, why);
-	return !rc || refuse(why, "workload.%s.file: out of memory", w->name);
+	return !rc || refuse(why, "out of memory");
+}
+
+/* The numbers in a file, in place of *hosts. */
+static bool read_placement(const struct scenario_workload *w, const struct topology *t, uint32_t **hosts,
+			   uint32_t *count, struct why why)
+{
+	const struct scenario_file *f = &w->place.file;
+	struct text text;
+	struct word word;
+	uint64_t host;
+
+	free(*hosts);
+	*hosts = calloc(f->text_bytes / 2 + 1, sizeof(**hosts));
+	*count = 0;
+	if (!*hosts)
+		return refuse(why, "out of memory");
+	text_start(&text, f->text, f->text_bytes);
+	while (text_next_line(&text)) {
+		while (text_word(&text, &word)) {
+			if (!word_count(word, t->host_count - 1, &host))
+				return refuse(why,
+					      "%s.%s.place: %s:%u: '%.*s'; allowed are the numbers of hosts, 0 to %u",
+					      w->section, w->name, f->path, text.line,
+					      word.len < 32 ? (int)word.len : 32, word.at, t->host_count - 1);
+			(*hosts)[(*count)++] = (uint32_t)host;
+		}
+	}
+	return true;
 }
 
 /* The hosts in the order of the ranks; NULL in *hosts stands for all of them. */
 static bool place_ranks(const struct scenario *s, const struct scenario_workload *w, const struct topology *t,
-			uint32_t **hosts, uint32_t count, struct why why)
+			uint32_t **hosts, uint32_t *host_count, struct why why)
 {
-	if (!*hosts && w->place != SCENARIO_PLACE_PACKED) {
+	uint32_t count = *host_count;
+
+	if (w->place.by == SCENARIO_PLACE_FILE)
+		return read_placement(w, t, hosts, host_count, why);
+	if (!*hosts && w->place.by != SCENARIO_PLACE_PACKED) {
 		*hosts = calloc(count + (size_t)1, sizeof(**hosts));
 		for (uint32_t i = 0; *hosts && i < count; i++)
 			(*hosts)[i] = i;
 		if (!*hosts)
 			return refuse(why, "out of memory");
 	}
-	return parts_place(w->place, t, s->run.seed, *hosts, count) || refuse(why, "out of memory");
+	return parts_place(w->place.by, t, s->run.seed, *hosts, count) || refuse(why, "out of memory");
 }
 
 static bool add_graph(const struct scenario *s, const struct scenario_workload *w, const struct topology *t,
@@ -261,8 +330,10 @@ static bool add_graph(const struct scenario *s, const struct scenario_workload *
 		      struct why why)
 {
 	uint64_t *slow_ppb;
-	bool good = slow_of(s, t, &slow_ppb, why) && read_graph(w, &p->graph, why);
+	bool good = slow_of(s, t, &slow_ppb, why);
 
+	p->graph = graph_known(s, w, out, origins);
+	good = good && (p->graph || read_graph(w, &p->graph, why));
 	p->slow_ppb = slow_ppb;
 	p->algorithm = w->algorithm;
 	p->chunks = (uint32_t)w->chunks;
@@ -316,7 +387,7 @@ static bool add_one(const struct scenario *s, const struct scenario_workload *w,
 	rc = hosts_of(&w->hosts, t->host_count, &hosts, &p.host_count);
 	if (rc) {
 		free(pairs);
-		return refuse(why, "workload.%s.hosts: %s", w->name,
+		return refuse(why, "%s.%s.hosts: %s", w->section, w->name,
 			      rc == -ENOMEM ? "out of memory" : "beyond the topology's last host");
 	}
 	p.hosts = hosts;
@@ -345,7 +416,7 @@ static bool add_one(const struct scenario *s, const struct scenario_workload *w,
 	}
 	p.bytes = w->size_bytes / w->qps;
 	if (w->kind == SCENARIO_GRAPH) {
-		good = place_ranks(s, w, t, &hosts, p.host_count, why);
+		good = place_ranks(s, w, t, &hosts, &p.host_count, why);
 		p.hosts = hosts;
 		good = good && add_graph(s, w, t, number, &p, out, origins, why);
 	}

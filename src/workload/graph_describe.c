@@ -5,17 +5,17 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* How long it takes; d: whose last members to fill in, or NULL. -ENOMEM or 0. */
+/* *time_ps: when it begins, and then when its last node ends; d: whose last members to fill in, or NULL. -ENOMEM or 0. */
 static int run_alone(const struct graph_run_config *c, uint64_t *time_ps, struct graph_description *d)
 {
 	struct graph_run *r = graph_run_create(c);
 	struct graph_message m;
-	uint64_t now_ps = 0;
+	uint64_t now_ps = *time_ps;
 	int rc;
 
 	if (!r)
 		return -ENOMEM;
-	graph_run_begin(r, 0);
+	graph_run_begin(r, now_ps);
 	for (;;) {
 		if (graph_run_take(r, &m)) {
 			graph_run_sent(r, m.number, now_ps);
@@ -35,6 +35,12 @@ static int run_alone(const struct graph_run_config *c, uint64_t *time_ps, struct
 	}
 	graph_run_free(r);
 	return rc;
+}
+
+int graph_end_alone(const struct graph_run_config *c, uint64_t start_ps, uint64_t *end_ps)
+{
+	*end_ps = start_ps;
+	return run_alone(c, end_ps, NULL);
 }
 
 static void count(const struct graph *g, struct graph_description *d)

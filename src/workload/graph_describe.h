@@ -23,6 +23,9 @@ struct graph_description {
 /* The graph of the configuration is finished. 0 or -ENOMEM. */
 int graph_describe(const struct graph_run_config *, struct graph_description *);
 
+/* When its last node ends if it begins at start_ps and messages take no time; less, if it does not end. 0 or -ENOMEM. */
+int graph_end_alone(const struct graph_run_config *, uint64_t start_ps, uint64_t *end_ps);
+
 /* Collectives of one kind among groups of one size. */
 struct graph_use {
 	uint32_t kind, members; /* enum collective_kind */

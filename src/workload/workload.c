@@ -429,6 +429,12 @@ const struct graph_span *workload_spans(const struct workload *w, uint32_t part)
 	return w->parts[part]->facts.graph ? graph_part_spans(w->parts[part]) : NULL;
 }
 
+uint64_t workload_end_alone_ps(const struct workload *w, uint32_t part, uint64_t start_ps)
+{
+	assert(part < w->part_count);
+	return w->parts[part]->facts.graph ? graph_part_end_alone_ps(w->parts[part], start_ps) : 0;
+}
+
 uint64_t workload_held_back(const struct workload *w, uint32_t part, struct message *first)
 {
 	const struct workload_part *p;

@@ -236,6 +236,12 @@ uint32_t workload_unfinished(const struct workload *, uint32_t part, char *why, 
 /* When each node of a graph began and ended; lent, NULL of other kinds and of a graph that has not begun. */
 const struct graph_span *workload_spans(const struct workload *, uint32_t part);
 
+/*
+ * When a graph that begins at start_ps would end if messages took no time, as the part is set. 0 of other kinds, and
+ * without memory.
+ */
+uint64_t workload_end_alone_ps(const struct workload *, uint32_t part, uint64_t start_ps);
+
 /* Facts about a part that are known beforehand, for its report. */
 struct workload_facts {
 	const char *kind;

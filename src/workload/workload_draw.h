@@ -2,8 +2,6 @@
 /*
  * Random draws that are the same on every machine and compiler: integers only, and a generator for
  * each object, so that one object's draws do not depend on how many others there are.
- *
- * Private to src/workload.
  */
 #pragma once
 

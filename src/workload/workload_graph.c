@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "workload/graph_describe.h"
 #include "workload/graph_run.h"
 #include "workload/workload_part.h"
 
@@ -133,6 +134,13 @@ uint32_t graph_part_unfinished(const struct workload_part *p, char *why, size_t 
 const struct graph_span *graph_part_spans(const struct workload_part *p)
 {
 	return of_const(p)->run ? graph_run_spans(of_const(p)->run) : NULL;
+}
+
+uint64_t graph_part_end_alone_ps(const struct workload_part *p, uint64_t start_ps)
+{
+	uint64_t end_ps;
+
+	return graph_end_alone(&of_const(p)->config, start_ps, &end_ps) ? 0 : end_ps;
 }
 
 /* Of ranks, from those of hosts. */

@@ -79,6 +79,7 @@ struct message part_message(const struct workload_part *);
 /* Of a part that is a graph; see workload.h. */
 uint32_t graph_part_unfinished(const struct workload_part *, char *why, size_t why_bytes);
 const struct graph_span *graph_part_spans(const struct workload_part *);
+uint64_t graph_part_end_alone_ps(const struct workload_part *, uint64_t start_ps);
 bool graph_part_failed(const struct workload_part *);
 
 /* Passes a message to workload_released. */
