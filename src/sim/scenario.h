@@ -200,10 +200,11 @@ struct scenario_failures {
 	unsigned place; /* enum scenario_place */
 };
 
-/* What the host computes takes so many parts of 10^9 of its time. */
+/* What the host computes takes so many parts of 10^9 of its time, from one time up to another (SCENARIO_NEVER: the end). */
 struct scenario_slow {
 	uint32_t host;
 	uint64_t factor_ppb;
+	uint64_t from_ps, to_ps;
 };
 
 struct scenario_host {
@@ -215,7 +216,7 @@ struct scenario_host {
 	uint64_t qp_miss_ps;
 	uint64_t idle_qps; /* besides those that the workload needs */
 	uint32_t slow_count;
-	struct scenario_slow slow[SCENARIO_RANGES_MAX];
+	struct scenario_slow slow[SCENARIO_RANGES_MAX]; /* in order of their starts; those of a host do not overlap */
 };
 
 enum scenario_protocol { SCENARIO_VEROCE, SCENARIO_ROCEV2, SCENARIO_SDR };

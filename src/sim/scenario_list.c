@@ -10,6 +10,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#define SLOW_PS_MAX (UINT64_C(86400) * 1000000000000) /* a day */
+
 bool scenario_refuse(char *why, size_t bytes, const char *fmt, ...)
 {
 	va_list ap;
@@ -112,39 +114,75 @@ bool scenario_lost_set(struct scenario_link *link, const char *text, char *why, 
 	return true;
 }
 
+/* "3:1.2" or "3:1.2@10ms-20ms"; *text moves behind it. */
+static bool slow_parse(const char **text, struct scenario_slow *s)
+{
+	static const struct quantity_form factor = {.exponent = 9};
+	static const struct quantity_form time = {quantity_times, NULL, 12, 0, QUANTITY_UNIT};
+	const char *p = *text;
+	size_t n;
+
+	*s = (struct scenario_slow){.to_ps = SCENARIO_NEVER};
+	if (!u32_parse(&p, &s->host) || *p++ != ':')
+		return false;
+	n = strspn(p, "0123456789.");
+	if (quantity_parse(p, n, &factor, &s->factor_ppb) || s->factor_ppb > 1000 * SCENARIO_PPB)
+		return false;
+	p += n;
+	if (*p == '@') {
+		n = strcspn(++p, "-, \t");
+		if (p[n] != '-' || quantity_parse(p, n, &time, &s->from_ps))
+			return false;
+		p += n + 1;
+		n = strcspn(p, ", \t");
+		if (quantity_parse(p, n, &time, &s->to_ps) || s->to_ps <= s->from_ps || s->to_ps > SLOW_PS_MAX)
+			return false;
+		p += n;
+	}
+	*text = p;
+	return true;
+}
+
+/* In order of starts; false: it overlaps another one of its host. */
+static bool slow_insert(struct scenario_slow *all, uint32_t count, struct scenario_slow s)
+{
+	uint32_t i;
+
+	for (i = 0; i < count; i++) {
+		if (all[i].host == s.host && all[i].from_ps < s.to_ps && s.from_ps < all[i].to_ps)
+			return false;
+	}
+	for (i = count; i && all[i - 1].from_ps > s.from_ps; i--)
+		all[i] = all[i - 1];
+	all[i] = s;
+	return true;
+}
+
 bool scenario_slow_set(struct scenario_host *host, const char *text, char *why, size_t why_bytes)
 {
-	static const struct quantity_form form = {.exponent = 9};
-	struct scenario_slow slow[SCENARIO_RANGES_MAX];
+	struct scenario_slow slow[SCENARIO_RANGES_MAX], one;
 	uint32_t count = 0;
 	const char *p = text;
 	bool more = *text;
 
 	while (more) {
-		size_t n;
-
 		if (count == SCENARIO_RANGES_MAX)
-			return scenario_refuse(why, why_bytes, "'%.64s': more than %d hosts", text,
+			return scenario_refuse(why, why_bytes, "'%.64s': more than %d hosts or times", text,
 					       SCENARIO_RANGES_MAX);
-		if (!u32_parse(&p, &slow[count].host) || *p++ != ':')
-			goto bad;
-		n = strspn(p, "0123456789.");
-		if (quantity_parse(p, n, &form, &slow[count].factor_ppb) ||
-		    slow[count].factor_ppb > 1000 * SCENARIO_PPB)
-			goto bad;
-		p += n;
-		if (!list_goes_on(&p, &more))
-			goto bad;
-		count++;
+		if (!slow_parse(&p, &one) || !list_goes_on(&p, &more))
+			return scenario_refuse(
+				why, why_bytes,
+				"'%.64s': allowed is HOST:FACTOR or HOST:FACTOR@FROM-TO, with commas "
+				"between: the number of a host, 0 to 1000, and two times up to 1 day, as "
+				"3:1.2@10ms-20ms",
+				text);
+		if (!slow_insert(slow, count++, one))
+			return scenario_refuse(why, why_bytes, "'%.64s': host %" PRIu32 " has two factors at one time",
+					       text, one.host);
 	}
 	memcpy(host->slow, slow, count * sizeof(slow[0]));
 	host->slow_count = count;
 	return true;
-bad:
-	return scenario_refuse(why, why_bytes,
-			       "'%.64s': allowed is HOST:FACTOR, with commas between: the number of a host and "
-			       "0 to 1000, as 3:1.2",
-			       text);
 }
 
 bool scenario_weights_set(uint32_t field[SCENARIO_CLASSES], const char *text, char *why, size_t why_bytes)

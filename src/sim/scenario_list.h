@@ -19,7 +19,7 @@ bool scenario_ranges_set(struct scenario_ranges *, const char *text, char *why, 
 bool scenario_lost_set(struct scenario_link *, const char *text, char *why, size_t why_bytes);
 /* The weights of all classes. */
 bool scenario_weights_set(uint32_t field[SCENARIO_CLASSES], const char *text, char *why, size_t why_bytes);
-/* Stragglers, "HOST:FACTOR,HOST:FACTOR". */
+/* Stragglers, "HOST:FACTOR,HOST:FACTOR@FROM-TO". */
 bool scenario_slow_set(struct scenario_host *, const char *text, char *why, size_t why_bytes);
 /* Arrivals, "poisson N": so many a second, as the mean time between two. */
 bool scenario_arrive_set(uint64_t *gap_ps, const char *text, char *why, size_t why_bytes);

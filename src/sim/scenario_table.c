@@ -133,7 +133,7 @@ static const struct scenario_row rows[] = {
 	NUM("host", "qp_cache", COUNT, AT(host.qp_cache), 1, 1 << 24, "none", "none", "queue pairs whose state the NIC has at hand, those used last; none: all"),
 	NUM("host", "qp_miss", TIME, AT(host.qp_miss_ps), 0, SECOND, NULL, "1us", "time to fetch the state of another one; one fetch at a time, and packets that need it wait"),
 	NUM("host", "idle_qps", COUNT, AT(host.idle_qps), 0, 1 << 20, NULL, "0", "queue pairs of each host that do nothing"),
-	WORDS("host", "slow", SLOW, AT(host.slow), "", "stragglers, HOST:FACTOR,...: what the host computes takes so many times as long"),
+	WORDS("host", "slow", SLOW, AT(host.slow), "", "stragglers, HOST:FACTOR or HOST:FACTOR@FROM-TO,...: what the host computes takes so many times as long, always or between two times"),
 
 	PICK("transport", "protocol", AT(transport.protocol), "veroce|rocev2|sdr", "veroce", "protocol of queue pairs; sdr: messages over UC of rocev2, made reliable by [sdr]"),
 	PICK("transport", "loss", AT(transport.loss), "auto|fast|base|irn|gbn", "auto", "loss detection: of veroce fast, base or irn; of rocev2 gbn, go-back-N; auto: fast, gbn"),

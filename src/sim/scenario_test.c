@@ -187,6 +187,12 @@ TEST(what_is_wrong_names_line_key_and_what_is_allowed)
 		{"[workload.a]\nkind = staircase\n", 1, "workload.a.interval", {"steps"}},
 		{"[workload.a]\nhosts = 5-2\n", 2, "workload.a.hosts", {"backwards"}},
 		{"[workload.a]\nhosts = 1;2\n", 2, "workload.a.hosts", {"ranges"}},
+		{"[host]\nslow = 3\n", 2, "host.slow", {"'3'", "HOST:FACTOR@FROM-TO", "3:1.2@10ms-20ms"}},
+		{"[host]\nslow = 3:2@1ms\n", 2, "host.slow", {"HOST:FACTOR@FROM-TO"}},
+		{"[host]\nslow = 3:2@2ms-1ms\n", 2, "host.slow", {"HOST:FACTOR@FROM-TO"}},
+		{"[host]\nslow = 3:2@1-2\n", 2, "host.slow", {"HOST:FACTOR@FROM-TO"}},
+		{"[host]\nslow = 3:1001\n", 2, "host.slow", {"0 to 1000"}},
+		{"[host]\nslow = 3:2@1s-3s,4:1,3:1@2s-4s\n", 2, "host.slow", {"host 3 has two factors at one time"}},
 		{"[job.x]\n" WORKLOAD, 1, "job.x.workload", {"there is no [workload.]"}},
 		{"[job.x]\nworkload = b\n" WORKLOAD, 1, "job.x.workload", {"there is no [workload.b]"}},
 		{"[job.x]\nworkload = a\n" WORKLOAD, 1, "job.x.workload", {"[workload.a] is not of kind = graph"}},
@@ -323,6 +329,17 @@ TEST(lists_and_files_are_told)
 	assert_string_equal(files[0].key, "topology.file");
 	assert_string_equal(files[2].key, "workload.b.file");
 	assert_int_equal(scenario_files(out, files, 1), 3);
+}
+
+TEST(stragglers_come_in_order_of_time)
+{
+	accepted("[host]\nslow = 3:1.5@2ms-3ms, 2:2,3:0.5@1ms-2ms\n" WORKLOAD);
+	assert_int_equal(out->host.slow_count, 3);
+	assert_int_equal(out->host.slow[0].host, 2);
+	assert_int_equal(out->host.slow[0].to_ps, SCENARIO_NEVER);
+	assert_int_equal(out->host.slow[1].factor_ppb, 500000000);
+	assert_int_equal(out->host.slow[1].to_ps, out->host.slow[2].from_ps);
+	assert_int_equal(out->host.slow[2].from_ps, UINT64_C(2000000000));
 }
 
 TEST(jobs_are_workloads_once_they_are_settled)

@@ -41,7 +41,7 @@ static const struct {
 	[SCENARIO_FLOWS] = {"flows", NULL, NULL},
 	[SCENARIO_LOST] = {"flow:n,...", NULL, NULL},
 	[SCENARIO_LINK] = {"node-node", NULL, NULL},
-	[SCENARIO_SLOW] = {"host:factor,...", NULL, NULL},
+	[SCENARIO_SLOW] = {"host:factor@from-to,...", NULL, NULL},
 	[SCENARIO_WEIGHTS] = {"8 numbers", NULL, NULL},
 	[SCENARIO_PLACED] = {"packed|round-robin|random|file", NULL, NULL},
 	[SCENARIO_ARRIVE] = {"poisson number", NULL, NULL},

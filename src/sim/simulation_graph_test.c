@@ -187,6 +187,20 @@ TEST(a_straggler_computes_longer)
 	sim_run_free(&run);
 }
 
+/* Half of the 2nd step is slow; the first and the third are not. */
+TEST(a_straggler_begins_and_ends)
+{
+	static const char *const sets[] = {"host.slow=1:3@15us-30us", "workload.w.repeat=3", NULL};
+	struct sim_run run;
+
+	run_goal(&run, "num_ranks 2\nrank 0 {\ncalc 10000\n}\nrank 1 {\ncalc 10000\n}\n", sets);
+	assert_int_equal(step_of(&run, 0)->time_ps, 10000 * NS);
+	assert_int_equal(step_of(&run, 1)->time_ps, 20000 * NS);
+	assert_int_equal(step_of(&run, 2)->time_ps, 10000 * NS);
+	assert_int_equal(step_of(&run, 1)->infinite_ps, 20000 * NS);
+	sim_run_free(&run);
+}
+
 TEST(exposed_communication_is_what_nothing_is_computed_in)
 {
 	struct sim_run run;

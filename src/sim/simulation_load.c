@@ -216,24 +216,17 @@ uint8_t parts_classes(const struct scenario *s, const struct topology *t)
 	return classes;
 }
 
-/* Of the hosts of the network; *out is NULL if none is slow, or without memory, which is false. */
-static bool slow_of(const struct scenario *s, const struct topology *t, uint64_t **out, struct why why)
+/* For struct workload_params, in *out. */
+static bool slow_of(const struct scenario *s, const struct topology *t, struct graph_slow out[SCENARIO_RANGES_MAX],
+		    struct why why)
 {
-	const struct scenario_host *h = &s->host;
+	for (uint32_t i = 0; i < s->host.slow_count; i++) {
+		const struct scenario_slow *h = &s->host.slow[i];
 
-	*out = NULL;
-	if (!h->slow_count)
-		return true;
-	*out = calloc(t->host_count, sizeof(**out));
-	if (!*out)
-		return refuse(why, "out of memory");
-	for (uint32_t i = 0; i < t->host_count; i++)
-		(*out)[i] = SCENARIO_PPB;
-	for (uint32_t i = 0; i < h->slow_count; i++) {
-		if (h->slow[i].host >= t->host_count)
-			return refuse(why, "host.slow: there is no host %u, only 0 to %u", h->slow[i].host,
-				      t->host_count - 1);
-		(*out)[h->slow[i].host] = h->slow[i].factor_ppb;
+		if (h->host >= t->host_count)
+			return refuse(why, "host.slow: there is no host %u, only 0 to %u", h->host, t->host_count - 1);
+		out[i] = (struct graph_slow){
+			.rank = h->host, .from_ps = h->from_ps, .to_ps = h->to_ps, .factor_ppb = h->factor_ppb};
 	}
 	return true;
 }
@@ -329,18 +322,18 @@ static bool add_graph(const struct scenario *s, const struct scenario_workload *
 		      uint32_t number, struct workload_params *p, struct workload *out, struct part_origin *origins,
 		      struct why why)
 {
-	uint64_t *slow_ppb;
-	bool good = slow_of(s, t, &slow_ppb, why);
+	struct graph_slow slow[SCENARIO_RANGES_MAX];
+	bool good = slow_of(s, t, slow, why);
 
 	p->graph = graph_known(s, w, out, origins);
 	good = good && (p->graph || read_graph(w, &p->graph, why));
-	p->slow_ppb = slow_ppb;
+	p->slow = slow;
+	p->slow_count = s->host.slow_count;
 	p->algorithm = w->algorithm;
 	p->chunks = (uint32_t)w->chunks;
 	p->eager_bytes = w->eager_bytes;
 	good = good && add_rounds(w, number, "graph", p, out, origins, why);
 	graph_free(p->graph);
-	free(slow_ppb);
 	return good;
 }
 

@@ -409,12 +409,46 @@ bool graph_run_take(struct graph_run *r, struct graph_message *m)
 
 /* ---- nodes and ops ---------------------------------------------------------------------------------------------- */
 
+/* What is computed in a time; and how long it takes. */
+static uint64_t work_in(uint64_t ps, uint64_t factor_ppb)
+{
+	return (uint64_t)((u128)ps * PPB / factor_ppb);
+}
+
+static u128 time_of(uint64_t work_ps, uint64_t factor_ppb)
+{
+	return (u128)work_ps * factor_ppb / PPB;
+}
+
+/* How long a calc takes that begins now: piece by piece, as its rank is slow for a while or not. */
 static uint64_t calc_ps(const struct graph_run *r, const struct graph_node *n)
 {
-	u128 ps = n->amount;
+	uint64_t left = n->amount, at = r->now_ps;
+	u128 ps = 0;
 
-	if (r->c.slow_ppb)
-		ps = ps * r->c.slow_ppb[n->rank] / PPB;
+	for (uint32_t i = 0; i < r->c.slow_count && left; i++) {
+		const struct graph_slow *s = &r->c.slow[i];
+		uint64_t before, within;
+
+		if (s->rank != n->rank || s->to_ps <= at)
+			continue;
+		before = s->from_ps > at ? s->from_ps - at : 0;
+		if (before >= left)
+			break;
+		left -= before;
+		ps += before;
+		at += before;
+		within = s->to_ps - at;
+		if (s->to_ps == GRAPH_NEVER_PS || time_of(left, s->factor_ppb) <= within) {
+			ps += time_of(left, s->factor_ppb);
+			left = 0;
+		} else {
+			left -= work_in(within, s->factor_ppb);
+			ps += within;
+			at += within;
+		}
+	}
+	ps += left;
 	return ps > GRAPH_CALC_PS_MAX ? GRAPH_CALC_PS_MAX : (uint64_t)ps;
 }
 

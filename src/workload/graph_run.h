@@ -20,13 +20,21 @@
 
 #define GRAPH_NEVER_PS UINT64_MAX
 
+/* From one time up to another, what a rank computes takes so many parts of 10^9 of its time. */
+struct graph_slow {
+	uint32_t rank;
+	uint64_t from_ps, to_ps; /* GRAPH_NEVER_PS: to the end */
+	uint64_t factor_ppb;
+};
+
 struct graph_run_config {
 	struct graph *graph;                 /* finished; held until graph_run_free() */
 	uint64_t eager_bytes;                /* a send of no more is done at once */
 	uint32_t chunks;                     /* of collectives, 1 .. COLLECTIVE_CHUNKS_MAX */
 	enum collective_algorithm algorithm; /* of those that have none of their own */
-	/* Of each rank: its calcs take so many parts of 10^9 of their time; NULL: all of it. Held by the caller. */
-	const uint64_t *slow_ppb;
+	/* In order of their times; those of a rank do not overlap. Held by the caller. */
+	const struct graph_slow *slow;
+	uint32_t slow_count;
 	bool no_streams; /* nodes start when they are ready */
 };
 

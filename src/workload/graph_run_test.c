@@ -198,13 +198,44 @@ TEST(a_rank_may_send_to_itself_and_messages_may_be_empty)
 
 TEST(slow_ranks_compute_longer)
 {
-	static const uint64_t slow[] = {1000000000, 1200000000};
+	static const struct graph_slow slow = {.rank = 1, .to_ps = GRAPH_NEVER_PS, .factor_ppb = 1200000000};
 
 	run_text(&w, "num_ranks 2\nrank 0 {\ncalc 100\n}\nrank 1 {\ncalc 100\n}\n",
-		 &(struct graph_run_config){.chunks = 1, .slow_ppb = slow}, 0);
+		 &(struct graph_run_config){.chunks = 1, .slow = &slow, .slow_count = 1}, 0);
 	assert_int_equal(graph_run_spans(w.run)[0].end_ps, 100 * NS);
 	assert_int_equal(graph_run_spans(w.run)[1].end_ps, 120 * NS);
 	end(&w);
+}
+
+/* Twice as long from 100 to 200 ns, not at all from 300 to 400 ns (a factor of 0), four times as long from 500 ns on. */
+TEST(ranks_are_slow_for_a_while)
+{
+	static const struct graph_slow slow[] = {
+		{.rank = 0, .from_ps = 100 * NS, .to_ps = 200 * NS, .factor_ppb = 2000000000},
+		{.rank = 1, .from_ps = 700 * NS, .to_ps = 800 * NS, .factor_ppb = 1},
+		{.rank = 0, .from_ps = 300 * NS, .to_ps = 400 * NS, .factor_ppb = 0},
+		{.rank = 0, .from_ps = 500 * NS, .to_ps = GRAPH_NEVER_PS, .factor_ppb = 4000000000},
+	};
+	static const struct {
+		uint64_t before_ns, calc_ns, end_ns;
+	} cases[] = {
+		{0, 100, 100},   {0, 101, 102},   {0, 150, 200},    {0, 151, 201},  {50, 75, 150},  {100, 10, 120},
+		{200, 100, 300}, {200, 150, 300}, {200, 5000, 300}, {450, 50, 500}, {450, 60, 540}, {600, 7, 628},
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		char text[256];
+
+		/* Rank 1, which is not slow then, says when the calc of rank 0 begins. */
+		snprintf(text, sizeof(text),
+			 "num_ranks 2\nrank 0 {\na: recv 1b from 1\nb: calc %lu\nb requires a\n}\n"
+			 "rank 1 {\nc: calc %lu\nd: send 1b to 0\nd requires c\n}\n",
+			 cases[i].calc_ns, cases[i].before_ns);
+		run_text(&w, text, &(struct graph_run_config){.chunks = 1, .slow = slow, .slow_count = 4}, 0);
+		assert_int_equal(graph_run_spans(w.run)[1].begin_ps, cases[i].before_ns * NS);
+		assert_int_equal(graph_run_spans(w.run)[1].end_ps, cases[i].end_ns * NS);
+		end(&w);
+	}
 }
 
 /* A chain of a million nodes that take no time needs no stack. */

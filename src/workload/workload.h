@@ -145,7 +145,8 @@ struct workload_params {
 	struct graph *graph; /* finished; the part holds it */
 	enum collective_algorithm algorithm;
 	uint64_t eager_bytes;
-	const uint64_t *slow_ppb; /* of each host, not rank: what its calcs take, in parts of 10^9; NULL: as they say */
+	const struct graph_slow *slow; /* as graph_run.h has them, but of hosts in place of ranks */
+	uint32_t slow_count;
 };
 
 /*

@@ -14,8 +14,8 @@
 struct graph_part {
 	struct workload_part part;
 	struct graph_run_config config;
-	struct graph_run *run; /* NULL: it has not begun */
-	uint64_t *slow_ppb;    /* of each rank; NULL: as the nodes say */
+	struct graph_run *run;   /* NULL: it has not begun */
+	struct graph_slow *slow; /* of the config */
 	bool failed;
 };
 
@@ -100,7 +100,7 @@ static void graph_part_free(struct workload_part *p)
 {
 	graph_run_free(of(p)->run);
 	graph_free(of(p)->config.graph);
-	free(of(p)->slow_ppb);
+	free(of(p)->slow);
 	free(p);
 }
 
@@ -143,19 +143,34 @@ uint64_t graph_part_end_alone_ps(const struct workload_part *p, uint64_t start_p
 	return graph_end_alone(&of_const(p)->config, start_ps, &end_ps) ? 0 : end_ps;
 }
 
+/* The host's rank; as many as there are ranks: it has none. */
+static uint32_t rank_of(const struct graph_part *g, const struct workload_part *c, uint32_t host)
+{
+	uint32_t ranks = g->config.graph->rank_count, i = 0;
+
+	while (i < ranks && (c->hosts ? c->hosts[i] : i) != host)
+		i++;
+	return i;
+}
+
 /* Of ranks, from those of hosts. */
-static int copy_slow(struct graph_part *g, const struct workload_part *c, const uint64_t *slow_ppb)
+static int copy_slow(struct graph_part *g, const struct workload_part *c, const struct workload_params *p)
 {
 	uint32_t ranks = g->config.graph->rank_count;
 
-	if (!slow_ppb)
+	if (!p->slow_count)
 		return 0;
-	g->slow_ppb = calloc(ranks, sizeof(*g->slow_ppb));
-	if (!g->slow_ppb)
+	g->slow = calloc(p->slow_count, sizeof(*g->slow));
+	if (!g->slow)
 		return -ENOMEM;
-	for (uint32_t i = 0; i < ranks; i++)
-		g->slow_ppb[i] = slow_ppb[c->hosts ? c->hosts[i] : i];
-	g->config.slow_ppb = g->slow_ppb;
+	for (uint32_t i = 0; i < p->slow_count; i++) {
+		struct graph_slow s = p->slow[i];
+
+		s.rank = rank_of(g, c, s.rank);
+		if (s.rank < ranks)
+			g->slow[g->config.slow_count++] = s;
+	}
+	g->config.slow = g->slow;
 	return 0;
 }
 
@@ -185,7 +200,7 @@ int graph_part_create(struct workload_part **out, const struct workload_part *c,
 		.chunks = p->chunks ? p->chunks : 1,
 		.algorithm = p->algorithm,
 	};
-	rc = copy_slow(g, c, p->slow_ppb);
+	rc = copy_slow(g, c, p);
 	if (rc) {
 		graph_part_free(&g->part);
 		return rc;

@@ -353,6 +353,7 @@ FAULTS = [
 
     # ---- workload
     Fault("tags_do_not_matter", "transfer_of", "{.tag = n->tag}", "{.tag = 0}", "unit/graph_run_test"),
+    Fault("slow_to_the_end", "calc_ps", "time_of(left, s->factor_ppb) <= within", "true", "unit/graph_run_test"),
     Fault("starts_are_ends", "node_release", "e->start == start && ", "", "unit/graph_run_test"),
     Fault("streams_run_all_at_once", "settle", "s->running || !s->ready", "!s->ready", "unit/graph_run_test"),
     Fault("eager_sends_end_again", "graph_run_sent", "transfer_of(r, number).bytes > r->c.eager_bytes", "true", "unit/graph_run_test"),

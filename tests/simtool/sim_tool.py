@@ -21,7 +21,7 @@ TIME_S = 300  # a limit for what hangs, not for what is slow
 MACHINE = "simulator.json"  # the one file that may differ between equal runs
 FILES = """cc_trace.csv collectives.csv drops.csv fairness.csv flows.csv goodput.csv goodput_flows.csv
     pfc_over_time.csv pfc_ports.csv ports.csv queue_histogram.csv queue_longest.csv queue_over_time.csv
-    queue_samples.csv ranks.csv report.html scenario.ini simulator.json slowdown_equal.csv slowdown_fixed.csv
+    queue_samples.csv ranks.csv jobs.csv report.html scenario.ini simulator.json slowdown_equal.csv slowdown_fixed.csv
     step_collectives.csv steps.csv summary.json totals.csv""".split()
 SMALL = "[run]\ntitle = small\n[workload.a]\nkind = incast\nfan_in = 128\n"
 # gnuplot takes nine tenths of a short run's time: cases that look at no drawing run where it is not found.
