@@ -69,9 +69,12 @@ static void print_collectives(FILE *f, const struct scenario *s, const struct re
 		if (c->time_ps == RESULTS_NOT_DONE)
 			fprintf(f, "not done\n");
 		else
-			fprintf(f, "%s, algorithm %s, bus %s, %.2f %% of ideal\n", time_text(c->time_ps, t),
-				rate_text(c->algorithm_bps, a), rate_text(c->bus_bps, b),
-				c->time_ps ? 100.0 * (double)c->ideal_ps / (double)c->time_ps : 0);
+			fprintf(f, "%s, algorithm %s, bus %s", time_text(c->time_ps, t), rate_text(c->algorithm_bps, a),
+				rate_text(c->bus_bps, b));
+		if (c->time_ps != RESULTS_NOT_DONE && c->time_ps && c->ideal_ps)
+			fprintf(f, ", %.2f %% of ideal", 100.0 * (double)c->ideal_ps / (double)c->time_ps);
+		if (c->time_ps != RESULTS_NOT_DONE)
+			fputc('\n', f);
 		if (c->possible_ps && c->time_ps)
 			print_possible(f, c);
 	}

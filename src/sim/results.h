@@ -63,6 +63,7 @@ struct results_flow {
 	uint64_t base_rtt_ps;    /* of its hosts, as topology_path_base_rtt_ps() has it; 0: not known */
 	uint64_t ideal_ps;       /* its time alone (sim/ideal.h), without INT bytes; 0: not known */
 	uint64_t received_bytes; /* by the receiver's NIC, each once */
+	bool inside;             /* it went by links inside a node alone */
 };
 
 /* An egress port, of a switch or, without a queue, of a host. `to` is the node at the other end. */

@@ -301,7 +301,7 @@ struct results_fairness results_fairness_of_flows(const struct results *r, uint3
 		const struct results_flow *flow = &r->flows[i];
 		uint64_t end_ps = flow_end_ps(r, flow), bps;
 
-		if ((workload != UINT32_MAX && flow->workload != workload) || end_ps <= flow->start_ps)
+		if ((workload != UINT32_MAX && flow->workload != workload) || end_ps <= flow->start_ps || flow->inside)
 			continue;
 		bps = results_bps(flow->received_bytes, end_ps - flow->start_ps);
 		if (!f.flows++ || bps < f.min_bps)

@@ -92,7 +92,10 @@ struct scenario_topology {
 	uint64_t uplinks; /* of each leaf; SCENARIO_AUTO: one to each spine */
 	uint64_t group;   /* nodes that share the leaves of a rail network; SCENARIO_AUTO: all */
 	uint64_t bottlenecks;
-	uint64_t nics;
+	uint64_t nics;            /* of each node: ranks, and NICs of a rail network */
+	uint64_t inside_rate_bps; /* of each rank's link inside its node; SCENARIO_NONE: there are no such links */
+	uint64_t inside_delay_ps;
+	bool pxn;
 	uint64_t borders, long_links;
 	struct scenario_file file; /* the text format of the HPCC simulator */
 };

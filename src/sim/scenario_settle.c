@@ -71,6 +71,23 @@ static bool is_power_of_two(uint64_t v)
 	return v && !(v & (v - 1));
 }
 
+/* Keys of nodes mean nothing where there are none. */
+static int nodes_settle(const struct scenario_source *s, const struct scenario_topology *t, struct scenario_error *e)
+{
+	static const char *const keys[] = {"inside_delay", "pxn", "nics"};
+
+	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]) && t->inside_rate_bps == SCENARIO_NONE; i++) {
+		bool rail = t->kind == SCENARIO_TOPOLOGY_RAIL && !strcmp(keys[i], "nics");
+
+		if (line_of(s, "topology", keys[i]) && !rail)
+			return fail_key(s, e, "topology", keys[i],
+					strcmp(keys[i], "nics")
+						? "means nothing without inside_rate"
+						: "means nothing without inside_rate, but for kind = rail");
+	}
+	return 0;
+}
+
 static int topology_settle(const struct scenario_source *s, struct scenario *out, struct scenario_error *e)
 {
 	struct scenario_topology *t = &out->topology;
@@ -85,6 +102,8 @@ static int topology_settle(const struct scenario_source *s, struct scenario *out
 	if (t->k % 2)
 		return scenario_fail(e, s->file, line_of(s, "topology", "k"), "topology.k",
 				     "%u is odd; use an even number", (unsigned)t->k);
+	if (nodes_settle(s, t, e))
+		return -EINVAL;
 	if (l->fabric_rate_bps == SCENARIO_AUTO)
 		l->fabric_rate_bps = hpcc ? 4 * l->rate_bps : l->rate_bps;
 	if (l->border_rate_bps == SCENARIO_AUTO)

@@ -352,7 +352,7 @@ static void flow_posted(void *simulation, uint32_t flow, const struct channel *c
 	struct simulation *s = simulation;
 
 	log_flow(s, "posted", flow);
-	if (is_traced(s, flow))
+	if (c && is_traced(s, flow))
 		cc_trace_begin(s->trace, flow, s->results->flows[flow].src, c);
 }
 
@@ -360,7 +360,7 @@ static void flow_ended(void *simulation, uint32_t flow, const struct channel *c,
 {
 	struct simulation *s = simulation;
 
-	if (is_traced(s, flow))
+	if (c && is_traced(s, flow))
 		cc_trace_end(s->trace, flow, s->results->flows[flow].src);
 	log_flow(s, good ? "done" : "broke", flow);
 }
@@ -439,12 +439,17 @@ struct simulation *simulation_create(const struct scenario *scenario, struct res
 	s->host_config.received = flows_received;
 	if (scenario->link.lost_count || scenario->output.event_log)
 		s->host_config.flow_of = flows_flow_of;
+	if (!parts_inside(scenario, &s->topology, &s->inside, why))
+		goto destroy;
+	s->rates.inside = s->inside;
 	if (!make_hosts(s, why) || !make_results(s, why) || !make_trace(s, why))
 		goto destroy;
 	s->flows = flows_create(&(struct flows_config){
 		.network = s->network,
 		.hosts = s->hosts,
 		.paths = s->paths,
+		.inside = s->inside,
+		.pxn = scenario->topology.pxn,
 		.workload = s->workload,
 		.results = results,
 		.origins = s->origins,
@@ -479,6 +484,7 @@ void simulation_destroy(struct simulation *s)
 	for (uint64_t i = 0; i < s->idle_count; i++)
 		channel_close(s->idle[i]);
 	free(s->idle);
+	inside_free(s->inside);
 	cc_trace_destroy(s->trace);
 	for (uint32_t i = 0; s->hosts && i < s->topology.host_count; i++)
 		host_destroy(s->hosts[i]);

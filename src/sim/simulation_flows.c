@@ -7,6 +7,7 @@
 #include "sim/simulation_flows.h"
 
 #include <assert.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -27,6 +28,8 @@ struct slot {
 	struct message message;
 	struct line *line;
 	struct sdr_message sdr;
+	struct inside_message inside;
+	uint32_t relay;  /* the rank that sends it by its NIC; its source, but for PXN */
 	uint32_t flow;   /* of the results */
 	uint32_t number; /* of this slot */
 	uint32_t free_next;
@@ -312,6 +315,35 @@ void flows_destroy(struct flows *f)
 	free(f);
 }
 
+/* ---- inside nodes ---------------------------------------------------------------------------------- */
+
+/* Connections of relays are none of the workload's; those of all sources to one destination are one. */
+#define RELAYED (UINT64_C(1) << 47)
+
+static uint32_t relay_of(const struct flows *f, const struct message *m)
+{
+	return f->c.pxn && !inside_joins(f->c.inside, m->src, m->dst) ? inside_relay(f->c.inside, m->src, m->dst)
+								      : m->src;
+}
+
+/* Whether its first way, or all of it, is inside a node. */
+static bool goes_inside(const struct flows *f, const struct slot *s)
+{
+	return s->relay != s->message.src || inside_joins(f->c.inside, s->message.src, s->message.dst);
+}
+
+/* The message as the relay sends it. */
+static struct message relayed(const struct slot *s)
+{
+	struct message m = s->message;
+
+	if (s->relay == m.src)
+		return m;
+	m.src = s->relay;
+	m.connection = (m.connection & ~(2 * RELAYED - 1)) | RELAYED | (uint64_t)m.src << 20 | m.dst;
+	return m;
+}
+
 /* ---- posting ---------------------------------------------------------------------------------------- */
 
 static bool arrival_matters(const struct flows *f, const struct message *m);
@@ -338,19 +370,30 @@ static struct ideal_way way_of(const struct flows *f, const struct message *m, s
 	return w;
 }
 
-/* Sets the two times that depend on the way between the hosts. */
-static void know_way(const struct flows *f, const struct message *m, struct results_flow *record)
+/* Sets what depends on the way between the hosts. */
+static void know_way(const struct flows *f, const struct message *message, struct results_flow *record)
 {
+	struct slot s = {.message = *message, .relay = relay_of(f, message)};
+	const struct message hop = relayed(&s), *m = &hop;
 	const struct host_config *h = host_config(f->c.hosts[m->src]);
 	struct host_message wire = host_message_wire(h, m->bytes, arrival_matters(f, m));
 	uint64_t rates_bps[IDEAL_LINKS_MAX];
 	struct topology_path way;
-	struct ideal_way w = way_of(f, m, &way, rates_bps);
+	struct ideal_way w = {0};
 
+	if (inside_joins(f->c.inside, m->src, m->dst)) {
+		record->inside = true;
+		record->base_rtt_ps = 2 * inside_delay_ps(f->c.inside);
+		record->ideal_ps = inside_alone_ps(f->c.inside, m->bytes) + inside_delay_ps(f->c.inside);
+		return;
+	}
+	w = way_of(f, m, &way, rates_bps);
 	if (way.hops)
 		record->base_rtt_ps = topology_path_base_rtt_ps(&way, f->c.switch_latency_ps);
 	if (w.links)
 		record->ideal_ps = ideal_ps(&w, &wire, h->mtu_bytes);
+	if (w.links && s.relay != message->src)
+		record->ideal_ps += inside_alone_ps(f->c.inside, m->bytes);
 }
 
 void flows_alone(const struct flows *f, const struct message *m, uint64_t *arrives_ps, uint64_t *acked_ps)
@@ -387,16 +430,24 @@ static void lost_for_lack_of_memory(struct flows *f)
 	network_stop(f->c.network);
 }
 
-static void post(struct flows *f, struct slot *s)
+static void drop(struct flows *f, struct slot *s)
 {
-	s->line = line_get(f, &s->message);
+	put_slot(f, s);
+	f->open--;
+	lost_for_lack_of_memory(f);
+}
+
+/* By the NIC of its source, or of the relay that has it now. */
+static void post_outside(struct flows *f, struct slot *s)
+{
+	const struct message hop = relayed(s);
+
+	s->line = line_get(f, &hop);
 	if (!s->line) {
-		put_slot(f, s);
-		f->open--;
-		lost_for_lack_of_memory(f);
+		drop(f, s);
 		return;
 	}
-	s->line->last |= s->message.last;
+	s->line->last |= s->message.last && s->relay == s->message.src;
 	s->post = (struct message_post){
 		.bytes = s->message.bytes,
 		.imm = s->number,
@@ -410,6 +461,26 @@ static void post(struct flows *f, struct slot *s)
 	} else {
 		channel_post(s->line->channel, &s->post);
 	}
+}
+
+static void post(struct flows *f, struct slot *s)
+{
+	bool relays = s->relay != s->message.src;
+
+	if (!goes_inside(f, s)) {
+		post_outside(f, s);
+		return;
+	}
+	s->inside = (struct inside_message){
+		.bytes = s->message.bytes,
+		.src = s->message.src,
+		.dst = relays ? s->relay : s->message.dst,
+		.quiet = relays,
+	};
+	if (!relays && f->c.posted)
+		f->c.posted(f->c.ctx, s->flow, NULL);
+	if (!inside_post(f->c.inside, &s->inside, network_now_ps(f->c.network)))
+		drop(f, s);
 }
 
 /* Accepts a message: posts it, or keeps it until its time. */
@@ -430,7 +501,7 @@ static void begin(struct flows *f, const struct message *m)
 	struct slot *s;
 
 	if (!m->bytes) { /* a connection without traffic */
-		if (!line_get(f, m))
+		if (!inside_joins(f->c.inside, m->src, m->dst) && !line_get(f, m))
 			lost_for_lack_of_memory(f);
 		return;
 	}
@@ -443,6 +514,7 @@ static void begin(struct flows *f, const struct message *m)
 		return;
 	}
 	s->message = *m;
+	s->relay = relay_of(f, m);
 	f->begun++;
 	f->open++;
 	if (m->start_ps <= now_ps) {
@@ -462,6 +534,8 @@ static uint64_t next_ps(const struct flows *f)
 		at = f->due[0]->message.start_ps;
 	if (workload_deadline(f->c.workload) < at)
 		at = workload_deadline(f->c.workload);
+	if (inside_deadline(f->c.inside) < at)
+		at = inside_deadline(f->c.inside);
 	return at;
 }
 
@@ -477,6 +551,27 @@ static bool has_ended(const struct flows *f)
 }
 
 static void take_released(struct flows *f);
+static void report_received(struct flows *f, struct slot *s);
+static void end_flow(struct flows *f, struct slot *s, bool good);
+
+/* What is due inside nodes: messages arrive, or their relays have them. */
+static void take_inside(struct flows *f)
+{
+	struct inside_message *m;
+	bool sent;
+
+	while (f->c.inside && !f->out_of_memory &&
+	       (m = inside_report(f->c.inside, network_now_ps(f->c.network), &sent))) {
+		struct slot *s = (struct slot *)((char *)m - offsetof(struct slot, inside));
+
+		if (m->quiet)
+			post_outside(f, s);
+		else if (sent)
+			end_flow(f, s, true);
+		else
+			report_received(f, s);
+	}
+}
 
 void flows_post_due(struct flows *f)
 {
@@ -488,6 +583,7 @@ void flows_post_due(struct flows *f)
 		begin(f, &f->next);
 		f->has_next = workload_next(f->c.workload, &f->next);
 	}
+	take_inside(f);
 	while (workload_deadline(f->c.workload) <= now_ps && !f->out_of_memory) {
 		workload_expire(f->c.workload, now_ps);
 		take_released(f);
@@ -577,7 +673,7 @@ static void end_flow(struct flows *f, struct slot *s, bool good)
 	f->done++;
 	f->open--;
 	if (f->c.ended)
-		f->c.ended(f->c.ctx, s->flow, l->channel, good);
+		f->c.ended(f->c.ctx, s->flow, l ? l->channel : NULL, good);
 	if (good) {
 		results_flow_done(f->c.results, s->flow, network_now_ps(f->c.network));
 		report_received(f, s);
@@ -591,7 +687,7 @@ static void end_flow(struct flows *f, struct slot *s, bool good)
 		f->failed++;
 		s->received = true;
 	}
-	if (l->last && is_idle(l))
+	if (l && l->last && is_idle(l))
 		line_put(f, l);
 	if (has_ended(f))
 		network_stop(f->c.network); /* the wait for the last flow must end */

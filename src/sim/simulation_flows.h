@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "sim/channel.h"
+#include "sim/inside.h"
 #include "sim/results.h"
 #include "sim/sdr_line.h"
 #include "sim/simulation_rates.h"
@@ -20,6 +21,8 @@ struct flows_config {
 	struct topology_paths *paths;
 	struct workload *workload;
 	struct results *results;           /* likewise; gets a record for each message */
+	struct inside *inside;             /* likewise; NULL: nodes have no links inside */
+	bool pxn;                          /* messages to other rails go by the ranks of these rails */
 	uint32_t piece_bytes;              /* of channel_open() */
 	uint64_t switch_latency_ps;        /* these two for the ideal time of a message */
 	uint64_t drain_bps;                /* of receivers; 0: they do not wait */
@@ -27,8 +30,8 @@ struct flows_config {
 	bool named;                        /* flows_flow_of() will be asked */
 	const struct sdr_config *sdr;      /* messages go by lines of SDR; NULL: by channels */
 	/*
-	 * Called at the time of the event, with the flow's number in the results, and of lines without a channel;
-	 * may be NULL.
+	 * Called at the time of the event, with the flow's number in the results, and NULL for what goes without a
+	 * channel; may be NULL.
 	 */
 	void (*posted)(void *ctx, uint32_t flow, const struct channel *);
 	void (*ended)(void *ctx, uint32_t flow, const struct channel *, bool good);

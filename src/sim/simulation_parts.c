@@ -101,6 +101,20 @@ bool parts_topology(const struct scenario *s, struct topology *out, struct why w
 	return true;
 }
 
+bool parts_inside(const struct scenario *s, const struct topology *t, struct inside **out, struct why why)
+{
+	const struct scenario_topology *o = &s->topology;
+
+	*out = NULL;
+	if (o->inside_rate_bps == SCENARIO_NONE)
+		return true;
+	if (t->host_count % o->nics)
+		return refuse(why, "topology.nics: %u hosts are not nodes of %u; allowed is a divisor", t->host_count,
+			      (unsigned)o->nics);
+	*out = inside_create(t->host_count, (uint32_t)o->nics, o->inside_rate_bps, o->inside_delay_ps);
+	return *out || refuse(why, "out of memory");
+}
+
 /* ---- host ------------------------------------------------------------------------------------------ */
 
 static bool parts_cc(const struct scenario *s, struct cc_params *cc, struct why why)

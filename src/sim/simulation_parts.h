@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "sim/host.h"
+#include "sim/inside.h"
 #include "net/network.h"
 #include "sim/scenario.h"
 #include "sim/simulation_rates.h"
@@ -32,6 +33,9 @@ bool parts_subnet(const struct scenario *, struct subnet *out, struct why);
 
 /* For all other kinds. The caller frees it with topology_free(). */
 bool parts_topology(const struct scenario *, struct topology *out, struct why);
+
+/* The links inside nodes, which the caller frees; NULL in *out: there are none. */
+bool parts_inside(const struct scenario *, const struct topology *, struct inside **out, struct why);
 
 /* *buffers: of each node, borrowed by *out and the caller's to free; NULL where all are alike. */
 bool parts_network(const struct scenario *, const struct topology *, struct network_config *out, uint64_t **buffers,

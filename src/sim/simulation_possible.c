@@ -198,7 +198,7 @@ static void find_chains(struct simulation *s)
 void possible_find(struct simulation *s)
 {
 	struct results *r = s->results;
-	uint64_t *link_bps = r->collective_count ? parts_link_rates(s->scenario, &s->topology) : NULL;
+	uint64_t *link_bps = r->collective_count && !s->inside ? parts_link_rates(s->scenario, &s->topology) : NULL;
 
 	for (uint32_t i = 0; link_bps && i < r->collective_count && i < ROUNDS_MAX; i++) {
 		if (r->collectives[i].time_ps != RESULTS_NOT_DONE)

@@ -44,6 +44,8 @@ uint64_t rates_of_receivers(const struct rates *rates, const struct results *r)
 	for (uint32_t i = 0; seen && i < r->flow_count; i++) {
 		uint32_t dst = r->flows[i].dst;
 
+		if (r->flows[i].inside)
+			continue;
 		bps += seen[dst] ? 0 : rates->host_bps[dst];
 		seen[dst] = 1;
 	}
@@ -144,7 +146,7 @@ static int round_end(struct round *k, const struct rates *rates, struct results 
 	if (c->time_ps != RESULTS_NOT_DONE && c->time_ps) {
 		c->algorithm_bps = (uint64_t)((unsigned __int128)c->bytes * 8 * PS_A_SECOND / c->time_ps);
 		c->bus_bps = (uint64_t)(k->bus_bits * PS_A_SECOND / c->time_ps);
-		c->ideal_ps = ideal_of(k, rates, r->header_share_ppb);
+		c->ideal_ps = rates->inside ? 0 : ideal_of(k, rates, r->header_share_ppb);
 	}
 	free(k->out_bytes);
 	return results_collective_add(r, c);
@@ -236,7 +238,7 @@ static bool judge_flows(const struct rates *rates, uint64_t later, struct result
 		const struct results_flow *f = &r->flows[i];
 		uint64_t bps = slower(rates, f) > later ? slower(rates, f) : later;
 
-		if (f->fct_ps == RESULTS_NOT_DONE)
+		if (f->fct_ps == RESULTS_NOT_DONE || f->inside)
 			continue;
 		if (results_bps(f->bytes, f->fct_ps) > bps)
 			return impossible(
@@ -267,7 +269,7 @@ bool rates_judge(const struct rates *rates, const struct scenario *s, const stru
 			return impossible(r, "internal error: collective %u took less than what is ideal", i);
 		if (c->time_ps < c->possible_ps)
 			return impossible(r, "internal error: collective %u took less than what is possible", i);
-		if (c->bus_bps > most)
+		if (c->bus_bps > most && !rates->inside)
 			return impossible(r,
 					  "internal error: collective %u had a bus of %" PRIu64
 					  " bit/s, more than a host's %" PRIu64,

@@ -20,6 +20,7 @@ struct rates {
 	uint64_t *host_bps; /* *owned*; of each host's link, as the topology has it */
 	uint32_t hosts;
 	uint64_t least_bps, most_bps;
+	bool inside; /* nodes have links inside, so that collectives may be faster than NICs */
 };
 
 /* 0 or -ENOMEM. The caller frees with rates_free(), which is harmless on zeroes. */

@@ -10,6 +10,7 @@
 
 #include "sim/cc_trace.h"
 #include "sim/host.h"
+#include "sim/inside.h"
 #include "sim/results.h"
 #include "sim/scenario.h"
 #include "sim/simulation.h"
@@ -29,6 +30,7 @@ struct simulation {
 	struct sdr_config sdr;
 	struct host **hosts;
 	struct workload *workload;
+	struct inside *inside; /* NULL: nodes have no links inside */
 	struct flows *flows;
 	struct channel **idle; /* QPs that do nothing; idle_count of them */
 	uint64_t idle_count;
