@@ -38,7 +38,10 @@ enum network_routing {
 	NETWORK_SPRAY_RANDOM,      /* drawn for each packet */
 	NETWORK_SPRAY_ROUND_ROBIN, /* in turns, from a random start */
 	NETWORK_SPRAY_LEAST_OF_2,  /* the shorter queue of two drawn */
-	NETWORK_SPRAY_LEAST        /* the shortest queue, a drawn one of equals */
+	NETWORK_SPRAY_LEAST,       /* the shortest queue, a drawn one of equals */
+	/* of a dragonfly, without credits: by a third group, or so if the queue on the minimal way is twice as long; else ECMP */
+	NETWORK_VALIANT,
+	NETWORK_UGAL
 };
 
 /* The rule for when to pause (congestion-control notes, 2.3). */

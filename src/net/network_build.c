@@ -205,7 +205,7 @@ static bool check_config(const struct network_config *config, struct reason *t)
 {
 	if (config->switch_latency_ps > LATENCY_PS_MAX)
 		return refuse(t, "a switch latency of ", config->switch_latency_ps, " ps: at most 1 ms is allowed");
-	if ((unsigned)config->routing > NETWORK_SPRAY_LEAST)
+	if ((unsigned)config->routing > NETWORK_UGAL)
 		return refuse(t, "routing ", config->routing, " does not exist");
 	if (config->low_class >= PACKET_CLASSES)
 		return refuse(t, "a low class ", config->low_class, " does not exist");
@@ -422,6 +422,7 @@ static struct network *create(const struct topology *topology, const struct netw
 	net->node_count = topology->node_count;
 	net->switch_count = net->node_count - net->host_count;
 	net->link_count = topology->link_count;
+	net->group_switches = topology->group_switches;
 	net->port_count = 2 * net->link_count;
 	net->kicked_end = &net->kicked;
 	packet_store_init(&net->packets);
@@ -483,7 +484,9 @@ struct network *network_create(const struct topology *topology, const struct net
 		say(&t, "out of memory");
 		return NULL;
 	}
-	if (place_ports(topology, next, &t))
+	if (whole.routing >= NETWORK_VALIANT && (whole.credits.buffer_bytes || !topology->group_switches))
+		refuse(&t, "routing ", whole.routing, " is for dragonflies without credits");
+	else if (place_ports(topology, next, &t))
 		net = create(topology, &whole, next, &t);
 	free(next);
 	return net;

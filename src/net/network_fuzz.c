@@ -46,7 +46,7 @@ static void configuration(struct input *in, struct network_config *c)
 	c->check = true;
 	c->seed = next_byte(in);
 	c->switch_latency_ps = flags & 1 ? next_byte(in) * 10000 : 0;
-	c->routing = next_byte(in) % (NETWORK_SPRAY_LEAST + 1);
+	c->routing = next_byte(in) % (NETWORK_UGAL + 1);
 	c->weighted = flags & 2;
 	c->converge_ps = flags & 4 ? NETWORK_NEVER_PS : next_byte(in) * UINT64_C(100000);
 	c->port_queue_bytes = 256u * next_byte(in);

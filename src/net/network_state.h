@@ -230,7 +230,8 @@ struct network {
 	size_t marking_stride;
 	struct route_table routes;
 	uint32_t host_count, switch_count, node_count, port_count, link_count;
-	uint32_t *link_ports; /* the port at end 0 of each link */
+	uint32_t group_switches; /* of each group of a dragonfly; 0: it is none */
+	uint32_t *link_ports;    /* the port at end 0 of each link */
 	struct network_config config;
 	struct network_counts counts;
 	struct network_drops drops;
@@ -309,7 +310,10 @@ void port_insert_flight(struct network *, struct port *, struct packet *);
 void switch_receive(struct network *, struct sim_switch *, uint16_t in_port, struct packet *);
 
 /* route_choose.c: the port a packet leaves by; NULL: there is none. */
-struct port *route_choose(struct network *, struct sim_switch *, const struct packet *);
+struct port *route_choose(struct network *, struct sim_switch *, struct packet *);
+
+/* dragonfly.c: the group of hosts towards which the packet goes on, or the switch of a third group with that number. */
+uint32_t dragonfly_towards(const struct network *, const struct sim_switch *, struct packet *, uint32_t group);
 
 /* sched.c: takes the next packet that may be sent from a switch's queues; NULL: there is none. */
 struct packet *sched_next(struct network *, struct port *);

@@ -38,6 +38,7 @@ enum packet_flags {
 	PACKET_PAUSE = 1 << 6,   /* a PFC frame: never seen by hosts */
 	PACKET_CORRUPT = 1 << 7, /* on a wire: is lost at its end */
 	PACKET_CREDITS = 1 << 8, /* with PACKET_PAUSE: a flow control packet instead of a PFC frame */
+	PACKET_DETOUR = 1 << 9,  /* without credits: it goes by a third group of a dragonfly */
 	/* of links with credits: the lane of the buffer that it is in, and its service level */
 	PACKET_LANE_SHIFT = 9,
 	PACKET_LANE_MASK = 7 << PACKET_LANE_SHIFT,

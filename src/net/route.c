@@ -22,6 +22,7 @@ struct search {
 	uint32_t *first;    /* edge of each switch, and one more for the end */
 	uint32_t *distance; /* of each switch from the group's */
 	uint32_t *queue;    /* of switches */
+	bool *wide;         /* of each: it is reached by crossing between groups twice or more */
 	struct route *last; /* that began with each port */
 	uint32_t reached;
 };
@@ -81,6 +82,14 @@ static void find_edges(struct network *net, struct search *s)
 	s->first[net->switch_count] = count;
 }
 
+/* Whether an edge leaves a group of a dragonfly other than that of the way's end, so that the way would cross twice. */
+static bool crosses_again(const struct network *net, uint32_t end, uint32_t near, uint32_t far)
+{
+	uint32_t size = net->group_switches;
+
+	return size && near / size != end / size && near / size != far / size;
+}
+
 /* Links go down in both directions, so paths away from a switch are paths towards it. */
 static void search_from(struct network *net, struct search *s, uint32_t from)
 {
@@ -89,17 +98,22 @@ static void search_from(struct network *net, struct search *s, uint32_t from)
 	for (uint32_t i = 0; i < net->switch_count; i++)
 		s->distance[i] = UNREACHED;
 	s->distance[from] = 0;
+	s->wide[from] = false;
 	s->queue[tail++] = from;
-	while (head < tail) {
-		uint32_t at = s->queue[head++];
+	for (int pass = 0; pass < 2 && tail < net->switch_count; pass++) {
+		/* Groups that no link joins any more are reached by a third one. */
+		for (head = 0; head < tail;) {
+			uint32_t at = s->queue[head++];
 
-		for (uint32_t i = s->first[at]; i < s->first[at + 1]; i++) {
-			uint32_t next = s->edges[i].to;
+			for (uint32_t i = s->first[at]; i < s->first[at + 1]; i++) {
+				uint32_t next = s->edges[i].to;
 
-			if (s->distance[next] != UNREACHED)
-				continue;
-			s->distance[next] = s->distance[at] + 1;
-			s->queue[tail++] = next;
+				if (s->distance[next] != UNREACHED || (!pass && crosses_again(net, from, at, next)))
+					continue;
+				s->distance[next] = s->distance[at] + 1;
+				s->wide[next] = pass;
+				s->queue[tail++] = next;
+			}
 		}
 	}
 	s->reached = tail;
@@ -145,7 +159,8 @@ static int members_room(struct route_table *t, uint32_t more)
 }
 
 /* The ports of one switch that lead one step nearer. */
-static int find_route(struct route_table *t, struct search *s, uint32_t at, struct route *route)
+static int find_route(const struct network *net, struct route_table *t, struct search *s, uint32_t end, uint32_t at,
+		      struct route *route)
 {
 	uint32_t near = s->distance[at] - 1;
 	struct route r = {t->member_count, 0};
@@ -156,7 +171,9 @@ static int find_route(struct route_table *t, struct search *s, uint32_t at, stru
 	if (members_room(t, s->first[at + 1] - s->first[at]))
 		return -ENOMEM;
 	for (uint32_t i = s->first[at]; i < s->first[at + 1]; i++) {
-		if (s->distance[s->edges[i].to] == near)
+		uint32_t to = s->edges[i].to;
+
+		if (s->distance[to] == near && (s->wide[at] || !crosses_again(net, end, to, at)))
 			t->members[r.first + r.count++] = s->edges[i].port;
 	}
 	assert(r.count > 0);
@@ -189,7 +206,7 @@ static int build(struct network *net, struct route_table *t, struct search *s, u
 		for (uint32_t i = 0; i < net->switch_count; i++) {
 			struct route *route = &t->routes[(size_t)i * t->group_count + g];
 
-			if (find_route(t, s, i, route))
+			if (find_route(net, t, s, t->group_switch[g], i, route))
 				return -ENOMEM;
 		}
 		for (uint32_t h = 0; h < net->host_count && whole && s->reached < net->switch_count; h++) {
@@ -214,16 +231,18 @@ int route_build(struct network *net, uint32_t unreachable[2])
 	struct search s = {
 		.distance = malloc((net->switch_count + 1) * sizeof(*s.distance)),
 		.queue = malloc((net->switch_count + 1) * sizeof(*s.queue)),
+		.wide = malloc((net->switch_count + 1) * sizeof(*s.wide)),
 		.edges = malloc((net->port_count + 1) * sizeof(*s.edges)),
 		.first = malloc((net->switch_count + 1) * sizeof(*s.first)),
 		.last = calloc(net->port_count + 1, sizeof(*s.last)),
 	};
 	int r = -ENOMEM;
 
-	if (s.distance && s.queue && s.edges && s.first && s.last)
+	if (s.distance && s.queue && s.wide && s.edges && s.first && s.last)
 		r = build(net, &t, &s, unreachable);
 	free(s.distance);
 	free(s.queue);
+	free(s.wide);
 	free(s.edges);
 	free(s.first);
 	free(s.last);

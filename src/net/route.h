@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Which ports of a switch lie on a shortest path to a host. Hosts behind the same switch are one
+ * Which ports of a switch lie on a shortest path to a host; in a dragonfly, on one that crosses between groups once, as
+ * long as there is one. Hosts behind the same switch are one
  * group, so a switch has an entry for each group, not for each host; the last hop is the host's own
  * port.
  */

@@ -89,6 +89,8 @@ static uint32_t choose(struct network *net, struct sim_switch *sw, struct route 
 	if (net->config.routing_policy)
 		return policy_choose(net, sw, r, group, flow_hash(sw, p), p);
 	switch (net->config.routing) {
+	case NETWORK_VALIANT:
+	case NETWORK_UGAL:
 	case NETWORK_ECMP: return pick(&net->routes, r, flow_hash(sw, p));
 	case NETWORK_FLOWLET: return flowlet(net, sw, r, flow_hash(sw, p));
 	case NETWORK_SPRAY_RANDOM: return draw(sw, r.count);
@@ -99,7 +101,7 @@ static uint32_t choose(struct network *net, struct sim_switch *sw, struct route 
 	return 0;
 }
 
-struct port *route_choose(struct network *net, struct sim_switch *sw, const struct packet *p)
+struct port *route_choose(struct network *net, struct sim_switch *sw, struct packet *p)
 {
 	const struct route_table *t = &net->routes;
 
@@ -108,6 +110,8 @@ struct port *route_choose(struct network *net, struct sim_switch *sw, const stru
 	if (__builtin_expect(sw->forwarding != NULL, 0))
 		return sw->forwarding[p->dst];
 	uint32_t group = t->group_of[p->dst];
+	if (__builtin_expect(net->config.routing >= NETWORK_VALIANT, 0))
+		group = dragonfly_towards(net, sw, p, group);
 	struct route r = sw->routes[group];
 
 	if (t->group_switch[group] == sw->index)

@@ -77,9 +77,10 @@ enum scenario_topology_kind {
 	SCENARIO_TOPOLOGY_FAT_TREE,    /* k */
 	SCENARIO_TOPOLOGY_HPCC,        /* nothing: the 320 hosts of the HPCC evaluation */
 	SCENARIO_TOPOLOGY_TWO_DC,      /* site_kind and its parameters, twice; borders, long_links */
-	SCENARIO_TOPOLOGY_RAIL,        /* hosts (nodes), nics of each, group, spines, uplinks */
-	SCENARIO_TOPOLOGY_FILE,        /* file */
-	SCENARIO_TOPOLOGY_SUBNET,      /* file: a subnet with its routes */
+	SCENARIO_TOPOLOGY_DRAGONFLY, /* hosts of each router, routers of each group, global links of each router, groups */
+	SCENARIO_TOPOLOGY_RAIL,      /* hosts (nodes), nics of each, group, spines, uplinks */
+	SCENARIO_TOPOLOGY_FILE,      /* file */
+	SCENARIO_TOPOLOGY_SUBNET,    /* file: a subnet with its routes */
 	SCENARIO_TOPOLOGY_KINDS
 };
 
@@ -91,6 +92,8 @@ struct scenario_topology {
 	uint64_t leaves, spines;
 	uint64_t uplinks; /* of each leaf; SCENARIO_AUTO: one to each spine */
 	uint64_t group;   /* nodes that share the leaves of a rail network; SCENARIO_AUTO: all */
+	uint64_t routers, globals;
+	uint64_t groups; /* SCENARIO_AUTO: as many as there can be */
 	uint64_t bottlenecks;
 	uint64_t nics;            /* of each node: ranks, and NICs of a rail network */
 	uint64_t inside_rate_bps; /* of each rank's link inside its node; SCENARIO_NONE: there are no such links */
@@ -139,7 +142,9 @@ enum scenario_routing {
 	SCENARIO_ROUTING_SPRAY_RANDOM,
 	SCENARIO_ROUTING_SPRAY_ROUND_ROBIN,
 	SCENARIO_ROUTING_SPRAY_TWO, /* the shorter queue of two drawn at random */
-	SCENARIO_ROUTING_SPRAY_LEAST
+	SCENARIO_ROUTING_SPRAY_LEAST,
+	SCENARIO_ROUTING_VALIANT, /* these two of a dragonfly */
+	SCENARIO_ROUTING_UGAL
 };
 
 struct scenario_switch {

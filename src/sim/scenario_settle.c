@@ -88,6 +88,26 @@ static int nodes_settle(const struct scenario_source *s, const struct scenario_t
 	return 0;
 }
 
+static int dragonfly_settle(const struct scenario_source *s, const struct scenario *out, struct scenario_error *e)
+{
+	const struct scenario_topology *t = &out->topology;
+	bool dragonfly = t->kind == SCENARIO_TOPOLOGY_DRAGONFLY;
+	uint64_t most = t->routers * t->globals + 1;
+
+	if (dragonfly && t->groups != SCENARIO_AUTO && t->groups > most)
+		return scenario_fail(e, s->file, line_of(s, "topology", "groups"), "topology.groups",
+				     "%llu groups; allowed are 2 to routers x globals + 1, %llu",
+				     (unsigned long long)t->groups, (unsigned long long)most);
+	if (out->sw.routing < SCENARIO_ROUTING_VALIANT)
+		return 0;
+	if (!dragonfly)
+		return fail_key(s, e, "switch", "routing", "valiant and ugal are for kind = dragonfly");
+	if (out->sw.flow_control == SCENARIO_FLOW_CONTROL_CREDITS)
+		return fail_key(s, e, "switch", "routing",
+				"valiant and ugal are not simulated with flow_control = credits");
+	return 0;
+}
+
 static int topology_settle(const struct scenario_source *s, struct scenario *out, struct scenario_error *e)
 {
 	struct scenario_topology *t = &out->topology;
@@ -102,7 +122,7 @@ static int topology_settle(const struct scenario_source *s, struct scenario *out
 	if (t->k % 2)
 		return scenario_fail(e, s->file, line_of(s, "topology", "k"), "topology.k",
 				     "%u is odd; use an even number", (unsigned)t->k);
-	if (nodes_settle(s, t, e))
+	if (nodes_settle(s, t, e) || dragonfly_settle(s, out, e))
 		return -EINVAL;
 	if (l->fabric_rate_bps == SCENARIO_AUTO)
 		l->fabric_rate_bps = hpcc ? 4 * l->rate_bps : l->rate_bps;

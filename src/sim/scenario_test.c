@@ -173,6 +173,8 @@ TEST(what_is_wrong_names_line_key_and_what_is_allowed)
 		{"[topology]\nk = 4\n" WORKLOAD, 2, "topology.k", {"kind = star", "fat-tree"}},
 		{"[topology]\nkind = fat-tree\nk = 5\n" WORKLOAD, 3, "topology.k", {"5 is odd", "even"}},
 		{"[topology]\nkind = file\n" WORKLOAD, 0, "topology.file", {"path"}},
+		{"[topology]\nkind = dragonfly\ngroups = 10\n" WORKLOAD, 3, "topology.groups", {"10 groups", "9"}},
+		{"[switch]\nrouting = ugal\n" WORKLOAD, 2, "switch.routing", {"kind = dragonfly"}},
 		{"[topology]\nnics = 4\n" WORKLOAD, 2, "topology.nics", {"nothing without inside_rate", "kind = rail"}},
 		{"[topology]\npxn = on\n" WORKLOAD, 2, "topology.pxn", {"nothing without inside_rate"}},
 		{"[topology]\ninside_delay = 1ns\n" WORKLOAD, 2, "topology.inside_delay", {"without inside_rate"}},

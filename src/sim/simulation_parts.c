@@ -29,6 +29,7 @@ static const char *const topology_names[SCENARIO_TOPOLOGY_KINDS] = {
 	[SCENARIO_TOPOLOGY_FAT_TREE] = "fat-tree",
 	[SCENARIO_TOPOLOGY_HPCC] = "hpcc",
 	[SCENARIO_TOPOLOGY_TWO_DC] = "two-dc",
+	[SCENARIO_TOPOLOGY_DRAGONFLY] = "dragonfly",
 	[SCENARIO_TOPOLOGY_RAIL] = "rail",
 	[SCENARIO_TOPOLOGY_FILE] = "file",
 	[SCENARIO_TOPOLOGY_SUBNET] = "subnet",
@@ -80,6 +81,11 @@ bool parts_topology(const struct scenario *s, struct topology *out, struct why w
 		p.fabric_delay_ps = s->link.fabric_delay_ps;
 	if (s->topology.kind == SCENARIO_TOPOLOGY_RAIL)
 		p.hosts_per_leaf = (uint32_t)or_zero(s->topology.group);
+	if (s->topology.kind == SCENARIO_TOPOLOGY_DRAGONFLY) {
+		p.leaves = (uint32_t)s->topology.routers;
+		p.uplinks = (uint32_t)s->topology.globals;
+		p.groups = (uint32_t)or_zero(s->topology.groups);
+	}
 	if (s->topology.kind == SCENARIO_TOPOLOGY_TWO_DC) {
 		p.site_kind = topology_names[s->topology.site_kind];
 		p.long_links = long_links;

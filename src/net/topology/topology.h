@@ -37,6 +37,8 @@ struct topology {
 	uint32_t host_count;
 	uint32_t node_count; /* hosts and switches */
 	uint32_t link_count;
+	/* Of a dragonfly: switches of each group, one group behind the other; each has hosts. 0: it is none. */
+	uint32_t group_switches;
 };
 
 /*

@@ -282,6 +282,65 @@ static void rail_build(struct site *s)
 			link_fabric(s, l, leaves + i);
 }
 
+/* dragonfly */
+
+static uint32_t groups_of(const struct topology_params *p)
+{
+	return p->groups ? p->groups : p->leaves * p->uplinks + 1;
+}
+
+/* Links between each two groups. */
+static uint32_t joins_of(const struct topology_params *p)
+{
+	return p->leaves * p->uplinks / (groups_of(p) - 1);
+}
+
+static int dragonfly_size(const struct topology_params *p, struct size *s, struct text_error *err)
+{
+	uint64_t g, a = p->leaves;
+	int rc = need("routers (of each group)", p->leaves, 1, 1024, err);
+
+	if (!rc)
+		rc = need("hosts (of each router)", p->hosts_per_leaf, 1, 1024, err);
+	if (!rc)
+		rc = need("global links (of each router)", p->uplinks, 1, 1024, err);
+	if (!rc)
+		rc = need("groups", groups_of(p), 2, p->leaves * p->uplinks + 1, err);
+	if (rc)
+		return rc;
+	g = groups_of(p);
+	*s = (struct size){g * a * p->hosts_per_leaf, g * a,
+			   g * a * p->hosts_per_leaf + g * a * (a - 1) / 2 + g * (g - 1) / 2 * joins_of(p)};
+	return 0;
+}
+
+/* The switch of group g that has the l-th of its links to group `to`. */
+static uint32_t gateway(const struct topology_params *p, uint32_t g, uint32_t to, uint32_t l)
+{
+	uint32_t number = l * (groups_of(p) - 1) + (to > g ? to - 1 : to);
+
+	return g * p->leaves + number / p->uplinks;
+}
+
+static void dragonfly_build(struct site *s)
+{
+	const struct topology_params *p = s->p;
+	uint32_t groups = groups_of(p), switches = groups * p->leaves;
+
+	s->t->group_switches = p->leaves;
+	add_hosts(s, switches * p->hosts_per_leaf);
+	add_switches(s, 0, switches, 1);
+	for (uint32_t h = 0; h < switches * p->hosts_per_leaf; h++)
+		link_host(s, h, h / p->hosts_per_leaf);
+	for (uint32_t a = 0; a < switches; a++)
+		for (uint32_t b = a + 1; b < switches && b / p->leaves == a / p->leaves; b++)
+			link_fabric(s, a, b);
+	for (uint32_t g = 0; g < groups; g++)
+		for (uint32_t to = g + 1; to < groups; to++)
+			for (uint32_t l = 0; l < joins_of(p); l++)
+				link_fabric(s, gateway(p, g, to, l), gateway(p, to, g, l));
+}
+
 /* two-dc */
 
 static const struct kind *site_kind(const struct topology_params *p, struct text_error *err)
@@ -289,7 +348,7 @@ static const struct kind *site_kind(const struct topology_params *p, struct text
 	const char *name = p->site_kind ? p->site_kind : "leaf-spine";
 	const struct kind *k = find_kind(name, err);
 
-	if (k && !k->build) {
+	if (k && (!k->build || k->build == dragonfly_build)) {
 		text_fail(err, 0, "'%s' cannot be the kind of a site of two-dc", name);
 		return NULL;
 	}
@@ -372,14 +431,15 @@ static const struct kind kinds[] = {
 	{"fat-tree", fat_tree_size, fat_tree_build},
 	{"hpcc", hpcc_size, hpcc_build},
 	{"rail", rail_size, rail_build},
+	{"dragonfly", dragonfly_size, dragonfly_build},
 	{"two-dc", two_dc_size, NULL},
 	{"file", NULL, NULL},
 };
 
 enum { KINDS = sizeof(kinds) / sizeof(kinds[0]) };
 
-const char *const topology_kinds[] = {"star", "dumbbell", "parking-lot", "leaf-spine", "fat-tree",
-				      "hpcc", "rail",     "two-dc",      "file",       NULL};
+const char *const topology_kinds[] = {"star", "dumbbell",  "parking-lot", "leaf-spine", "fat-tree", "hpcc",
+				      "rail", "dragonfly", "two-dc",      "file",       NULL};
 
 static const struct kind *find_kind(const char *name, struct text_error *err)
 {
@@ -388,7 +448,7 @@ static const struct kind *find_kind(const char *name, struct text_error *err)
 			return &kinds[i];
 	text_fail(err, 0,
 		  "no topology is called '%s'; allowed are star, dumbbell, parking-lot, leaf-spine, "
-		  "fat-tree, hpcc, rail, two-dc, file",
+		  "fat-tree, hpcc, rail, dragonfly, two-dc, file",
 		  name);
 	return NULL;
 }

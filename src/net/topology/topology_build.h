@@ -19,6 +19,11 @@
  *   rail          `hosts` nodes of `nics` NICs; every NIC is a host (node x nics + rail); a
  *                 leaf for each rail and group of `hosts_per_leaf` nodes (0: all nodes); each
  *                 leaf linked to each spine
+ *   dragonfly     `groups` (0: leaves x uplinks + 1) of `leaves` switches, each with a link to each
+ *                 other one of its group, `hosts_per_leaf` hosts and `uplinks` links to other
+ *                 groups. Each two groups are joined by leaves x uplinks / (groups - 1) links,
+ *                 rounded down: link l of group g to the n-th other one is number l (groups - 1)
+ *                 + n of g's, and its switch has `uplinks` of these numbers, in order
  *   two-dc        two fabrics of the kind `site_kind` and of these same parameters; in each,
  *                 `borders` switches linked to every switch of its highest tier; long link i
  *                 joins the borders i mod `borders`. Hosts of the first data centre come first
@@ -46,6 +51,7 @@ struct topology_params {
 	uint32_t leaves, hosts_per_leaf, spines, uplinks;
 	uint32_t k;
 	uint32_t nics;
+	uint32_t groups;
 
 	uint64_t rate_bps; /* of host links; 0: 100 Gbit/s */
 	uint64_t delay_ps;

@@ -39,6 +39,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	p.uplinks = take_size(&in);
 	p.k = take_size(&in);
 	p.nics = take_size(&in);
+	p.groups = p.k;
 	p.borders = take_size(&in);
 	p.long_link_count = (uint32_t)next_number(&in, 1) % 5;
 	p.long_links = far;

@@ -98,6 +98,16 @@ static bool better(const struct topology_path *a, const struct topology_path *b)
 	return takes_longer(b, a) || (!takes_longer(a, b) && a->rate_bps > b->rate_bps);
 }
 
+/* Whether a link leaves a group of a dragonfly other than that of `from`, a switch: the way would cross twice. */
+static bool crosses_again(const struct topology *t, uint32_t from, uint32_t near, uint32_t far)
+{
+	uint32_t size = t->group_switches, hosts = t->host_count;
+
+	if (!size || near < hosts || far < hosts || from < hosts)
+		return false;
+	return (near - hosts) / size != (from - hosts) / size && (near - hosts) / size != (far - hosts) / size;
+}
+
 static const struct topology_path nowhere = {.rate_bps = UINT64_MAX};
 
 /* Breadth first: all of one distance is final before the next distance is looked at. */
@@ -121,6 +131,8 @@ static void walk(struct topology_paths *p, uint32_t from)
 			struct topology_path path = over_link(p, p->reached[n], l);
 
 			if (p->point_of[other] == NONE && other < t->host_count)
+				continue;
+			if (crosses_again(t, from, n, other))
 				continue;
 			if (!known->rate_bps)
 				p->queue[tail++] = other;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The empty network between two hosts: base RTT, hops and the narrowest link, along a path of the
- * fewest links, and among those the one with the shortest base RTT.
+ * fewest links (in a dragonfly: that cross between groups once), and among those the one with the shortest base RTT.
  */
 #pragma once
 

@@ -85,6 +85,14 @@ TEST(a_kind_has_the_nodes_and_links_its_name_promises)
 		{"hpcc", {0}, 320, 56, 480, 3},
 		{"rail", {.hosts = 16, .nics = 8, .spines = 4}, 128, 12, 160, 2},
 		{"rail", {.hosts = 16, .nics = 8, .spines = 4, .hosts_per_leaf = 4}, 128, 36, 256, 2},
+		{"dragonfly", {.leaves = 4, .hosts_per_leaf = 2, .uplinks = 2}, 72, 36, 72 + 9 * 6 + 36, 1},
+		{"dragonfly",
+		 {.leaves = 4, .hosts_per_leaf = 2, .uplinks = 2, .groups = 3},
+		 24,
+		 12,
+		 24 + 3 * 6 + 3 * 4,
+		 1},
+		{"dragonfly", {.leaves = 1, .hosts_per_leaf = 1, .uplinks = 1}, 2, 2, 3, 1},
 		{"two-dc",
 		 {.leaves = 2, .hosts_per_leaf = 4, .spines = 2, .long_links = far, .long_link_count = 2},
 		 16,
@@ -398,6 +406,11 @@ TEST(impossible_parameters_are_refused_with_the_reason)
 		{"fat-tree", {.k = 130}, "allowed are 2 to 128"},
 		{"rail", {.hosts = 4, .spines = 1}, "nics (of each node) is 0"},
 		{"two-dc", {.leaves = 1, .hosts_per_leaf = 1, .spines = 1}, "long links is 0"},
+		{"dragonfly", {.leaves = 4, .hosts_per_leaf = 2}, "global links (of each router) is 0"},
+		{"dragonfly",
+		 {.leaves = 4, .hosts_per_leaf = 2, .uplinks = 2, .groups = 10},
+		 "groups is 10; allowed are 2 to 9"},
+		{"two-dc", {.site_kind = "dragonfly"}, "cannot be the kind of a site"},
 		{"two-dc", {.site_kind = "two-dc"}, "cannot be the kind of a site"},
 		{"two-dc", {.site_kind = "file"}, "cannot be the kind of a site"},
 		{"two-dc", {.site_kind = "x"}, "allowed are star"},
@@ -537,7 +550,7 @@ TEST(check_refuses_what_no_builder_makes)
 {
 	struct topology_node nodes[3] = {{.number = 4}, {.number = 5}, {.number = 6, .tier = 1}};
 	struct topology_link links[2] = {{.a = 0, .b = 2, .rate_bps = GBPS}, {.a = 1, .b = 2, .rate_bps = GBPS}};
-	struct topology t = {nodes, links, 2, 3, 2};
+	struct topology t = {nodes, links, 2, 3, 2, 0};
 	struct text_error err;
 
 	assert_int_equal(topology_check(&t, &err), 0);
