@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "net/grown.h"
+
 enum { HASH_SLOTS = 2 * RESULTS_GOODPUT_FLOWS_MAX };
 
 static_assert(RESULTS_SERIES_WINDOWS % 2 == 0, "windows are joined in pairs");
@@ -47,22 +49,6 @@ void results_free(struct results *r)
 	free(r->alone_ps);
 	free(r->trace);
 	memset(r, 0, sizeof(*r));
-}
-
-/* Room for one more element; NULL: no memory, nothing changed. */
-static void *grown(void *array, uint32_t count, uint32_t *capacity, size_t size)
-{
-	uint32_t want = *capacity ? *capacity * 2 : 16;
-	void *p;
-
-	if (count < *capacity)
-		return array;
-	if (want < *capacity)
-		return NULL;
-	p = reallocarray(array, want, size);
-	if (p)
-		*capacity = want;
-	return p;
 }
 
 /* Appends *record to an array of r; 0 or -ENOMEM. */

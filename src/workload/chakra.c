@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "workload/protobuf.h"
+#include "net/grown.h"
 
 enum chakra_type {
 	CHAKRA_INVALID,
@@ -73,19 +74,6 @@ static int fail(struct reader *r, const char *what)
 static struct word word_of(const struct protobuf *p)
 {
 	return (struct word){(const char *)p->at, (size_t)(p->end - p->at)};
-}
-
-static void *grown(void *array, uint32_t count, uint32_t *room, size_t size)
-{
-	uint32_t want = *room ? 2 * *room : 64;
-	void *p;
-
-	if (count < *room)
-		return array;
-	p = want ? reallocarray(array, want, size) : NULL;
-	if (p)
-		*room = want;
-	return p;
 }
 
 /* The whole numbers among the values of an attribute. */

@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "net/grown.h"
+
 enum { CPU_MAX = GRAPH_STREAMS_MAX - 1, NIC_MAX = 255, NS_PS = 1000 };
 
 struct label {
@@ -143,19 +145,6 @@ static int end_line(struct reader *r)
 }
 
 /* ---- labels ------------------------------------------------------------------------------------------------- */
-
-static void *grown(void *array, uint32_t count, uint32_t *room, size_t size)
-{
-	uint32_t want = *room ? 2 * *room : 64;
-	void *p;
-
-	if (count < *room)
-		return array;
-	p = want ? reallocarray(array, want, size) : NULL;
-	if (p)
-		*room = want;
-	return p;
-}
 
 static uint32_t hash_of(struct word w)
 {

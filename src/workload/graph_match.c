@@ -4,6 +4,8 @@
 
 #include <stdlib.h>
 
+#include "net/grown.h"
+
 void match_free(struct match *m)
 {
 	free(m->buckets);
@@ -80,14 +82,12 @@ static struct match_entry *insert(struct match *m, const struct match_key *k)
 
 	if (m->used >= m->bucket_count && !widen(m))
 		return NULL;
-	if (!m->entry_free && m->entry_count == m->entry_room) {
-		uint32_t room = m->entry_room ? 2 * m->entry_room : 256;
-		struct match_entry *more = reallocarray(m->entries, room, sizeof(*more));
+	if (!m->entry_free) {
+		struct match_entry *more = grown(m->entries, m->entry_count, &m->entry_room, sizeof(*more));
 
 		if (!more)
 			return NULL;
 		m->entries = more;
-		m->entry_room = room;
 	}
 	number = m->entry_free ? m->entry_free : ++m->entry_count;
 	e = &m->entries[number - 1];
@@ -104,20 +104,16 @@ static struct match_entry *insert(struct match *m, const struct match_key *k)
 static uint32_t take_recv(struct match *m)
 {
 	uint32_t number = m->recv_free;
+	struct match_recv *more;
 
 	if (number) {
 		m->recv_free = m->recvs[number - 1].next;
 		return number;
 	}
-	if (m->recv_count == m->recv_room) {
-		uint32_t room = m->recv_room ? 2 * m->recv_room : 256;
-		struct match_recv *more = reallocarray(m->recvs, room, sizeof(*more));
-
-		if (!more)
-			return 0;
-		m->recvs = more;
-		m->recv_room = room;
-	}
+	more = grown(m->recvs, m->recv_count, &m->recv_room, sizeof(*more));
+	if (!more)
+		return 0;
+	m->recvs = more;
 	return ++m->recv_count;
 }
 
