@@ -122,9 +122,9 @@ static char *text_of(const char *folder, const char *name)
 static bool is_large(const char *name)
 {
 	static const char *const large[] = {
-		"all-to-all.ini",          "exchange-rocev2.ini",   "exchange-veroce.ini",
-		"goal-against-rocev2.ini", "goal-all-to-all.ini",   "hpcc-hadoop-incast.ini",
-		"hpcc-websearch-30.ini",   "hpcc-websearch-50.ini", "ndp-permutation.ini"};
+		"all-to-all.ini",      "exchange-rocev2.ini",    "exchange-veroce.ini",   "goal-against-rocev2.ini",
+		"goal-all-to-all.ini", "hpcc-hadoop-incast.ini", "hpcc-websearch-30.ini", "hpcc-websearch-50.ini",
+		"ndp-permutation.ini", "train-7b-1024.ini"};
 
 	for (size_t i = 0; i < sizeof(large) / sizeof(large[0]); i++) {
 		if (strcmp(name, large[i]) == 0)
@@ -155,17 +155,19 @@ static unsigned run_folder(const char *folder, bool (*wanted)(const char *name))
 	while ((e = readdir(d))) {
 		size_t len = strlen(e->d_name);
 		struct sim_run run;
-		struct scenario_file *nodes;
-		char *text, *file = NULL;
+		struct scenario_wanted files[4];
+		char *text, *file[4];
+		size_t n;
 
 		if (len < 5 || strcmp(e->d_name + len - 4, ".ini") != 0 || !wanted(e->d_name))
 			continue;
 		text = text_of(folder, e->d_name);
 		sim_run_read(&run, text, sets);
-		nodes = &run.scenario->topology.file;
-		if (nodes->path[0]) {
-			nodes->text = file = text_of(folder, nodes->path);
-			nodes->text_bytes = strlen(file);
+		n = scenario_files(run.scenario, files, 4);
+		assert_true(n <= 4);
+		for (size_t i = 0; i < n; i++) {
+			files[i].file->text = file[i] = text_of(folder, files[i].file->path);
+			files[i].file->text_bytes = strlen(file[i]);
 		}
 		sim_run_create(&run);
 		if (!run.simulation)
@@ -176,7 +178,8 @@ static unsigned run_folder(const char *folder, bool (*wanted)(const char *name))
 		assert_string_equal(run.results.partial_why, "run.events were spent");
 		sim_run_free(&run);
 		free(text);
-		free(file);
+		for (size_t i = 0; i < n; i++)
+			free(file[i]);
 		count++;
 	}
 	closedir(d);

@@ -527,6 +527,29 @@ def graphs(place):
     refused(["--convert", place.at("as.goal")], "two files are needed")
 
 
+def generated(place):
+    """The training steps that come with verbena are what their script makes, and have a model's parameters."""
+    script = os.path.join(SOURCE, "bench", "aicb.py")
+    subprocess.run([sys.executable, "-B", script, "--shipped", place.path], check=True)
+    made = [os.path.relpath(os.path.join(folder, n), place.path) for folder, _, names in os.walk(place.path) for n in names]
+    there = ["%s/scenarios/%s" % (d, n) for d in ("share", "bench")
+             for n in os.listdir(os.path.join(SOURCE, d, "scenarios")) if n.startswith("train") and n.endswith(".txt")]
+    check(sorted(made) == sorted(there), "%s, in the tree %s" % (made, there))
+    for name in made:
+        with open(place.at(name)) as a, open(os.path.join(SOURCE, name)) as b:
+            check(a.read() == b.read(), name + " is not what bench/aicb.py makes")
+    with open(place.at("bench", "scenarios", "train-7b-64.txt")) as f:
+        rows = [line.split("\t") for line in f.read().splitlines()[2:]]
+    # Gradients in two bytes, of an eighth of the model at each rank; 6.74e9 are published, with what becomes logits.
+    params = sum(int(row[10]) for row in rows) // 2 * 8
+    check(len(rows) == 65 and 6.738e9 - 32000 * 4096 - 1e6 < params < 6.738e9 - 32000 * 4096 + 1e6, str(params))
+    # A forward pass takes two operations a token and parameter, and some for the attention.
+    ns = sum(int(row[2]) for row in rows) * 8
+    check(1.0 < ns * 989 * 0.5 * 1e3 / (2 * 2048 * params) < 1.1, str(ns))
+    p = subprocess.run([sys.executable, "-B", script, "--ranks", "63"], capture_output=True, text=True)
+    check(p.returncode == 2 and "--ranks 63: allowed are multiples of tp x pp, 8" in p.stderr, p.stderr)
+
+
 def manual(place):
     """The manual has the keys as the table has them."""
     out, _ = run("--keys=mdoc")
@@ -540,7 +563,8 @@ def manual(place):
 
 CASES = [words, keys, wrong_scenario, overrides, files, summary, report, headlines, event_log, same_seed_same_bytes,
          gnuplot_missing, interrupted, failed, stuck, full_disk, sweep, seeds, commands,
-         commands_as_documented, figures_as_documented, sweep_wrong, sweep_interrupted, examples, graphs, manual]
+         commands_as_documented, figures_as_documented, sweep_wrong, sweep_interrupted, examples, graphs, generated,
+         manual]
 
 
 def main():
