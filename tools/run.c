@@ -18,11 +18,13 @@
 #include "engine/config.h"
 #include "engine/gids.h"
 #include "heir.h"
+#include "lockstep/lockstep.h"
 #include "program.h"
 #include "sysfs_dir.h"
 
-#define VERBS_LIBRARY "libibverbs.so.1"
-#define PATHS_LIBRARY "libverbena-paths.so"
+#define VERBS_LIBRARY    "libibverbs.so.1"
+#define PATHS_LIBRARY    "libverbena-paths.so"
+#define LOCKSTEP_LIBRARY "libverbena-lockstep.so"
 
 enum { SETTING = 1 /* an option with the name of a setting */ };
 
@@ -202,6 +204,9 @@ static int prepare_loader(bool preload_verbs)
 	snprintf(library, sizeof(library), "%s/" PATHS_LIBRARY, dir);
 	if (!access(library, R_OK))
 		list_add("LD_PRELOAD", library, false);
+	snprintf(library, sizeof(library), "%s/" LOCKSTEP_LIBRARY, dir);
+	if (getenv(LOCKSTEP_VARIABLE))
+		list_add("LD_PRELOAD", library, false);
 	/* For programs with default options of their own, which take the place of ours (src/verbs/sanitizer.c). */
 	list_add("ASAN_OPTIONS", "verify_asan_link_order=0", true);
 	return 0;
@@ -267,7 +272,9 @@ int cmd_run(int argc, char **argv)
 		obstacle_say(&program);
 		preload_verbs |= program.has_own_verbs;
 	}
-	heir_leave();
+	/* No process of another time takes part where programs run in simulated time. */
+	if (!getenv(LOCKSTEP_VARIABLE))
+		heir_leave();
 	rc = prepare_ours();
 	if (!rc)
 		rc = prepare_loader(preload_verbs);

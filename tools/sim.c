@@ -33,6 +33,10 @@ static const char usage[] =
 	"      --alone              also runs each job alone, and reports by how much the others slow it down\n"
 	"      --report DIR         writes CSV, JSON and a page with drawings, report.html\n"
 	"      --print-commands     prints a command for each run instead of running it\n"
+	"      --run 'host N: COMMAND'\n"
+	"                           runs a program on that host, in simulated time; several --run; also\n"
+	"                           'hosts 0-3,8: COMMAND'. Workloads of the scenario do not run then\n"
+	"      --patience SECONDS   that a program may run without waiting; default: 60\n"
 	"      --describe FILE      what is in a graph: GOAL or AICB text, or Chakra traces, a file for each\n"
 	"                           rank, whose number a * stands for\n"
 	"      --convert FILE TO    writes such a graph as GOAL text\n"
@@ -270,6 +274,7 @@ struct sim_options {
 	char seed[48];
 	bool compare;
 	const char *describe, *convert; /* files */
+	struct sim_runs programs;
 };
 
 static int add_setting(struct sim_options *o, const char *text, bool sweeps)
@@ -299,6 +304,21 @@ static int set_seeds(struct sim_options *o, const char *text)
 	free(o->seeds);
 	o->seeds = seeds_sweep(text);
 	return o->seeds ? EXIT_SUCCESS : EXIT_OURS;
+}
+
+static int add_program(struct sim_options *o, const char *text)
+{
+	if (o->programs.count == SIM_RUNS_MAX)
+		return complain("sim: at most %d --run are allowed", SIM_RUNS_MAX);
+	o->programs.runs[o->programs.count++] = text;
+	return EXIT_SUCCESS;
+}
+
+static int set_patience(struct sim_options *o, const char *text)
+{
+	if (!whole_number(text, 1000000, &o->programs.patience_s) || !o->programs.patience_s)
+		return complain("--patience %s: allowed is a whole number of seconds from 1 to 1000000", text);
+	return EXIT_SUCCESS;
 }
 
 static int set_report(struct sim_options *o, const char *folder)
@@ -337,6 +357,8 @@ static bool parse(int argc, char **argv, struct sim_options *o, int *status)
 		OPT_ALONE,
 		OPT_PRINT,
 		OPT_COMPARE,
+		OPT_RUN,
+		OPT_PATIENCE,
 		OPT_DESCRIBE,
 		OPT_CONVERT,
 		OPT_REPORT,
@@ -351,6 +373,8 @@ static bool parse(int argc, char **argv, struct sim_options *o, int *status)
 		{"alone", no_argument, NULL, OPT_ALONE},
 		{"print-commands", no_argument, NULL, OPT_PRINT},
 		{"compare", no_argument, NULL, OPT_COMPARE},
+		{"run", required_argument, NULL, OPT_RUN},
+		{"patience", required_argument, NULL, OPT_PATIENCE},
 		{"describe", required_argument, NULL, OPT_DESCRIBE},
 		{"convert", required_argument, NULL, OPT_CONVERT},
 		{"report", required_argument, NULL, OPT_REPORT},
@@ -373,6 +397,8 @@ static bool parse(int argc, char **argv, struct sim_options *o, int *status)
 		case OPT_ALONE: o->w.alone = true; break;
 		case OPT_PRINT: o->w.print_commands = true; break;
 		case OPT_COMPARE: o->compare = true; break;
+		case OPT_RUN: *status = add_program(o, optarg); break;
+		case OPT_PATIENCE: *status = set_patience(o, optarg); break;
 		case OPT_DESCRIBE: o->describe = optarg; break;
 		case OPT_CONVERT: o->convert = optarg; break;
 		case OPT_REPORT: *status = set_report(o, optarg); break;
@@ -408,6 +434,18 @@ static int graph_only(const struct sim_options *o, char **names, int count)
 	return sim_convert(o->convert, names[0]);
 }
 
+static int simulate_programs(struct sim_options *o)
+{
+	if (o->w.sweep_count || o->w.print_commands)
+		return complain("sim: --run: not with --sweep, --seeds or --print-commands");
+	o->programs.name = o->w.name;
+	o->programs.sets = o->sets;
+	o->programs.set_count = o->w.set_count;
+	o->programs.report = o->w.report;
+	o->programs.quiet = o->w.quiet;
+	return sim_programs(&o->programs);
+}
+
 static int simulate(struct sim_options *o, char **names, int count)
 {
 	struct figures g;
@@ -424,6 +462,8 @@ static int simulate(struct sim_options *o, char **names, int count)
 	if (o->seed[0])
 		o->sets[o->w.set_count++] = o->seed;
 	o->w.name = names[0];
+	if (o->programs.count)
+		return simulate_programs(o);
 	if (o->w.sweep_count || o->w.print_commands)
 		return sim_sweep(&o->w);
 	return sim_one(&(struct sim_task){o->w.name, o->sets, o->w.set_count, o->w.report, o->w.quiet, o->w.alone}, &g);
@@ -435,6 +475,7 @@ int cmd_sim(int argc, char **argv)
 	long processors = sysconf(_SC_NPROCESSORS_ONLN);
 	int status;
 
+	o.programs.patience_s = SIM_PATIENCE_S;
 	o.w = (struct sweep_options){
 		.sets = o.sets, .sweeps = o.sweeps, .jobs = processors > 0 ? (unsigned)processors : 1};
 	if (!parse(argc, argv, &o, &status))

@@ -69,6 +69,25 @@ bool sim_interrupted(void);
  */
 enum sim_outcome sim_run(const struct sim_input *, struct results *, const char *report, bool progress);
 
+/* ---- sim_programs.c ---- */
+
+enum { SIM_RUNS_MAX = 256, SIM_PATIENCE_S = 60 };
+
+/* What --run and its kin say; *borrowed*. */
+struct sim_runs {
+	const char *runs[SIM_RUNS_MAX]; /* "host 0: COMMAND" */
+	size_t count;
+	const char *name; /* of the scenario */
+	const char *const *sets;
+	size_t set_count;
+	const char *report; /* NULL: none */
+	uint64_t patience_s;
+	bool quiet;
+};
+
+/* Runs programs on the network of a scenario. Returns the exit status. */
+int sim_programs(const struct sim_runs *);
+
 /* ---- sim_pcap.c ---- */
 
 struct sim_pcap;

@@ -156,6 +156,10 @@ static const char *const not_settings[] = {
 	"SYSFS_USE", /* the descriptor that shows that the tree is in use */
 	"HEIR",      /* where the process waits that `verbena run` has left behind */
 	"PATHS",     /* of the path redirection library; those of veRoCE are VEROCE_PATHS */
+	"LOCKSTEP",  /* what joins a program in simulated time with its simulator */
+	"HOST",      /* where that program runs, */
+	"RANK",      /* its number among all such programs, */
+	"RANKS",     /* and how many these are */
 	"QUIET",     /* works even if the settings cannot be read */
 };
 

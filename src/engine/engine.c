@@ -305,10 +305,26 @@ static bool is_watched(const struct engine *e)
 	return atomic_load_explicit(&e->state, memory_order_relaxed) == THREAD_NAP;
 }
 
+/* Where time passes only while all wait, the thread does the work, and a poll that finds nothing waits for that. */
+static __attribute__((cold)) void poll_in_turn(struct engine *e)
+{
+	bool moved;
+
+	lock_wait(&e->lock);
+	moved = engine_turn(e, LOOP_ALL, env_now_ns(e->env));
+	engine_leave(e);
+	if (!moved)
+		e->env->idle(e->env);
+}
+
 void engine_poll(struct engine *e)
 {
 	uint64_t now_ns;
 
+	if (__builtin_expect(e->env->idle != NULL, 0)) {
+		poll_in_turn(e);
+		return;
+	}
 	if (!lock_try(&e->lock) && !bounce(e))
 		return;
 	now_ns = env_now_ns(e->env);

@@ -57,6 +57,11 @@ struct engine_env {
 	void (*end_nap)(struct engine_env *, _Atomic uint32_t *word);
 	/* Others that want the processor have it first. */
 	void (*yield)(struct engine_env *);
+	/*
+	 * NULL: time passes by itself. Otherwise a thread of the program has polled, nothing has moved, and this sleeps
+	 * until something may have, or returns at once if that was since the thread's last such call.
+	 */
+	void (*idle)(struct engine_env *);
 	/* Lets so much time pass. A cancellation point. */
 	void (*pause)(struct engine_env *, uint64_t ns);
 	/*
@@ -85,6 +90,8 @@ struct engine_env {
 
 	/* ---- the engine's start and end ---- */
 
+	/* NULL: random numbers are the kernel's. Otherwise writes others; false: there are none. */
+	bool (*draw)(struct engine_env *, void *, size_t bytes);
 	/*
 	 * NULL: packets go through the host's own back end, as the settings say, and addresses are the host's.
 	 * Otherwise this is in place of that; the counters are *lent* until the io is closed. 0, or a negative errno

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "cm/registry.h"
+#include "engine/env_simulated.h"
 #include "engine/faulting.h"
 #include "engine/limiting.h"
 #include "engine/neighbours.h"
@@ -242,6 +243,11 @@ static void transport_start(const struct engine *e, struct transport_config *c)
 	cc_start(e, c);
 }
 
+static bool draw(struct engine *e, void *to, size_t bytes)
+{
+	return e->env->draw ? e->env->draw(e->env, to, bytes) : getrandom(to, bytes, 0) == (ssize_t)bytes;
+}
+
 static int nic_start(struct engine *e, char *why, size_t why_bytes)
 {
 	struct nic_config *c = space_get(sizeof(*c));
@@ -256,7 +262,7 @@ static int nic_start(struct engine *e, char *why, size_t why_bytes)
 		memcpy(c->pkeys, e->config.pkeys, sizeof(c->pkeys));
 		while (c->pkey_count < NIC_PKEYS_MAX && c->pkeys[c->pkey_count])
 			c->pkey_count++;
-		if (getrandom(c->secret, sizeof(c->secret), 0) != sizeof(c->secret)) {
+		if (!draw(e, c->secret, sizeof(c->secret))) {
 			snprintf(why, why_bytes, "no random numbers from the kernel: %s", strerror(errno));
 			space_put(c, sizeof(*c));
 			return -EIO;
@@ -327,7 +333,7 @@ static int cm_start(struct engine *e, char *why, size_t why_bytes)
 		uint64_t guid;
 	} drawn;
 
-	if (getrandom(&drawn, sizeof(drawn), 0) != sizeof(drawn)) {
+	if (!draw(e, &drawn, sizeof(drawn))) {
 		snprintf(why, why_bytes, "no random numbers from the kernel: %s", strerror(errno));
 		return -EIO;
 	}
@@ -560,8 +566,11 @@ static uint64_t wall_at_0_ns(const struct engine_env *env)
 static int env_start(struct engine *e, char *why, size_t why_bytes)
 {
 	struct engine_env *env = env_given ? env_given(e->device) : NULL;
-	int rc = env ? 0 : env_host_open(&e->host);
+	bool simulated = !env && env_is_simulated();
+	int rc = simulated ? env_simulated_open(&env, e->device, why, why_bytes) : env ? 0 : env_host_open(&e->host);
 
+	if (rc && simulated)
+		return rc;
 	if (rc) {
 		snprintf(why, why_bytes, "cannot make descriptors to wait for: %s", strerror(-rc));
 		return rc;

@@ -451,8 +451,12 @@ static const struct opcode_info *info_of(const struct flow *flow, const uint8_t 
 	return flow->dport == ROCEV2_UDP_PORT ? opcode_info(data[0]) : veroce_opcode_info(data[0]);
 }
 
-/* Packets that carry an application's bytes, or request them; all others are answers and control. */
-static bool is_data(const struct opcode_info *info, uint8_t opcode)
+const struct opcode_info *host_opcode_info(const struct pkt *pkt)
+{
+	return info_of(pkt->flow, pkt->data);
+}
+
+bool host_is_data(const struct opcode_info *info, uint8_t opcode)
 {
 	return opcode != OP_CNP && info->flags & (F_PAYLOAD | F_READ | F_ATOMIC);
 }
@@ -472,13 +476,13 @@ static uint32_t header_len(const struct opcode_info *info, const struct pkt *pkt
  * What ECMP hashes. A path of veRoCE is its source port. RoCEv2 adapters derive theirs from the QPs,
  * so that a QP stays on its path and two QPs of one pair of hosts may differ.
  */
-static uint16_t entropy(const struct host *h, const struct pkt *pkt)
+uint16_t host_entropy(uint32_t index, const struct pkt *pkt)
 {
 	uint32_t qpn = (uint32_t)pkt->data[5] << 16 | (uint32_t)pkt->data[6] << 8 | pkt->data[7];
 
 	if (pkt->flow->dport != ROCEV2_UDP_PORT)
 		return pkt->flow->sport;
-	qpn = (qpn ^ h->index * 0x9e3779b1u) * 0x85ebca6bu;
+	qpn = (qpn ^ index * 0x9e3779b1u) * 0x85ebca6bu;
 	return (uint16_t)(SPORT_FIRST + (qpn >> 16 & SPORT_MASK));
 }
 
@@ -562,7 +566,7 @@ static inline __attribute__((always_inline)) struct packet *wrap(struct host *h,
 {
 	const struct host_config *c = h->config;
 	const struct opcode_info *info = info_of(pkt->flow, pkt->data);
-	bool data = is_data(info, pkt->data[0]);
+	bool data = host_is_data(info, pkt->data[0]);
 	uint32_t bare = data ? header_len(info, pkt) + ICRC_LEN : pkt->len, keep = bare;
 	struct packet *p = packet_get(h->packets);
 	uint8_t *body = p ? packet_body(h->packets, p, keep) : NULL;
@@ -574,7 +578,7 @@ static inline __attribute__((always_inline)) struct packet *wrap(struct host *h,
 	p->transport_bytes = pkt->len;
 	p->src = h->index;
 	p->dst = index_of(pkt->flow->dst);
-	p->sport = entropy(h, pkt);
+	p->sport = host_entropy(h->index, pkt);
 	p->dport = pkt->flow->dport;
 	p->class = data || c->ack_in_data_class ? pkt->flow->sl : PACKET_CONTROL_CLASS;
 	p->wire_bytes = on_the_wire(c, pkt, data, data ? payload_len(pkt, bare - ICRC_LEN) : 0);
@@ -616,10 +620,10 @@ static void pause(struct host *h, uint8_t paused)
 
 static enum host_packet_kind kind_of(const struct opcode_info *info, uint8_t opcode)
 {
-	return is_data(info, opcode) ? HOST_PACKET_DATA
-	       : opcode == OP_CNP    ? HOST_PACKET_CNP
-	       : info->flags & F_ACK ? HOST_PACKET_ACK
-				     : HOST_PACKET_OTHER;
+	return host_is_data(info, opcode) ? HOST_PACKET_DATA
+	       : opcode == OP_CNP         ? HOST_PACKET_CNP
+	       : info->flags & F_ACK      ? HOST_PACKET_ACK
+					  : HOST_PACKET_OTHER;
 }
 
 /* Passes the nic's packets to the delays. */

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "sim/host.h"
+#include "wire/opcode.h"
 
 enum { CQES = 4096, SIM_TTL = 64 };
 
@@ -32,3 +33,12 @@ struct host {
 
 /* A QP in RESET, with that CQ and the host's SRQ; NULL: no memory. */
 struct qp *host_make_qp(struct host *, enum qp_type, struct cq *, uint32_t send_wrs, void *owner);
+
+/* ---- how the network sees a packet, of a port that RoCEv2 or veRoCE has; its BTH is whole ---- */
+
+/* NULL: the opcode is none. */
+const struct opcode_info *host_opcode_info(const struct pkt *);
+/* Packets that carry an application's bytes, or request them; all others are answers and control. */
+bool host_is_data(const struct opcode_info *, uint8_t opcode);
+/* What ECMP hashes, in place of the source port. */
+uint16_t host_entropy(uint32_t index, const struct pkt *);

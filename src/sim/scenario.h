@@ -362,6 +362,9 @@ struct scenario_job {
 	uint64_t repeat;
 };
 
+/* run.only: the scenario's network is for programs. */
+#define SCENARIO_NO_WORKLOAD "none"
+
 struct scenario_run {
 	uint64_t until_ps; /* SCENARIO_NONE */
 	uint64_t events;   /* SCENARIO_NONE */

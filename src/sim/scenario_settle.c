@@ -401,6 +401,10 @@ static int only_settle(const struct scenario_source *s, struct scenario *out, st
 
 	if (!only[0] || !strcmp(only, "all"))
 		return 0;
+	if (!strcmp(only, SCENARIO_NO_WORKLOAD)) {
+		out->workload_count = 0;
+		return 0;
+	}
 	for (uint32_t i = 0; i < out->workload_count; i++) {
 		if (strcmp(out->workload[i].name, only) != 0)
 			continue;
@@ -423,7 +427,7 @@ int scenario_source_settle(const struct scenario_source *s, struct scenario *out
 	if (topology_settle(s, c, e) || switch_settle(s, c, e) || transport_settle(s, c, e) ||
 	    credits_settle(s, c, e) || sdr_settle(s, c, e) || failures_settle(s, c, e))
 		goto out;
-	if (!c->workload_count) {
+	if (!c->workload_count && strcmp(c->run.only, SCENARIO_NO_WORKLOAD) != 0) {
 		scenario_fail(e, s->file, 0, "", "there is no [workload.NAME]: nothing would happen");
 		goto out;
 	}

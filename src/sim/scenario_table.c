@@ -214,7 +214,7 @@ static const struct scenario_row rows[] = {
 	NUM("run", "events", COUNT, AT(run.events), 1, ANY, "none", "none", "events after which the run ends"),
 	ONOFF("run", "all_flows", AT(run.all_flows), "on", "the run ends when all flows are done"),
 	NUM("run", "seed", COUNT, AT(run.seed), 0, ANY, NULL, "1", "seed of every random draw; the same seed gives the same bytes"),
-	WORDS("run", "only", NAME, AT(run.only), "", "the name of the one workload or job that runs, alone; all: each does"),
+	WORDS("run", "only", NAME, AT(run.only), "", "the name of the one workload or job that runs, alone; all: each does; none: the network is for programs (--run)"),
 	ONOFF("run", "check", AT(run.check), "off", "check the invariants after each event; slow"),
 
 	ONOFF("output", "queue_histograms", AT(output.queue_histograms), "on", "time at each queue length, per port"),

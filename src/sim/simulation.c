@@ -424,6 +424,11 @@ struct simulation *simulation_create(const struct scenario *scenario, struct res
 		refuse(why, "out of memory");
 		return NULL;
 	}
+	if (!scenario->workload_count) {
+		refuse(why, "run.only: none is for programs (--run): nothing would happen");
+		free(s);
+		return NULL;
+	}
 	s->scenario = scenario;
 	s->results = results;
 	s->events_left = scenario->run.events;

@@ -332,6 +332,12 @@ FAULTS = [
           "verbs/verbs_limits_test"),
     Fault("every_partition_is_ours", "pkey_matches", "!((theirs ^ ours) & 0x7fff) &&", "", "sim/nic_rx_filter_test"),
     # ---- devices that are frozen or move
+    Fault("one_look_at_threads_is_enough", "asleep_all", " && look(a->tasks_fd, &a->now) && are_equal(&a->before, &a->now)", "",
+          "unit/asleep_test"),
+    Fault("threads_that_ran_have_slept", "are_equal", " || a->threads[i].switches != b->threads[i].switches", "", "unit/asleep_test"),
+    Fault("lockstep_takes_any_length", "is_message", " || n != sizeof(*h) + h->bytes", "", "unit/lockstep_test"),
+    Fault("outside_control_waits", "outside_send", "p->class == PACKET_CONTROL_CLASS ? &at->control : &at->data", "&at->data",
+          "unit/outside_test"),
     Fault("time_that_stood_is_made_up_for", "env_let_time_go_on", "env->now_ns(env) - stood_at_ns", "0", "unit/env_host_test"),
     Fault("hold_needs_no_nonce", "hold_input", "h->nonce != vr->nonce", "false", "sim/veroce_hold_test"),
     Fault("late_copy_holds_again", "hold_input", "ahead < 0", "false", "sim/veroce_hold_test"),

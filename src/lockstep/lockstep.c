@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Messages and addresses: see lockstep.h. Calls go past libc, whose functions are points of cancellation. */
+#include "lockstep/lockstep.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+static const uint8_t loopback[13] = {[10] = 0xff, [11] = 0xff, [12] = 127};
+
+bool lockstep_parse(const char *text, int *socket_fd, int *page_fd)
+{
+	int end = 0;
+
+	if (sscanf(text, "%d,%d%n", socket_fd, page_fd, &end) != 2 || text[end])
+		return false;
+	return *socket_fd >= 0 && *page_fd >= 0;
+}
+
+int lockstep_send(int fd, const struct lockstep_head *head, const void *bytes)
+{
+	struct iovec iov[] = {{(void *)head, sizeof(*head)}, {(void *)bytes, head->bytes}};
+	struct msghdr m = {.msg_iov = iov, .msg_iovlen = head->bytes ? 2 : 1};
+
+	while (syscall(SYS_sendmsg, fd, &m, MSG_NOSIGNAL) < 0)
+		if (errno != EINTR)
+			return -errno;
+	return 0;
+}
+
+static bool is_message(const struct lockstep_message *m, size_t n)
+{
+	const struct lockstep_head *h = &m->head;
+
+	if (n < sizeof(*h) || n != sizeof(*h) + h->bytes || h->kind < LOCKSTEP_JOIN || h->kind >= LOCKSTEP_KINDS)
+		return false;
+	return (h->kind == LOCKSTEP_PACKET) == (h->bytes > 0);
+}
+
+int lockstep_receive(int fd, struct lockstep_message *m, bool wait)
+{
+	struct iovec iov = {m, offsetof(struct lockstep_message, bytes) + sizeof(m->bytes)};
+	struct msghdr hdr = {.msg_iov = &iov, .msg_iovlen = 1};
+	ssize_t n;
+
+	do
+		n = syscall(SYS_recvmsg, fd, &hdr, wait ? 0 : MSG_DONTWAIT);
+	while (n < 0 && errno == EINTR);
+	if (n <= 0)
+		return n < 0 ? -errno : 0;
+	return !(hdr.msg_flags & MSG_TRUNC) && is_message(m, (size_t)n) ? 1 : -EBADMSG;
+}
+
+void lockstep_address(uint32_t host, uint8_t gid[16])
+{
+	uint32_t n = host + LOCKSTEP_ADDRESS_FIRST;
+
+	memcpy(gid, loopback, sizeof(loopback));
+	gid[13] = (uint8_t)(n >> 16);
+	gid[14] = (uint8_t)(n >> 8);
+	gid[15] = (uint8_t)n;
+}
+
+bool lockstep_host(const uint8_t gid[16], uint32_t *host)
+{
+	uint32_t n = (uint32_t)gid[13] << 16 | (uint32_t)gid[14] << 8 | gid[15];
+
+	if (memcmp(gid, loopback, sizeof(loopback)) != 0 || n < LOCKSTEP_ADDRESS_FIRST)
+		return false;
+	*host = n - LOCKSTEP_ADDRESS_FIRST;
+	return true;
+}

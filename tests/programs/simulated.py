@@ -1,0 +1,148 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""`verbena sim --run`: unmodified programs on hosts of a simulated network, in simulated time."""
+import glob
+import os
+import re
+import shutil
+
+from pair import BUILD, NOBODY, Process, check, folder, main
+
+VERBENA = os.path.join(BUILD, "verbena")
+CLOCKED = os.path.join(BUILD, "tests/programs/clocked")
+GBPS, DELAY_PS = 100, 1000000
+SCENARIO = """[topology]
+kind = star
+hosts = 4
+[link]
+rate = %dGbps
+delay = 1us
+[workload.unused]
+kind = permutation
+size = 1MB
+""" % GBPS
+
+
+def scenario():
+    path = os.path.join(folder(), "star.ini")
+    with open(path, "w") as f:
+        f.write(SCENARIO)
+    return path
+
+
+def sim(runs, *options, env=None, status=0, wait=110):
+    """Runs programs by host; the output."""
+    words = [w for host, command in runs for w in ("--run", "host %s: %s" % (host, command))]
+    p = Process([VERBENA, "sim", scenario(), *options, *words], env)
+    got = p.wait(wait)
+    text = p.output()
+    p.kill()
+    check(got == status, "status %s instead of %s:\n%s" % (got, status, text))
+    return text
+
+
+def pings(count=3, options="-v"):
+    return [(0, "rping -s %s -C %d -a 127.0.0.1" % (options, count)),
+            (1, "rping -c %s -C %d -a 127.0.0.1" % (options, count))]
+
+
+def rping(place):
+    text = sim(pings())
+    for line in ("server ping data: rdma-ping-2: CDEF", "\nping data: rdma-ping-2: CDEF"):
+        check(line in text, text)
+    check(len(re.findall(r"exit status 0 after 0\.000\d+ s", text)) == 2, text)
+
+
+def ucmatose(place):
+    text = sim([(2, "ucmatose -C 5 -c 2"), (0, "ucmatose -s 127.0.0.3 -C 5 -c 2")])
+    check(text.count("test complete") == 2 and "return status 0" in text, text)
+
+
+def rounds_ns(count, how, size=64):
+    text = sim([(0, "%s serve 127.0.0.1 7471 %d %d %s" % (CLOCKED, size, count, how)),
+                (1, "%s ask 127.0.0.1 7471 %d %d %s" % (CLOCKED, size, count, how))],
+               env={"VERBENA_PROTOCOL": "rocev2"})
+    return int(re.search(r"^(\d+) ns$", text, re.M).group(1))
+
+
+def closed_form(place):
+    """
+    A message of one packet takes its time on two links and their delays; an acknowledgement leaves each end before the
+    next message. Around the payload are the BTH and the ICRC, with an AETH in an acknowledgement, and 66 bytes of UDP,
+    IPv4 and Ethernet with preamble and gap.
+    """
+    for how, size in (("poll", 64), ("sleep", 4096)):
+        data, ack = size + 12 + 4 + 66, 12 + 4 + 4 + 66
+        round_ps = 2 * ((ack + 2 * data) * 8000 // GBPS + 2 * DELAY_PS)
+        took_ns = rounds_ns(60, how, size) - rounds_ns(10, how, size)
+        check(abs(took_ns * 1000 - 50 * round_ps) <= 1000, "%s, %d bytes: 50 rounds took %d ns instead of %g"
+              % (how, size, took_ns, 50 * round_ps / 1000))
+
+
+def same(place):
+    """The same bytes in each run, with other programs on the processors too."""
+    busy = [Process(["sh", "-c", "while :; do :; done"]) for _ in range(4)]
+    outputs = {sim(pings(10)) for _ in range(5)}
+    for p in busy:
+        p.kill()
+    outputs |= {sim(pings(10)) for _ in range(3)}
+    check(len(outputs) == 1, "\n\n".join(outputs))
+
+
+def gone(text):
+    """No process of a run outlives it."""
+    for pid in re.findall(r"\(pid (\d+)\)", text):
+        check(not os.path.exists("/proc/" + pid), "process %s is still there:\n%s" % (pid, text))
+    for path in glob.glob("/proc/[0-9]*/cmdline"):
+        try:
+            with open(path, "rb") as f:
+                words = f.read().split(b"\0")
+        except OSError:
+            continue
+        check(words[0] not in (b"rping", b"sleep"), "%s is still there: %s" % (path, words))
+
+
+def ends(place):
+    """A program that fails in some way ends the run with its name."""
+    server = pings()[0]
+    text = sim([server], status=3)
+    check("every program waits" in text and "host 0: 'rping -s" in text and "waits in futex" in text, text)
+    gone(text)
+    text = sim([server, (1, "sh -c 'sleep 100 & kill -SEGV $$'")], status=125)
+    check(re.search(r"host 1: 'sh -c .*' \(pid \d+\) was ended by signal 11 \(Segmentation fault\)", text), text)
+    gone(text)
+    text = sim([server, (1, "sh -c 'while :; do :; done'")], "--patience", "2", status=125)
+    check(re.search(r"host 1: 'sh -c .*' \(pid \d+\) has not opened the RDMA device for 2 s", text), text)
+    gone(text)
+    text = sim([(0, "sh -c 'exit 7'")], status=1)
+    check("exit status 7" in text, text)
+
+
+def wrong(place):
+    """Each wrong value is named, with what is allowed."""
+    static, setuid = os.path.join(BUILD, "tests/programs/nothing_static"), os.path.join(folder(), "ping")
+    shutil.copy("/usr/bin/rping", setuid)
+    cases = [(["host 4: true"], "there is no host 4, only 0 to 3"), (["true"], "does not say which host"),
+             (["host x: true"], "the number of a host is missing"), (["hosts 2-1: true"], "the lower one first"),
+             (["host 0 true: false"], "behind hosts comes"), (["host 0:"], "there is no command"),
+             (["host 0: true | true"], "run sh -c"), (["host 0: no-such-program"], "there is no program"),
+             (["host 0: true", "hosts 0-1: true"], "host 0 has a program already")]
+    try:
+        os.chown(setuid, NOBODY, -1)
+        os.chmod(setuid, 0o4755)
+        cases.append((["host 0: " + setuid], "changes its user or group"))
+    except OSError:
+        pass  # an ordinary user has no other one here
+    if os.path.exists(static):
+        cases.append((["host 0: " + static], "is linked statically"))
+    for runs, said in cases:
+        p = Process([VERBENA, "sim", scenario(), *[w for r in runs for w in ("--run", r)]])
+        check(p.wait(30) == 125 and said in p.output(), "%s: %s\n%s" % (runs, p.proc.returncode, p.output()))
+    for options, said in ((["--set", "host.ack_delay=1us"], "host.ack_delay: not possible where programs run"),
+                          (["--patience", "0"], "from 1 to"), (["--seeds", "1..2"], "not with --sweep")):
+        p = Process([VERBENA, "sim", scenario(), "--run", "host 0: true", *options])
+        check(p.wait(30) == 125 and said in p.output(), "%s: %s\n%s" % (options, p.proc.returncode, p.output()))
+
+
+if __name__ == "__main__":
+    main({"rping": rping, "ucmatose": ucmatose, "closed_form": closed_form, "same": same, "ends": ends, "wrong": wrong})
