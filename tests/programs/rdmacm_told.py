@@ -61,7 +61,7 @@ def no_way(place):
 
 
 def backlog(place):
-    server = listen(place, 9000, "-b", 2, "-s", 0.2)
+    server = listen(place, 9000, "-b", 2, "-s", 1)
     out = party(place, "-e", "-n", 3, place.addresses[0], 9000, end=1)
     check("established 3 failed 0" in out, out)
     told(server.output(), "backlog", "come again")
