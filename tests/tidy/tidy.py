@@ -152,8 +152,8 @@ def symbols(objects):
     return found
 
 
-# Loaded into programs beside the core and not linked with it: it exports libc's names.
-OTHER_LIBRARIES = re.compile(r"/verbena-paths\.dir/")
+# Loaded into programs beside the core and not linked with it: they export libc's names.
+OTHER_LIBRARIES = re.compile(r"/verbena-(paths|lockstep)\.dir/")
 
 
 def module_objects(build):
