@@ -197,6 +197,10 @@ static void note_end(struct turns *t, struct turn *p)
 	char text[96];
 
 	hear_all(t, p);
+	/* Processes that it leaves behind have no part in the run. */
+	if (p->fd >= 0)
+		close(p->fd);
+	p->fd = -1;
 	waitpid(p->program->pid, &p->program->status, 0);
 	p->state = ENDED;
 	p->program->ended = true;
@@ -212,11 +216,11 @@ static void note_end(struct turns *t, struct turn *p)
 	end_of(t, p, text);
 }
 
-static void judge_runner(struct turns *t, const struct turn *p)
+static void judge_runner(struct turns *t, const struct turn *p, uint64_t now_ns)
 {
 	char text[TURNS_WHY_BYTES / 2], waits[TURNS_WHY_BYTES / 4];
 
-	if (p->state != RUNS || clock_now_ns() - p->begun_ns < t->patience_s * 1000000000)
+	if (p->state != RUNS || now_ns - p->begun_ns < t->patience_s * 1000000000)
 		return;
 	process_waits_text(p->program->pid, waits, sizeof(waits));
 	snprintf(text, sizeof(text),
@@ -228,6 +232,7 @@ static void judge_runner(struct turns *t, const struct turn *p)
 /* Waits for news of programs, so long at most. False: there were none. */
 static bool listen_to_all(struct turns *t, int ms)
 {
+	uint64_t now_ns;
 	int n;
 
 	for (size_t i = 0; i < t->count; i++) {
@@ -243,8 +248,9 @@ static bool listen_to_all(struct turns *t, int ms)
 		if (t->polls[2 * i + 1].revents)
 			note_end(t, &t->turns[i]);
 	}
-	for (size_t i = 0; i < t->count && n <= 0; i++)
-		judge_runner(t, &t->turns[i]);
+	now_ns = clock_now_ns();
+	for (size_t i = 0; i < t->count; i++)
+		judge_runner(t, &t->turns[i], now_ns);
 	return n > 0;
 }
 

@@ -37,7 +37,7 @@
 enum {
 	INBOX = 4096, /* packets that arrive in one turn: more than a link brings in the time between two */
 	LENT = 64,
-	PAUSES_MAX = 16,
+	PAUSES_MAX = 1024, /* as many as preload.c has threads */
 	SPORT_FIRST = 49152,
 	RCVBUF_BYTES = 4 << 20,
 	IP_MTU = 9000,
@@ -162,25 +162,35 @@ static void yield(struct engine_env *env)
 	sched_yield();
 }
 
+/* Where it is noted; NULL: there is no room until another one ends. */
+static _Atomic uint64_t *note_pause(struct simulated *s, uint64_t until_ns)
+{
+	for (unsigned i = 0; i < PAUSES_MAX; i++) {
+		uint64_t none = 0;
+
+		if (atomic_compare_exchange_strong(&s->pauses_until_ns[i], &none, until_ns))
+			return &s->pauses_until_ns[i];
+	}
+	return NULL;
+}
+
 static void pause_for(struct engine_env *env, uint64_t ns)
 {
 	struct simulated *s = of(env);
-	uint64_t until_ns = now_ns(env) + ns, none;
-	unsigned i = 0;
+	uint64_t until_ns = now_ns(env) + ns;
+	_Atomic uint64_t *noted = NULL;
 
-	do
-		none = 0;
-	while (!atomic_compare_exchange_strong(&s->pauses_until_ns[i], &none, until_ns) && ++i < PAUSES_MAX);
-	if (i == PAUSES_MAX)
-		return;
 	for (;;) {
 		uint32_t seen = atomic_load(&s->looks);
 
 		if (now_ns(env) >= until_ns || s->fd < 0)
 			break;
+		if (!noted)
+			noted = note_pause(s, until_ns);
 		wait_for_look(s, seen);
 	}
-	atomic_store(&s->pauses_until_ns[i], 0);
+	if (noted)
+		atomic_store(noted, 0);
 	take_baton(s);
 }
 
@@ -241,6 +251,8 @@ static void keep(struct simulated *s, const struct lockstep_message *m)
 		s->counters->rx_overflow++;
 		return;
 	}
+	if (s->tail == s->head)
+		s->tail = s->head = 0; /* so that few pages of it are ever touched */
 	s->inbox[s->tail++ % INBOX] = *m;
 }
 

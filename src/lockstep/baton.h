@@ -5,7 +5,8 @@
  * threads are asleep, the engine's thread passes the baton to the next one that waits for it, in the order of their
  * creation, so which one runs does not depend on the kernel.
  *
- * A thread that has slept in a call that the library does not know goes on without the baton.
+ * A thread that has slept in a call that the library does not know, or was not made by pthread_create(), goes on
+ * without the baton. Of those that were made so there may be 1023 at a time.
  */
 #pragma once
 
@@ -26,3 +27,6 @@ struct baton {
 	void (*pause)(void *ctx, uint64_t ns);
 	void *ctx;
 };
+
+/* The library's; found by its name elsewhere. */
+extern struct baton verbena_baton;

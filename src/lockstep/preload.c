@@ -35,14 +35,14 @@ enum turn { RUNS, WANTS, GRANTED };
 
 struct thread {
 	_Atomic uint32_t turn; /* enum turn; a futex */
+	atomic_bool used;
 	void *(*run)(void *);
 	void *arg;
 };
 
-static struct thread threads[THREADS_MAX]; /* by the order of creation; the first is the program's */
-static _Atomic unsigned thread_count = 1;
+static struct thread threads[THREADS_MAX]; /* the first is the program's; a thread that ends leaves its place */
 static unsigned last;
-static _Thread_local unsigned self; /* index; THREADS_MAX: takes no part */
+static _Thread_local struct thread *self; /* NULL: takes no part */
 static atomic_bool begun;
 static const struct lockstep_page *page; /* NULL: not in simulated time */
 
@@ -50,23 +50,19 @@ static const struct lockstep_page *page; /* NULL: not in simulated time */
 
 static void begin(void)
 {
-	self = THREADS_MAX;
+	self = NULL;
 	atomic_store(&begun, true);
 }
 
 static bool pass(void)
 {
-	unsigned count = atomic_load(&thread_count);
-
-	if (count > THREADS_MAX)
-		count = THREADS_MAX;
-	for (unsigned i = 1; i <= count; i++) {
-		struct thread *t = &threads[(last + i) % count];
+	for (unsigned i = 1; i <= THREADS_MAX; i++) {
+		struct thread *t = &threads[(last + i) % THREADS_MAX];
 		uint32_t wants = WANTS;
 
 		if (!atomic_compare_exchange_strong(&t->turn, &wants, GRANTED))
 			continue;
-		last = (last + i) % count;
+		last = (last + i) % THREADS_MAX;
 		syscall(SYS_futex, &t->turn, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, NULL, 0);
 		return true;
 	}
@@ -79,10 +75,10 @@ OURS struct baton verbena_baton = {.begin = begin, .pass = pass, .take = take};
 
 static void take(void)
 {
-	struct thread *t = &threads[self % THREADS_MAX];
+	struct thread *t = self;
 	int saved = errno;
 
-	if (self == THREADS_MAX || !atomic_load(&begun))
+	if (!t || !atomic_load(&begun))
 		return;
 	atomic_store(&t->turn, WANTS);
 	verbena_baton.wants(verbena_baton.ctx);
@@ -110,6 +106,7 @@ __attribute__((constructor)) static void find_page(void)
 	}
 	if (page)
 		pthread_atfork(NULL, NULL, begin_anew);
+	self = &threads[0];
 	errno = saved;
 }
 
@@ -135,32 +132,57 @@ __attribute__((constructor)) static void find_page(void)
 
 static bool takes_part(void)
 {
-	return self != THREADS_MAX && atomic_load_explicit(&begun, memory_order_relaxed);
+	return self && atomic_load_explicit(&begun, memory_order_relaxed);
 }
 
 /* ---- threads ---- */
 
-static void *run_thread(void *thread)
+static void leave(void *thread)
 {
 	struct thread *t = thread;
 
-	self = (unsigned)(t - threads);
+	self = NULL;
+	atomic_store(&t->used, false);
+}
+
+static void *run_thread(void *thread)
+{
+	struct thread *t = thread;
+	void *result;
+
+	self = t;
 	take();
-	return t->run(t->arg);
+	pthread_cleanup_push(leave, t);
+	result = t->run(t->arg);
+	pthread_cleanup_pop(true);
+	return result;
+}
+
+/* NULL: there are THREADS_MAX. */
+static struct thread *find_place(void)
+{
+	for (unsigned i = 1; i < THREADS_MAX; i++)
+		if (!atomic_exchange(&threads[i].used, true))
+			return &threads[i];
+	return NULL;
 }
 
 OURS int pthread_create(pthread_t *out, const pthread_attr_t *attr, void *(*run)(void *), void *arg)
 {
-	unsigned number;
+	struct thread *t;
+	int err;
 
 	if (!page)
 		return NEXT(pthread_create)(out, attr, run, arg);
-	number = atomic_fetch_add(&thread_count, 1);
-	if (number >= THREADS_MAX)
-		return NEXT(pthread_create)(out, attr, run, arg);
-	threads[number].run = run;
-	threads[number].arg = arg;
-	return NEXT(pthread_create)(out, attr, run_thread, &threads[number]);
+	t = find_place();
+	if (!t)
+		return EAGAIN;
+	t->run = run;
+	t->arg = arg;
+	err = NEXT(pthread_create)(out, attr, run_thread, t);
+	if (err)
+		atomic_store(&t->used, false);
+	return err;
 }
 
 OURS int pthread_join(pthread_t thread, void **result)

@@ -48,12 +48,13 @@ def loose(code):
 def sources(root):
     """{path: text} of what faults are planted in."""
     texts = {}
-    for folder, _, names in os.walk(os.path.join(root, "src")):
-        for name in names:
-            if name.endswith((".c", ".h")):
-                path = os.path.join(folder, name)
-                with open(path, encoding="utf-8") as f:
-                    texts[path] = f.read()
+    for top in ("src", "tools"):
+        for folder, _, names in os.walk(os.path.join(root, top)):
+            for name in names:
+                if name.endswith((".c", ".h")):
+                    path = os.path.join(folder, name)
+                    with open(path, encoding="utf-8") as f:
+                        texts[path] = f.read()
     return texts
 
 
