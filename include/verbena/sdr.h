@@ -227,7 +227,16 @@ VERBENA_SDR_API int verbena_sdr_send_post(struct verbena_sdr_qp *, const struct 
 VERBENA_SDR_API int verbena_sdr_send_stream_start(struct verbena_sdr_qp *, const uint32_t *imm,
 						  struct verbena_sdr_send *);
 VERBENA_SDR_API int verbena_sdr_send_stream_continue(const struct verbena_sdr_send *, const struct verbena_sdr_block *);
+/* As verbena_sdr_send_stream_continue(), but the block goes before all blocks, of every send, that were not handed over by
+ * this call: what was lost before what is new. */
+VERBENA_SDR_API int verbena_sdr_send_stream_repeat(const struct verbena_sdr_send *, const struct verbena_sdr_block *);
 VERBENA_SDR_API int verbena_sdr_send_stream_end(const struct verbena_sdr_send *);
+/* Ends a send that has ended or has not: what of it was not handed to the device is never sent, and a part of the immediate may be
+ * missing. Its number is used; the receive that it meets gets no more. Poll it until it is done. */
+VERBENA_SDR_API int verbena_sdr_send_cancel(const struct verbena_sdr_send *);
+/* How many bytes of the blocks that were handed over wait for the rate or for room in the device. The device has the rest,
+ * which leaves soon; 0 is the moment to hand over more. */
+VERBENA_SDR_API int verbena_sdr_send_queued_get(const struct verbena_sdr_send *, uint64_t *bytes);
 /* Whether the send has ended and all of it has left the device, so that its memory may be used for
  * something else; that says nothing of its arrival. Once it is done the handle is invalid. ERROR
  * with EIO: the connection is broken, and the handle invalid. */

@@ -46,7 +46,10 @@ CASE(nothing_where_something_is_needed_is_refused)
 	FAILS(verbena_sdr_send_post(e->from, &b, NULL, NULL), EINVAL);
 	FAILS(verbena_sdr_send_post(e->from, NULL, NULL, &send), EINVAL);
 	FAILS(verbena_sdr_send_stream_continue(&no_send, &b), EINVAL);
+	FAILS(verbena_sdr_send_stream_repeat(&no_send, &b), EINVAL);
 	FAILS(verbena_sdr_send_stream_end(NULL), EINVAL);
+	FAILS(verbena_sdr_send_cancel(NULL), EINVAL);
+	FAILS(verbena_sdr_send_queued_get(&no_send, NULL), EINVAL);
 	FAILS(verbena_sdr_send_poll(&no_send, &done), EINVAL);
 	FAILS(verbena_sdr_qp_stats_get(NULL, NULL), EINVAL);
 	assert_int_equal(verbena_sdr_progress(NULL), 0);

@@ -156,6 +156,37 @@ CASE(a_stream_takes_blocks_in_any_order_and_again)
 	assert_int_equal(verbena_sdr_recv_complete(&recv), VERBENA_SDR_SUCCESS);
 }
 
+/* At a rate at which the first chunks take a second, the last one comes as a repeat at once; the rest is given up. */
+TEST(repeats_go_first_and_a_send_is_cancelled)
+{
+	struct verbena_sdr_qp_attr attr = ends_attr(2);
+	struct verbena_sdr_block all, last;
+	struct verbena_sdr_recv recv;
+	struct verbena_sdr_send send;
+	uint64_t queued = 0;
+	struct ends e;
+	int r = VERBENA_SDR_RETRY;
+
+	attr.rate_limit_mbps = 1;
+	ends_make(&e, attr, VERBENA_SDR_NO_WORKERS);
+	all = block(&e, 0, MESSAGE);
+	last = block(&e, MESSAGE / CHUNK - 1, CHUNK);
+	assert_int_equal(recv_post(&e, 0, MESSAGE, &recv), VERBENA_SDR_SUCCESS);
+	AWAIT(&e, (r = verbena_sdr_send_stream_start(e.from, NULL, &send)) != VERBENA_SDR_RETRY);
+	for (int i = 0; i < 100; i++)
+		assert_int_equal(verbena_sdr_send_stream_continue(&send, &all), VERBENA_SDR_SUCCESS);
+	assert_int_equal(verbena_sdr_send_stream_repeat(&send, &last), VERBENA_SDR_SUCCESS);
+	assert_int_equal(verbena_sdr_send_queued_get(&send, &queued), VERBENA_SDR_SUCCESS);
+	assert_true(queued > MESSAGE && queued <= 100 * MESSAGE + CHUNK);
+	AWAIT(&e, chunks_arrived(&recv, MESSAGE / CHUNK - 1, 1));
+	assert_int_equal(verbena_sdr_send_queued_get(&send, &queued), VERBENA_SDR_SUCCESS);
+	assert_true(queued > 98 * MESSAGE);
+	assert_int_equal(verbena_sdr_send_cancel(&send), VERBENA_SDR_SUCCESS);
+	AWAIT(&e, send_done(&send));
+	assert_int_equal(verbena_sdr_recv_complete(&recv), VERBENA_SDR_SUCCESS);
+	ends_destroy(&e);
+}
+
 /* A stream goes on after its receive was completed and its slot posted again: neither buffer
  * changes, no bit is set. */
 CASE(late_packets_write_nothing_and_set_nothing)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The queue holds blocks of all messages in the order in which they were handed over. The layer
- * above decides what goes first: a retransmission that it hands over before new data goes before it.
+ * A queue holds blocks of all messages in the order in which they were handed over. The layer
+ * above decides what goes first: a retransmission that it hands over before new data, or as a repeat, goes before it.
  *
  * The user's immediate travels in fragments: the packet at offset o carries fragment o mod their
  * count. A block may have fewer packets than there are fragments. In a one-shot send, and for the
@@ -18,8 +18,9 @@ int sender_init(struct sender *s, const struct shape *shape, const struct alloc 
 	*s = (struct sender){.shape = *shape, .alloc = alloc};
 	s->grants = alloc_get(alloc, shape->slots * sizeof(*s->grants));
 	s->slots = alloc_get(alloc, shape->slots * sizeof(*s->slots));
-	s->queue = alloc_get(alloc, SENDER_BLOCKS * sizeof(*s->queue));
-	if (s->grants && s->slots && s->queue)
+	for (int i = 0; i < SENDER_QUEUES; i++)
+		s->queues[i].blocks = alloc_get(alloc, SENDER_BLOCKS * sizeof(struct queued));
+	if (s->grants && s->slots && s->queues[SENDER_REPEATS].blocks && s->queues[SENDER_NEW].blocks)
 		return 0;
 	sender_free(s);
 	return -ENOMEM;
@@ -29,10 +30,12 @@ void sender_free(struct sender *s)
 {
 	alloc_put(s->alloc, s->grants, s->shape.slots * sizeof(*s->grants));
 	alloc_put(s->alloc, s->slots, s->shape.slots * sizeof(*s->slots));
-	alloc_put(s->alloc, s->queue, SENDER_BLOCKS * sizeof(*s->queue));
 	s->grants = NULL;
 	s->slots = NULL;
-	s->queue = NULL;
+	for (int i = 0; i < SENDER_QUEUES; i++) {
+		alloc_put(s->alloc, s->queues[i].blocks, SENDER_BLOCKS * sizeof(struct queued));
+		s->queues[i].blocks = NULL;
+	}
 }
 
 /* Grants are taken in order: one that is missing comes again. No more are kept than there are
@@ -64,9 +67,14 @@ static bool can_start(const struct sender *s)
 	return s->started < s->granted && !s->slots[shape_slot(&s->shape, s->started)].taken;
 }
 
-static bool queue_full(const struct sender *s)
+static bool is_full(const struct sender_queue *q)
 {
-	return s->tail - s->head >= SENDER_BLOCKS;
+	return q->tail - q->head >= SENDER_BLOCKS;
+}
+
+static struct queued *block_at(const struct sender_queue *q, uint32_t i)
+{
+	return &q->blocks[i % SENDER_BLOCKS];
 }
 
 bool sender_granted_ahead(const struct sender *s, uint32_t ahead, uint64_t *bytes)
@@ -127,13 +135,13 @@ static uint32_t places(const struct sender *s, uint64_t first, uint64_t count)
 	return mask;
 }
 
-static void enqueue(struct sender *s, struct sending *m, const struct send_block *b, bool pad)
+static void enqueue(struct sender *s, struct sender_queue *q, struct sending *m, const struct send_block *b, bool pad)
 {
 	uint32_t packets = shape_packets(&s->shape, b->bytes);
 	uint32_t carried = places(s, b->offset / s->shape.mtu, packets);
 	uint32_t pads = m->has_imm && pad ? all_places(s) & ~carried : 0;
 
-	s->queue[s->tail++ % SENDER_BLOCKS] = (struct queued){
+	*block_at(q, q->tail++) = (struct queued){
 		.block = *b,
 		.slot = shape_slot(&s->shape, m->number),
 		.packets = packets,
@@ -141,38 +149,46 @@ static void enqueue(struct sender *s, struct sending *m, const struct send_block
 	};
 	m->frags |= carried | pads;
 	m->blocks++;
+	m->bytes += b->bytes;
 }
 
-static int add(struct sender *s, uint64_t number, const struct send_block *b, uint32_t unit)
+static int add(struct sender *s, int queue, uint64_t number, const struct send_block *b, uint32_t unit)
 {
+	struct sender_queue *q = &s->queues[queue];
 	struct sending *m = sending_of(s, number);
 
 	if (!m || m->ended || !b->bytes || !block_fits(&m->grant, b, unit))
 		return -EINVAL;
-	if (queue_full(s))
+	if (is_full(q))
 		return -EAGAIN;
-	enqueue(s, m, b, b->offset + b->bytes == m->grant.bytes);
+	enqueue(s, q, m, b, b->offset + b->bytes == m->grant.bytes);
 	return 0;
 }
 
 int sender_add(struct sender *s, uint64_t number, const struct send_block *b)
 {
-	return add(s, number, b, s->shape.chunk_bytes);
+	return add(s, SENDER_NEW, number, b, s->shape.chunk_bytes);
+}
+
+int sender_repeat(struct sender *s, uint64_t number, const struct send_block *b)
+{
+	return add(s, SENDER_REPEATS, number, b, s->shape.chunk_bytes);
 }
 
 int sender_add_packets(struct sender *s, uint64_t number, const struct send_block *b)
 {
-	return add(s, number, b, s->shape.mtu);
+	return add(s, SENDER_NEW, number, b, s->shape.mtu);
 }
 
 /* Queues the fragments that no block has carried: packets without payload, each at the offset that is
  * the fragment's place. */
 static void enqueue_rest(struct sender *s, struct sending *m)
 {
+	struct sender_queue *q = &s->queues[SENDER_NEW];
 	struct send_block none = {0};
 
-	enqueue(s, m, &none, false);
-	s->queue[(s->tail - 1) % SENDER_BLOCKS].pads = all_places(s) & ~m->frags;
+	enqueue(s, q, m, &none, false);
+	block_at(q, q->tail - 1)->pads = all_places(s) & ~m->frags;
 	m->frags = all_places(s);
 }
 
@@ -183,10 +199,35 @@ int sender_end(struct sender *s, uint64_t number)
 	if (!m || m->ended)
 		return -EINVAL;
 	if (m->has_imm && m->frags != all_places(s)) {
-		if (queue_full(s))
+		if (is_full(&s->queues[SENDER_NEW]))
 			return -EAGAIN;
 		enqueue_rest(s, m);
 	}
+	m->ended = true;
+	return 0;
+}
+
+static void remove_slot(struct sender_queue *q, uint32_t slot)
+{
+	uint32_t kept = q->head;
+
+	for (uint32_t i = q->head; i != q->tail; i++) {
+		if (block_at(q, i)->slot != slot)
+			*block_at(q, kept++) = *block_at(q, i);
+	}
+	q->tail = kept;
+}
+
+int sender_cancel(struct sender *s, uint64_t number)
+{
+	struct sending *m = sending_of(s, number);
+
+	if (!m)
+		return -EINVAL;
+	for (int i = 0; i < SENDER_QUEUES; i++)
+		remove_slot(&s->queues[i], shape_slot(&s->shape, number));
+	m->blocks = 0;
+	m->bytes = 0;
 	m->ended = true;
 	return 0;
 }
@@ -197,14 +238,14 @@ int sender_post(struct sender *s, const uint32_t *imm, const struct send_block *
 
 	if (!b->bytes && !imm)
 		return -EINVAL;
-	if (!can_start(s) || queue_full(s))
+	if (!can_start(s) || is_full(&s->queues[SENDER_NEW]))
 		return -EAGAIN;
 	if (!block_fits(&s->grants[shape_slot(&s->shape, s->started)], b, s->shape.chunk_bytes))
 		return -EINVAL;
 	sender_start(s, imm, number);
 	m = sending_of(s, *number);
 	assert(m);
-	enqueue(s, m, b, true);
+	enqueue(s, &s->queues[SENDER_NEW], m, b, true);
 	m->ended = true;
 	return 0;
 }
@@ -228,9 +269,29 @@ bool sender_left(const struct sender *s, uint64_t number)
 	return !m->taken || m->number != number || (!m->blocks && !m->outstanding);
 }
 
+int sender_waiting(struct sender *s, uint64_t number, uint64_t *bytes)
+{
+	const struct sending *m = sending_of(s, number);
+
+	if (!m)
+		return -EINVAL;
+	*bytes = m->bytes;
+	return 0;
+}
+
 bool sender_idle(const struct sender *s)
 {
-	return s->head == s->tail;
+	return !sender_queued(s);
+}
+
+/* The queue whose turn it is; NULL: nothing is queued. */
+static const struct sender_queue *next_queue(const struct sender *s)
+{
+	for (int i = 0; i < SENDER_QUEUES; i++) {
+		if (s->queues[i].head != s->queues[i].tail)
+			return &s->queues[i];
+	}
+	return NULL;
 }
 
 static void data_packet(const struct sender *s, const struct queued *q, struct send_packet *p)
@@ -246,13 +307,14 @@ static void data_packet(const struct sender *s, const struct queued *q, struct s
 
 bool sender_peek(const struct sender *s, struct send_packet *p)
 {
+	const struct sender_queue *from = next_queue(s);
 	const struct queued *q;
 	const struct sending *m;
 	uint32_t index;
 
-	if (s->head == s->tail)
+	if (!from)
 		return false;
-	q = &s->queue[s->head % SENDER_BLOCKS];
+	q = block_at(from, from->head);
 	m = &s->slots[q->slot];
 	*p = (struct send_packet){.slot = q->slot, .rkey = m->grant.key};
 	if (q->packet < q->packets)
@@ -271,19 +333,24 @@ bool sender_peek(const struct sender *s, struct send_packet *p)
 
 void sender_sent(struct sender *s)
 {
-	struct queued *q = &s->queue[s->head % SENDER_BLOCKS];
+	struct sender_queue *from = &s->queues[s->queues[SENDER_REPEATS].head == s->queues[SENDER_REPEATS].tail];
+	struct queued *q = block_at(from, from->head);
 	struct sending *m = &s->slots[q->slot];
+	struct send_packet p;
 
-	assert(s->head != s->tail);
+	assert(from->head != from->tail);
 	m->outstanding++;
-	if (q->packet < q->packets)
+	if (q->packet < q->packets) {
+		data_packet(s, q, &p);
+		m->bytes -= p.bytes;
 		q->packet++;
-	else
+	} else {
 		q->pads &= q->pads - 1;
+	}
 	if (q->packet < q->packets || q->pads)
 		return;
 	m->blocks--;
-	s->head++;
+	from->head++;
 }
 
 void sender_returned(struct sender *s, uint32_t slot, uint32_t count)

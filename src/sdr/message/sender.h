@@ -43,6 +43,7 @@ struct sending {
 	bool taken, ended;
 	uint32_t frags;       /* those that were queued, by their place */
 	uint32_t blocks;      /* queued */
+	uint64_t bytes;       /* of them, that are still to be handed to the transport */
 	uint32_t outstanding; /* packets handed to the transport */
 };
 
@@ -53,14 +54,22 @@ struct queued {
 	uint32_t pads;            /* places of fragments that go without payload */
 };
 
+/* Blocks in the order in which they go; SENDER_BLOCKS at most. */
+struct sender_queue {
+	uint32_t head, tail; /* free-running */
+	struct queued *blocks;
+};
+
+/* All of the first go before any of the second. */
+enum { SENDER_REPEATS, SENDER_NEW, SENDER_QUEUES };
+
 struct sender {
 	struct shape shape;
-	uint64_t granted;    /* messages below may be started */
-	uint64_t started;    /* the number of the next message */
-	uint32_t head, tail; /* of the queue: free-running */
+	uint64_t granted; /* messages below may be started */
+	uint64_t started; /* the number of the next message */
 	struct grant *grants;
 	struct sending *slots;
-	struct queued *queue;
+	struct sender_queue queues[SENDER_QUEUES];
 	const struct alloc *alloc;
 };
 
@@ -82,11 +91,15 @@ int sender_start(struct sender *, const uint32_t *imm, uint64_t *number);
  * within a chunk, ends within one before the buffer's end, or leaves what was granted; -EAGAIN when
  * the queue is full. */
 int sender_add(struct sender *, uint64_t number, const struct send_block *);
-/* The same for the layers above, which may send whole packets of a chunk: -EINVAL when it starts or
+/* The same, but the block goes before all that was not handed over by this call. */
+int sender_repeat(struct sender *, uint64_t number, const struct send_block *);
+/* As sender_add() for the layers above, which may send whole packets of a chunk: -EINVAL when it starts or
  * ends within a packet instead. */
 int sender_add_packets(struct sender *, uint64_t number, const struct send_block *);
 /* Ends the message: no more blocks. -EINVAL: it has ended or is unknown; -EAGAIN: the queue is full. */
 int sender_end(struct sender *, uint64_t number);
+/* Ends the message, and what of it is queued never goes, fragments of its immediate included. -EINVAL: it is unknown. */
+int sender_cancel(struct sender *, uint64_t number);
 /* Starts a message of one block and ends it; on any error no number is used. -EINVAL also for a block
  * of no bytes without an immediate. */
 int sender_post(struct sender *, const uint32_t *imm, const struct send_block *, uint64_t *number);
@@ -96,12 +109,15 @@ int sender_post(struct sender *, const uint32_t *imm, const struct send_block *,
 int sender_done(struct sender *, uint64_t number);
 /* Whether all that was handed over for the message has left. True for one that is unknown. */
 bool sender_left(const struct sender *, uint64_t number);
+/* The bytes that were handed over for it and not to the transport yet. -EINVAL: unknown. */
+int sender_waiting(struct sender *, uint64_t number, uint64_t *bytes);
 /* Whether nothing is queued. */
 bool sender_idle(const struct sender *);
 /* Blocks of all messages that are queued. */
 static inline uint32_t sender_queued(const struct sender *s)
 {
-	return s->tail - s->head;
+	return s->queues[SENDER_REPEATS].tail - s->queues[SENDER_REPEATS].head + s->queues[SENDER_NEW].tail -
+	       s->queues[SENDER_NEW].head;
 }
 
 /* The packet to hand over next; false if there is none. Call sender_sent() once it is handed over. */

@@ -222,6 +222,98 @@ CASE(sender_queue_is_bounded)
 	assert_int_equal(sender_add(&f->s, number, &b), 0);
 }
 
+/* The chunks that the packets ahead are of; one letter a packet. */
+static void chunks_ahead(struct fixture *f, char *text, uint32_t packets)
+{
+	struct send_packet p;
+
+	for (uint32_t i = 0; i < packets; i++) {
+		assert_true(sender_peek(&f->s, &p));
+		text[i] = (char)('a' + p.offset / small.chunk_bytes);
+		sender_sent(&f->s);
+		sender_returned(&f->s, p.slot, 1);
+	}
+	text[packets] = 0;
+}
+
+CASE(sender_repeats_go_before_new_blocks_and_in_their_order)
+{
+	struct fixture *f = *state;
+	struct send_block all = block(0, 768), second = block(256, 256), first = block(0, 256);
+	char order[32];
+	uint64_t number;
+
+	post(f, 768);
+	assert_int_equal(sender_start(&f->s, NULL, &number), 0);
+	assert_int_equal(sender_add(&f->s, number, &all), 0);
+	chunks_ahead(f, order, 2);
+	assert_int_equal(sender_repeat(&f->s, number, &second), 0);
+	assert_int_equal(sender_repeat(&f->s, number, &first), 0);
+	chunks_ahead(f, order + 2, 18);
+	assert_string_equal(order, "aa"
+				   "bbbb"
+				   "aaaa"
+				   "aabbbbcccc");
+	assert_true(sender_idle(&f->s));
+}
+
+CASE(sender_says_how_much_waits)
+{
+	struct fixture *f = *state;
+	struct send_block all = block(0, 612), second = block(256, 256);
+	uint64_t number, bytes;
+	char order[32];
+
+	post(f, 612);
+	assert_int_equal(sender_start(&f->s, &(uint32_t){7}, &number), 0);
+	assert_int_equal(sender_waiting(&f->s, number, &bytes), 0);
+	assert_int_equal(bytes, 0);
+	sender_add(&f->s, number, &all);
+	sender_repeat(&f->s, number, &second);
+	assert_int_equal(sender_waiting(&f->s, number, &bytes), 0);
+	assert_int_equal(bytes, 612 + 256);
+	chunks_ahead(f, order, 5);
+	assert_int_equal(sender_waiting(&f->s, number, &bytes), 0);
+	assert_int_equal(bytes, 612 - 64);
+	assert_int_equal(carry(f), 9);
+	assert_int_equal(sender_waiting(&f->s, number, &bytes), 0);
+	assert_int_equal(bytes, 0);
+	assert_int_equal(sender_waiting(&f->s, number + 1, &bytes), -EINVAL);
+}
+
+/* What the transport has is waited for, and messages before and behind lose nothing. */
+CASE(sender_cancels_one_message)
+{
+	struct fixture *f = *state;
+	struct send_block b = block(0, 256);
+	uint64_t before, cancelled, behind;
+	struct send_packet p;
+
+	post(f, 256);
+	post(f, 256);
+	post(f, 256);
+	assert_int_equal(sender_start(&f->s, NULL, &cancelled), 0);
+	assert_int_equal(sender_start(&f->s, NULL, &before), 0);
+	assert_int_equal(sender_add(&f->s, cancelled, &b), 0);
+	assert_int_equal(sender_add(&f->s, before, &b), 0);
+	assert_int_equal(sender_add(&f->s, cancelled, &b), 0);
+	assert_int_equal(sender_repeat(&f->s, cancelled, &b), 0);
+	assert_int_equal(sender_post(&f->s, NULL, &b, &behind), 0);
+	assert_true(sender_peek(&f->s, &p));
+	sender_sent(&f->s);
+	assert_int_equal(sender_cancel(&f->s, cancelled), 0);
+	assert_int_equal(sender_add(&f->s, cancelled, &b), -EINVAL);
+	assert_int_equal(sender_done(&f->s, cancelled), 0);
+	sender_returned(&f->s, p.slot, 1);
+	assert_int_equal(sender_done(&f->s, cancelled), 1);
+	assert_int_equal(sender_cancel(&f->s, cancelled), -EINVAL);
+	assert_int_equal(carry(f), 8);
+	assert_int_equal(sender_done(&f->s, behind), 1);
+	assert_int_equal(receiver_slot(&f->r, before)->chunk_bits[0], 1);
+	assert_int_equal(receiver_slot(&f->r, behind)->chunk_bits[0], 1);
+	assert_int_equal(receiver_slot(&f->r, cancelled)->chunk_bits[0], 0);
+}
+
 /* The lengths of one-shot messages with an immediate, and how many packets they take. */
 CASE(sender_immediate_arrives_whatever_the_length)
 {

@@ -265,7 +265,8 @@ static bool owned(const struct verbena_sdr_send *send)
 	return reliable_owns(send->qp, send->number);
 }
 
-int verbena_sdr_send_stream_continue(const struct verbena_sdr_send *send, const struct verbena_sdr_block *block)
+static int add_by(int (*add)(struct sender *, uint64_t, const struct send_block *), const struct verbena_sdr_send *send,
+		  const struct verbena_sdr_block *block)
 {
 	struct send_block b;
 	int err;
@@ -277,11 +278,21 @@ int verbena_sdr_send_stream_continue(const struct verbena_sdr_send *send, const 
 	if (!err && owned(send))
 		err = -EINVAL;
 	if (!err)
-		err = sender_add(&send->qp->sender, send->number, &b);
+		err = add(&send->qp->sender, send->number, &b);
 	return send_settle(send->qp, err);
 }
 
-int verbena_sdr_send_stream_end(const struct verbena_sdr_send *send)
+int verbena_sdr_send_stream_continue(const struct verbena_sdr_send *send, const struct verbena_sdr_block *block)
+{
+	return add_by(sender_add, send, block);
+}
+
+int verbena_sdr_send_stream_repeat(const struct verbena_sdr_send *send, const struct verbena_sdr_block *block)
+{
+	return add_by(sender_repeat, send, block);
+}
+
+static int end_by(int (*end)(struct sender *, uint64_t), const struct verbena_sdr_send *send)
 {
 	int err;
 
@@ -292,8 +303,34 @@ int verbena_sdr_send_stream_end(const struct verbena_sdr_send *send)
 	if (!err && owned(send))
 		err = -EINVAL;
 	if (!err)
-		err = sender_end(&send->qp->sender, send->number);
+		err = end(&send->qp->sender, send->number);
 	return send_settle(send->qp, err);
+}
+
+int verbena_sdr_send_stream_end(const struct verbena_sdr_send *send)
+{
+	return end_by(sender_end, send);
+}
+
+int verbena_sdr_send_cancel(const struct verbena_sdr_send *send)
+{
+	return end_by(sender_cancel, send);
+}
+
+int verbena_sdr_send_queued_get(const struct verbena_sdr_send *send, uint64_t *bytes)
+{
+	int err;
+
+	if (!send || !send->qp || !bytes)
+		return sdr_fail(EINVAL);
+	pthread_mutex_lock(&send->qp->lock);
+	err = -ready(send->qp);
+	if (!err && owned(send))
+		err = -EINVAL;
+	if (!err)
+		err = sender_waiting(&send->qp->sender, send->number, bytes);
+	pthread_mutex_unlock(&send->qp->lock);
+	return err ? sdr_fail(-err) : VERBENA_SDR_SUCCESS;
 }
 
 int send_poll_by(const struct verbena_sdr_send *send, bool *done, message_outcome *outcome)
