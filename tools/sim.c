@@ -50,6 +50,16 @@ static const char usage[] =
 	"Ctrl-C ends a run early: it reports the results so far, marked partial, and exits with status "
 	"130.\n";
 
+bool sim_own_path(char *path, size_t bytes)
+{
+	ssize_t n = readlink("/proc/self/exe", path, bytes - 1);
+
+	if (n < 0)
+		return false;
+	path[n] = 0;
+	return true;
+}
+
 /* Text in lines of KEYS_WIDTH, all but the first indented. */
 static void print_wrapped(const char *text, size_t indent)
 {

@@ -33,6 +33,8 @@ struct sim_input {
  * overrides and reads the files it names. 0, or an exit status after an error message.
  */
 int sim_input_load(struct sim_input *, const char *name, const char *const *sets, size_t set_count);
+/* The same for a program that sends messages: where no workload is that, one is added, and is the only one that runs. */
+int sim_input_load_program(struct sim_input *, const char *name, const char *const *sets, size_t set_count);
 void sim_input_free(struct sim_input *);
 
 /*
@@ -50,6 +52,9 @@ bool sim_files_path(const char *path, uint32_t number, char *out, size_t bytes);
 
 /* Prints a simulation's error, with file and line if it names a key. Returns EXIT_OURS. */
 int sim_input_refused(const struct sim_input *, const char *why);
+
+/* The path of whatever this is a part of, program or library, beside which scenarios are found. False: not known. */
+bool sim_own_path(char *path, size_t bytes);
 
 /* The scenarios that came with verbena: one line each, to f. */
 void sim_scenarios_list(FILE *f);

@@ -227,6 +227,15 @@ static void chip(FILE *f, const char *name, const char *value)
 	fputs("</b></li>\n", f);
 }
 
+static bool program_sends(const struct scenario *s)
+{
+	for (uint32_t i = 0; i < s->workload_count; i++) {
+		if (s->workload[i].kind == SCENARIO_PROGRAM)
+			return true;
+	}
+	return false;
+}
+
 static void write_page(FILE *f, const struct sim_input *in, const struct results *r, const struct figures *g)
 {
 	const struct scenario *s = in->scenario;
@@ -278,9 +287,12 @@ static void write_page(FILE *f, const struct sim_input *in, const struct results
 	write_ports_table(f, r);
 	write_drops_table(f, r);
 	write_figures(f, g);
-	page_card_begin(f, "Scenario", "scenario.ini beside this page; this line repeats the run.", true);
+	page_card_begin(f, "Scenario",
+			program_sends(s) ? "scenario.ini beside this page; a program sent the messages."
+					 : "scenario.ini beside this page; this line repeats the run.",
+			true);
 	fputs("<pre>", f);
-	{
+	if (!program_sends(s)) {
 		char *command = NULL;
 		size_t bytes;
 		FILE *m = open_memstream(&command, &bytes);
@@ -291,8 +303,8 @@ static void write_page(FILE *f, const struct sim_input *in, const struct results
 			html_text(f, command);
 		}
 		free(command);
+		fputs("\n\n", f);
 	}
-	fputs("\n\n", f);
 	html_text(f, in->text);
 	fputs("</pre>\n", f);
 	page_card_end(f);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Scenarios and the files they name, from disk to memory. A bare name is a scenario that came with
- * verbena, found from where the program lies: built or installed.
+ * verbena, found from where the program or library lies: built or installed.
  */
 #include "sim.h"
 
@@ -24,8 +24,17 @@ enum { FILE_BYTES_MAX = 256 << 20, FILES_MAX = 2 * SCENARIO_WORKLOADS_MAX + 1 };
 #ifndef VERBENA_DATADIR
 #define VERBENA_DATADIR "share"
 #endif
+#ifndef VERBENA_BUILT
+#define VERBENA_BUILT     "share"
+#define VERBENA_INSTALLED "../" VERBENA_DATADIR
+#endif
 
-static const char *const places[] = {"share/verbena/scenarios", "../" VERBENA_DATADIR "/verbena/scenarios"};
+/* From the folder of sim_own_path(). */
+static const char *const places[] = {VERBENA_BUILT "/verbena/scenarios", VERBENA_INSTALLED "/verbena/scenarios"};
+
+/* For programs. */
+static const char program_section[] = "\n[workload.program]\nkind = program\n";
+static const char program_only[] = "run.only=program";
 
 char *sim_file_read(const char *path, size_t *bytes)
 {
@@ -72,13 +81,9 @@ bad:
 /* Folder i of those that may hold our scenarios. */
 static bool place_path(size_t i, char path[PATH_MAX])
 {
-	char exe[PATH_MAX];
-	ssize_t n = readlink("/proc/self/exe", exe, sizeof(exe) - 1);
+	char own[PATH_MAX];
 
-	if (n < 0)
-		return false;
-	exe[n] = 0;
-	return snprintf(path, PATH_MAX, "%s/%s", dirname(exe), places[i]) < PATH_MAX;
+	return sim_own_path(own, sizeof(own)) && snprintf(path, PATH_MAX, "%s/%s", dirname(own), places[i]) < PATH_MAX;
 }
 
 static int by_name(const struct dirent **a, const struct dirent **b)
@@ -128,6 +133,22 @@ void sim_scenarios_list(FILE *f)
 	fprintf(f, "  (none is installed)\n");
 }
 
+/* With the names that there are. */
+static void complain_of_name(const char *name)
+{
+	char *list = NULL;
+	size_t bytes = 0;
+	FILE *f = open_memstream(&list, &bytes);
+
+	if (f) {
+		sim_scenarios_list(f);
+		fclose(f);
+	}
+	complain("%s: there is no such file, and no scenario of that name; there are\n%.*s", name,
+		 bytes ? (int)bytes - 1 : 0, list ? list : "");
+	free(list);
+}
+
 /* The path of the scenario with that name. */
 static int scenario_find(const char *name, char *path, size_t path_bytes)
 {
@@ -144,8 +165,7 @@ static int scenario_find(const char *name, char *path, size_t path_bytes)
 		if (snprintf(path, path_bytes, "%s/%s" SUFFIX, folder, name) < (int)path_bytes && !access(path, F_OK))
 			return 0;
 	}
-	complain("%s: there is no such file, and no scenario of that name; there are", name);
-	sim_scenarios_list(stderr);
+	complain_of_name(name);
 	return EXIT_OURS;
 }
 
@@ -323,7 +343,36 @@ static int files_read(struct sim_input *in)
 	return rc;
 }
 
-int sim_input_load(struct sim_input *in, const char *name, const char *const *sets, size_t set_count)
+/* The text, with a setting of ours, if there is one, before the caller's. */
+static int read_text(struct sim_input *in, const char *ours, struct scenario_error *e)
+{
+	int rc;
+
+	scenario_source_destroy(in->source);
+	in->source = scenario_source_create();
+	if (!in->source)
+		return -ENOMEM;
+	rc = scenario_source_text(in->source, in->path, in->text, e);
+	if (!rc && ours)
+		rc = scenario_source_set(in->source, ours, e);
+	for (size_t i = 0; i < in->set_count && !rc; i++)
+		rc = scenario_source_set(in->source, in->sets[i], e);
+	return rc;
+}
+
+/* Behind a text that has no program. */
+static int add_program(struct sim_input *in, size_t bytes, struct scenario_error *e)
+{
+	char *more = realloc(in->text, bytes + sizeof(program_section));
+
+	if (!more)
+		return -ENOMEM;
+	in->text = more;
+	memcpy(more + bytes, program_section, sizeof(program_section));
+	return read_text(in, program_only, e);
+}
+
+static int load(struct sim_input *in, const char *name, const char *const *sets, size_t set_count, bool program)
 {
 	struct scenario_error e = {0};
 	size_t bytes;
@@ -341,15 +390,10 @@ int sim_input_load(struct sim_input *in, const char *name, const char *const *se
 		rc = complain("%s: not a text: it contains a zero byte", in->path);
 		goto bad;
 	}
-	in->source = scenario_source_create();
 	in->scenario = calloc(1, sizeof(*in->scenario));
-	if (!in->source || !in->scenario) {
-		rc = complain("out of memory");
-		goto bad;
-	}
-	rc = scenario_source_text(in->source, in->path, in->text, &e);
-	for (size_t i = 0; i < set_count && !rc; i++)
-		rc = scenario_source_set(in->source, sets[i], &e);
+	rc = in->scenario ? read_text(in, NULL, &e) : -ENOMEM;
+	if (!rc && program && !scenario_source_has(in->source, SCENARIO_PROGRAM))
+		rc = add_program(in, bytes, &e);
 	if (!rc)
 		rc = scenario_source_settle(in->source, in->scenario, &e);
 	if (rc == -ENOMEM)
@@ -363,6 +407,16 @@ int sim_input_load(struct sim_input *in, const char *name, const char *const *se
 bad:
 	sim_input_free(in);
 	return rc;
+}
+
+int sim_input_load(struct sim_input *in, const char *name, const char *const *sets, size_t set_count)
+{
+	return load(in, name, sets, set_count, false);
+}
+
+int sim_input_load_program(struct sim_input *in, const char *name, const char *const *sets, size_t set_count)
+{
+	return load(in, name, sets, set_count, true);
 }
 
 void sim_input_free(struct sim_input *in)

@@ -185,6 +185,15 @@ bool scenario_source_where(const struct scenario_source *s, const char *key, str
 	return true;
 }
 
+bool scenario_source_has(const struct scenario_source *s, enum scenario_workload_kind kind)
+{
+	for (uint32_t i = 0; i < s->scenario.workload_count; i++) {
+		if (s->scenario.workload[i].kind == kind)
+			return true;
+	}
+	return false;
+}
+
 /* Adds an instance, if the key names one. */
 static void want(struct scenario_wanted *wanted, size_t *n, size_t max, struct scenario_file *file, const char *section,
 		 const char *name, const char *key)
@@ -202,7 +211,6 @@ static void want_graph(struct scenario_wanted *wanted, size_t *n, size_t max, st
 	want(wanted, n, max, &w->file, "workload", w->of[0] ? w->of : w->name, "file");
 	if (*n && *n <= max)
 		wanted[*n - 1].ranks = true;
-	want(wanted, n, max, &w->place.file, w->section, w->name, "place");
 }
 
 size_t scenario_files(struct scenario *s, struct scenario_wanted *wanted, size_t max)
@@ -220,6 +228,7 @@ size_t scenario_files(struct scenario *s, struct scenario_wanted *wanted, size_t
 			want(wanted, &n, max, &w->file, "workload", w->name, "file");
 		else if (w->kind == SCENARIO_CDF)
 			want(wanted, &n, max, &w->cdf_file, "workload", w->name, "cdf");
+		want(wanted, &n, max, &w->place.file, w->section, w->name, "place");
 	}
 	return n;
 }

@@ -297,6 +297,7 @@ enum scenario_workload_kind {
 	SCENARIO_VICTIM,     /* incast of `fan_in` and one flow that shares its paused uplink only */
 	SCENARIO_FILE_FLOWS, /* file: flow file of the HPCC simulator, or matrix of htsim */
 	SCENARIO_GRAPH,      /* file: what ranks compute and send */
+	SCENARIO_PROGRAM,    /* what a program sends, by the calls of workload/program.h */
 	SCENARIO_WORKLOAD_KINDS
 };
 
@@ -439,6 +440,9 @@ int scenario_source_set(struct scenario_source *, const char *assignment, struct
  * text of files, or -EINVAL. Paths are as written: relative to the scenario's file.
  */
 int scenario_source_settle(const struct scenario_source *, struct scenario *out, struct scenario_error *e);
+
+/* Whether a [workload.NAME] is of that kind so far. */
+bool scenario_source_has(const struct scenario_source *, enum scenario_workload_kind);
 
 /*
  * Where "section.key" was given: fills in *e's file, line and key. False: it was not, and has its

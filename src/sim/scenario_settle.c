@@ -256,6 +256,12 @@ static int workload_settle(const struct scenario_source *s, struct scenario *out
 		return scenario_fail(e, s->file, s->workload_at[i], key, "kind = %s needs the path of one",
 				     w->kind == SCENARIO_GRAPH ? "graph" : "file");
 	}
+	for (uint32_t k = 0; k < i && w->kind == SCENARIO_PROGRAM; k++) {
+		if (out->workload[k].kind != SCENARIO_PROGRAM)
+			continue;
+		snprintf(key, sizeof(key), "%s.kind", prefix);
+		return scenario_fail(e, s->file, s->workload_at[i], key, "there is one program at most");
+	}
 	if (w->kind == SCENARIO_STAIRCASE && !w->interval_ps) {
 		snprintf(key, sizeof(key), "%s.interval", prefix);
 		return scenario_fail(e, s->file, s->workload_at[i], key,

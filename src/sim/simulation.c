@@ -382,7 +382,7 @@ static uint64_t longest_message(const struct scenario *s)
 
 	for (uint32_t i = 0; i < s->workload_count; i++) {
 		const struct scenario_workload *w = &s->workload[i];
-		bool known = w->kind != SCENARIO_CDF && w->kind != SCENARIO_FILE_FLOWS;
+		bool known = w->kind != SCENARIO_CDF && w->kind != SCENARIO_FILE_FLOWS && w->kind != SCENARIO_PROGRAM;
 		uint64_t most = known ? w->size_bytes : UINT64_C(1) << 30;
 
 		if (most > bytes)
@@ -397,6 +397,8 @@ static const struct sdr_config *make_sdr(struct simulation *s)
 
 	if (s->scenario->transport.protocol != SCENARIO_SDR)
 		return NULL;
+	if (s->program)
+		program_limit(s->program, longest_message(s->scenario));
 	s->sdr = (struct sdr_config){
 		.scheme = c->scheme,
 		.chunk_bytes = (uint32_t)c->chunk_bytes,
@@ -417,6 +419,12 @@ static const struct sdr_config *make_sdr(struct simulation *s)
 struct simulation *simulation_create(const struct scenario *scenario, struct results *results, char *why_text,
 				     size_t why_bytes)
 {
+	return simulation_create_for(scenario, NULL, results, why_text, why_bytes);
+}
+
+struct simulation *simulation_create_for(const struct scenario *scenario, struct program *program,
+					 struct results *results, char *why_text, size_t why_bytes)
+{
 	struct why why = {why_text, why_bytes};
 	struct simulation *s = calloc(1, sizeof(*s));
 
@@ -431,13 +439,15 @@ struct simulation *simulation_create(const struct scenario *scenario, struct res
 	}
 	s->scenario = scenario;
 	s->results = results;
+	s->program = program;
 	s->events_left = scenario->run.events;
 	s->workload = workload_create();
 	if (!s->workload) {
 		refuse(why, "out of memory");
 		goto destroy;
 	}
-	if (!make_network(s, why) || !parts_workload(scenario, &s->topology, &s->rates, s->workload, s->origins, why))
+	if (!make_network(s, why) ||
+	    !parts_workload(scenario, &s->topology, &s->rates, program, s->workload, s->origins, why))
 		goto destroy;
 	s->host_config.credits = credits(s);
 	s->host_config.completed = flows_completed;
@@ -681,21 +691,30 @@ static enum simulation_state judge(struct simulation *s, enum network_stop stop,
 	return SIMULATION_RUNS;
 }
 
-enum simulation_state simulation_run(struct simulation *s, uint64_t events)
+static uint64_t least(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+/* The network has run until then, and nothing is left to be done. */
+static bool has_come(struct simulation *s, enum network_stop stop, uint64_t until_ps)
+{
+	return (stop == NETWORK_UNTIL || stop == NETWORK_IDLE) && network_now_ps(s->network) >= until_ps &&
+	       flows_next_ps(s->flows) > until_ps;
+}
+
+static enum simulation_state run(struct simulation *s, uint64_t until_ps, uint64_t events)
 {
 	enum simulation_state state = SIMULATION_RUNS;
+	enum network_stop stop = NETWORK_STOPPED;
 	struct network_counts before, after;
 
 	network_count(s->network, &before);
-	while (state == SIMULATION_RUNS && events) {
-		uint64_t next_ps = flows_next_ps(s->flows), until = next_ps;
-		uint64_t some = events < s->events_left ? events : s->events_left;
-		enum network_stop stop;
+	while (state == SIMULATION_RUNS && events && !has_come(s, stop, until_ps) &&
+	       !(s->program && program_is_stopped(s->program))) {
+		uint64_t next_ps = flows_next_ps(s->flows), some = least(events, s->events_left);
+		uint64_t until = least(least(next_ps, until_ps), least(s->scenario->run.until_ps, NETWORK_TIME_PS_MAX));
 
-		if (s->scenario->run.until_ps < until)
-			until = s->scenario->run.until_ps;
-		if (until > NETWORK_TIME_PS_MAX)
-			until = NETWORK_TIME_PS_MAX;
 		stop = network_run(s->network, until, some);
 		flows_post_due(s->flows);
 		network_count(s->network, &after);
@@ -709,6 +728,21 @@ enum simulation_state simulation_run(struct simulation *s, uint64_t events)
 		state = judge(s, stop, next_ps);
 	}
 	return state;
+}
+
+enum simulation_state simulation_run(struct simulation *s, uint64_t events)
+{
+	return run(s, SCENARIO_NONE, events);
+}
+
+enum simulation_state simulation_run_to(struct simulation *s, uint64_t until_ps)
+{
+	return run(s, until_ps, UINT64_MAX);
+}
+
+uint64_t simulation_now_ps(const struct simulation *s)
+{
+	return network_now_ps(s->network);
 }
 
 void simulation_progress(const struct simulation *s, struct simulation_progress *p)

@@ -11,6 +11,7 @@
 
 #include "sim/results.h"
 #include "sim/scenario.h"
+#include "workload/program.h"
 
 struct simulation;
 
@@ -32,6 +33,9 @@ struct simulation_progress {
  * refused, and why is a sentence; if it is about a key it begins with "section.key: ".
  */
 struct simulation *simulation_create(const struct scenario *, struct results *, char *why, size_t why_bytes);
+/* The same for a scenario with a workload that is this program, which is borrowed. */
+struct simulation *simulation_create_for(const struct scenario *, struct program *, struct results *, char *why,
+					 size_t why_bytes);
 
 /*
  * A frame whose first bit a captured port sends, lent for the call: the bytes that exist (see
@@ -56,7 +60,14 @@ void simulation_log(struct simulation *, simulation_line, void *context);
 
 /* Runs about so many events. */
 enum simulation_state simulation_run(struct simulation *, uint64_t events);
+/*
+ * Runs until that time has come, with all that happens then, or the program has stopped, which both are SIMULATION_RUNS,
+ * or to the end. It can be called after the end as well, if the program has sent or scheduled something since.
+ */
+enum simulation_state simulation_run_to(struct simulation *, uint64_t until_ps);
 
+/* The time: at any time. */
+uint64_t simulation_now_ps(const struct simulation *);
 /* How far it is: any time between two steps. */
 void simulation_progress(const struct simulation *, struct simulation_progress *);
 

@@ -25,6 +25,7 @@ static const char *const kinds[SCENARIO_WORKLOAD_KINDS] = {
 	[SCENARIO_STAIRCASE] = "staircase",
 	[SCENARIO_VICTIM] = "victim",
 	[SCENARIO_GRAPH] = "graph",
+	[SCENARIO_PROGRAM] = "program",
 };
 
 /* The workload that names the file. */
@@ -338,8 +339,8 @@ static bool add_graph(const struct scenario *s, const struct scenario_workload *
 }
 
 static bool add_one(const struct scenario *s, const struct scenario_workload *w, const struct topology *t,
-		    const struct rates *rates, uint32_t number, struct workload *out, struct part_origin *origins,
-		    struct why why)
+		    const struct rates *rates, struct program *program, uint32_t number, struct workload *out,
+		    struct part_origin *origins, struct why why)
 {
 	const char *kind = kind_of(w);
 	struct workload_params p = {
@@ -363,6 +364,7 @@ static bool add_one(const struct scenario *s, const struct scenario_workload *w,
 		.text = w->file.text,
 		.text_bytes = w->file.text_bytes,
 		.topology = t,
+		.program = program,
 	};
 	struct cdf cdf = {0};
 	uint32_t *hosts;
@@ -408,12 +410,13 @@ static bool add_one(const struct scenario *s, const struct scenario_workload *w,
 		p.cdf = &cdf;
 	}
 	p.bytes = w->size_bytes / w->qps;
-	if (w->kind == SCENARIO_GRAPH) {
+	if (w->kind == SCENARIO_GRAPH || w->kind == SCENARIO_PROGRAM) {
 		good = place_ranks(s, w, t, &hosts, &p.host_count, why);
 		p.hosts = hosts;
-		good = good && add_graph(s, w, t, number, &p, out, origins, why);
 	}
-	if (w->kind != SCENARIO_GRAPH)
+	if (w->kind == SCENARIO_GRAPH)
+		good = good && add_graph(s, w, t, number, &p, out, origins, why);
+	else
 		good = good && add_rounds(w, number, kind, &p, out, origins, why);
 	cdf_free(&cdf);
 	free(pairs);
@@ -422,11 +425,11 @@ static bool add_one(const struct scenario *s, const struct scenario_workload *w,
 	return good;
 }
 
-bool parts_workload(const struct scenario *s, const struct topology *t, const struct rates *rates, struct workload *out,
-		    struct part_origin *origins, struct why why)
+bool parts_workload(const struct scenario *s, const struct topology *t, const struct rates *rates,
+		    struct program *program, struct workload *out, struct part_origin *origins, struct why why)
 {
 	for (uint32_t i = 0; i < s->workload_count; i++) {
-		if (!add_one(s, &s->workload[i], t, rates, i, out, origins, why))
+		if (!add_one(s, &s->workload[i], t, rates, program, i, out, origins, why))
 			return false;
 	}
 	return true;

@@ -68,6 +68,9 @@ bool parts_place(unsigned place, const struct topology *, uint64_t seed, uint32_
 /* The classes of the data of all workloads, a mask. */
 uint8_t parts_classes(const struct scenario *, const struct topology *);
 
-/* Fills in origins[i] for each part i of the workload; there is room for WORKLOAD_PARTS_MAX. */
-bool parts_workload(const struct scenario *, const struct topology *, const struct rates *, struct workload *,
-		    struct part_origin *origins, struct why);
+/*
+ * Fills in origins[i] for each part i of the workload; there is room for WORKLOAD_PARTS_MAX. The program is that of a
+ * workload of this kind; NULL: there is none.
+ */
+bool parts_workload(const struct scenario *, const struct topology *, const struct rates *, struct program *,
+		    struct workload *, struct part_origin *origins, struct why);

@@ -175,7 +175,7 @@ static void find_chains(struct simulation *s)
 
 	c.origins = calloc(WORKLOAD_PARTS_MAX, sizeof(*c.origins));
 	c.failed = !c.workload || !c.origins ||
-		   !parts_workload(s->scenario, &s->topology, &s->rates, c.workload, c.origins,
+		   !parts_workload(s->scenario, &s->topology, &s->rates, s->program, c.workload, c.origins,
 				   (struct why){text, sizeof(text)}) ||
 		   !is_finite(c.workload);
 	for (uint32_t i = 0; i < ROUNDS_MAX; i++)

@@ -29,6 +29,7 @@ struct simulation {
 	struct host_config host_config;
 	struct sdr_config sdr;
 	struct host **hosts;
+	struct program *program; /* borrowed; NULL: there is none */
 	struct workload *workload;
 	struct inside *inside; /* NULL: nodes have no links inside */
 	struct flows *flows;

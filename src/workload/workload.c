@@ -29,24 +29,25 @@ struct workload {
 static const struct {
 	const char *name;
 	workload_create_part *create;
-	bool needs_hosts; /* two at least; a graph one */
+	uint32_t hosts_min; /* 0: it names none */
 } kinds[] = {
-	{"incast", incast_create, true},
-	{"permutation", permutation_create, true},
-	{"victim", victim_create, true},
-	{"staircase", staircase_create, true},
-	{"many-qps", many_qps_create, true},
-	{"all-to-all", all_to_all_create, true},
-	{"moe", moe_create, true},
-	{"ring", ring_create, true},
-	{"halving-doubling", halving_doubling_create, true},
-	{"tree", tree_create, true},
-	{"poisson", poisson_create, true},
-	{"poisson-incast", poisson_incast_create, true},
-	{"pairs", pairs_create, true},
-	{"hpcc-flows", hpcc_flows_create, false},
-	{"htsim-matrix", htsim_matrix_create, false},
-	{"graph", graph_part_create, true},
+	{"incast", incast_create, 2},
+	{"permutation", permutation_create, 2},
+	{"victim", victim_create, 2},
+	{"staircase", staircase_create, 2},
+	{"many-qps", many_qps_create, 2},
+	{"all-to-all", all_to_all_create, 2},
+	{"moe", moe_create, 2},
+	{"ring", ring_create, 2},
+	{"halving-doubling", halving_doubling_create, 2},
+	{"tree", tree_create, 2},
+	{"poisson", poisson_create, 2},
+	{"poisson-incast", poisson_incast_create, 2},
+	{"pairs", pairs_create, 2},
+	{"hpcc-flows", hpcc_flows_create, 0},
+	{"htsim-matrix", htsim_matrix_create, 0},
+	{"graph", graph_part_create, 1},
+	{"program", program_part_create, 1},
 };
 
 enum { KINDS = sizeof(kinds) / sizeof(kinds[0]) };
@@ -215,14 +216,13 @@ int workload_add(struct workload *w, const char *kind, const struct workload_par
 				 "no workload is called '%s'; allowed are incast, permutation, "
 				 "victim, staircase, many-qps, all-to-all, moe, ring, "
 				 "halving-doubling, tree, poisson, poisson-incast, pairs, hpcc-flows, "
-				 "htsim-matrix, graph",
+				 "htsim-matrix, graph, program",
 				 kind);
 	if (w->begun || w->part_count == WORKLOAD_PARTS_MAX)
 		return text_fail(err, 0, "%u parts; allowed are %u, added before the first is used",
 				 (uint64_t)w->part_count + 1, (uint64_t)WORKLOAD_PARTS_MAX);
-	if (kinds[k].needs_hosts) {
-		rc = part_need("hosts", p->host_count, kinds[k].create == graph_part_create ? 1 : 2, WORKLOAD_HOSTS_MAX,
-			       err);
+	if (kinds[k].hosts_min) {
+		rc = part_need("hosts", p->host_count, kinds[k].hosts_min, WORKLOAD_HOSTS_MAX, err);
 		if (!rc)
 			rc = copy_hosts(&common, p, err);
 		if (rc)
@@ -411,7 +411,7 @@ void workload_expire(struct workload *w, uint64_t now_ps)
 bool workload_failed(const struct workload *w)
 {
 	for (uint32_t i = 0; i < w->part_count && w->timed; i++) {
-		if (w->parts[i]->facts.graph && graph_part_failed(w->parts[i]))
+		if (w->parts[i]->ops->failed && w->parts[i]->ops->failed(w->parts[i]))
 			return true;
 	}
 	return false;

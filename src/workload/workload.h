@@ -12,7 +12,7 @@
  *   sent       when the sender knows all bytes of m acknowledged: workload_sent(w, &m, now)
  *   received   when all bytes of m have arrived at m.dst: workload_received(w, &m, now)
  *   expire     at the time workload_deadline(w), if that is not WORKLOAD_NEVER_PS: workload_expire(w, now); what a
- *              graph computes ends then
+ *              graph computes ends then, or a program's timer comes
  *   then       while workload_released(w, &m): post m at m.start_ps, which is now or later
  *
  * sent and received are independent and may come in either order; each is reported once for each
@@ -28,6 +28,7 @@
 
 #include "workload/cdf.h"
 #include "workload/graph_run.h"
+#include "workload/program.h"
 #include "net/text.h"
 #include "net/topology/topology.h"
 
@@ -142,7 +143,8 @@ struct workload_params {
 	size_t text_bytes;
 	const struct topology *topology;
 
-	struct graph *graph; /* finished; the part holds it */
+	struct program *program; /* borrowed until workload_free() */
+	struct graph *graph;     /* finished; the part holds it */
 	enum collective_algorithm algorithm;
 	uint64_t eager_bytes;
 	const struct graph_slow *slow; /* as graph_run.h has them, but of hosts in place of ranks */
@@ -198,6 +200,7 @@ struct workload_params {
  *   htsim-matrix      likewise
  *   graph             the nodes of `graph`, whose ranks are at most as many as the hosts; its collectives in `chunks`
  *                     (0: 1) and by `algorithm`, its sends of up to `eager_bytes` done at once
+ *   program           what `program` sends while the run goes on, by the calls of program.h
  */
 int workload_add(struct workload *, const char *kind, const struct workload_params *, struct text_error *err);
 
@@ -211,7 +214,7 @@ bool workload_next(struct workload *, struct message *);
 void workload_sent(struct workload *, const struct message *, uint64_t now_ps);
 void workload_received(struct workload *, const struct message *, uint64_t now_ps);
 
-/* When the next calc of a graph ends; WORKLOAD_NEVER_PS: none runs. */
+/* When the next calc of a graph ends, or a program's timer comes; WORKLOAD_NEVER_PS: there is none. */
 uint64_t workload_deadline(const struct workload *);
 /* The deadline has come. */
 void workload_expire(struct workload *, uint64_t now_ps);

@@ -96,6 +96,11 @@ static bool graph_is_done(const struct workload_part *p)
 	return g->run && !graph_run_left(g->run);
 }
 
+static bool graph_failed(const struct workload_part *p)
+{
+	return of_const(p)->failed || (of_const(p)->run && graph_run_failed(of_const(p)->run));
+}
+
 static void graph_part_free(struct workload_part *p)
 {
 	graph_run_free(of(p)->run);
@@ -111,12 +116,8 @@ static const struct workload_part_ops graph_ops = {.next = graph_next,
 						   .deadline = graph_deadline,
 						   .expire = graph_expire,
 						   .is_done = graph_is_done,
+						   .failed = graph_failed,
 						   .free = graph_part_free};
-
-bool graph_part_failed(const struct workload_part *p)
-{
-	return of_const(p)->failed || (of_const(p)->run && graph_run_failed(of_const(p)->run));
-}
 
 uint32_t graph_part_unfinished(const struct workload_part *p, char *why, size_t why_bytes)
 {

@@ -26,6 +26,8 @@ struct workload_part_ops {
 	void (*expire)(struct workload_part *, uint64_t now_ps);
 	/* May be NULL: it is done when as many messages as announced were sent and received. */
 	bool (*is_done)(const struct workload_part *);
+	/* May be NULL: it needs no memory. There was none, and the run cannot go on. */
+	bool (*failed)(const struct workload_part *);
 	/* May be NULL. The first message that was not handed out, if there is one. */
 	bool (*held_back)(const struct workload_part *, struct message *);
 	void (*free)(struct workload_part *);
@@ -71,7 +73,7 @@ workload_create_part all_to_all_create, moe_create;
 workload_create_part ring_create, halving_doubling_create, tree_create;
 workload_create_part poisson_create, poisson_incast_create;
 workload_create_part hpcc_flows_create, htsim_matrix_create;
-workload_create_part graph_part_create;
+workload_create_part graph_part_create, program_part_create;
 
 /* A message of this part, with the members filled in that all its messages share. */
 struct message part_message(const struct workload_part *);
@@ -80,7 +82,6 @@ struct message part_message(const struct workload_part *);
 uint32_t graph_part_unfinished(const struct workload_part *, char *why, size_t why_bytes);
 const struct graph_span *graph_part_spans(const struct workload_part *);
 uint64_t graph_part_end_alone_ps(const struct workload_part *, uint64_t start_ps);
-bool graph_part_failed(const struct workload_part *);
 
 /* Passes a message to workload_released. */
 void part_release(struct workload_part *, const struct message *);

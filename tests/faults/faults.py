@@ -359,6 +359,8 @@ FAULTS = [
     Fault("slow_to_the_end", "calc_ps", "time_of(left, s->factor_ppb) <= within", "true", "unit/graph_run_test"),
     Fault("starts_are_ends", "node_release", "e->start == start && ", "", "unit/graph_run_test"),
     Fault("streams_run_all_at_once", "settle", "s->running || !s->ready", "!s->ready", "unit/graph_run_test"),
+    Fault("tags_of_a_program_do_not_matter", "program_key", ".context = op->tag, ", "", "unit/program_test"),
+    Fault("a_stopped_program_is_called", "call_back", "!p->stopped && ", "", "unit/program_test"),
     Fault("eager_sends_end_again", "graph_run_sent", "transfer_of(r, number).bytes > r->c.eager_bytes", "true", "unit/graph_run_test"),
     Fault("message_runs_over_its_file", "next_message", " || length > (size_t)(at->end - at->at)", "", "unit/chakra_test"),
     Fault("bytes_run_over_their_message", "read_bytes", " || length > (size_t)(p->end - p->at)", "", "unit/protobuf_test"),

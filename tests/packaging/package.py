@@ -55,11 +55,13 @@ def prefix(work):
     libdir = next(where.glob("lib/**/verbena")).parent
     for name in ("bin/verbena", "share/man/man1/verbena.1", "share/man/man1/verbena-sdr.1", "share/man/man1/verbena-sim.1", "share/man/man7/verbena.7",
                  "share/man/man1/sdr_write_bw.1", "share/man/man1/sdr_cp.1", "share/man/man1/sdr_write_lat.1", "share/man/man1/sdr_allreduce.1", "share/man/man3/verbena_sdr.3", "share/man/man7/verbena-sdr.7", "share/man/man7/verbena-fault.7",
-                 "share/man/man3/verbena_sdr_recv_post.3", "include/verbena/sdr.h", "share/verbena/scenarios/incast.ini", "share/bash-completion/completions/verbena",
+                 "share/man/man3/verbena_sdr_recv_post.3", "include/verbena/sdr.h",
+                 "share/man/man3/verbena_sim.3", "share/man/man3/verbena_sim_send.3", "include/verbena/sim.h", "share/verbena/scenarios/incast.ini", "share/bash-completion/completions/verbena",
                  "share/bash-completion/completions/sdr_cp"):
         check((where / name).is_file(), "not installed: " + name)
     check((libdir / "wireshark/plugins/veroce.lua").is_file(), "not installed: the dissector")
     library(where, libdir, work)
+    simulator(where, libdir, work)
     env = {**os.environ, "PATH": "%s/bin:%s" % (where, os.environ["PATH"]), "TMPDIR": str(work)}
     version = (ROOT / "VERSION").read_text().strip()
     check(sh("verbena --version", env=env) == "verbena %s\n" % version, "verbena --version does not say " + version)
@@ -93,12 +95,72 @@ def library(where, libdir, work):
     for tool in ("sdr_write_lat", "sdr_allreduce"):
         check("--scheme" in sh([where / "bin" / tool, "--help"]), tool + " does not start")
     check("--verify" in sh([where / "bin/sdr_write_bw", "--help"]), "sdr_write_bw does not start")
+    manual(where, "sdr")
+
+
+def manual(where, name):
+    """The page of a library says what its header says of each call."""
+    path = where / ("share/man/man3/verbena_%s.3" % name)
     if shutil.which("mandoc"):
-        sh(["mandoc", "-T", "lint", "-W", "warning", where / "share/man/man3/verbena_sdr.3"])
-    page = (where / "share/man/man3/verbena_sdr.3").read_text()
-    check(not re.search("^@", page, re.M), "verbena_sdr(3) lacks what the header says")
-    for call in re.findall(r"\b(verbena_sdr_\w+)\(", (where / "include/verbena/sdr.h").read_text()):
-        check("It Fn " + call in page, "verbena_sdr(3) does not tell of " + call)
+        sh(["mandoc", "-T", "lint", "-W", "warning", path])
+    page = path.read_text()
+    check(not re.search("^@", page, re.M), "verbena_%s(3) lacks what the header says" % name)
+    for call in re.findall(r"^VERBENA_\w+_API [^;]*?\b(verbena_\w+)\(", (where / ("include/verbena/%s.h" % name)).read_text(), re.M):
+        check("It Fn " + call in page, "verbena_%s(3) does not have %s" % (name, call))
+
+
+RING = """
+[topology]
+kind = star
+hosts = 8
+[link]
+rate = 100Gbps
+delay = 500ns
+[transport]
+protocol = rocev2
+window = none
+[cc]
+algorithm = none
+[workload.w]
+kind = graph
+file = %s/tests/traces/chakra/all_reduce/8npus_1MB/all_reduce.*.et
+algorithm = ring
+""" % ROOT
+
+
+def simulator(where, libdir, work):
+    """The example is built with libverbena-sim as pkg-config says, in C and in C++. Its ring takes what the bytes of its
+    messages take, and what a graph with such a collective takes, to the picosecond."""
+    env = {**os.environ, "PKG_CONFIG_PATH": str(libdir / "pkgconfig")}
+    flags = sh(["pkg-config", "--cflags", "--libs", "verbena-sim"], env=env).split()
+    sh(["cc", "-Wall", "-Wextra", "-Werror", "-o", work / "ring", ROOT / "docs/examples/sim_allreduce.c", *flags, "-Wl,-rpath," + str(libdir)])
+    if shutil.which("c++"):
+        sh("echo '#include <verbena/sim.h>' | c++ -x c++ -fsyntax-only -Wall -Wextra -Werror %s -" % " ".join(flags[:1]))
+    net = work / "ring.ini"
+    net.write_text(RING)
+    manual(where, "sim")
+
+    def ring(*args):
+        return int(re.search(r"(\d+) ps;", sh([work / "ring", *map(str, args)])).group(1))
+
+    # A packet has BTH, RETH, immediate data and ICRC, an acknowledgement BTH, AETH and ICRC, all of them IP, UDP and Ethernet.
+    byte, delay, packet, answer = 80, 500000, 4096 + 66 + 12 + 16 + 4 + 4, 66 + 12 + 4 + 4
+    # The next part leaves behind the acknowledgement of the one before.
+    steps = 14 * 2 * (delay + packet * byte) + 13 * answer * byte
+    took = ring(net, 8 * 4096)
+    check(took == steps + 2 * (delay + answer * byte), "not %d, but %d ps" % (steps + 2 * (delay + answer * byte), took))
+    computed = ring(net, 8 * 4096, 1000)
+    # It ends when the last acknowledgement has come, which takes longer than to compute.
+    steps = 14 * 2 * (delay + packet * byte) + 13 * 1000000
+    check(computed == steps + 2 * (delay + answer * byte), "with compute %d ps" % computed)
+    sh([where / "bin/verbena", "sim", "-q", net, "--report", work / "graph"])
+    graph = max(int(line.split(",")[6]) for line in (work / "graph/steps.csv").read_text().splitlines()[1:])
+    took = ring(net, 1 << 20, 0, work / "program")
+    check(took == graph, "a graph takes %d ps, the front end %d" % (graph, took))
+    flows = [(work / d / "flows.csv").read_text().replace(",%s,0," % name, ",,0,") for d, name in (("graph", "w"), ("program", "program"))]
+    check(flows[0] == flows[1], "the messages of a graph are not those of the front end")
+    check((work / "program/report.html").is_file(), "the library writes no page")
+    check(ring("incast", 1 << 17, 0, "--", "topology.k=4") > 0, "scenarios are not found beside the library")
 
 
 def completion(env, where):

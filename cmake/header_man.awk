@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
-# awk -f sdr_man.awk include/verbena/sdr.h man/verbena_sdr.3.in: the manual page. What the header says of calls and attributes
-# replaces the page's lines "@names@", "@synopsis@" and "@description@"; what comes before the header's first heading is left out.
+# awk -v prefix=verbena_sdr -f header_man.awk include/verbena/sdr.h man/verbena_sdr.3.in: the manual page of a library whose names
+# have that prefix. What the header says of calls and attributes replaces the page's lines "@names@", "@synopsis@" and "@description@"; what comes before the header's first heading is left out.
 
 # Text in mdoc(7), a sentence a line.
 function say(text, line) {
@@ -35,7 +35,7 @@ function list(wanted) {
 # "int f(const struct x *, size_t *size)"
 function call(text, name, args, arg, n, i) {
 	gsub(/[ \t]+/, " ", text)
-	match(text, /verbena_sdr_[a-z_]+\(/)
+	match(text, prefix "_[a-z_]+\\(")
 	name = substr(text, RSTART, RLENGTH - 1)
 	args = substr(text, RSTART + RLENGTH)
 	text = substr(text, 1, RSTART - 1)
@@ -107,9 +107,9 @@ FNR == NR && /^(struct|enum) .*\{$/ {
 }
 FNR == NR && inside && /^\};/ { inside = 0; list(0); next }
 FNR == NR && inside { member($0); next }
-FNR == NR && /^(VERBENA_SDR_API|static inline) / {
+FNR == NR && $0 ~ "^(" toupper(prefix) "_API|static inline) " {
 	text = $0
-	sub(/^(VERBENA_SDR_API|static inline) /, "", text)
+	sub("^(" toupper(prefix) "_API|static inline) ", "", text)
 	while (text !~ /\)/) {
 		if ((getline more) <= 0)
 			break
