@@ -527,6 +527,56 @@ def graphs(place):
     refused(["--convert", place.at("as.goal")], "two files are needed")
 
 
+PAIR = """num_ranks 2
+rank 0 {
+send 1000000b to 1
+}
+rank 1 {
+recv 1000000b from 0
+}
+"""
+JOBS = """[topology]
+kind = star
+hosts = 3
+[link]
+rate = 100Gbps
+[workload.pair]
+kind = graph
+file = pair.goal
+[job.left]
+workload = pair
+hosts = 0,2
+[job.right]
+workload = pair
+hosts = 1,2
+[output]
+event_log = on
+"""
+
+
+def alone(place):
+    """--alone compares each job with the same job alone, which is a run of its own: two that share a link take twice as long."""
+    tool = os.path.join(BUILD, "verbena")
+    place.file("pair.goal", PAIR)
+    scenario = place.file("jobs.ini", JOBS)
+
+    def jobs(*words):
+        folder = place.at("-".join(w.strip("-") for w in words) or "plain")
+        out, _ = run("sim", scenario, "--report", folder, *words, env=PLAIN, tool=tool)
+        return {j["job"]: j for j in read_csv(folder + "/jobs.csv")}, out
+
+    both, out = jobs("--alone")
+    check(out.count("times as long as alone") == 2, out)
+    for name in ("left", "right"):
+        one, _ = jobs("--set", "run.only=" + name)
+        check(both[name]["alone_ps"] == one[name]["time_ps"], "%s: %s, alone %s" % (name, both[name], one[name]))
+        check(1.5 < float(both[name]["slowdown_alone"]) < 2.2, str(both[name]))
+    plain, out = jobs()
+    check("as long as alone" not in out and not plain["left"]["slowdown_alone"], out)
+    one, _ = jobs("--alone", "--set", "run.only=left")
+    check(float(one["left"]["slowdown_alone"]) == 1, str(one))
+
+
 def generated(place):
     """The training steps that come with verbena are what their script makes, and have a model's parameters."""
     script = os.path.join(SOURCE, "bench", "aicb.py")
@@ -563,7 +613,7 @@ def manual(place):
 
 CASES = [words, keys, wrong_scenario, overrides, files, summary, report, headlines, event_log, same_seed_same_bytes,
          gnuplot_missing, interrupted, failed, stuck, full_disk, sweep, seeds, commands,
-         commands_as_documented, figures_as_documented, sweep_wrong, sweep_interrupted, examples, graphs, generated,
+         commands_as_documented, figures_as_documented, sweep_wrong, sweep_interrupted, examples, graphs, alone, generated,
          manual]
 
 
