@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/random.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -21,12 +22,14 @@
 #include "sim.h"
 #include "sim/outside.h"
 #include "sim_process.h"
+#include "sim_relay.h"
 
 #define PS_A_NS UINT64_C(1000)
 
 enum {
-	LOOK_MS = 1000, /* at interrupts and at programs that do not wait */
-	GRACE_MS = 2000 /* for what wakes a program from outside of simulated time */
+	LOOK_MS = 1000,  /* at interrupts and at programs that do not wait */
+	GRACE_MS = 2000, /* for what wakes a program from outside of simulated time */
+	TCP_DELAY_NS = 50000
 };
 
 enum state { RUNS, WAITS, ENDED };
@@ -36,9 +39,10 @@ struct turn {
 	enum state state;
 	bool joined;      /* its engine has */
 	bool due;         /* gets a turn */
-	bool timer_stale; /* until_ns has changed */
+	bool timer_stale; /* the network's has to be set again */
 	int fd, pid_fd;   /* -1: closed */
 	uint64_t until_ns;
+	uint64_t timer_ns; /* of the network, as programs see time */
 	uint64_t begun_ns; /* when it last began to run, by the host's clock */
 	/* What it has sent in this round: messages, one behind the other. */
 	uint8_t *sent;
@@ -53,6 +57,7 @@ struct turns {
 	struct lockstep_page *page;
 	int page_fd;
 	struct outside *network;
+	struct relay *relay;
 	struct pollfd *polls;
 	uint64_t seed, patience_s, given;
 	char *why; /* TURNS_WHY_BYTES */
@@ -79,6 +84,12 @@ static void end_of(struct turns *t, const struct turn *p, const char *what)
 	    (int)p->program->pid, what);
 }
 
+/* What programs see. */
+static uint64_t time_ns(const struct turns *t)
+{
+	return LOCKSTEP_START_NS + outside_now_ps(t->network) / PS_A_NS;
+}
+
 /* ---- the network tells ---- */
 
 static void arrived(void *turns, uint32_t host, const struct pkt *pkt)
@@ -99,10 +110,23 @@ static void arrived(void *turns, uint32_t host, const struct pkt *pkt)
 static void woken(void *turns, uint32_t host)
 {
 	struct turns *t = turns;
-	struct turn *p = t->of_host[host];
+	struct turn *p = host < t->hosts ? t->of_host[host] : NULL;
 
 	if (p && p->state == WAITS)
 		p->due = true;
+}
+
+/* By the network alone: bytes of TCP wake whom they are for. */
+static void timed(void *turns, uint32_t host)
+{
+	struct turns *t = turns;
+	struct turn *p = t->of_host[host];
+
+	if (!p)
+		return;
+	p->timer_stale = true;
+	if (p->until_ns <= time_ns(t))
+		woken(t, host);
 }
 
 static bool host_of(void *turns, const uint8_t gid[16], uint32_t *host)
@@ -288,21 +312,38 @@ static void send_from(struct turns *t, struct turn *p)
 		outside_send(t->network, p->program->host, &pkt);
 	}
 	p->sent_bytes = 0;
-	if (!p->timer_stale)
-		return;
-	p->timer_stale = false;
-	outside_set_timer(t->network, p->program->host,
-			  p->until_ns - LOCKSTEP_START_NS > UINT64_MAX / 2 / PS_A_NS
-				  ? UINT64_MAX
-				  : (p->until_ns < LOCKSTEP_START_NS ? 0 : p->until_ns - LOCKSTEP_START_NS) * PS_A_NS);
+}
+
+/* A time of programs as the network's; UINT64_MAX stays. */
+static uint64_t as_ps(uint64_t ns)
+{
+	if (ns < LOCKSTEP_START_NS)
+		return 0;
+	return ns - LOCKSTEP_START_NS > UINT64_MAX / 2 / PS_A_NS ? UINT64_MAX : (ns - LOCKSTEP_START_NS) * PS_A_NS;
+}
+
+/* The next event of TCP has its time by the timer of its host. */
+static void set_timers(struct turns *t)
+{
+	uint32_t tcp_host = UINT32_MAX;
+	uint64_t tcp_ns = relay_next_ns(t->relay, &tcp_host);
+
+	for (size_t i = 0; i < t->count; i++) {
+		struct turn *p = &t->turns[i];
+		uint64_t at_ns = p->program->host == tcp_host && tcp_ns < p->until_ns ? tcp_ns : p->until_ns;
+
+		if (!p->timer_stale && at_ns == p->timer_ns)
+			continue;
+		p->timer_stale = false;
+		p->timer_ns = at_ns;
+		outside_set_timer(t->network, p->program->host, as_ps(at_ns));
+	}
 }
 
 static void give_turns(struct turns *t)
 {
 	struct lockstep_head head = {.kind = LOCKSTEP_RUN};
 
-	atomic_store_explicit(&t->page->now_ns, LOCKSTEP_START_NS + outside_now_ps(t->network) / PS_A_NS,
-			      memory_order_release);
 	for (size_t i = 0; i < t->count; i++) {
 		struct turn *p = &t->turns[i];
 
@@ -341,7 +382,11 @@ static void let_time_pass(struct turns *t)
 	char why[512];
 
 	switch (outside_run(t->network, why, sizeof(why))) {
-	case OUTSIDE_TOLD: break;
+	case OUTSIDE_TOLD:
+		atomic_store_explicit(&t->page->now_ns, time_ns(t), memory_order_release);
+		if (!relay_deliver(t->relay, time_ns(t)))
+			end(t, TURNS_FAILED, "out of memory");
+		break;
 	case OUTSIDE_IDLE:
 		if (!listen_to_all(t, GRACE_MS))
 			say_stuck(t);
@@ -361,6 +406,9 @@ static void run(struct turns *t)
 			return;
 		for (size_t i = 0; i < t->count; i++)
 			send_from(t, &t->turns[i]);
+		if (!relay_collect(t->relay, time_ns(t)))
+			end(t, TURNS_FAILED, "out of memory");
+		set_timers(t);
 		if (!is_any_due(t))
 			let_time_pass(t);
 		give_turns(t);
@@ -401,7 +449,7 @@ static bool make_page(struct turns *t)
 	}
 	t->page->magic = LOCKSTEP_MAGIC;
 	t->page->now_ns = LOCKSTEP_START_NS;
-	return true;
+	return getrandom(&t->page->run, sizeof(t->page->run), 0) == sizeof(t->page->run);
 }
 
 static bool make_turns(struct turns *t, struct turns_program *programs)
@@ -428,6 +476,14 @@ static bool make_turns(struct turns *t, struct turns_program *programs)
 	return true;
 }
 
+static bool make_relay(struct turns *t, const struct relay_sink *sink)
+{
+	t->relay = relay_open(t->page->run, TCP_DELAY_NS, sink);
+	if (!t->relay)
+		end(t, TURNS_REFUSED, "cannot make sockets: %s", strerror(errno));
+	return t->relay;
+}
+
 static void clean_up(struct turns *t)
 {
 	for (size_t i = 0; t->turns && i < t->count; i++) {
@@ -441,6 +497,7 @@ static void clean_up(struct turns *t)
 		munmap(t->page, sizeof(*t->page));
 	if (t->page_fd >= 0)
 		close(t->page_fd);
+	relay_close(t->relay);
 	free(t->turns);
 	free(t->of_host);
 	free(t->polls);
@@ -451,13 +508,14 @@ enum turns_end turns_run(const struct scenario *s, struct turns_program *program
 			 struct turns_result *r, char why[TURNS_WHY_BYTES])
 {
 	struct turns t = {.count = count, .page_fd = -1, .seed = s->run.seed, .patience_s = patience_s, .why = why};
-	struct outside_sink sink = {arrived, woken, host_of, &t};
+	struct outside_sink sink = {arrived, timed, host_of, &t};
+	struct relay_sink relay_sink = {woken, &t};
 	struct outside_counts n;
 
 	t.network = outside_create(s, &sink, why, TURNS_WHY_BYTES);
 	if (!t.network)
 		return TURNS_REFUSED;
-	if (make_turns(&t, programs)) {
+	if (make_turns(&t, programs) && make_relay(&t, &relay_sink)) {
 		process_adopt();
 		if (start_all(&t))
 			run(&t);

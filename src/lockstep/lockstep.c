@@ -2,7 +2,9 @@
 /* Messages and addresses: see lockstep.h. Calls go past libc, whose functions are points of cancellation. */
 #include "lockstep/lockstep.h"
 
+#include <ctype.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
@@ -72,5 +74,43 @@ bool lockstep_host(const uint8_t gid[16], uint32_t *host)
 	if (memcmp(gid, loopback, sizeof(loopback)) != 0 || n < LOCKSTEP_ADDRESS_FIRST)
 		return false;
 	*host = n - LOCKSTEP_ADDRESS_FIRST;
+	return true;
+}
+
+bool lockstep_host_name(const char *name, uint32_t *host)
+{
+	int end = 0;
+
+	return !strncmp(name, "host", 4) && isdigit((unsigned char)name[4]) &&
+	       sscanf(name + 4, "%8" SCNu32 "%n", host, &end) == 1 && !name[4 + end];
+}
+
+socklen_t lockstep_name(struct sockaddr_un *a, uint64_t run, enum lockstep_socket kind, struct lockstep_end own,
+			struct lockstep_end peer)
+{
+	int n;
+
+	memset(a, 0, sizeof(*a));
+	a->sun_family = AF_UNIX;
+	n = snprintf(a->sun_path + 1, sizeof(a->sun_path) - 1,
+		     "verbena-%" PRIx64 "/%c/%" PRIu32 ":%" PRIu16 "/%" PRIu32 ":%" PRIu16, run, kind, own.host,
+		     own.port, peer.host, peer.port);
+	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n);
+}
+
+bool lockstep_name_read(const struct sockaddr_un *a, socklen_t bytes, enum lockstep_socket *kind,
+			struct lockstep_end *own, struct lockstep_end *peer)
+{
+	char text[sizeof(a->sun_path)] = {0}, letter;
+	size_t before = offsetof(struct sockaddr_un, sun_path) + 1;
+	uint64_t run;
+
+	if (a->sun_family != AF_UNIX || bytes <= before || bytes > sizeof(*a) || a->sun_path[0])
+		return false;
+	memcpy(text, a->sun_path + 1, bytes - before);
+	if (sscanf(text, "verbena-%" SCNx64 "/%c/%" SCNu32 ":%" SCNu16 "/%" SCNu32 ":%" SCNu16, &run, &letter,
+		   &own->host, &own->port, &peer->host, &peer->port) != 6)
+		return false;
+	*kind = (enum lockstep_socket)letter;
 	return true;
 }

@@ -20,6 +20,8 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 
 #include "base/pkt.h"
 
@@ -39,6 +41,7 @@ enum {
 /* Of all programs of a run; they read it. */
 struct lockstep_page {
 	uint64_t magic;
+	uint64_t run; /* of this run alone: a part of the names of its sockets */
 	_Atomic uint64_t now_ns;
 };
 
@@ -81,3 +84,31 @@ int lockstep_receive(int fd, struct lockstep_message *, bool wait);
 void lockstep_address(uint32_t host, uint8_t gid[16]);
 /* The number of the host with an address; false: no host has it. */
 bool lockstep_host(const uint8_t gid[16], uint32_t *host);
+/* The number of a host's name, host0 and so on; false: it is none. */
+bool lockstep_host_name(const char *name, uint32_t *host);
+
+/*
+ * TCP between programs. A program's sockets of TCP are of AF_UNIX, and all are connected with the simulator, which passes
+ * the bytes on when their time has come. Abstract names say what they stand for.
+ */
+enum lockstep_socket {
+	LOCKSTEP_SWITCH = 's', /* where the simulator listens; no ends */
+	LOCKSTEP_LISTENER,     /* a program's own end, where it listens */
+	LOCKSTEP_CLIENT,       /* a program's own end, and whom it calls */
+	LOCKSTEP_CALL          /* the simulator's for a listener: whose call this is, and the listener's end */
+};
+
+struct lockstep_end {
+	uint32_t host;
+	uint16_t port;
+};
+
+/* The simulator's answer to a client, one byte before all others. */
+enum { LOCKSTEP_ACCEPTED = 'a', LOCKSTEP_REFUSED = 'r' };
+
+/* Writes the name; its length for bind() and connect(). */
+socklen_t lockstep_name(struct sockaddr_un *, uint64_t run, enum lockstep_socket, struct lockstep_end own,
+			struct lockstep_end peer);
+/* Reads it; false: it is no such name. */
+bool lockstep_name_read(const struct sockaddr_un *, socklen_t, enum lockstep_socket *, struct lockstep_end *own,
+			struct lockstep_end *peer);

@@ -80,6 +80,37 @@ TEST(hosts_have_addresses_of_loopback)
 	assert_false(lockstep_host(other, &host));
 }
 
+TEST(hosts_have_names)
+{
+	uint32_t host;
+
+	assert_true(lockstep_host_name("host0", &host) && host == 0);
+	assert_true(lockstep_host_name("host120", &host) && host == 120);
+	for (const char **wrong =
+		     (const char *[]){"host", "host1x", "host-1", "host 1", "ghost1", "host123456789", NULL};
+	     *wrong; wrong++)
+		assert_false(lockstep_host_name(*wrong, &host));
+}
+
+TEST(sockets_have_names)
+{
+	struct lockstep_end own = {70000, 65535}, peer = {3, 18515}, got[2];
+	enum lockstep_socket kind;
+	struct sockaddr_un a;
+	socklen_t bytes = lockstep_name(&a, UINT64_MAX, LOCKSTEP_CLIENT, own, peer);
+
+	assert_true(lockstep_name_read(&a, bytes, &kind, &got[0], &got[1]));
+	assert_int_equal(kind, LOCKSTEP_CLIENT);
+	assert_int_equal(got[0].host, 70000);
+	assert_int_equal(got[0].port, 65535);
+	assert_int_equal(got[1].host, 3);
+	assert_int_equal(got[1].port, 18515);
+	assert_false(lockstep_name_read(&a, sizeof(a.sun_family), &kind, &got[0], &got[1])); /* none */
+	assert_false(lockstep_name_read(&a, 24, &kind, &got[0], &got[1]));
+	a.sun_path[0] = '/';
+	assert_false(lockstep_name_read(&a, bytes, &kind, &got[0], &got[1]));
+}
+
 TEST(the_variable_names_two_descriptors)
 {
 	int a, b;

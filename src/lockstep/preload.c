@@ -26,8 +26,7 @@
 
 #include "lockstep/baton.h"
 #include "lockstep/lockstep.h"
-
-#define OURS __attribute__((visibility("default")))
+#include "lockstep/preload.h"
 
 enum { THREADS_MAX = 1024, BILLION = 1000000000 };
 
@@ -44,7 +43,7 @@ static struct thread threads[THREADS_MAX]; /* the first is the program's; a thre
 static unsigned last;
 static _Thread_local struct thread *self; /* NULL: takes no part */
 static atomic_bool begun;
-static const struct lockstep_page *page; /* NULL: not in simulated time */
+const struct lockstep_page *preload_page;
 
 /* ---- the baton ---- */
 
@@ -69,11 +68,9 @@ static bool pass(void)
 	return false;
 }
 
-static void take(void);
+OURS struct baton verbena_baton = {.begin = begin, .pass = pass, .take = preload_take};
 
-OURS struct baton verbena_baton = {.begin = begin, .pass = pass, .take = take};
-
-static void take(void)
+void preload_take(void)
 {
 	struct thread *t = self;
 	int saved = errno;
@@ -86,6 +83,13 @@ static void take(void)
 		syscall(SYS_futex, &t->turn, FUTEX_WAIT_PRIVATE, WANTS, NULL, NULL, 0);
 	atomic_store(&t->turn, RUNS);
 	errno = saved;
+}
+
+uint32_t preload_host(void)
+{
+	const char *text = getenv("VERBENA_HOST");
+
+	return text ? (uint32_t)strtoul(text, NULL, 10) : 0;
 }
 
 /* A child of fork has no engine, so nobody passes the baton. */
@@ -102,35 +106,15 @@ __attribute__((constructor)) static void find_page(void)
 
 	if (text && lockstep_parse(text, &socket_fd, &page_fd)) {
 		p = mmap(NULL, sizeof(*p), PROT_READ, MAP_SHARED, page_fd, 0);
-		page = p == MAP_FAILED || p->magic != LOCKSTEP_MAGIC ? NULL : p;
+		preload_page = p == MAP_FAILED || p->magic != LOCKSTEP_MAGIC ? NULL : p;
 	}
-	if (page)
+	if (preload_page)
 		pthread_atfork(NULL, NULL, begin_anew);
 	self = &threads[0];
 	errno = saved;
 }
 
-/* The next definition of a call, looked up once. */
-#define NEXT(name)                                                                           \
-	({                                                                                   \
-		static __typeof__(&name) _Atomic next;                                       \
-		__typeof__(&name) found = atomic_load_explicit(&next, memory_order_relaxed); \
-		if (!found) {                                                                \
-			found = (__typeof__(&name))dlsym(RTLD_NEXT, #name);                  \
-			atomic_store_explicit(&next, found, memory_order_relaxed);           \
-		}                                                                            \
-		found;                                                                       \
-	})
-
-/* The call, which may sleep, and then the thread's turn. */
-#define SLEEPS(type, call)         \
-	({                         \
-		type slept = call; \
-		take();            \
-		slept;             \
-	})
-
-static bool takes_part(void)
+bool preload_takes_part(void)
 {
 	return self && atomic_load_explicit(&begun, memory_order_relaxed);
 }
@@ -151,7 +135,7 @@ static void *run_thread(void *thread)
 	void *result;
 
 	self = t;
-	take();
+	preload_take();
 	pthread_cleanup_push(leave, t);
 	result = t->run(t->arg);
 	pthread_cleanup_pop(true);
@@ -172,7 +156,7 @@ OURS int pthread_create(pthread_t *out, const pthread_attr_t *attr, void *(*run)
 	struct thread *t;
 	int err;
 
-	if (!page)
+	if (!preload_page)
 		return NEXT(pthread_create)(out, attr, run, arg);
 	t = find_place();
 	if (!t)
@@ -187,7 +171,7 @@ OURS int pthread_create(pthread_t *out, const pthread_attr_t *attr, void *(*run)
 
 OURS int pthread_join(pthread_t thread, void **result)
 {
-	if (!takes_part())
+	if (!preload_takes_part())
 		return NEXT(pthread_join)(thread, result);
 	return SLEEPS(int, NEXT(pthread_join)(thread, result));
 }
@@ -196,7 +180,7 @@ OURS int pthread_mutex_lock(pthread_mutex_t *m)
 {
 	int rc;
 
-	if (!takes_part())
+	if (!preload_takes_part())
 		return NEXT(pthread_mutex_lock)(m);
 	rc = pthread_mutex_trylock(m);
 	return rc == EBUSY ? SLEEPS(int, NEXT(pthread_mutex_lock)(m)) : rc;
@@ -204,21 +188,21 @@ OURS int pthread_mutex_lock(pthread_mutex_t *m)
 
 OURS int pthread_cond_wait(pthread_cond_t *c, pthread_mutex_t *m)
 {
-	if (!takes_part())
+	if (!preload_takes_part())
 		return NEXT(pthread_cond_wait)(c, m);
 	return SLEEPS(int, NEXT(pthread_cond_wait)(c, m));
 }
 
 OURS int sem_wait(sem_t *s)
 {
-	if (!takes_part())
+	if (!preload_takes_part())
 		return NEXT(sem_wait)(s);
 	return sem_trywait(s) ? SLEEPS(int, NEXT(sem_wait)(s)) : 0;
 }
 
 /* ---- descriptors ---- */
 
-static bool is_ready(int fd, short events)
+bool preload_is_ready(int fd, short events)
 {
 	struct pollfd p = {.fd = fd, .events = events};
 	int saved = errno, n = NEXT(poll)(&p, 1, 0);
@@ -227,12 +211,12 @@ static bool is_ready(int fd, short events)
 	return n != 0;
 }
 
-#define DESCRIPTOR(type, name, events, arguments, ...)        \
-	OURS type name arguments                              \
-	{                                                     \
-		if (!takes_part() || is_ready(fd, events))    \
-			return NEXT(name)(__VA_ARGS__);       \
-		return SLEEPS(type, NEXT(name)(__VA_ARGS__)); \
+#define DESCRIPTOR(type, name, events, arguments, ...)                     \
+	OURS type name arguments                                           \
+	{                                                                  \
+		if (!preload_takes_part() || preload_is_ready(fd, events)) \
+			return NEXT(name)(__VA_ARGS__);                    \
+		return SLEEPS(type, NEXT(name)(__VA_ARGS__));              \
 	}
 
 DESCRIPTOR(ssize_t, read, POLLIN, (int fd, void *to, size_t bytes), fd, to, bytes)
@@ -240,14 +224,15 @@ DESCRIPTOR(ssize_t, recv, POLLIN, (int fd, void *to, size_t bytes, int flags), f
 DESCRIPTOR(ssize_t, recvmsg, POLLIN, (int fd, struct msghdr *m, int flags), fd, m, flags)
 DESCRIPTOR(ssize_t, recvfrom, POLLIN, (int fd, void *to, size_t bytes, int flags, __SOCKADDR_ARG from, socklen_t *len),
 	   fd, to, bytes, flags, from, len)
-DESCRIPTOR(int, accept, POLLIN, (int fd, __SOCKADDR_ARG from, socklen_t *len), fd, from, len)
-DESCRIPTOR(int, accept4, POLLIN, (int fd, __SOCKADDR_ARG from, socklen_t *len, int flags), fd, from, len, flags)
+DESCRIPTOR(ssize_t, write, POLLOUT, (int fd, const void *from, size_t bytes), fd, from, bytes)
+DESCRIPTOR(ssize_t, send, POLLOUT, (int fd, const void *from, size_t bytes, int flags), fd, from, bytes, flags)
+DESCRIPTOR(ssize_t, sendmsg, POLLOUT, (int fd, const struct msghdr *m, int flags), fd, m, flags)
 
 OURS int poll(struct pollfd *fds, nfds_t count, int ms)
 {
 	int n;
 
-	if (!takes_part() || !ms)
+	if (!preload_takes_part() || !ms)
 		return NEXT(poll)(fds, count, ms);
 	n = NEXT(poll)(fds, count, 0);
 	return n ? n : SLEEPS(int, NEXT(poll)(fds, count, ms));
@@ -257,7 +242,7 @@ OURS int epoll_wait(int fd, struct epoll_event *events, int max, int ms)
 {
 	int n;
 
-	if (!takes_part() || !ms)
+	if (!preload_takes_part() || !ms)
 		return NEXT(epoll_wait)(fd, events, max, ms);
 	n = NEXT(epoll_wait)(fd, events, max, 0);
 	return n ? n : SLEEPS(int, NEXT(epoll_wait)(fd, events, max, ms));
@@ -265,7 +250,7 @@ OURS int epoll_wait(int fd, struct epoll_event *events, int max, int ms)
 
 OURS int select(int n, fd_set *in, fd_set *out, fd_set *except, struct timeval *t)
 {
-	if (!takes_part() || (t && !t->tv_sec && !t->tv_usec))
+	if (!preload_takes_part() || (t && !t->tv_sec && !t->tv_usec))
 		return NEXT(select)(n, in, out, except, t);
 	return SLEEPS(int, NEXT(select)(n, in, out, except, t));
 }
@@ -281,7 +266,7 @@ static bool is_simulated(clockid_t clock)
 	case CLOCK_MONOTONIC_COARSE:
 	case CLOCK_MONOTONIC_RAW:
 	case CLOCK_BOOTTIME:
-	case CLOCK_TAI: return page;
+	case CLOCK_TAI: return preload_page;
 	default: return false; /* processor time */
 	}
 }
@@ -290,7 +275,7 @@ static uint64_t read_ns(clockid_t clock)
 {
 	bool since_1970 = clock == CLOCK_REALTIME || clock == CLOCK_REALTIME_COARSE || clock == CLOCK_TAI;
 
-	return atomic_load(&page->now_ns) + (since_1970 ? LOCKSTEP_WALL_NS : 0);
+	return atomic_load(&preload_page->now_ns) + (since_1970 ? LOCKSTEP_WALL_NS : 0);
 }
 
 OURS int clock_gettime(clockid_t clock, struct timespec *t)
@@ -308,7 +293,7 @@ OURS int gettimeofday(struct timeval *restrict t, void *restrict zone)
 {
 	uint64_t ns;
 
-	if (!page || !t)
+	if (!preload_page || !t)
 		return NEXT(gettimeofday)(t, zone);
 	ns = read_ns(CLOCK_REALTIME);
 	*t = (struct timeval){(time_t)(ns / BILLION), (suseconds_t)(ns % BILLION / 1000)};
@@ -319,7 +304,7 @@ OURS time_t time(time_t *out)
 {
 	time_t now;
 
-	if (!page)
+	if (!preload_page)
 		return NEXT(time)(out);
 	now = (time_t)(read_ns(CLOCK_REALTIME) / BILLION);
 	if (out)
@@ -332,7 +317,7 @@ static void let_pass(uint64_t ns)
 {
 	int saved = errno;
 
-	if (takes_part())
+	if (preload_takes_part())
 		verbena_baton.pause(verbena_baton.ctx, ns);
 	errno = saved;
 }
@@ -355,7 +340,7 @@ OURS int nanosleep(const struct timespec *t, struct timespec *left)
 {
 	int err;
 
-	if (!page)
+	if (!preload_page)
 		return NEXT(nanosleep)(t, left);
 	err = clock_nanosleep(CLOCK_MONOTONIC, 0, t, left);
 	if (!err)
@@ -366,7 +351,7 @@ OURS int nanosleep(const struct timespec *t, struct timespec *left)
 
 OURS int usleep(useconds_t us)
 {
-	if (!page)
+	if (!preload_page)
 		return NEXT(usleep)(us);
 	let_pass((uint64_t)us * 1000);
 	return 0;
@@ -374,8 +359,21 @@ OURS int usleep(useconds_t us)
 
 OURS unsigned sleep(unsigned seconds)
 {
-	if (!page)
+	if (!preload_page)
 		return NEXT(sleep)(seconds);
 	let_pass((uint64_t)seconds * BILLION);
 	return 0;
 }
+
+/* ---- chance ---- */
+
+/* Programs make a seed of the time and their process's number, which differs from run to run. */
+#define SEED(name, type)                                                    \
+	OURS void name(type seed)                                           \
+	{                                                                   \
+		NEXT(name)(preload_page ? (type)preload_host() + 1 : seed); \
+	}
+
+SEED(srand, unsigned)
+SEED(srandom, unsigned)
+SEED(srand48, long)

@@ -394,4 +394,7 @@ FAULTS = [
           "", "unit/sim_turns_test"),
     Fault("orphans_outlive_the_run", "process_end_all", "i < ENDS_MAX && kill_children()", "i < 0", "unit/sim_turns_test"),
     Fault("orphans_take_part", "note_end", "close(p->fd); p->fd = -1;", "{}", "unit/sim_turns_test"),
+    Fault("tcp_takes_no_time", "add", "now_ns + r->delay_ns", "now_ns", "unit/sim_turns_test"),
+    Fault("calls_are_always_taken", "deliver_call", "fd >= 0 ? LOCKSTEP_ACCEPTED : LOCKSTEP_REFUSED", "LOCKSTEP_ACCEPTED",
+          "unit/sim_turns_test"),
 ]

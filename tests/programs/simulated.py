@@ -89,6 +89,19 @@ def same(place):
     check(len(outputs) == 1, "\n\n".join(outputs))
 
 
+def pingpong(place):
+    """Programs that meet over TCP, by names of hosts, and the same bytes in each run."""
+    for program in ("rc_pingpong", "rc_pingpong -e -p 5", "uc_pingpong", "ud_pingpong -s 1000", "srq_pingpong -q 4"):
+        command = "ibv_%s -n 50 -g 0" % program
+        texts = [sim([(0, command), (3, command + " host0")]) for _ in range(2)]
+        check(texts[0] == texts[1], "\n\n".join(texts))
+        check(texts[0].count("50 iters in 0.00 seconds") == 2, texts[0])
+    for port, host in ((5, "host2"), (18515, "host3"), (18515, "10.1.2.3")):
+        text = sim([(0, "ibv_rc_pingpong -g 0 -p %d %s" % (port, host)), (2, "ibv_rc_pingpong -g 0")], status=3)
+        check("Couldn't connect to %s:%d" % (host, port) in text, text)
+        check(("cannot connect to a host outside" in text) == (host == "10.1.2.3"), text)
+
+
 def gone(text):
     """No process of a run outlives it."""
     for pid in re.findall(r"\(pid (\d+)\)", text):
@@ -145,4 +158,4 @@ def wrong(place):
 
 
 if __name__ == "__main__":
-    main({"rping": rping, "ucmatose": ucmatose, "closed_form": closed_form, "same": same, "ends": ends, "wrong": wrong})
+    main({"rping": rping, "ucmatose": ucmatose, "closed_form": closed_form, "same": same, "pingpong": pingpong, "ends": ends, "wrong": wrong})

@@ -6,6 +6,7 @@
 #include "sim_turns.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/mman.h>
@@ -186,14 +187,89 @@ static void play_stopped(void)
 	raise(SIGSTOP);
 }
 
+static int make_socket(enum lockstep_socket kind, struct lockstep_end own, struct lockstep_end peer)
+{
+	struct sockaddr_un a;
+	socklen_t bytes = lockstep_name(&a, part.page->run, kind, own, peer);
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0);
+
+	expect(fd >= 0 && !bind(fd, (struct sockaddr *)&a, bytes));
+	return fd;
+}
+
+/* When the byte arrives, by the page. */
+static uint64_t arrival_ns(int fd, char byte)
+{
+	char got = 0;
+
+	while (recv(fd, &got, 1, 0) < 0)
+		wait_until(UINT64_MAX - LOCKSTEP_START_NS);
+	expect(got == byte);
+	return after_ns();
+}
+
+/* A call, its answer and a byte take as long each; the end as well. */
+static void play_listener(void)
+{
+	int fd, call;
+	char got;
+
+	join();
+	fd = make_socket(LOCKSTEP_LISTENER, (struct lockstep_end){0, 99}, (struct lockstep_end){0});
+	expect(!listen(fd, 1));
+	while ((call = accept(fd, NULL, NULL)) < 0)
+		wait_until(UINT64_MAX - LOCKSTEP_START_NS);
+	expect(after_ns() == 50000);
+	fcntl(call, F_SETFL, O_NONBLOCK);
+	expect(arrival_ns(call, 'x') == 150000);
+	while (recv(call, &got, 1, 0) < 0)
+		wait_until(UINT64_MAX - LOCKSTEP_START_NS);
+	expect(after_ns() == 150000 + 50000);
+}
+
+static void play_caller(void)
+{
+	struct lockstep_end none = {0};
+	struct sockaddr_un a;
+	socklen_t bytes;
+	int fd;
+
+	join();
+	bytes = lockstep_name(&a, part.page->run, LOCKSTEP_SWITCH, none, none);
+	fd = make_socket(LOCKSTEP_CLIENT, (struct lockstep_end){1, 98}, (struct lockstep_end){0, 99});
+	expect(!connect(fd, (struct sockaddr *)&a, bytes));
+	expect(arrival_ns(fd, LOCKSTEP_ACCEPTED) == 100000);
+	expect(send(fd, "x", 1, 0) == 1);
+	wait_until(150000);
+	while (after_ns() < 150000)
+		wait_until(150000);
+}
+
+/* Nobody listens there. */
+static void play_stranger(void)
+{
+	struct lockstep_end none = {0};
+	struct sockaddr_un a;
+	socklen_t bytes;
+	int fd;
+
+	join();
+	bytes = lockstep_name(&a, part.page->run, LOCKSTEP_SWITCH, none, none);
+	fd = make_socket(LOCKSTEP_CLIENT, (struct lockstep_end){1, 98}, (struct lockstep_end){77, 99});
+	expect(!connect(fd, (struct sockaddr *)&a, bytes));
+	expect(arrival_ns(fd, LOCKSTEP_REFUSED) == 100000);
+}
+
 static const struct {
 	const char *name;
 	void (*play)(void);
 } parts[] = {
-	{"ticks", play_ticks},       {"slow", play_slow},       {"first", play_first},     {"second", play_second},
-	{"receiver", play_receiver}, {"dead", play_dead},       {"endless", play_endless}, {"flooding", play_flooding},
-	{"forward", play_forward},   {"twice", play_twice},     {"waiting", play_waiting}, {"parent", play_parent},
-	{"leaving", play_leaving},   {"stopped", play_stopped},
+	{"ticks", play_ticks},     {"slow", play_slow},         {"first", play_first},
+	{"second", play_second},   {"receiver", play_receiver}, {"dead", play_dead},
+	{"endless", play_endless}, {"flooding", play_flooding}, {"forward", play_forward},
+	{"twice", play_twice},     {"waiting", play_waiting},   {"parent", play_parent},
+	{"leaving", play_leaving}, {"stopped", play_stopped},   {"listener", play_listener},
+	{"caller", play_caller},   {"stranger", play_stranger},
 };
 
 /* verbena run --address ADDRESS -- PART */
@@ -294,6 +370,15 @@ TEST(packets_of_a_moment_enter_in_the_order_of_hosts)
 {
 	assert_int_equal(run("first", "second", "receiver", PATIENT_S), TURNS_ENDED);
 	assert_exits(2, 1);
+}
+
+TEST(what_goes_over_tcp_takes_its_delay)
+{
+	assert_int_equal(run("listener", "caller", NULL, PATIENT_S), TURNS_ENDED);
+	assert_exits(0, 0);
+	assert_exits(1, 0);
+	assert_int_equal(run("ticks", "stranger", NULL, PATIENT_S), TURNS_ENDED);
+	assert_exits(1, 0);
 }
 
 TEST(a_program_that_fails_ends_the_run_with_its_name)
