@@ -67,6 +67,7 @@ local OPCODES = {
 	[0xf1] = { "CAPS Response", "-", "CAPSETH", "none" },
 	[0xf2] = { "HOLD", "-", "HOLDETH", "none" },
 	[0xf3] = { "HELD", "-", "HOLDETH", "none" },
+	[0xf4] = { "ROAM", "-", "ROAMETH", "none" },
 }
 
 local opcode_names = {}
@@ -80,6 +81,7 @@ end
 local SPACES = { Q = "request space", R = "response space", q = "acknowledges the request space",
 	r = "acknowledges the response space" }
 local ICRC_STATUS = { [0] = "Bad", [1] = "Good", [2] = "Unverified" }
+local ROAM_STEPS = { "MOVED", "CHALLENGE", "ECHO", "DONE" }
 local PMTU_CODES = { "256", "512", "1024", "2048", "4096", "8192" }
 
 local f = {}
@@ -156,7 +158,8 @@ add_field("caps_seal", "bool", "caps.flags.seal", "SEAL", 16, nil, 0x0080)
 add_field("caps_alike", "bool", "caps.flags.alike", "ALIKE", 16, nil, 0x0100)
 add_field("caps_large", "bool", "caps.flags.large", "LARGE", 16, nil, 0x0200)
 add_field("caps_hold", "bool", "caps.flags.hold", "HOLD", 16, nil, 0x0400)
-add_field("caps_flags_resv", "uint16", "caps.flags.resv", "Reserved", base.HEX, nil, 0xf800)
+add_field("caps_roam", "bool", "caps.flags.roam", "ROAM", 16, nil, 0x0800)
+add_field("caps_flags_resv", "uint16", "caps.flags.resv", "Reserved", base.HEX, nil, 0xf000)
 add_field("caps_pmtu", "uint8", "caps.pmtu", "PMTU code", base.DEC, PMTU_CODES)
 add_field("caps_rxwinq", "uint24", "caps.rxwinq", "Receive window, requests (packets)", base.DEC)
 add_field("caps_paths", "uint8", "caps.numpaths", "Number of paths (0 means 256)", base.DEC)
@@ -173,6 +176,12 @@ add_field("hold_number", "uint16", "hold.number", "Number", base.DEC)
 add_field("hold_resv", "uint8", "hold.resv", "Reserved", base.HEX)
 add_field("hold_qpn", "uint24", "hold.qpn", "Source QP", base.HEX)
 add_field("hold_nonce", "uint32", "hold.nonce", "Nonce of who receives it", base.HEX)
+-- ROAMETH (veRoCE 13.5)
+add_field("roam_step", "uint8", "roam.step", "Step", base.DEC, ROAM_STEPS)
+add_field("roam_qpn", "uint24", "roam.qpn", "Source QP", base.HEX)
+add_field("roam_number", "uint32", "roam.number", "Number of the move", base.DEC)
+add_field("roam_challenge", "uint64", "roam.challenge", "Challenge", base.HEX)
+add_field("roam_mac", "uint64", "roam.mac", "MAC (not verified)", base.HEX)
 -- TSETH, TSEETH (veRoCE 13.2)
 add_field("ts_tx1", "uint32", "ts.tx1", "TX1 (ns)", base.DEC)
 add_field("ts_path", "uint8", "ts.path_id", "PathID", base.DEC)
@@ -678,9 +687,9 @@ function H.CAPSETH(p)
 	local flags = range:range(6, 2)
 	local flags_tree = tree:add(f.caps_flags, flags)
 	local names = {}
-	local reserved = flags:uint() >= 0x800
+	local reserved = flags:uint() >= 0x1000
 	for i, key in ipairs({ "multi_sack", "ts", "pmtu8192", "trim", "rxshare", "sack_any",
-		false, "seal", "alike", "large", "hold" }) do
+		false, "seal", "alike", "large", "hold", "roam" }) do
 		local set = floor(flags:uint() / 2 ^ (i - 1)) % 2 == 1
 		if key then
 			flags_tree:add(f["caps_" .. key], flags)
@@ -739,6 +748,31 @@ function H.HOLDETH(p)
 	tree:add(f.hold_nonce, range:range(8, 4))
 	say(p, "%s number=%d sqpn=%s", ms == 0 and "resumes" or string.format("for %d ms", ms), number,
 		hex(range:range(5, 3):uint(), 6))
+end
+
+-- veRoCE 13.5: the challenge is the peer's, and a MOVED has none.
+function H.ROAMETH(p)
+	local range, tree = take(p, 24, "Roam Header (ROAMETH)")
+	if not range then
+		return
+	end
+	local step, number = range:range(0, 1):uint(), range:range(4, 4):uint()
+	local item = tree:add(f.roam_step, range:range(0, 1))
+	if not ROAM_STEPS[step] then
+		complain(p, e.value, "The step is not 1..4", item)
+	end
+	tree:add(f.roam_qpn, range:range(1, 3))
+	item = tree:add(f.roam_number, range:range(4, 4))
+	if number == 0 then
+		complain(p, e.value, "The number is 0", item)
+	end
+	local challenge = range:range(8, 4):uint() ~= 0 or range:range(12, 4):uint() ~= 0
+	item = tree:add(f.roam_challenge, range:range(8, 8))
+	if challenge == (step == 1) then
+		complain(p, e.value, step == 1 and "A MOVED has a challenge" or "There is no challenge", item)
+	end
+	tree:add(f.roam_mac, range:range(16, 8))
+	say(p, "%s number=%d sqpn=%s", ROAM_STEPS[step] or "?", number, hex(range:range(1, 3):uint(), 6))
 end
 
 function H.TSETH(p)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* SipHash-2-4 specialised to an 8-byte message, and the permutation built on it. */
+/* SipHash-2-4 specialised to messages of whole words, and the permutation built on it. */
 #include <assert.h>
 #include <string.h>
 
@@ -32,7 +32,7 @@ static void absorb(uint64_t v[4], uint64_t m)
 	v[0] ^= m;
 }
 
-uint64_t siphash_u64(const uint8_t key[16], uint64_t word)
+uint64_t siphash_words(const uint8_t key[16], const uint64_t *words, size_t count)
 {
 	uint64_t k0, k1;
 
@@ -42,12 +42,19 @@ uint64_t siphash_u64(const uint8_t key[16], uint64_t word)
 	uint64_t v[4] = {k0 ^ 0x736f6d6570736575u, k1 ^ 0x646f72616e646f6du, k0 ^ 0x6c7967656e657261u,
 			 k1 ^ 0x7465646279746573u};
 
-	absorb(v, word);
-	absorb(v, (uint64_t)8 << 56);
+	assert(count < 32);
+	for (size_t i = 0; i < count; i++)
+		absorb(v, words[i]);
+	absorb(v, (uint64_t)count << 59); /* the length in bytes, in the highest byte */
 	v[2] ^= 0xff;
 	for (int i = 0; i < 4; i++)
 		sipround(v);
 	return v[0] ^ v[1] ^ v[2] ^ v[3];
+}
+
+uint64_t siphash_u64(const uint8_t key[16], uint64_t word)
+{
+	return siphash_words(key, &word, 1);
 }
 
 uint32_t permute(const uint8_t key[16], uint32_t bits, uint32_t x)

@@ -28,6 +28,17 @@ TEST(siphash_u64_is_siphash_2_4_of_8_bytes)
 		assert_true(siphash_u64(rows[i].key, rows[i].word) == rows[i].hash);
 }
 
+/* By the authors' published vectors: messages of the bytes 0, 1, 2 and so on. */
+TEST(siphash_words_is_siphash_2_4_of_whole_words)
+{
+	static const uint8_t key[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+	static const uint64_t hashes[] = {0x726fdb47dd0e0e31, 0x93f5f5799a932462, 0x3f2acc7f57c29bdb};
+	uint64_t words[2] = {0x0706050403020100, 0x0f0e0d0c0b0a0908};
+
+	for (size_t i = 0; i < sizeof(hashes) / sizeof(hashes[0]); i++)
+		assert_true(siphash_words(key, words, i) == hashes[i]);
+}
+
 TEST_MANY(permute_is_a_bijection)
 {
 	static const uint8_t keys[][16] = {{0}, {1}, {0xde, 0xad, 0xbe, 0xef}};

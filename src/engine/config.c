@@ -86,16 +86,15 @@ static const char *const orders[] = {
 	NULL,
 };
 
-static const char *const seals[] = {
-	[SEAL_ON] = "on",
-	[SEAL_OFF] = "off",
-	NULL,
-};
+static const char *const roams[] = {[ROAM_OFF] = "off", [ROAM_UNSAFE] = "unsafe", NULL};
+
+static const char *const seals[] = {[SEAL_ON] = "on", [SEAL_OFF] = "off", NULL};
 
 static const char *const switches[] = {"off", "on", NULL};
 
 static_assert(sizeof(enum protocol) == sizeof(unsigned) && sizeof(enum veroce_loss) == sizeof(unsigned) &&
-		      sizeof(enum rx_order) == sizeof(unsigned) && sizeof(enum veroce_seal) == sizeof(unsigned),
+		      sizeof(enum rx_order) == sizeof(unsigned) && sizeof(enum veroce_seal) == sizeof(unsigned) &&
+		      sizeof(enum veroce_roam) == sizeof(unsigned),
 	      "a choice is stored as an unsigned");
 
 /* clang-format off */
@@ -135,6 +134,7 @@ static const struct row rows[] = {
 	CHOICE("order", transport.veroce.order, orders, "message", "order in which veRoCE writes memory: message, one message after the other; strong, one packet after the other; weak, as packets come"),
 	SWITCH("fence_indicator", transport.veroce.fence_indicator, "off", "on: a veRoCE work request whose bytes an older one still reads or writes waits for it"),
 	CHOICE("seal", transport.veroce.seal, seals, "on", "off: veRoCE packets have the plain ICRC, for tools that know no other, and do not prove their sender"),
+	CHOICE("roam", transport.veroce.roam, roams, "off", "unsafe: peers over veRoCE go on when one of them moves to another address; whoever can see their first packets can divert them"),
 	SWITCH("trim", transport.veroce.trim, "off", "on: switches may trim veRoCE's data (DSCP 8, trimmed 9)"),
 	SWITCH("iwarp_crc", iwarp_crc, "on", "off: iWARP's FPDUs have CRCs only where the peer asks for them"),
 	SWITCH("iwarp_markers", iwarp_markers, "off", "on: iWARP asks its peers for markers in what they send (RFC 5044 4.3)"),

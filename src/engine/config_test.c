@@ -60,6 +60,7 @@ TEST(without_settings_there_are_defaults)
 	assert_int_equal(c.transport.veroce.order, ORDER_MESSAGE);
 	assert_int_equal(c.transport.veroce.fence_indicator, 0);
 	assert_int_equal(c.transport.veroce.seal, SEAL_ON);
+	assert_int_equal(c.transport.veroce.roam, ROAM_OFF);
 	assert_int_equal(c.transport.veroce.trim, 0);
 	assert_int_equal(c.transport.patience_ns, UINT64_C(5000000000));
 	assert_int_equal(c.spin_us, 50);
@@ -386,6 +387,7 @@ TEST(bad_variables_are_named)
 		{"VERBENA_LOSS=sr", "VERBENA_LOSS=sr: allowed is fast, base or irn"},
 		{"VERBENA_FENCE_INDICATOR=yes", "VERBENA_FENCE_INDICATOR=yes: allowed is off or on"},
 		{"VERBENA_SEAL=1", "VERBENA_SEAL=1: allowed is on or off"},
+		{"VERBENA_ROAM=on", "VERBENA_ROAM=on: allowed is off or unsafe"},
 		{"VERBENA_VEROCE_PORT=0", "VERBENA_VEROCE_PORT=0: allowed is a whole number from 1 to 65535, or auto"},
 		{"VERBENA_VEROCE_PORT=4791",
 		 "VERBENA_VEROCE_PORT=4791: allowed is any port but 4791, which is RoCEv2's"},

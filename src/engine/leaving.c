@@ -7,6 +7,7 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -86,18 +87,77 @@ bool leaving_address(const struct engine *e, uint32_t index, uint8_t gid[16])
 	return false;
 }
 
-static int check_addresses(const struct engine *e, const struct gid_table *t, char *why, size_t why_bytes)
+/* Addresses that are not there, and others that queue pairs go on under. */
+struct changes {
+	size_t count;
+	struct change {
+		uint8_t from[16], to[16];
+	} of[NIC_GIDS_MAX];
+};
+
+static bool is_ipv4(const uint8_t gid[16])
 {
+	static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
+
+	return !memcmp(gid, mapped, sizeof(mapped));
+}
+
+/* Whether others can reach it as they reached one of that kind: link-local addresses and those of the loopback are none. */
+static bool may_replace(const uint8_t gid[16], const struct nic_gid *by)
+{
+	static const uint8_t none[16], loopback[16] = {[15] = 1};
+
+	return is_ipv4(gid) == is_ipv4(by->raw) && memcmp(by->raw, none, sizeof(none)) != 0 &&
+	       memcmp(by->raw, loopback, sizeof(loopback)) != 0 && (!is_ipv4(by->raw) || by->raw[12] != 127) &&
+	       !(by->raw[0] == 0xfe && (by->raw[1] & 0xc0) == 0x80);
+}
+
+static const uint8_t *replacement(const struct gid_table *t, const uint8_t gid[16])
+{
+	for (uint32_t i = 0; i < t->count; i++)
+		if (may_replace(gid, &t->gids[i]))
+			return t->gids[i].raw;
+	return NULL;
+}
+
+/* False: what uses that address cannot go on under another one, or there is none, and it is said why. */
+static bool change_address(const struct engine *e, const struct gid_table *t, const uint8_t gid[16], struct changes *c,
+			   char *why, size_t why_bytes)
+{
+	const uint8_t *to = replacement(t, gid);
 	char text[INET6_ADDRSTRLEN];
+	uint32_t qpn = 0;
+	int n = snprintf(why, why_bytes, "the program uses %s, which is no address of an interface that is up there",
+			 leaving_address_text(gid, text, sizeof(text)));
+
+	if (cm_uses_address(e->loop.cm, gid)) {
+		snprintf(why + n, why_bytes - (size_t)n, ", and an id of rdma_cm is bound to it");
+		return false;
+	}
+	if (!nic_may_roam(e->loop.nic, gid, t->gids, t->count, &qpn)) {
+		snprintf(
+			why + n, why_bytes - (size_t)n,
+			", and the peer of queue pair 0x%06" PRIx32
+			" would not follow it to another one: both ends need veRoCE and VERBENA_ROAM=unsafe, and have to be on two hosts",
+			qpn);
+		return false;
+	}
+	if (!to)
+		return false;
+	memcpy(c->of[c->count].from, gid, sizeof(c->of[0].from));
+	memcpy(c->of[c->count++].to, to, sizeof(c->of[0].to));
+	return true;
+}
+
+/* strict: each address is there, or what uses it can go on under another one. */
+static int check_addresses(const struct engine *e, const struct gid_table *t, bool strict, struct changes *c, char *why,
+			   size_t why_bytes)
+{
 	uint8_t gid[16];
 
-	for (uint32_t i = 0; leaving_address(e, i, gid); i++) {
-		if (has_gid(t, gid))
-			continue;
-		snprintf(why, why_bytes, "the program uses %s, which is no address of an interface that is up there",
-			 leaving_address_text(gid, text, sizeof(text)));
-		return -EADDRNOTAVAIL;
-	}
+	for (uint32_t i = 0; leaving_address(e, i, gid) && c->count < NIC_GIDS_MAX; i++)
+		if (!has_gid(t, gid) && !change_address(e, t, gid, c, why, why_bytes) && strict)
+			return -EADDRNOTAVAIL;
 	return 0;
 }
 
@@ -189,14 +249,17 @@ static int join(struct engine *e, bool here, const struct gid_table *t, char *wh
 int leaving_return(struct engine *e, bool here, bool strict, char *why, size_t why_bytes)
 {
 	struct gid_table *t = space_get(sizeof(*t));
+	struct changes changes = {.count = 0};
 	int rc = t ? port_survey(e, here, t) : -ENOMEM;
 
 	if (rc)
 		snprintf(why, why_bytes, "cannot ask the kernel for the addresses there: %s", strerror(-rc));
-	if (!rc && strict)
-		rc = check_addresses(e, t, why, why_bytes);
+	if (!rc)
+		rc = check_addresses(e, t, strict, &changes, why, why_bytes);
 	if (!rc)
 		rc = join(e, here, t, why, why_bytes);
+	for (size_t i = 0; !rc && i < changes.count; i++)
+		nic_roam(e->loop.nic, changes.of[i].from, changes.of[i].to, env_now_ns(e->env));
 	space_put(t, sizeof(*t));
 	return rc;
 }

@@ -25,7 +25,7 @@ bool leaving_address(const struct engine *, uint32_t index, uint8_t gid[16]);
 const char *leaving_address_text(const uint8_t gid[16], char *text, size_t bytes);
 /*
  * Joins the group where sockets are made now (io/net.h), `here`, where it left, or elsewhere, with the same slot and from
- * the same ports. strict: only if queue pairs have their addresses there. 0, or a negative errno with a sentence in why,
+ * the same ports. strict: only if queue pairs have their addresses there, or can go on under others (nic_roam()). 0, or a negative errno with a sentence in why,
  * and it is as it was.
  */
 int leaving_return(struct engine *, bool here, bool strict, char *why, size_t why_bytes);

@@ -186,7 +186,7 @@ static const struct stats_field fields[] = {
 	NIC(sacks_sent), NIC(spurious), NIC(tail_probes), NIC(path_timeouts), NIC(rx_beyond_window),
 	NIC(rx_early_kept), NIC(path_probes), NIC(cnps_sent), NIC(cnps_received), NIC(cnps_ignored), NIC(rx_marked),
 	NIC(rx_write_requests), NIC(rx_read_requests), NIC(rx_atomic_requests), NIC(rx_access_refused),
-	NIC(slow_signals), NIC(slow_signals_sent), NIC(rx_trimmed), NIC(fallbacks), NIC(holds_received),
+	NIC(slow_signals), NIC(slow_signals_sent), NIC(rx_trimmed), NIC(fallbacks), NIC(holds_received), NIC(peers_moved),
 	NIC(veroce_unanswered), NIC(rx_rocev2_refused),
 	NIC(overlaps_fenced),
 	NIC(fpdu_crc_errors), NIC(fpdu_marker_errors), NIC(rx_placed_bytes), NIC(terminates_sent), NIC(terminates_received),

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A nic that will be silent: what its peers are asked, and how long those wait that nobody can ask. */
+/*
+ * A nic that will be silent: what its peers are asked, and how long those wait that nobody can ask. And one that goes on
+ * under another address.
+ */
 #include <assert.h>
+#include <string.h>
 
 #include "nic/state.h"
 #include "wire/holdeth.h"
@@ -42,6 +46,47 @@ uint32_t nic_hold_awaits(const struct nic *nic)
 void nic_resume(struct nic *nic)
 {
 	change(nic, 0, 0);
+}
+
+/* ---- another address ---- */
+
+static bool is_among(const uint8_t gid[16], const struct nic_gid *gids, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++)
+		if (!memcmp(gids[i].raw, gid, sizeof(gids[i].raw)))
+			return true;
+	return false;
+}
+
+bool nic_may_roam(const struct nic *nic, const uint8_t gid[16], const struct nic_gid *there, uint32_t there_count,
+		  uint32_t *qpn)
+{
+	for (uint32_t i = 0; i <= nic->qps_mask; i++)
+		for (const struct qp *qp = nic->qps[i]; qp; qp = qp->table_next) {
+			if (qp->ops->datagram || !has_peer(qp) || memcmp(qp->flow.src, gid, sizeof(qp->flow.src)) ||
+			    (qp->ops->may_roam && qp->ops->may_roam(qp) && !is_among(qp->flow.dst, there, there_count)))
+				continue;
+			*qpn = qp->qpn;
+			return false;
+		}
+	return true;
+}
+
+void nic_roam(struct nic *nic, const uint8_t from[16], const uint8_t to[16], uint64_t now_ns)
+{
+	nic->tp.roam_number++;
+	for (uint32_t i = 0; i <= nic->qps_mask; i++)
+		for (struct qp *qp = nic->qps[i]; qp; qp = qp->table_next) {
+			if (qp->ops->datagram || !has_peer(qp) || memcmp(qp->flow.src, from, sizeof(qp->flow.src)) ||
+			    !qp->ops->may_roam || !qp->ops->may_roam(qp))
+				continue;
+			if (qp->ops->roam(&nic->tp, qp, to, now_ns)) {
+				qp_raise(&nic->tp, qp, EVENT_QP_FATAL);
+				qp_to_error(&nic->tp, qp, now_ns);
+			}
+			qp_find_peer(nic, qp);
+			qp_checked(&nic->tp, qp);
+		}
 }
 
 static uint64_t patience_ns(const struct qp *qp)

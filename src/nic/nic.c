@@ -171,12 +171,14 @@ static inline bool is_intact(struct nic *nic, struct qp *qp, struct rx *rx)
 }
 
 /* The QP does not take such a packet. */
-static __attribute__((noinline)) void refuse(struct nic *nic, const struct qp *qp, const struct rx *rx)
+static __attribute__((noinline)) void refuse(struct nic *nic, struct qp *qp, const struct rx *rx)
 {
-	if (pkey_matches(rx->bth->pkey, qp->pkey))
+	if (!pkey_matches(rx->bth->pkey, qp->pkey))
+		nic->tp.counters.rx_wrong_pkey++;
+	else if (rx->service != qp->ops->service || !qp->ops->strange || !qp->ops->strange(&nic->tp, qp, rx))
 		nic->tp.counters.rx_wrong_source++;
 	else
-		nic->tp.counters.rx_wrong_pkey++;
+		qp_find_peer(nic, qp);
 }
 
 void nic_deliver(struct nic *nic, struct qp *qp, struct rx *rx)

@@ -395,6 +395,19 @@ void nic_hold(struct nic *, uint32_t most_ms, uint32_t expected_ms);
 uint32_t nic_hold_awaits(const struct nic *);
 void nic_resume(struct nic *);
 
+/*
+ * Whether the peers of all connected queue pairs with that address of ours would follow them to another one (veRoCE 13.5),
+ * of a host with those GIDs; there, too, they must be on two hosts. If not, *qpn is one whose peer would not.
+ */
+bool nic_may_roam(const struct nic *, const uint8_t gid[16], const struct nic_gid *there, uint32_t there_count,
+		  uint32_t *qpn);
+/*
+ * The address `from` is no more, and those queue pairs go on under `to`, which is of the same kind and in the GID table,
+ * once their peers have followed. What they have in flight is sent again. Programs still see the addresses that they
+ * connected to. Without memory a queue pair fails.
+ */
+void nic_roam(struct nic *, const uint8_t from[16], const uint8_t to[16], uint64_t now_ns);
+
 struct nic_patience {
 	uint64_t ns;
 	uint32_t qpn;

@@ -409,7 +409,7 @@ int nic_qp_modify(struct nic *nic, struct qp *qp, const struct qp_attr *a, uint3
 }
 
 /* The other members are taken from the flow (nic_resolve). */
-static struct ah_attr address_vector(const struct qp *qp)
+static struct ah_attr address_vector(const struct qp *qp, const uint8_t *peer_gid)
 {
 	struct ah_attr av = {
 		.flow_label = qp->flow.flow_label,
@@ -424,7 +424,7 @@ static struct ah_attr address_vector(const struct qp *qp)
 		.src_path_bits = qp->av.src_path_bits,
 	};
 
-	memcpy(av.dgid, qp->flow.dst, sizeof(av.dgid));
+	memcpy(av.dgid, peer_gid ? peer_gid : qp->flow.dst, sizeof(av.dgid));
 	return av;
 }
 
@@ -442,7 +442,7 @@ void nic_qp_query(const struct nic *nic, const struct qp *qp, struct qp_attr *a,
 		.sq_psn = psns.sq_psn,
 		.dest_qpn = qp->dest_qpn,
 		.access = qp->access,
-		.av = address_vector(qp),
+		.av = address_vector(qp, psns.peer_gid),
 		.sq_draining = qp->sq_draining,
 		.max_rd_atomic = qp->max_rd_atomic,
 		.max_dest_rd_atomic = qp->max_dest_rd_atomic,

@@ -53,7 +53,8 @@ void transport_archive(struct archive *a, struct transport *tp)
 	ARCHIVE_ARRAYS(a, &tp->config, sport_ipv4, sport_ipv6);
 	if (!archive_judge(a, tp->config.paths && tp->config.paths <= PATHS_MAX))
 		tp->config.paths = 1;
-	ARCHIVE(a, tp, active_sls, turn, paused_sls, secret_serial, streams_ended, hold_ms, hold_number, hold_awaited);
+	ARCHIVE(a, tp, active_sls, turn, paused_sls, secret_serial, streams_ended, hold_ms, hold_number, hold_awaited,
+		roam_number);
 	ARCHIVE_ARRAYS(a, tp, secret);
 	ARCHIVE_TIMES(a, tp, back_ns);
 	ARCHIVE(a, &tp->tx, turn);

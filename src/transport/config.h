@@ -42,6 +42,9 @@ enum rx_order { ORDER_MESSAGE, ORDER_STRONG, ORDER_WEAK };
 /* OFF: veRoCE packets have the plain ICRC and do not prove their sender. */
 enum veroce_seal { SEAL_ON, SEAL_OFF };
 
+/* UNSAFE: a peer that is proved by CAPS's nonces, which whoever is on the way can see, is followed to another address. */
+enum veroce_roam { ROAM_OFF, ROAM_UNSAFE };
+
 /* What congestion control knows of the port and the network behind it. */
 struct cc_link {
 	/*
@@ -90,6 +93,7 @@ struct veroce_config {
 	enum veroce_loss loss;
 	enum rx_order order;
 	enum veroce_seal seal;
+	enum veroce_roam roam;
 	bool trim;            /* offers packet trimming: data leaves with DSCP 8, trimmed packets arrive with 9 */
 	bool fence_indicator; /* WQEs that overlap older, incomplete ones harmfully wait, as with a fence */
 	bool base_only;       /* offers no extensions, as a base peer does not */

@@ -60,6 +60,7 @@ struct nic_counters {
 				     */
 	uint64_t rx_rocev2_refused; /* first requests in RoCEv2, which is forbidden */
 	uint64_t holds_received;    /* times that peers asked to be waited for */
+	uint64_t peers_moved;       /* times that a queue pair followed its peer to another address */
 	uint64_t overlaps_fenced;   /* WQEs that waited for an older one whose bytes they touch */
 	/* iWARP */
 	uint64_t fpdu_crc_errors;

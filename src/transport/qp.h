@@ -103,6 +103,7 @@ struct transport {
 	uint16_t hold_ms;      /* for so long this nic will be silent (qp_ops.hold); 0: it is not */
 	uint16_t hold_number;  /* times that this has changed; never 0 then */
 	uint32_t hold_awaited; /* QPs whose `hold` has not had its effect yet */
+	uint32_t roam_number;  /* times that QPs went on under another address (qp_ops.roam) */
 	uint16_t paused_sls;   /* levels that send no payload: their turns are for answers only */
 
 	/* veRoCE */
@@ -227,6 +228,7 @@ struct qp_psns {
 	uint32_t sq_psn;         /* of the next send WQE's first packet */
 	uint32_t una;            /* the oldest that is not acknowledged; sq_psn: none is outstanding */
 	const struct pair *pair; /* of an engine with paths: those to the peer; else NULL */
+	const uint8_t *peer_gid; /* the peer's address as the program knows it; NULL: it is the flow's */
 };
 
 /*
@@ -291,6 +293,18 @@ struct qp_ops {
 	bool (*hold)(struct transport *, struct qp *, uint32_t expected_ms);
 	/* Whether the peer would wait for HOLD_MS_MAX (wire/holdeth.h) if it was asked by `hold`. NULL: no. */
 	bool (*peer_waits)(const struct qp *);
+
+	/*
+	 * Whether the peer would follow this end to another address; and that other address, of the same kind: 0 or
+	 * -ENOMEM, and nothing has changed. transport->roam_number is the move's. NULL: it would not.
+	 */
+	bool (*may_roam)(const struct qp *);
+	int (*roam)(struct transport *, struct qp *, const uint8_t to[16], uint64_t now_ns);
+	/*
+	 * A packet for this QP that is not from its peer's address, and otherwise as for `input`. False: it is no concern of
+	 * the QP's. qp->flow may have changed. NULL: none is.
+	 */
+	bool (*strange)(struct transport *, struct qp *, const struct rx *);
 
 	void (*query)(const struct qp *, struct qp_psns *);
 	/*

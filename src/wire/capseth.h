@@ -42,7 +42,8 @@ enum caps_flags {
 	CAPS_SEAL = 128,    /* the ICRC of what is sent to an end is XORed with the nonce of that end (our choice) */
 	CAPS_ALIKE = 256,   /* a Middle packet of PO 0 is the first of its message (our choice) */
 	CAPS_LARGE = 512,   /* within a host messages are cut into CAPS_LARGE_BYTES, whatever the PMTU (our choice) */
-	CAPS_HOLD = 1024    /* an end that asks its peer to wait is waited for (13.4, our choice) */
+	CAPS_HOLD = 1024,   /* an end that asks its peer to wait is waited for (13.4, our choice) */
+	CAPS_ROAM = 2048    /* an end may go on under another address (13.5, our choice) */
 };
 
 /* A multiple of 4, as many KiB as one datagram holds beside the headers. */

@@ -94,6 +94,7 @@ enum opcode {
 	OP_CAPS_RESPONSE = 0xf1, /* veRoCE */
 	OP_HOLD = 0xf2,          /* veRoCE */
 	OP_HELD = 0xf3,          /* veRoCE: the answer */
+	OP_ROAM = 0xf4,          /* veRoCE */
 };
 
 enum opcode_service { SVC_RC = 0, SVC_UC = 1, SVC_RD = 2, SVC_UD = 3, SVC_CNP = 4, SVC_XRC = 5 };
@@ -125,7 +126,8 @@ enum {
 	H_IETH = 1 << 13,
 	H_RTTETH = 1 << 14,  /* veRoCE */
 	H_CAPSETH = 1 << 15, /* veRoCE */
-	H_HOLDETH = 1 << 16  /* veRoCE */
+	H_HOLDETH = 1 << 16, /* veRoCE */
+	H_ROAMETH = 1 << 17  /* veRoCE */
 };
 
 /* The packet's role, for opcode_info.flags. */

@@ -19,6 +19,7 @@
 #include "wire/opcode.h"
 #include "wire/poeth.h"
 #include "wire/reth.h"
+#include "wire/roameth.h"
 #include "wire/rqeth.h"
 #include "wire/rtteth.h"
 #include "wire/sacketh.h"
@@ -31,7 +32,8 @@
 	 ((h)&H_ATOMICETH ? ATOMICETH_LEN : 0) + ((h)&H_AETH ? AETH_LEN : 0) + ((h)&H_RQETH ? RQETH_LEN : 0) +       \
 	 ((h)&H_POETH ? POETH_LEN : 0) + ((h)&H_SACKETH ? SACKETH_LEN : 0) +                                         \
 	 ((h)&H_ATOMICACKETH ? ATOMICACKETH_LEN : 0) + ((h)&H_IMMDT ? IMMDT_LEN : 0) + ((h)&H_IETH ? IETH_LEN : 0) + \
-	 ((h)&H_RTTETH ? RTTETH_LEN : 0) + ((h)&H_CAPSETH ? CAPSETH_LEN : 0) + ((h)&H_HOLDETH ? HOLDETH_LEN : 0))
+	 ((h)&H_RTTETH ? RTTETH_LEN : 0) + ((h)&H_CAPSETH ? CAPSETH_LEN : 0) + ((h)&H_HOLDETH ? HOLDETH_LEN : 0) +   \
+	 ((h)&H_ROAMETH ? ROAMETH_LEN : 0))
 
 #define DERIVED_FLAGS(h, f) \
 	(((h)&H_IMMDT ? F_IMM : 0) | ((h)&H_IETH ? F_INV : 0) | ((f) & (F_FIRST | F_MIDDLE) ? F_FULL : 0))

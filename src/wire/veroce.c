@@ -18,7 +18,7 @@
 #define H_NEXT  (H_BTH | H_MSNETH | H_POETH)
 #define H_ACK   (H_BTH | H_AETH | H_POETH)
 /* Most packets have none of these. */
-#define H_BEHIND_POETH (H_SACKETH | H_ATOMICACKETH | H_IMMDT | H_IETH | H_RTTETH | H_CAPSETH | H_HOLDETH)
+#define H_BEHIND_POETH (H_SACKETH | H_ATOMICACKETH | H_IMMDT | H_IETH | H_RTTETH | H_CAPSETH | H_HOLDETH | H_ROAMETH)
 
 /* clang-format off */
 const struct opcode_info veroce_opcode_table[256] = {
@@ -85,6 +85,7 @@ const struct opcode_info veroce_opcode_table[256] = {
 	ROW(CAPS_RESPONSE,           H_BTH | H_CAPSETH, 0),
 	ROW(HOLD,                    H_BTH | H_HOLDETH, 0),
 	ROW(HELD,                    H_BTH | H_HOLDETH, 0),
+	ROW(ROAM,                    H_BTH | H_ROAMETH, 0),
 };
 /* clang-format on */
 
@@ -225,6 +226,10 @@ bool veroce_decode(struct veroce_packet *p, const uint8_t *data, uint32_t len)
 		holdeth_decode(&p->hold, at);
 		at += HOLDETH_LEN;
 	}
+	if (h & H_ROAMETH) {
+		roameth_decode(&p->roam, at);
+		at += ROAMETH_LEN;
+	}
 	p->payload = at;
 	p->payload_len = body - pad;
 	return true;
@@ -344,6 +349,10 @@ uint32_t veroce_encode_headers(uint8_t *out, const struct veroce_packet *p)
 	if (h & H_HOLDETH) {
 		holdeth_encode(at, &p->hold);
 		at += HOLDETH_LEN;
+	}
+	if (h & H_ROAMETH) {
+		roameth_encode(at, &p->roam);
+		at += ROAMETH_LEN;
 	}
 	return (uint32_t)(at - out);
 }

@@ -21,6 +21,7 @@
 #include "wire/opcode.h"
 #include "wire/poeth.h"
 #include "wire/reth.h"
+#include "wire/roameth.h"
 #include "wire/rtteth.h"
 #include "wire/sacketh.h"
 #include "wire/tseeth.h"
@@ -54,9 +55,10 @@ struct veroce_packet {
 	struct atomiceth atomic;
 	uint64_t orig; /* AtomicAckETH */
 	struct rtteth rtt;
-	union { /* no packet has both, and early packets are kept with this */
+	union { /* no packet has two of them, and early packets are kept with this */
 		struct capseth caps;
 		struct holdeth hold;
+		struct roameth roam;
 	};
 };
 

@@ -52,6 +52,7 @@ static const struct row {
 	{OP_CAPS_RESPONSE, "c", 44, false},
 	{OP_HOLD, "h", 24, false},
 	{OP_HELD, "h", 24, false},
+	{OP_ROAM, "w", 36, false},
 };
 
 enum { ROWS = sizeof(rows) / sizeof(rows[0]) };
@@ -76,6 +77,7 @@ static const struct {
 	{'s', 20, {80, 0, 1, 2, [10] = 0x80, 0, 0xe1, [19] = 1}},                       /* SACKETH */
 	{'E', 20, {0xf1, [4] = 0xf2, [8] = 0xf3, [12] = 9, 0xf4, 0, 0, 7, 0xf5, 0, 1}}, /* TSEETH */
 	{'h', 12, {0x27, 0x10, 0xf6, 1, [5] = 0xf7, 0, 2, 0xf8, [11] = 3}},             /* HOLDETH */
+	{'w', 24, {4, 0xf9, 0, 5, 0xfa, [7] = 6, 0xfb, [15] = 7, 0xfc, [23] = 8}},      /* ROAMETH */
 	{'c', 32, {0x56, 0x52, 0x58, 0x31, 1, 2, [7] = 2, 5, 0, 16, 0, 8, 0, 2, 0, [31] = 0}},
 };
 
@@ -109,14 +111,21 @@ static const struct veroce_packet fields = {
 };
 
 static const struct holdeth hold = {.ms = HOLD_MS_MAX, .number = 0xf601, .source_qpn = 0xf70002, .nonce = 0xf8000003};
+static const struct roameth roam = {.step = ROAM_DONE,
+				    .source_qpn = 0xf90005,
+				    .number = 0xfa000006,
+				    .challenge = 0xfbull << 56 | 7,
+				    .mac = 0xfcull << 56 | 8};
 
-/* All fields that a packet of that opcode may have: it has either CAPSETH or HOLDETH. */
+/* All fields that a packet of that opcode may have: it has one of CAPSETH, HOLDETH and ROAMETH. */
 static struct veroce_packet fields_of(uint8_t opcode)
 {
 	struct veroce_packet p = fields;
 
 	if (opcode == OP_HOLD || opcode == OP_HELD)
 		p.hold = hold;
+	if (opcode == OP_ROAM)
+		p.roam = roam;
 	return p;
 }
 
@@ -226,7 +235,7 @@ TEST(veroce_opcodes_of_its_own_are_unknown_to_rocev2)
 {
 	static const uint8_t own[] = {OP_RC_SACK,      OP_RC_ACK_RSP,  OP_RC_SACK_RSP,  OP_RTT_REQUEST,
 				      OP_RTT_RESPONSE, OP_SLOW_PACKET, OP_CAPS_REQUEST, OP_CAPS_RESPONSE,
-				      OP_HOLD,         OP_HELD};
+				      OP_HOLD,         OP_HELD,        OP_ROAM};
 
 	for (size_t i = 0; i < sizeof(own); i++)
 		assert_null(opcode_info(own[i]));
@@ -250,6 +259,7 @@ TEST(veroce_header_offsets_follow_wire_order)
 		{OP_RC_SACK, H_SACKETH, 20},
 		{OP_CAPS_REQUEST, H_CAPSETH, 12},
 		{OP_HOLD, H_HOLDETH, 12},
+		{OP_ROAM, H_ROAMETH, 12},
 	};
 
 	for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++)

@@ -163,13 +163,14 @@ LAYOUTS = {
                 ("caps.state", 8), ("caps.qpn", 24), ("caps.nonce", 32), ("caps.t_hint", 16),
                 ("caps.ack_timer", 16), ("caps.own_nonce", 32)],
     "HOLDETH": [("hold.ms", 16), ("hold.number", 16), ("hold.resv", 8), ("hold.qpn", 24), ("hold.nonce", 32)],
+    "ROAMETH": [("roam.step", 8), ("roam.qpn", 24), ("roam.number", 32), ("roam.challenge", 64), ("roam.mac", 64)],
     "TSETH": [("ts.tx1", 32), ("ts.path_id", 8), ("ts.path_seq", 24)],
     "TSEETH": [("tse.tx1", 32), ("tse.rx1", 32), ("tse.tx2", 32), ("tse.path_id", 8), ("tse.path_rcv", 24),
                ("tse.dups", 8), ("tse.path_ce", 24)],
     "share": [("tse.share", 32)],
 }
 CAPS_FLAGS = {"multi_sack": 1, "ts": 2, "pmtu8192": 4, "trim": 8, "rxshare": 16, "sack_any": 32,
-              "seal": 128, "alike": 256, "large": 512, "hold": 1024}
+              "seal": 128, "alike": 256, "large": 512, "hold": 1024, "roam": 2048}
 BYTES = {"sack.bitmap", "cnp.resv", "payload", "pad", "extra"}
 STRINGS = {"space", "sack.received", "sack.missing"}
 ZERO = {"bth.tver", "bth.resv6", "bth.resv5", "msn.resv", "po.resv", "rqmsn.resv", "cnp.resv", "caps.state",
@@ -214,6 +215,7 @@ F0 | CAPS Request | CAPSETH | 44 | - | none
 F1 | CAPS Response | CAPSETH | 44 | - | none
 F2 | HOLD | HOLDETH | 24 | - | none
 F3 | HELD | HOLDETH | 24 | - | none
+F4 | ROAM | ROAMETH | 36 | - | none
 """
 SPACES = {"Q": "request space", "R": "response space", "q": "acknowledges the request space",
           "r": "acknowledges the response space"}
@@ -230,8 +232,8 @@ class Op:
 
 
 OPS = {op.code: op for op in map(Op, TABLE.strip().splitlines())}
-SEND_ONLY, WRITE_ONLY, ACK, SACK, FLUSH, CNP, CAPS, CAPS_ANSWER, HOLD = (
-    OPS[x] for x in (0x04, 0x0a, 0x11, 0x18, 0x1c, 0x81, 0xf0, 0xf1, 0xf2))
+SEND_ONLY, WRITE_ONLY, ACK, SACK, FLUSH, CNP, CAPS, CAPS_ANSWER, HOLD, ROAM = (
+    OPS[x] for x in (0x04, 0x0a, 0x11, 0x18, 0x1c, 0x81, 0xf0, 0xf1, 0xf2, 0xf4))
 
 
 def bits(name, values):
@@ -314,11 +316,15 @@ class Body:
             values = {"rtt.rx1": 0, "rtt.tx2": 0}
         elif name == "CAPSETH":
             values = {"caps.magic": 0x56525831, "caps.version": 1, "caps.profile": rng.randint(0, 3),
-                      "caps.flags": rng.randrange(2048) & ~64, "caps.pmtu": rng.randint(1, 6)}
+                      "caps.flags": rng.randrange(4096) & ~64, "caps.pmtu": rng.randint(1, 6)}
             if self.op.code == CAPS_CODE:
                 values["caps.own_nonce"] = 0
         elif name == "HOLDETH":
             values = {"hold.ms": rng.randint(0, 10000), "hold.number": rng.randint(1, 0xffff)}
+        elif name == "ROAMETH":
+            step = rng.randint(1, 4)
+            values = {"roam.step": step, "roam.number": rng.randint(1, 0xffffffff),
+                      "roam.challenge": 0 if step == 1 else rng.randint(1, 1 << 63)}
         return values
 
     def _header(self, name, rng, said):
@@ -335,7 +341,7 @@ class Body:
         elif name == "CAPSETH":
             for flag, bit in CAPS_FLAGS.items():
                 self._show("caps.flags." + flag, int(values["caps.flags"] & bit != 0))
-            self._show("caps.flags.resv", values["caps.flags"] >> 11)
+            self._show("caps.flags.resv", values["caps.flags"] >> 12)
         return bits(name, values)
 
 
@@ -599,13 +605,17 @@ class Bench:
             ("FETH without a type", Frame(Body(FLUSH, rng, feth__plt=0), complaints=["value"])),
             ("FETH type 4", Frame(Body(FLUSH, rng, feth__plt=5), complaints=["value"])),
             ("CAPS flag 64", Frame(Body(CAPS, rng, caps__flags=0x40), complaints=["reserved"])),
-            ("CAPS flag 2048", Frame(Body(CAPS, rng, caps__flags=0x800), complaints=["reserved"])),
+            ("CAPS flag 4096", Frame(Body(CAPS, rng, caps__flags=0x1000), complaints=["reserved"])),
             ("CAPS flag 0x8000", Frame(Body(CAPS, rng, caps__flags=0x8001), complaints=["reserved"])),
             ("CAPS state 1", Frame(Body(CAPS, rng, caps__state=1))),
             ("CAPS state 2", Frame(Body(CAPS, rng, caps__state=2), complaints=["value"])),
             ("HOLD for too long", Frame(Body(HOLD, rng, hold__ms=10001), complaints=["value"])),
             ("HOLD without a number", Frame(Body(HOLD, rng, hold__number=0), complaints=["value"])),
             ("HOLD with reserved bits", Frame(Body(HOLD, rng, hold__resv=1), complaints=["reserved"])),
+            ("ROAM step 5", Frame(Body(ROAM, rng, roam__step=5, roam__challenge=1), complaints=["value"])),
+            ("ROAM without a number", Frame(Body(ROAM, rng, roam__number=0), complaints=["value"])),
+            ("ROAM MOVED with a challenge", Frame(Body(ROAM, rng, roam__step=1, roam__challenge=1), complaints=["value"])),
+            ("ROAM ECHO without one", Frame(Body(ROAM, rng, roam__step=3, roam__challenge=0), complaints=["value"])),
             ("CAPS answer", Frame(Body(CAPS_ANSWER, rng, caps__own_nonce=0xabc))),
             ("CAPS question that answers", Frame(Body(CAPS, rng, caps__own_nonce=1), complaints=["value"])),
         ]
@@ -967,6 +977,8 @@ class Bench:
              "HOLD dqpn=0x000012 PSN=100 for 500 ms number=7 sqpn=0x000011"),
             (Body(HOLD, rng, hold__ms=0, hold__number=8, hold__qpn=0x11, bth__ackreq=0, bth__retrans=0, **said),
              "HOLD dqpn=0x000012 PSN=100 resumes number=8 sqpn=0x000011"),
+            (Body(ROAM, rng, roam__step=3, roam__number=7, roam__qpn=0x11, roam__challenge=5, bth__ackreq=0, bth__retrans=0, **said),
+             "ROAM dqpn=0x000012 PSN=100 ECHO number=7 sqpn=0x000011"),
         ]
         path = self.pcap([Frame(body).bytes for body, _ in wanted])
         for line, (_, text) in zip(tshark(["-r", path]).splitlines(), wanted):

@@ -260,6 +260,11 @@ int duo_qp_to_init(struct duo_qp *);
 int duo_qp_to_rtr(struct duo_qp *, const struct duo_qp *peer);
 int duo_qp_to_rts(struct duo_qp *);
 int duo_qp_to_state(struct duo_qp *, enum qp_state);
+/*
+ * The host's address of that index is another one from now on, 10.0.0.`last` or fd00::`last`, and packets to the old one are
+ * lost.
+ */
+void duo_move(struct duo_host *, uint8_t gid, uint8_t last);
 struct ah_attr duo_av(const struct duo_host *from, const struct duo_host *to, uint8_t gid);
 
 struct duo_buf *duo_buf(struct duo_host *, uint64_t len, uint32_t access);

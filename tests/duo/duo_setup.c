@@ -244,6 +244,17 @@ struct duo_options duo_options(void)
 	};
 }
 
+void duo_move(struct duo_host *h, uint8_t gid, uint8_t last)
+{
+	uint8_t from[16];
+
+	memcpy(from, h->gids[gid].raw, sizeof(from));
+	h->gids[gid].raw[15] = last;
+	h->config.gids[gid] = h->gids[gid];
+	nic_set_gids(h->nic, h->config.gids, h->config.gid_count);
+	nic_roam(h->nic, from, h->gids[gid].raw, duo_now(h));
+}
+
 struct ah_attr duo_av(const struct duo_host *from, const struct duo_host *to, uint8_t gid)
 {
 	struct ah_attr av = {.sgid_index = gid, .hop_limit = 64, .port = 1, .is_global = 1};

@@ -72,6 +72,7 @@ static void set_rocev2(struct nic_config *c, enum duo_side side)
 
 /* ---- veRoCE ------------------------------------------------------------------------------------ */
 
+static uint64_t current_seed;
 static struct nic_config wire;  /* the members that choose_wire() sets */
 static struct cc_params shares; /* where wire.transport.cc.params is set */
 static bool same_host, large[DUO_SIDES];
@@ -99,6 +100,7 @@ static void choose_wire(struct swarm *s)
 	};
 	same_host = chance(s, 20) || rings;
 	/* Not drawn: seeds keep their meanings. */
+	wire.transport.veroce.roam = current_seed % 4 == 3 ? ROAM_UNSAFE : ROAM_OFF;
 	wire.transport.veroce.scope = (enum veroce_scope)(wire.transport.veroce.flowlet_packets % 3);
 	for (int side = 0; side < DUO_SIDES; side++)
 		large[side] = same_host && wire.transport.veroce.rx_window >> (9 + side) & 5;
@@ -115,6 +117,7 @@ static void set_wire(struct nic_config *c, enum duo_side side)
 	c->transport.protocol = wire.transport.protocol;
 	c->transport.paths = wire.transport.paths;
 	c->transport.veroce.cc = wire.transport.veroce.cc;
+	c->transport.veroce.roam = wire.transport.veroce.roam;
 	c->transport.veroce.loss = wire.transport.veroce.loss;
 	c->transport.veroce.rx_window = wire.transport.veroce.rx_window;
 	c->transport.window_bytes = wire.transport.window_bytes;
@@ -583,12 +586,35 @@ static void hold_or_resume(struct swarm *s)
 		hold_or_resume(s);
 }
 
+/* Whether all queue pairs of that host would be followed to another address, and none is on its way there. */
+static bool may_move(struct swarm *s, struct duo_host *h, uint8_t gid)
+{
+	uint32_t qpn;
+
+	for (const struct duo_qp *q = s->d->qps; q; q = q->next)
+		if (q->opt.type != QPT_RC || (q->qp->veroce && q->qp->veroce->roams))
+			return false;
+	return nic_may_roam(h->nic, h->gids[gid].raw, NULL, 0, &qpn);
+}
+
+/* A host goes on under another address. Not drawn from the swarm's numbers, either. */
+static void move_one(struct swarm *s)
+{
+	struct duo_host *h = &s->d->host[prng_below(&s->hold_prng, DUO_SIDES)];
+	uint8_t gid = (uint8_t)prng_below(&s->hold_prng, DUO_GIDS);
+
+	if (may_move(s, h, gid))
+		duo_move(h, gid, (uint8_t)(16 * (1 + h->side) + prng_below(&s->hold_prng, 4)));
+}
+
 static void act(struct swarm *s)
 {
 	struct lane *l = &s->lanes[below(s, s->lane_count)];
 
 	if (veroce && s->d->seed % 4 == 1 && !prng_below(&s->hold_prng, s->holds ? 4 : 64))
 		hold_or_resume(s);
+	if (veroce && s->d->seed % 4 == 3 && !same_host && !prng_below(&s->hold_prng, 128))
+		move_one(s);
 
 	if (rings && chance(s, 10))
 		rings_act(s);
@@ -677,7 +703,6 @@ static void kill_one(struct swarm *s)
 		DUO_CHECK(s->d, !duo_qp_to_state(l->from, QPS_ERR));
 }
 
-static uint64_t current_seed;
 static const char *program;
 static const struct swarm *current;
 

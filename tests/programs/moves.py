@@ -371,6 +371,44 @@ def counted(place):
         end_of(pair)
 
 
+ROAM = {"VERBENA_ROAM": "unsafe"}
+
+
+def elsewhere_at(place, pair, times=2):
+    """Under the addresses that the other places have."""
+    for i in range(times):
+        place.tool(0, "move", str(pair.client.pid), "--to", "cb"[i % 2])
+        goes_on(pair)
+
+
+def roams(place):
+    """Peers that have agreed go on under other addresses, with every message once; others are not left."""
+    for env in (ROAM, {**ROAM, **LOSS}):
+        pair = Pair(place, MOVE, ["-e"] if len(env) > 1 else [], env=env).go().underway()
+        elsewhere_at(place, pair, 4)
+        check(counters(place, pair.server.pid, 0)["peers_moved"] >= 4, "the peer has not followed")
+        end_of(pair)
+
+    pair = Pair(place, MOVE, env=ROAM, server_env={"VERBENA_ROAM": "off"}).go().underway()
+    check("would not follow" in said(place, "move", pair.client.pid, "--to", "c"), "its peer has not agreed")
+    goes_on(pair)
+    end_of(pair)
+
+    pair = Pair(place, MOVE, env=ROAM).go().underway()
+    check("would not follow" in said(place, "move", pair.client.pid, "--to", "a"), "its peer is there")
+    goes_on(pair)
+    end_of(pair)
+
+    pair = Pair(place, "ibv_rc_pingpong", ["-c", "-n", "1000000000"], env=ROAM).go().underway()
+    elsewhere_at(place, pair)
+    pair.client.kill()
+    pair.server.kill()
+    pair = Pair(place, "ib_write_bw", ["-F", "-s", "65536", "-D", "3", "-u", "18"], gid_flag="-x", env=ROAM).go().underway()
+    place.tool(0, "move", str(pair.client.pid), "--to", "c")
+    pair.still_runs()
+    perftest_check(pair, pair.finish())
+
+
 def neighbours(place):
     """Two of one host, which exchange packets through memory, go on by UDP when one moves, and through memory when it is back."""
     place.spaces = ["b", "b"]
@@ -433,4 +471,4 @@ if __name__ == "__main__":
           "connections": connections, "idle_listener": idle_listener, "multicast": multicast,
           "restored": restored,
           "elsewhere": elsewhere,
-          "counted": counted, "neighbours": neighbours, "unmodified": unmodified})
+          "counted": counted, "roams": roams, "neighbours": neighbours, "unmodified": unmodified})

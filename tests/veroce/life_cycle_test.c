@@ -42,7 +42,10 @@ static bool passes(struct duo_qp *q, void (*plant)(struct qp *))
 
 static void wake_early(struct qp *qp)
 {
-	qp->veroce->decide_ns = 1;
+	if (veroce_is_answered(qp->veroce))
+		qp->veroce->roams = true;
+	else
+		qp->veroce->decide_ns = 1;
 }
 
 static void forget_seal(struct qp *qp)

@@ -17,6 +17,7 @@ struct veroce_options {
 	enum protocol protocol[DUO_SIDES];
 	bool base[DUO_SIDES];
 	enum veroce_seal seal;
+	enum veroce_roam roam[DUO_SIDES];
 	bool fence_indicator;
 	enum rx_order order;
 	uint64_t early_bytes;
@@ -50,6 +51,7 @@ static inline void veroce_tweak(struct nic_config *c, enum duo_side side)
 	c->transport.veroce.base_only = veroce_opt.base[side];
 	c->transport.veroce.large = veroce_opt.large[side];
 	c->transport.veroce.seal = veroce_opt.seal;
+	c->transport.veroce.roam = veroce_opt.roam[side];
 	c->transport.veroce.fence_indicator = veroce_opt.fence_indicator;
 	c->transport.veroce.order = veroce_opt.order;
 	c->transport.veroce.early_bytes_max = veroce_opt.early_bytes;

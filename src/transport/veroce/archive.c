@@ -12,6 +12,7 @@
 #include "transport/veroce/early.h"
 #include "transport/message.h"
 #include "transport/request.h"
+#include "transport/veroce/roam.h"
 #include "transport/veroce/veroce.h"
 #include "wire/capseth.h"
 
@@ -305,16 +306,18 @@ static void connection_archive(struct archive *a, struct transport *tp, struct q
 {
 	struct veroce *vr = qp->veroce;
 	uint32_t ms = (uint32_t)(a->now_ns / 1000000), starved_ms = vr->starved_ms ? ms - vr->starved_ms : UINT32_MAX;
+	uint64_t decide_ns = veroce_decide_ns(vr);
 	bool has_work = vr->w;
 	uint8_t state = vr->state;
 
 	ARCHIVE(a, vr, psn_new, msn, rqmsn, reads, acked_msn, rq_done, executed, q_window, r_window);
 	ARCHIVE(a, &vr->quiet, r_psn, q_epsn, r_epsn, q_amsn, r_amsn, q_ext, r_ext, q_calm, r_calm);
 	ARCHIVE_BITS(a, vr, caps_reply, caps_ask, caps_told, caps_seals, caps_silent, cut_open, acks_rarely, cut_asked,
-		     guesses, ids_kept, hold_awaits, hold_reply, holds, held);
+		     guesses, ids_kept, hold_awaits, hold_reply, holds, held, roams, roam_reply);
 	ARCHIVE(a, vr, caps_tries, caps_hurries, caps, mtu, nonce, peer_nonce, hold_left, held_for_ms, held_number);
 	archive_period(a, &vr->held_ms, 1000000);
-	ARCHIVE_TIMES(a, vr, ask_ns, decide_ns);
+	ARCHIVE_TIMES(a, vr, ask_ns);
+	archive_time(a, &decide_ns);
 	archive_bytes(a, &starved_ms, sizeof(starved_ms));
 	if (a->loads)
 		vr->starved_ms = starved_ms == UINT32_MAX ? 0 : (ms - starved_ms) | 1;
@@ -327,9 +330,12 @@ static void connection_archive(struct archive *a, struct transport *tp, struct q
 		return;
 	if (a->loads) {
 		veroce_enter(qp, (enum veroce_state)state);
+		if (!veroce_is_answered(vr))
+			vr->decide_ns = decide_ns;
 		if (has_work && !veroce_take_work(tp, qp))
 			archive_fail(a, -ENOMEM);
 	}
+	roam_archive(a, tp, vr);
 	if (!has_work || a->err)
 		return;
 	archive_define(a, vr->w, KIND_WORK);

@@ -158,14 +158,14 @@ uint64_t caps_deadline_asking(const struct qp *qp)
 	bool waits = (asks_on(vr) || awaits_last(vr)) && !vr->caps_ask;
 	uint64_t ask = waits ? vr->ask_ns : TIMER_NEVER;
 
-	return vr->decide_ns && vr->decide_ns < ask ? vr->decide_ns : ask;
+	return veroce_decide_ns(vr) && veroce_decide_ns(vr) < ask ? vr->decide_ns : ask;
 }
 
 void caps_expire(struct transport *tp, struct qp *qp, uint64_t now_ns)
 {
 	struct veroce *vr = qp->veroce;
 
-	if (vr->decide_ns && vr->decide_ns <= now_ns) {
+	if (veroce_decide_ns(vr) && veroce_decide_ns(vr) <= now_ns) {
 		pair_learn(vr->pair, PAIR_ROCEV2, now_ns);
 		veroce_fall_back(tp, qp, now_ns);
 		return;
@@ -237,7 +237,7 @@ bool caps_cut_settled(const struct transport *tp, struct qp *qp)
 
 void caps_hurry(struct qp *qp, uint64_t now_ns)
 {
-	if (!qp->veroce->decide_ns)
+	if (!veroce_decide_ns(qp->veroce))
 		qp->veroce->decide_ns = now_ns + decide_ns;
 }
 
@@ -305,7 +305,7 @@ static uint16_t agreed(const struct transport *tp, const struct qp *qp, const st
 {
 	uint16_t flags = (uint16_t)(c->flags & offered(tp, qp));
 
-	return c->own_nonce ? flags : (uint16_t)(flags & ~(CAPS_SEAL | CAPS_HOLD));
+	return c->own_nonce ? flags : (uint16_t)(flags & ~CAPS_BY_NONCE);
 }
 
 /*

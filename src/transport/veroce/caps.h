@@ -18,8 +18,8 @@ struct veroce_packet;
 enum { VEROCE_PROFILE = 3 };
 
 #define VEROCE_CAPS_FLAGS (CAPS_MULTI_SACK | CAPS_SACK_ANY | CAPS_TS | CAPS_ALIKE | CAPS_HOLD)
-/* Both are proved by the peer's nonce, so an end that has agreed to one of them keeps that nonce. */
-#define CAPS_BY_NONCE (CAPS_SEAL | CAPS_HOLD)
+/* These are proved by the peer's nonce, so an end that has agreed to one of them keeps that nonce. */
+#define CAPS_BY_NONCE (CAPS_SEAL | CAPS_HOLD | CAPS_ROAM)
 
 /* Begins to ask the peer. */
 void caps_start(struct transport *, struct qp *, uint64_t now_ns);
@@ -52,7 +52,7 @@ static inline uint64_t caps_deadline(const struct qp *qp)
 {
 	const struct veroce *vr = qp->veroce;
 
-	return caps_are_settled(vr) && !vr->decide_ns ? TIMER_NEVER : caps_deadline_asking(qp);
+	return caps_are_settled(vr) ? TIMER_NEVER : caps_deadline_asking(qp);
 }
 
 /*

@@ -13,6 +13,7 @@
 #include "transport/veroce/caps.h"
 #include "transport/veroce/engine.h"
 #include "transport/veroce/responder.h"
+#include "transport/veroce/roam.h"
 #include "transport/veroce/veroce.h"
 
 uint64_t transport_secret(struct transport *tp)
@@ -78,7 +79,7 @@ static unsigned facts(const struct qp *qp)
 
 	return (qp->gbn ? HAS_GBN : 0u) | (vr->w ? HAS_WORK : 0u) | (vr->caps ? HAS_CAPS : 0u) |
 	       (vr->caps & CAPS_SEAL ? HAS_SEAL : 0u) | (qp->secret && qp->secret == vr->nonce ? HAS_SECRET : 0u) |
-	       (vr->caps_ask ? HAS_QUESTION : 0u) | (vr->decide_ns ? HAS_DECISION : 0u) |
+	       (vr->caps_ask ? HAS_QUESTION : 0u) | (!veroce_is_answered(vr) && vr->decide_ns ? HAS_DECISION : 0u) |
 	       (vr->caps_silent ? IS_SILENT : 0u) | (vr->starved_ms ? IS_STARVED : 0u);
 }
 
@@ -95,6 +96,8 @@ const char *veroce_fault(const struct transport *tp, const struct qp *qp)
 	MUST((has & must) == must);
 	MUST(!(has & ~(must | may)));
 	MUST(vr->pair->users > 0);
+	MUST(veroce_roam(vr) || !(vr->roams | vr->roam_reply));
+	MUST(!dead || !(vr->roams | vr->roam_reply));
 	MUST(vr->state != VEROCE_ASKING || dead || veroce_is_scheduled(qp));
 	return vr->w ? veroce_work_fault(tp, qp) : NULL;
 }
@@ -170,6 +173,7 @@ void veroce_reset(struct transport *tp, struct qp *qp)
 		veroce_responder_drop(tp, qp);
 	veroce_drop_work(tp, qp);
 	pair_put(&tp->pairs, vr->pair);
+	roam_forget(tp, vr);
 	alloc_put(&tp->alloc, vr, sizeof(*vr));
 	qp->veroce = NULL;
 	qp->secret = 0;
@@ -218,14 +222,17 @@ void veroce_fall_back(struct transport *tp, struct qp *qp, uint64_t now_ns)
 
 void veroce_readdress(struct transport *tp, struct qp *qp)
 {
+	roam_readdress(qp);
 	if (qp->veroce->w)
 		qp->veroce->w->flow = veroce_flow_of(tp, qp, 0, false);
 }
 
 void veroce_silence(struct transport *tp, struct qp *qp, uint64_t now_ns)
 {
-	qp->veroce->decide_ns = 0;
+	if (!veroce_is_answered(qp->veroce))
+		qp->veroce->decide_ns = 0;
 	qp->veroce->caps_ask = false;
+	roam_silence(qp->veroce);
 	if (!qp->veroce->w)
 		return;
 	veroce_responder_flush(tp, qp, now_ns);

@@ -15,6 +15,7 @@
 #include "transport/veroce/state.h"
 
 struct pair;
+struct roam;
 struct veroce_work;
 
 enum { VEROCE_BASE_WINDOW = 128 }; /* of a peer that acknowledges, but has not announced its windows (4.2), PSNs */
@@ -63,6 +64,9 @@ struct veroce {
 	bool hold_reply : 1;  /* an answer to the peer's is due */
 	bool holds : 1;       /* the peer was asked to wait: nothing else is sent */
 	bool held : 1;        /* the peer asked to be waited for */
+	/* roam.h */
+	bool roams : 1;       /* this end has another address, and the peer has not followed: nothing else is sent */
+	bool roam_reply : 1;  /* a CHALLENGE or a DONE is due */
 	uint8_t hold_left;    /* copies of HOLD or RESUME that are due */
 	uint8_t caps_tries;   /* requests since the peer last showed anything new */
 	uint8_t caps_hurries; /* requests sent early, because the peer acknowledged but did not respond */
@@ -70,12 +74,15 @@ struct veroce {
 	uint32_t mtu; /* payload bytes of all packets of a message but the last: the path MTU, or CAPS_LARGE_BYTES */
 	uint32_t starved_ms;  /* since when there is no memory for packets; 0: there is */
 	uint32_t nonce;       /* ours; the peer seals its packets with it */
-	uint32_t peer_nonce;  /* the peer's as announced; proved once caps has CAPS_SEAL or CAPS_HOLD */
+	uint32_t peer_nonce;  /* the peer's as announced; proved once caps has one of CAPS_BY_NONCE */
 	uint32_t held_ms;     /* when it did */
 	uint16_t held_for_ms; /* ... and for how long; 0: it has resumed */
 	uint16_t held_number; /* ... with which number; 0: never */
 	uint64_t ask_ns;      /* when to ask again */
-	uint64_t decide_ns;   /* ASKING with work to do: when the QP gives up and speaks RoCEv2; 0: not set */
+	union {
+		uint64_t decide_ns; /* ASKING with work to do: when the QP gives up and speaks RoCEv2; 0: not set */
+		struct roam *roam;  /* once the peer has answered: see veroce_roam() */
+	};
 };
 
 /*
@@ -84,6 +91,12 @@ struct veroce {
  */
 static_assert(sizeof(struct qp) + sizeof(struct veroce) <= 512 - 16, "an idle QP is small");
 static_assert((sizeof(struct qp) + 63) / 64 + (sizeof(struct veroce) + 63) / 64 <= 512 / 64, "in lines too");
+
+/* decide_ns, or 0 where it is not set. */
+static inline uint64_t veroce_decide_ns(const struct veroce *vr)
+{
+	return vr->state == VEROCE_ASKING ? vr->decide_ns : 0;
+}
 
 /* The peer has proved that it speaks veRoCE with this QP. */
 static inline bool veroce_is_confirmed(const struct veroce *vr)

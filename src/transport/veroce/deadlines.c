@@ -11,6 +11,7 @@
 #include "transport/veroce/hold.h"
 #include "transport/veroce/recovery.h"
 #include "transport/veroce/requester.h"
+#include "transport/veroce/roam.h"
 #include "transport/veroce/timeouts.h"
 #include "transport/veroce/veroce.h"
 
@@ -216,9 +217,10 @@ static const struct deadline {
 
 static const struct deadline *const deadlines_end = deadlines + sizeof(deadlines) / sizeof(*deadlines);
 
+/* Until its peer has followed, only the question where it is falls due. */
 static bool is_working(const struct veroce *vr)
 {
-	return veroce_is_spoken(vr) && vr->w;
+	return veroce_is_spoken(vr) && vr->w && !vr->roams;
 }
 
 /* It may have given up veRoCE, or the connection. */
@@ -236,6 +238,8 @@ void veroce_expire(struct transport *tp, struct qp *qp, uint64_t now_ns)
 		return;
 	if (vr->starved_ms)
 		qp_activate(tp, qp);
+	if (vr->roams)
+		roam_expire(tp, qp, now_ns);
 	if (is_working(vr)) {
 		for (const struct deadline *d = deadlines; d < deadlines_end; d++) {
 			d->due(tp, qp, now_ns);
@@ -262,7 +266,7 @@ static uint64_t earliest(const struct transport *tp, const struct qp *qp, uint64
 	bool soon = fires_soon(tp, qp, now_ns);
 
 	if (!is_working(qp->veroce))
-		return earliest_ns;
+		return earliest_ns < roam_deadline(qp->veroce) ? earliest_ns : roam_deadline(qp->veroce);
 	for (const struct deadline *d = deadlines; d < deadlines_end; d++) {
 		uint64_t at = (soon ? d->soon : d->at)(tp, qp);
 
@@ -290,7 +294,7 @@ static bool timer_is_right(const struct transport *tp, const struct qp *qp, uint
 
 	/* Mostly none of them is set: one branch instead of six. */
 	if (!timer_is_set(&qp->timer) || !list_empty(&w->waiting) || vr->held ||
-	    (vr->decide_ns | vr->pair->down_count | w->pace.waits | w->q_in.ce | w->r_in.ce) ||
+	    (vr->pair->down_count | w->pace.waits | w->q_in.ce | w->r_in.ce) ||
 	    (vr->reads != w->reads_done && !w->watch_ns))
 		return false;
 	if (has_flying(w) && (set_ns > now_ns + tp->config.veroce.pto_ns_min || vr->pair->cc_due_ns < set_ns))

@@ -73,8 +73,6 @@ static bool send_probe(struct transport *tp, struct qp *qp, uint64_t now_ns)
 	return true;
 }
 
-static void end(struct transport *, struct qp *, uint64_t now_ns);
-
 static bool is_over(const struct veroce *vr, uint64_t now_ns)
 {
 	return elapsed_ms(vr, now_ns) >= vr->held_for_ms;
@@ -85,7 +83,7 @@ bool hold_output(struct transport *tp, struct qp *qp, uint64_t now_ns)
 	struct veroce *vr = qp->veroce;
 
 	if (vr->held && is_over(vr, now_ns))
-		end(tp, qp, now_ns);
+		hold_end(tp, qp, now_ns);
 	if (vr->hold_reply && !send(tp, qp, OP_HELD, vr->held_for_ms, vr->held_number, 0))
 		return false;
 	vr->hold_reply = false;
@@ -116,25 +114,17 @@ static void begin(struct transport *tp, struct qp *qp, uint64_t now_ns)
 	recovery_wake(tp, vr->pair);
 }
 
-/* The peer has had no time yet: everything that time does to a QP begins anew. */
-static void end(struct transport *tp, struct qp *qp, uint64_t now_ns)
+void hold_end(struct transport *tp, struct qp *qp, uint64_t now_ns)
 {
 	struct veroce *vr = qp->veroce;
-	struct veroce_work *w = vr->w;
 
 	vr->held = false;
-	if (!w)
+	if (!vr->w)
 		return;
-	w->hold_ns = 0;
-	w->hold_probe = false;
-	recovery_idle(tp, qp, w->rnr_until_ns != 0);
-	timeouts_begin_anew(tp, qp, &w->q, now_ns);
-	timeouts_begin_anew(tp, qp, &w->r, now_ns);
-	if (w->watch_ns) {
-		w->watch_tries = 0;
-		w->watch_since_ns = now_ns;
-		w->watch_ns = now_ns + VEROCE_WATCH_RTOS * vr->pair->rto_ns;
-	}
+	vr->w->hold_ns = 0;
+	vr->w->hold_probe = false;
+	recovery_idle(tp, qp, vr->w->rnr_until_ns != 0);
+	timeouts_restart(tp, qp, now_ns);
 	qp_activate(tp, qp);
 }
 
@@ -176,13 +166,13 @@ void hold_input(struct transport *tp, struct qp *qp, const struct veroce_packet 
 	if (h->ms)
 		begin(tp, qp, now_ns);
 	else if (vr->held)
-		end(tp, qp, now_ns);
+		hold_end(tp, qp, now_ns);
 }
 
 void hold_heard(struct transport *tp, struct qp *qp, uint64_t now_ns)
 {
 	if (elapsed_ms(qp->veroce, now_ns) > HOLD_PROBE_MS)
-		end(tp, qp, now_ns);
+		hold_end(tp, qp, now_ns);
 }
 
 /* ---- time ------------------------------------------------------------------------------------------------- */
@@ -210,7 +200,7 @@ void hold_expire(struct transport *tp, struct qp *qp, uint64_t now_ns)
 	if (hold_deadline(qp) > now_ns)
 		return;
 	if (is_over(vr, now_ns)) {
-		end(tp, qp, now_ns);
+		hold_end(tp, qp, now_ns);
 		return;
 	}
 	vr->w->hold_ns = 0;

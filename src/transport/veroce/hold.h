@@ -29,10 +29,13 @@ void hold_input(struct transport *, struct qp *, const struct veroce_packet *, u
 /* Any other packet of the peer arrived, while this end is held. */
 void hold_heard(struct transport *, struct qp *, uint64_t now_ns);
 
-/* Whether hold_output() has anything to do, or to forbid. */
+/* The peer need not be waited for any more. */
+void hold_end(struct transport *, struct qp *, uint64_t now_ns);
+
+/* Whether hold_output(), or roam_output() of roam.h, has anything to do, or to forbid. */
 static inline bool hold_matters(const struct veroce *vr)
 {
-	return vr->hold_left || vr->hold_reply || vr->holds || vr->held;
+	return vr->hold_left || vr->hold_reply || vr->holds || vr->held || vr->roams || vr->roam_reply;
 }
 
 /* Sends what is due of all this. False: no room. */

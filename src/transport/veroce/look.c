@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Queries of a QP, for struct qp_ops. They change nothing. */
+#include "transport/veroce/roam.h"
 #include "transport/veroce/veroce.h"
 
 void veroce_query(const struct qp *qp, struct qp_psns *psns)
 {
 	const struct veroce *vr = qp->veroce;
 	const struct veroce_work *w = vr->w;
+	const struct roam *moved = veroce_roam(vr);
 
 	*psns = (struct qp_psns){
 		.rq_psn = w ? w->q_in.rx.epsn : vr->quiet.q_epsn,
@@ -13,6 +15,7 @@ void veroce_query(const struct qp *qp, struct qp_psns *psns)
 		.sq_psn = vr->psn_new,
 		.una = w ? w->q.tx.una : vr->psn_new,
 		.pair = vr->pair,
+		.peer_gid = moved ? moved->peer_gid : NULL,
 	};
 }
 

@@ -50,7 +50,7 @@ static uint16_t caps_flags(const struct transport *tp)
 	if (v->base_only || v->loss == LOSS_BASE)
 		return 0;
 	return VEROCE_CAPS_FLAGS | (v->trim ? CAPS_TRIM : 0) | (v->large ? CAPS_LARGE : 0) |
-	       (v->seal == SEAL_OFF || tp->unsealed ? 0 : CAPS_SEAL);
+	       (v->roam == ROAM_OFF ? 0 : CAPS_ROAM) | (v->seal == SEAL_OFF || tp->unsealed ? 0 : CAPS_SEAL);
 }
 
 void veroce_setup(struct transport *tp, const uint8_t secret[16])

@@ -12,7 +12,7 @@
 #include "transport/veroce/recovery.h"
 #include "transport/veroce/responder_reads.h"
 #include "transport/veroce/stall.h"
-#include "transport/veroce/work.h"
+#include "transport/veroce/veroce.h"
 
 enum {
 	RTO_SHIFT_MAX = 6,
@@ -165,7 +165,7 @@ static void probe(struct transport *tp, struct qp *qp, struct sender *s, uint64_
 		resend_as_probe(tp, qp, s, s->tx.una, now_ns);
 }
 
-void timeouts_begin_anew(struct transport *tp, struct qp *qp, struct sender *s, uint64_t now_ns)
+static void begin_anew(struct transport *tp, struct qp *qp, struct sender *s, uint64_t now_ns)
 {
 	s->progress_ns = s->active_ns = s->from_ns = now_ns;
 	s->grace_ns = 0;
@@ -174,6 +174,20 @@ void timeouts_begin_anew(struct transport *tp, struct qp *qp, struct sender *s, 
 	s->probes = 0;
 	if (!is_timeless(qp, s) && may_probe(tp, s))
 		probe(tp, qp, s, now_ns);
+}
+
+/* The peer has had no time yet: everything that time does to a QP begins anew. */
+void timeouts_restart(struct transport *tp, struct qp *qp, uint64_t now_ns)
+{
+	struct veroce_work *w = qp->veroce->w;
+
+	begin_anew(tp, qp, &w->q, now_ns);
+	begin_anew(tp, qp, &w->r, now_ns);
+	if (!w->watch_ns)
+		return;
+	w->watch_tries = 0;
+	w->watch_since_ns = now_ns;
+	w->watch_ns = now_ns + VEROCE_WATCH_RTOS * qp->veroce->pair->rto_ns;
 }
 
 bool timeouts_is_hopeless(struct transport *tp, const struct qp *qp, uint8_t tries, uint64_t since_ns, uint64_t now_ns)

@@ -19,10 +19,10 @@ uint64_t timeouts_deadline(const struct transport *, const struct qp *, const st
 /* The earlier one of both senders. */
 uint64_t timeouts_deadline_of_both(const struct transport *, const struct qp *);
 /*
- * The peer was silent by agreement, and is to be heard again: all that time has done to the sender is forgotten. Probes
- * at once.
+ * The peer was silent by agreement, or was told nothing until now, and is to be heard again: all that time has done to
+ * a QP that has working memory is forgotten. Probes at once.
  */
-void timeouts_begin_anew(struct transport *, struct qp *, struct sender *, uint64_t now_ns);
+void timeouts_restart(struct transport *, struct qp *, uint64_t now_ns);
 /* The program's local ACK timeout (IBTA 9.7.6.1.3); 0: none. */
 uint64_t timeouts_program_ns(const struct qp *);
 /*

@@ -14,6 +14,7 @@
 #include "transport/veroce/requester.h"
 #include "transport/veroce/responder.h"
 #include "transport/veroce/responder_reads.h"
+#include "transport/veroce/roam.h"
 #include "transport/veroce/veroce.h"
 
 /* Without memory to begin: how often a QP tries again, and after how long it fails (our choice). */
@@ -56,11 +57,20 @@ static inline enum step caps(struct turn *t)
 	return caps_output(t->tp, t->qp, t->now_ns) ? STEP_DONE : STEP_MORE;
 }
 
-/* An end that has asked its peer to wait sends nothing else: any packet may end that. */
+/*
+ * An end that has asked its peer to wait sends nothing else: any packet may end that. Nor does one that its peer does not
+ * know by its address.
+ */
 static inline enum step hold(struct turn *t)
 {
 	if (!hold_matters(t->vr))
 		return STEP_DONE;
+	if (!roam_output(t->tp, t->qp, t->now_ns))
+		return STEP_MORE;
+	if (t->vr->roams) {
+		veroce_rearm(t->tp, t->qp, t->now_ns);
+		return STEP_STOP;
+	}
 	if (!hold_output(t->tp, t->qp, t->now_ns))
 		return STEP_MORE;
 	if (!t->vr->holds)

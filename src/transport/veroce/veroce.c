@@ -15,6 +15,7 @@
 #include "transport/veroce/recovery.h"
 #include "transport/veroce/responder.h"
 #include "transport/veroce/responder_reads.h"
+#include "transport/veroce/roam.h"
 
 /* ---- flows --------------------------------------------------------------------------------------- */
 
@@ -122,6 +123,8 @@ static void input_any(struct transport *tp, struct qp *qp, const struct rx *rx)
 		caps_input(tp, qp, p, rx->ip_id, now_ns);
 	} else if (p->info->headers & H_HOLDETH) {
 		hold_input(tp, qp, p, now_ns);
+	} else if (p->info->headers & H_ROAMETH) {
+		roam_input(tp, qp, rx);
 	} else {
 		bool proved = veroce_is_confirmed(qp->veroce);
 
@@ -199,6 +202,7 @@ static void input(struct transport *tp, struct qp *qp, const struct rx *rx)
 	.silence = veroce_silence, .query = veroce_query, .congestion = veroce_congestion
 /* clang-format on */
 
-const struct qp_ops veroce_ops = {OPS_OF_BOTH, .place = veroce_place_ahead, .output = veroce_output, .hold = hold_ask,
-				  .peer_waits = hold_is_agreed};
+const struct qp_ops veroce_ops = {OPS_OF_BOTH,      .place = veroce_place_ahead,  .output = veroce_output,
+				  .hold = hold_ask, .peer_waits = hold_is_agreed, .may_roam = roam_is_agreed,
+				  .roam = roam_go,  .strange = roam_strange};
 const struct qp_ops veroce_asking_ops = {OPS_OF_BOTH, .output = veroce_asking_output};
