@@ -13,6 +13,7 @@ import subprocess
 import time
 
 from pair import BUILD, Failure, Pair, Process, Skip, check, clean_env, long_enough, main, perftest_check, pingpong_check
+from rdmacm import ended_well
 
 MOVE = os.path.join(BUILD, "tests", "programs", "move")
 LOSS = {"VERBENA_IMPAIR": "drop=1%,seed=5"}
@@ -178,7 +179,7 @@ def connections(place):
             pings_on(place, other)
             if moves == 0:
                 status, out = place.run(0, once)
-                check(status == 0, "a connection to a listener that has moved to %s: %s\n%s" % (to, status, out))
+                check(ended_well(once, status, out), "a connection to a listener that has moved to %s: %s\n%s" % (to, status, out))
         client.kill()
         server.kill()
 
