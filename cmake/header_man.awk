@@ -124,6 +124,20 @@ FNR == NR {
 	next
 }
 FNR == 1 { list(0) }
+# "@example NAME@": a program of docs/examples, whole.
+/^@example / {
+	file = examples "/" substr($2, 1, length($2) - 1)
+	print ".Bd -literal"
+	while ((getline line < file) > 0) {
+		gsub(/\\/, "\\e", line)
+		gsub(/\t/, "    ", line)
+		sub(/^[.']/, "\\&&", line)
+		print line
+	}
+	close(file)
+	print ".Ed"
+	next
+}
 /^@names@$/ { print names; next }
 /^@synopsis@$/ { printf "%s", synopsis; next }
 /^@description@$/ { printf "%s", out; next }

@@ -207,8 +207,23 @@ def allreduce_wrong(place):
         check(p.wait(20) == 1 and said in p.output(), "%s: %s" % (words, p.output()))
 
 
+def examples(place):
+    """The programs of verbena_sdr(3), on a network that loses, doubles and reorders; the receiver's end is told at once."""
+    where, bin = folder(), os.path.join(BUILD, "tests/programs")
+    data, copy = os.path.join(where, "data"), os.path.join(where, "copy")
+    receive = [os.path.join(bin, "sdr_receive"), place.addresses[0], copy]
+    with open(data, "wb") as f:
+        f.write(random.Random(7).randbytes(3 * (1 << 23) + 12345))
+    p = place.start(0, [os.path.join(bin, "sdr_send"), place.addresses[0], data, *receive], env={"VERBENA_IMPAIR": "drop=2%,dup=1%,reorder=3%,seed=9"})
+    check(p.wait(TIME_S) == 0, p.output())
+    with open(data, "rb") as a, open(copy, "rb") as b:
+        check(a.read() == b.read(), "the copy differs")
+    p = place.start(0, [os.path.join(bin, "sdr_send"), place.addresses[0], data, "false"])
+    check(p.wait(TIME_S) == 1 and "the receiver has gone" in p.output(), p.output())
+
+
 if __name__ == "__main__":
     main({"clean": clean, "stopped": stopped, "deaf": deaf, "mtu": mtu, "threads": threads, "rc": rc,
-          "schemes": schemes, "idle_fill": idle_fill, "idle_fill_everywhere": idle_fill_everywhere, "soak": soak, "lat": lat, "allreduce": allreduce, "allreduce_wrong": allreduce_wrong, "wrong_options": wrong_options,
+          "schemes": schemes, "idle_fill": idle_fill, "idle_fill_everywhere": idle_fill_everywhere, "soak": soak, "examples": examples, "lat": lat, "allreduce": allreduce, "allreduce_wrong": allreduce_wrong, "wrong_options": wrong_options,
           "drop": spoiled("drop=2%,seed=1", True), "everything": spoiled("drop=1%,dup=3%,reorder=5%,corrupt=1%,seed=2", True),
           "reorder": spoiled("dup=5%,reorder=10%,seed=3", False)})
