@@ -809,7 +809,11 @@ function H.TSEETH(p)
 	if share then
 		tree:add(f.tse_share, range:range(20, 4))
 	end
-	say(p, "path=%d/%d", range:range(12, 1):uint(), range:range(13, 3):uint())
+	if range:range(12, 1):uint() == 255 then -- echoes no packet: it is there for the share
+		say(p, "share=%d", share and range:range(20, 4):uint() or 0)
+	else
+		say(p, "path=%d/%d", range:range(12, 1):uint(), range:range(13, 3):uint())
+	end
 end
 
 ---------------------------------------------------------------------------------------------------

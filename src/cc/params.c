@@ -62,8 +62,8 @@ static const struct cc_param_info table[] = {
 	RATE(rate_min, "rate_min", "0", "0", "1000Gbps", ALL,
 	     "no rate is lower; times the flows it must stay below the link; 0: the algorithm's own"),
 
-	SWITCH(rxshare, "rxshare", "off", ALL,
-	       "veRoCE receivers tell all that send to them the same rate, which holds beside the window"),
+	CHOICE(rxshare, "crowd|on|off", "rxshare", "crowd", ALL,
+	       "to whom a veRoCE receiver tells an equal rate, which holds beside the window: a crowd, all that send, nobody"),
 
 	SMALL(swift.ai_q16, "swift.ai", "1", "0.001", "1000", SWIFT,
 	      "additive increase, packets a round trip"),

@@ -24,6 +24,12 @@
 
 #include "cc/cc.h"
 
+/*
+ * For the transport: to whom a veRoCE receiver gives equal shares of its port (transport/rxshare.h). A crowd: more hosts
+ * than windows can hold; on: any that together want more than the port; off: nobody.
+ */
+enum cc_shares { CC_SHARES_CROWD, CC_SHARES_ON, CC_SHARES_OFF };
+
 /* A value: copied freely. Fill it with cc_params_default; the members may then be set as well. */
 struct cc_params {
 	enum cc_algorithm algorithm;
@@ -34,8 +40,8 @@ struct cc_params {
 	 * algorithm's parameters lie around its config->params.
 	 */
 	const struct cc_kind *own;
-	bool rxshare; /* for the transport: veRoCE receivers give out equal shares */
-	bool window;  /* +w: the window shrinks with the rate; window algorithms ignore it */
+	enum cc_shares rxshare;
+	bool window; /* +w: the window shrinks with the rate; window algorithms ignore it */
 	union {
 		uint8_t of_kind[1]; /* the algorithm's own */
 #define CC_PARAMS(x) struct x##_params x;

@@ -218,12 +218,11 @@ static void cc_start(const struct engine *e, struct transport_config *c)
 	c->veroce.cc = s->given && s->params.algorithm == CC_NONE ? VEROCE_CC_NONE : VEROCE_CC_SWIFT;
 	c->cc.target_ns = cc_setting_has_target(s) ? 0 : CC_TARGET_NS;
 	c->cc.target_rtt_part = CC_TARGET_RTT_PART;
-	c->cc.line_rate_bps = s->given ? engine_line_rate_bps(e) : 0;
-	if (!s->given)
-		return;
-	c->cc.params = &s->params;
+	c->cc.line_rate_bps = engine_line_rate_bps(e);
 	c->cc.pace_slack_ns = PACE_SLACK_NS;
 	c->cc.wire_overhead_bytes = WIRE_OVERHEAD_BYTES;
+	if (s->given)
+		c->cc.params = &s->params;
 }
 
 /* The user's settings, and what only the engine knows. */

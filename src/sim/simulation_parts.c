@@ -8,6 +8,8 @@
 
 #include "net/topology/topology_build.h"
 #include "net/topology/topology_hpcc.h"
+#include "wire/icrc.h"
+#include "wire/veroce.h"
 
 bool refuse(struct why why, const char *format, ...)
 {
@@ -259,6 +261,12 @@ static const enum veroce_scope scopes[] = {
 	[SCENARIO_CC_HOSTS] = SCOPE_HOSTS,
 };
 
+/* So that the pace is that of packets as the scenario has them, whatever the length of the real headers. */
+static uint32_t overhead_bytes(uint32_t header_bytes)
+{
+	return header_bytes - (veroce_header_len(OP_RC_WRITE_MIDDLE) + TSETH_LEN + ICRC_LEN);
+}
+
 bool parts_host(const struct scenario *s, const struct topology *topology, uint64_t longest_rtt_ps,
 		uint64_t longest_queue_ps, struct cc_params *cc, struct host_config *out, struct why why)
 {
@@ -341,6 +349,8 @@ bool parts_host(const struct scenario *s, const struct topology *topology, uint6
 		},
 	};
 	/* clang-format on */
+	if (veroce && out->header_bytes)
+		out->nic.transport.cc.wire_overhead_bytes = overhead_bytes(out->header_bytes);
 	if (t->window_bytes == SCENARIO_AUTO)
 		out->window_rtt_ps = rtt_ps;
 	else

@@ -25,8 +25,9 @@ static void counters_archive(struct archive *a, struct nic_counters *n)
 
 static void rxshare_archive(struct archive *a, struct rxshare *s)
 {
-	ARCHIVE_TIMES(a, s, round_ns);
-	ARCHIVE(a, s, length_ns, round, share_kbps, packet_ns, full_at, bytes, full_bytes, top_bytes, senders, full);
+	ARCHIVE_TIMES(a, s, round_ns, told_ns);
+	ARCHIVE(a, s, length_ns, round, share_kbps, packet_ns, full_at, bytes, full_bytes, top_bytes, senders, full,
+		crowd, hosts, left_ns, came_ns);
 	archive_judge(a, !s->line_kbps || (s->length_ns && s->round));
 }
 

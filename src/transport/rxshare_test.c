@@ -35,7 +35,7 @@ static void line_init(uint32_t senders)
 	memset(&l, 0, sizeof(l));
 	l.now_ns = 7 * MS; /* time does not begin at 0 */
 	l.count = senders;
-	rxshare_init(&l.share, LINE_BPS, 10000);
+	rxshare_init(&l.share, false, LINE_BPS, 10000);
 	for (uint32_t i = 0; i < senders; i++)
 		l.s[i] = (struct sender){.want_kbps = ALL, .weight = 1};
 }
@@ -225,6 +225,118 @@ TEST(after_a_pause_nothing_is_known)
 	assert_true(l.share.share_kbps);
 	rxshare_arrived(&l.share, &l.s[0].seen, true, PACKET, l.now_ns + 1000 * MS);
 	assert_int_equal(l.share.share_kbps, 0);
+}
+
+/* ---- crowds ---------------------------------------------------------------------------------------- */
+
+enum { CROWD_RTT_NS = 10000 };
+
+static struct rxshare_host hosts[SENDERS_MAX];
+
+static void crowd_init(uint32_t senders)
+{
+	line_init(senders);
+	memset(hosts, 0, sizeof(hosts));
+	rxshare_init(&l.share, true, LINE_BPS, CROWD_RTT_NS);
+}
+
+/*
+ * Each host sends `packets`, by turns. They take `apart_ns` of the line; those of one host left in a part of the time in
+ * which they arrive. 0: they are not stamped.
+ */
+static void arrive(uint32_t packets, uint64_t apart_ns, uint32_t part)
+{
+	static const uint32_t stamp_ns = UINT32_MAX - 1000; /* wraps */
+
+	for (uint32_t i = 0; i < packets * l.count; i++) {
+		struct sender *s = &l.s[i % l.count];
+		uint64_t gap_ns = part ? l.count * apart_ns / part : 0;
+
+		rxshare_arrived(&l.share, &s->seen, !s->deaf, PACKET, l.now_ns);
+		if (rxshare_watches(&l.share))
+			rxshare_watch(&l.share, &hosts[i % l.count],
+				      part ? (stamp_ns + (uint32_t)(i / l.count * gap_ns)) | 1 : 0, l.now_ns);
+		l.now_ns += apart_ns;
+	}
+}
+
+static uint32_t part_kbps(uint32_t part, uint32_t senders)
+{
+	return (uint32_t)(LINE_BPS / 1000 / part / senders);
+}
+
+TEST(crowd_gets_a_fourth_of_the_line_at_once)
+{
+	crowd_init(RXSHARE_CROWD);
+	arrive(1, PACKET_NS, 3);
+	assert_int_equal(l.share.share_kbps, 0);
+	assert_false(rxshare_is_told(&l.share, l.now_ns));
+	arrive(1, PACKET_NS, 3);
+	assert_int_equal(l.share.share_kbps, part_kbps(4, RXSHARE_CROWD));
+	assert_true(rxshare_is_told(&l.share, l.now_ns));
+}
+
+/* Fewer hosts; packets that come as they left; half of the line is free. */
+TEST(others_are_no_crowd)
+{
+	static const struct {
+		uint32_t hosts, apart_ns, part;
+	} cases[] = {{RXSHARE_CROWD - 1, PACKET_NS, 3},
+		     {1000, PACKET_NS, 2},
+		     {1000, PACKET_NS, 1},
+		     {RXSHARE_CROWD, 3 * PACKET_NS, 3}};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		crowd_init(cases[i].hosts);
+		arrive(50, cases[i].apart_ns, cases[i].part);
+		assert_int_equal(l.share.share_kbps, 0);
+		assert_false(rxshare_is_told(&l.share, l.now_ns));
+	}
+}
+
+/* What was sent before a host could stamp it left within a round trip. */
+TEST(queue_is_seen_in_packets_without_stamps)
+{
+	crowd_init(RXSHARE_CROWD);
+	while (!l.share.share_kbps && l.now_ns < 8 * MS)
+		arrive(1, PACKET_NS, 0);
+	assert_in_range(l.now_ns - 7 * MS, 2 * CROWD_RTT_NS, 4 * CROWD_RTT_NS + 2 * RXSHARE_CROWD * PACKET_NS);
+	crowd_init(RXSHARE_CROWD / 2);
+	arrive(50, PACKET_NS, 0);
+	assert_int_equal(l.share.share_kbps, 0);
+}
+
+/* The others have a fourth as long as there are more packets of those who obey than that. */
+TEST(crowd_gets_the_line_when_its_queue_is_gone)
+{
+	crowd_init(128);
+	for (uint32_t i = 96; i < 128; i++)
+		l.s[i].deaf = true;
+	arrive(20, PACKET_NS, 3);
+	assert_int_equal(l.share.share_kbps, part_kbps(4, 128));
+	for (int i = 0; i < 20 && l.share.share_kbps == part_kbps(4, 128); i++) { /* those who do not obey go on */
+		uint32_t k = 96 + (uint32_t)i % 32;
+
+		arrive(1, 4 * PACKET_NS, 3);
+		for (int n = 0; n < 128 * 3; n++)
+			rxshare_arrived(&l.share, &l.s[k].seen, false, PACKET, l.now_ns);
+	}
+	assert_true(l.share.share_kbps > part_kbps(2, 128));
+}
+
+TEST(half_a_crowd_is_none_and_is_told_so)
+{
+	uint64_t over_ns;
+
+	crowd_init(128);
+	arrive(20, PACKET_NS, 3);
+	l.count = RXSHARE_CROWD / 2 - 1;
+	while (l.share.share_kbps && l.now_ns < 100 * MS)
+		arrive(1, 4 * PACKET_NS, 3);
+	assert_int_equal(l.share.share_kbps, 0);
+	for (over_ns = l.now_ns; rxshare_is_told(&l.share, over_ns) && over_ns < 100 * MS; over_ns += MS / 10)
+		;
+	assert_in_range(over_ns - l.now_ns, 2 * MS, 10 * MS);
 }
 
 /* ---- the sender ---------------------------------------------------------------------------------- */

@@ -87,6 +87,15 @@ FAULTS = [
     Fault("write_overtakes_a_word", "fence_indicated", " || is_atomic_write(older)", "", "unit/fence_indicator_test"),
     Fault("flush_is_early", "early", "!(flags & F_END)", "!(flags & F_END) || p->bth.opcode == OP_RC_FLUSH", "sim/veroce_mpe_test"),
 
+    # ---- shares of a crowd
+    Fault("few_are_a_crowd", "rxshare_watch", "s->hosts < RXSHARE_CROWD", "s->hosts < 2", "unit/rxshare_test"),
+    Fault("crowd_has_no_queue", "rxshare_watch", "s->came_ns <= STRETCH * s->left_ns", "!s->came_ns", "unit/rxshare_test"),
+    Fault("crowd_leaves_half_of_the_line", "rxshare_watch", "s->line_kbps / CROWD_USES", "0", "unit/rxshare_test"),
+    Fault("queue_of_others_holds_back_a_crowd", "crowd_share", "s->full_bytes, round_ns", "s->bytes, round_ns", "unit/rxshare_test"),
+    Fault("end_of_shares_is_not_told", "begin_round", "s->told_ns = now_ns + share_keeps_ns(s->packet_ns)", "s->told_ns = now_ns", "unit/rxshare_test"),
+    Fault("share_waits_for_a_stamp", "lay_out", "} else if (shares) {", "} else if (false) {", "sim/net_incast_test"),
+    Fault("first_flight_has_no_queue", "rxshare_watch", "counts = came > STRETCH * left", "counts = false", "sim/net_incast_test"),
+
     # ---- as bytes
     Fault("loaded_requester_forgets_what_it_asked", "requester_archive", "psn_new, asked, wqe", "psn_new, wqe", "sim/nic_save_and_load_test"),
     Fault("loaded_path_forgets_a_round_trip", "path_archive", "srtt_ns, rttvar_ns", "srtt_ns", "sim/nic_save_and_load_test"),

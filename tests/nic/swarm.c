@@ -107,7 +107,7 @@ static void choose_wire(struct swarm *s)
 	if (!chance(s, 25))
 		return;
 	cc_params_default(&shares, (const enum cc_algorithm[]){CC_SWIFT, CC_DCTCP, CC_NONE}[wire.transport.veroce.cc]);
-	shares.rxshare = true;
+	shares.rxshare = CC_SHARES_ON;
 	wire.transport.cc.params = &shares;
 	wire.transport.cc.line_rate_bps = UINT64_C(100000000000) << below(s, 5);
 }

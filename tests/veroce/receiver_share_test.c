@@ -22,7 +22,7 @@ static void tweak(struct nic_config *c, enum duo_side side)
 }
 
 /* The windows let through more than the line could take. */
-static struct sim start(bool a, bool b)
+static struct sim start_with(enum cc_shares a, enum cc_shares b)
 {
 	struct duo_options o = duo_options();
 	struct sim s;
@@ -47,6 +47,11 @@ static struct sim start(bool a, bool b)
 	s.bbuf = duo_buf(&s.duo->host[DUO_B], BUF_BYTES, ALL_ACCESS);
 	duo_idle(s.duo);
 	return s;
+}
+
+static struct sim start(bool a, bool b)
+{
+	return start_with(a ? CC_SHARES_ON : CC_SHARES_OFF, b ? CC_SHARES_ON : CC_SHARES_OFF);
 }
 
 /* All QPs of A are busy for so long. */
@@ -155,6 +160,52 @@ TEST(one_end_alone_changes_nothing)
 	}
 	assert_int_equal(trace[0], trace[1]);
 	assert_int_equal(trace[0], trace[2]);
+}
+
+/*
+ * Where no crowd is, the default costs no byte and no packet: nor against a peer that does not offer shares, as all did
+ * that were not set to it.
+ */
+TEST(without_a_crowd_nothing_is_told)
+{
+	static const enum cc_shares ends[][2] = {{CC_SHARES_OFF, CC_SHARES_OFF},
+						 {CC_SHARES_CROWD, CC_SHARES_CROWD},
+						 {CC_SHARES_CROWD, CC_SHARES_OFF},
+						 {CC_SHARES_OFF, CC_SHARES_CROWD}};
+	size_t packets[COUNT(ends)];
+
+	for (size_t i = 0; i < COUNT(ends); i++) {
+		struct sim s = start_with(ends[i][DUO_A], ends[i][DUO_B]);
+		uint32_t acks;
+
+		be_busy(&s, false, 5 * MS);
+		assert_int_equal(words(s.duo, &acks), 0);
+		packets[i] = s.duo->wire_count;
+		assert_int_equal(packets[i], packets[0]);
+		sim_end(&s);
+	}
+}
+
+/* A peer that gives shares to all is obeyed, and each of its acknowledgements tells one, as before there were crowds. */
+TEST(share_of_a_peer_that_tells_it_to_all_is_kept)
+{
+	struct sim s = start_with(CC_SHARES_CROWD, CC_SHARES_ON);
+	uint64_t from_ns = s.duo->now_ns + 25 * MS;
+	uint32_t told, acks, most = 0, least = UINT32_MAX;
+
+	be_busy(&s, false, 31 * MS);
+	told = words(s.duo, &acks);
+	assert_int_equal(told, acks);
+	for (struct duo_qp *q = s.duo->qps; q; q = q->next) {
+		uint32_t n = data_for(s.duo, q, from_ns, from_ns + 5 * MS);
+
+		if (q->host->side != DUO_B)
+			continue;
+		least = n < least ? n : least;
+		most = n > most ? n : most;
+	}
+	assert_true(most - least <= 1);
+	sim_end(&s);
 }
 
 /*

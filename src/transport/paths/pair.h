@@ -23,6 +23,7 @@
 #include "transport/paths/path.h"
 #include "transport/paths/trim_window.h"
 #include "transport/paths/tx_space.h"
+#include "transport/rxshare.h"
 
 enum pair_speaks {
 	PAIR_UNKNOWN,
@@ -57,6 +58,7 @@ struct pair {
 		uint32_t packets;
 		uint32_t ce;
 	} arrivals[PATHS_MAX];
+	struct rxshare_host sent; /* to us */
 	struct prng prng;
 	/*
 	 * Packets that a path may have in flight before its first acknowledgement. The path may be slow, and a

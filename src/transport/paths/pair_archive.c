@@ -80,6 +80,8 @@ static void pair_archive(struct archive *a, struct pair_table *t, struct pair *p
 	ARCHIVE_ARRAYS(a, &p->prng, s);
 	for (uint32_t i = 0; i < PATHS_MAX; i++)
 		ARCHIVE(a, &p->arrivals[i], packets, ce);
+	ARCHIVE(a, &p->sent, round, left_ns);
+	archive_time32(a, &p->sent.came_ns);
 	stall_archive(a, &p->stall);
 	archive_judge(a, p->prng.s[0] | p->prng.s[1] | p->prng.s[2] | p->prng.s[3]);
 	archive_judge(a, p->speaks <= PAIR_ROCEV2 && p->left_path < p->path_count);

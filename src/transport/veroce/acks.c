@@ -246,6 +246,7 @@ static bool lay_out(struct transport *tp, struct qp *qp, const struct receiver *
 	uint32_t tx1 = t ? t->tx1 : in->echo_tx1, rx1 = t ? t->rx1 : in->echo_rx1;
 	uint8_t path = t ? t->path : in->path;
 	bool stamped = rx1 && qp->veroce->caps & CAPS_TS && path < PATHS_MAX;
+	bool shares = qp->veroce->caps & CAPS_RXSHARE && rxshare_is_told(&tp->rxshare, now_ns);
 	uint32_t leaves_on = answer_path(tp, qp, path, stamped);
 	const struct flow *flow = veroce_flow(tp, qp, leaves_on, false);
 	struct pair *pair = qp->veroce->pair;
@@ -274,9 +275,12 @@ static bool lay_out(struct transport *tp, struct qp *qp, const struct receiver *
 			.path_rcv = pair->arrivals[path].packets & PSN_MASK,
 			.dups = in->dups,
 			.path_ce = pair->arrivals[path].ce & PSN_MASK,
-			.has_share = qp->veroce->caps & CAPS_RXSHARE,
+			.has_share = shares,
 			.share_kbps = tp->rxshare.share_kbps,
 		};
+	} else if (shares) {
+		p.bth.ts = true;
+		p.tse = (struct tseeth){.path_id = UINT8_MAX, .has_share = true, .share_kbps = tp->rxshare.share_kbps};
 	}
 	tx_commit_answer(&tp->tx, flow, qp->dest_qpn, veroce_encode_headers(out, &p));
 	pair_left(pair, tp->tx.turn, leaves_on);

@@ -60,12 +60,15 @@ void veroce_setup(struct transport *tp, const uint8_t secret[16])
 	const struct cc_link *cc = &tp->config.cc;
 	uint64_t rare_ns = tp->config.veroce.pto_ns_min / 4;
 	uint64_t half[2] = {siphash_u64(secret, 3), siphash_u64(secret, 4)};
-	bool shares;
+	enum cc_shares shares = cc->params ? cc->params->rxshare : CC_SHARES_CROWD;
 
 	memcpy(tp->secret, half, sizeof(half));
 	tp->caps_flags = caps_flags(tp);
-	shares = tp->caps_flags & VEROCE_CAPS_FLAGS && cc->params && cc->params->rxshare;
-	rxshare_init(&tp->rxshare, shares ? cc->line_rate_bps : 0, cc->base_rtt_ns);
+	/* A queue that trims holds no crowd's packets, but names them to their senders. */
+	if (!(tp->caps_flags & VEROCE_CAPS_FLAGS) || (shares == CC_SHARES_CROWD && tp->config.veroce.trim))
+		shares = CC_SHARES_OFF;
+	rxshare_init(&tp->rxshare, shares == CC_SHARES_CROWD, shares == CC_SHARES_OFF ? 0 : cc->line_rate_bps,
+		     cc->base_rtt_ns);
 	if (tp->rxshare.line_kbps)
 		tp->caps_flags |= CAPS_RXSHARE;
 	tp->decoder.veroce_port = tp->config.veroce.port;

@@ -106,12 +106,20 @@ static bool output_rearms(const struct qp *qp, const struct veroce_packet *p)
 	return qp->veroce->w && (!list_empty(&qp->active) || (!list_empty(&qp->held) && is_data(p)));
 }
 
+/* Whether so many hosts may send that they could be given shares: arrivals are counted. */
+static inline bool may_share(const struct transport *tp)
+{
+	return tp->pairs.count - tp->pairs.unused >= tp->rxshare.hosts_min;
+}
+
 /* Counts a packet for its sender's share, or as one that fills the line without a share. */
 static void count_arrival(struct transport *tp, struct qp *qp, const struct pkt *pkt, const struct veroce_packet *p,
 			  uint64_t now_ns)
 {
 	rxshare_arrived(&tp->rxshare, is_data(p) ? &qp->veroce->w->arrived : NULL, qp->veroce->caps & CAPS_RXSHARE,
 			pkt->len + tp->config.cc.wire_overhead_bytes, now_ns);
+	if (is_data(p) && qp->veroce->caps & CAPS_TS && rxshare_watches(&tp->rxshare))
+		rxshare_watch(&tp->rxshare, &qp->veroce->pair->sent, p->bth.ts ? p->ts.tx1 : 0, now_ns);
 }
 
 static void input_any(struct transport *tp, struct qp *qp, const struct rx *rx)
@@ -136,7 +144,7 @@ static void input_any(struct transport *tp, struct qp *qp, const struct rx *rx)
 			caps_packet_came(tp, qp, true, now_ns);
 		if (qp->veroce->held)
 			hold_heard(tp, qp, now_ns);
-		if (tp->rxshare.line_kbps)
+		if (may_share(tp))
 			count_arrival(tp, qp, rx->pkt, p, now_ns);
 		if (qp->veroce->w->unheard)
 			responder_reads_heard(tp, qp, now_ns);
@@ -147,9 +155,9 @@ static void input_any(struct transport *tp, struct qp *qp, const struct rx *rx)
 		veroce_rearm(tp, qp, now_ns);
 }
 
-static bool is_settled(const struct transport *tp, const struct qp *qp)
+static bool is_settled(const struct qp *qp)
 {
-	return qp->veroce->w && veroce_is_confirmed(qp->veroce) && !qp->veroce->held && !tp->rxshare.line_kbps;
+	return qp->veroce->w && veroce_is_confirmed(qp->veroce) && !qp->veroce->held;
 }
 
 /* A RoCEv2 packet of this QP's peer: the peer has chosen RoCEv2, so this QP does too (see caps.c). */
@@ -184,10 +192,13 @@ static void input(struct transport *tp, struct qp *qp, const struct rx *rx)
 		return;
 	}
 	/* A packet that only adds to an acknowledgement already due changes no timer. */
-	if (flags & F_MIDDLE && is_settled(tp, qp) &&
+	if (flags & F_MIDDLE && is_settled(qp) &&
 	    (flags & F_REQUEST ? veroce_responder_middle(tp, qp, rx->pkt, rx->veroce, rx->now_ns)
-			       : qp_can_send(qp) && veroce_completer_middle(tp, qp, rx->pkt, rx->veroce, rx->now_ns)))
+			       : qp_can_send(qp) && veroce_completer_middle(tp, qp, rx->pkt, rx->veroce, rx->now_ns))) {
+		if (may_share(tp))
+			count_arrival(tp, qp, rx->pkt, rx->veroce, rx->now_ns);
 		return;
+	}
 	input_any(tp, qp, rx);
 }
 
