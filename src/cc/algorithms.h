@@ -8,6 +8,7 @@
 #include "cc/dcqcn.h"
 #include "cc/dcqcn_fw.h"
 #include "cc/dctcp.h"
+#include "cc/delivery.h"
 #include "cc/hpcc.h"
 #include "cc/rttcc.h"
 #include "cc/swift.h"
@@ -24,8 +25,9 @@
 	ROW(CC_HPCC, "hpcc", cc_hpcc_kind)         /* INT (Li et al., SIGCOMM 2019) */                                 \
 	ROW(CC_TIMELY, "timely", cc_timely_kind)   /* the gradient of delay (Mittal et al., SIGCOMM 2015) */           \
 	ROW(CC_TIMELY_PATCHED, "timely_patched", cc_timely_patched_kind) /* ... as Zhu et al., CoNEXT 2016, mend it */ \
-	ROW(CC_RTTCC, "rttcc", cc_rttcc_kind)      /* the RTT of probes, CNPs: in the shape of NVIDIA's ZTR-RTTCC */
+	ROW(CC_RTTCC, "rttcc", cc_rttcc_kind)      /* the RTT of probes, CNPs: in the shape of NVIDIA's ZTR-RTTCC */    \
+	ROW(CC_DELIVERY, "delivery", cc_delivery_kind) /* the rate at which data arrives, and delay: for long paths */
 
 /* x: struct cc_x in struct cc, struct x_params in struct cc_params */
-#define CC_STATE_ROWS(ROW) ROW(swift) ROW(dctcp) ROW(dcqcn) ROW(dcqcn_fw) ROW(hpcc) ROW(timely) ROW(rttcc)
+#define CC_STATE_ROWS(ROW) ROW(swift) ROW(dctcp) ROW(dcqcn) ROW(dcqcn_fw) ROW(hpcc) ROW(timely) ROW(rttcc) ROW(delivery)
 /* clang-format on */

@@ -79,7 +79,7 @@ TEST(start_window_is_what_the_path_holds_if_that_is_known)
 
 TEST(rates_begin_at_that_of_the_line)
 {
-	for (enum cc_algorithm a = LAST_WINDOW + 1; a < CC_ALGORITHMS; a++) {
+	for (enum cc_algorithm a = LAST_WINDOW + 1; a < CC_DELIVERY; a++) {
 		struct cc_config k = {.mtu_bytes = MTU, .line_rate_bps = 25000000000, .base_rtt_ns = 10000};
 		struct cc_params p;
 		struct cc c;

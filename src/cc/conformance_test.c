@@ -26,7 +26,7 @@ static const struct {
 	{CC_TIMELY, "default", false, 1},        {CC_TIMELY, "default", true, 1},
 	{CC_TIMELY, "hpcc-eval", false, 1},      {CC_TIMELY_PATCHED, "default", false, 1},
 	{CC_TIMELY_PATCHED, "default", true, 1}, {CC_RTTCC, "default", false, 1},
-	{CC_RTTCC, "default", true, 1},
+	{CC_RTTCC, "default", true, 1},          {CC_DELIVERY, "default", false, .9},
 };
 
 enum { CASES = sizeof(cases) / sizeof(cases[0]) };

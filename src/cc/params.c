@@ -34,6 +34,7 @@ enum kind {
 #define PATCHED         ONLY(CC_TIMELY_PATCHED)
 #define TIMELY          (ONLY(CC_TIMELY) | PATCHED)
 #define RTTCC           ONLY(CC_RTTCC)
+#define DELIVERY        ONLY(CC_DELIVERY)
 #define ALL             ((UINT32_C(1) << CC_ALGORITHMS) - 1)
 
 #define ROW_OF(member, kind_, unit_, name_, default_, min_, max_, algorithms_, help_)                                 \
@@ -204,6 +205,9 @@ static const struct cc_param_info table[] = {
 	   "until a probe is given up; doubles with each in a row, four times at most"),
 	SWITCH(rttcc.probes, "rttcc.probes", "on", RTTCC,
 	       "measure with probes; off: with one ACK a round trip"),
+
+	RATIO(delivery.queue_q32, "delivery.queue", "0.08", "0.001", "1", DELIVERY,
+	      "queue wanted for each halving of the rate below 16 Gbit/s, of the base RTT; besides 1/20 of that"),
 };
 
 static const struct cc_preset_info presets[] = {
