@@ -122,10 +122,10 @@ static void cruise(struct cc *c, uint64_t rtt_ns)
 	allow(c, window + UINT64_C(4) * c->mtu_bytes);
 }
 
-static void start_up(struct cc *c)
+static void start_up(struct cc *c, bool limited)
 {
 	const struct cc_delivery *d = &c->delivery;
-	uint64_t bps = fx_max(2 * arriving(d), c->rate_bps / 2);
+	uint64_t bps = fx_max(2 * arriving(d), limited ? c->rate_bps : c->rate_bps / 2);
 
 	pace(c, bps);
 	allow(c, fx_max(5 * bytes_in(bps, d->base_ns) / 4, UINT64_C(16) * c->mtu_bytes));
@@ -223,7 +223,7 @@ static void judge_startup(struct cc *c, uint64_t now_ns, uint64_t best_bps, uint
 	if (rises || fallen || queued_ns > queue_ns(d) / 2 || d->full >= FULL_EPOCHS)
 		drain_begin(c, now_ns);
 	else
-		start_up(c);
+		start_up(c, limited);
 }
 
 static void judge_cruise(struct cc *c, uint64_t now_ns, uint64_t queued_ns, bool limited)

@@ -268,6 +268,24 @@ TEST(a_buffer_that_is_short_is_not_overrun_for_long)
 	assert_true(p.lost * 20 < p.sent);
 }
 
+/* Single PINGs before anything is sent, as a program has them that measures the round trip. */
+TEST(a_flow_that_sends_nothing_yet_keeps_the_rate_that_it_begins_with)
+{
+	struct flow *f = &p.flow[0];
+	uint64_t bps;
+
+	path_open(200, 50, 0);
+	start(0);
+	bps = f->cc.rate_bps;
+	for (int i = 0; i < 20; i++) {
+		const struct cc_ack ack = {.rtt_ns = p.rtt_ns, .peer_ns = p.now_ns};
+
+		p.now_ns += p.rtt_ns;
+		cc_on_ack(&f->cc, p.now_ns, &ack);
+	}
+	assert_true(f->cc.rate_bps >= bps);
+}
+
 /* A program that sends a tenth for a while has the whole path at once when it wants it. */
 TEST(what_a_program_does_not_send_is_no_low_rate_of_the_path)
 {
