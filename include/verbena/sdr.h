@@ -97,7 +97,7 @@ struct verbena_sdr_qp_attr {
 	uint32_t max_in_flight_log_bytes;
 	/* At least one. Default: both. */
 	bool send_enable, recv_enable;
-	/* Of payload. 0, the default: as fast as it goes. */
+	/* Of payload. 0, the default: as fast as it goes, unless rate_auto is set. */
 	uint32_t rate_limit_mbps;
 	/* 1 to 16; default 4. A packet that is late by fewer than this times as many messages as
 	 * can be outstanding is distinguished from new ones. */
@@ -118,6 +118,10 @@ struct verbena_sdr_qp_attr {
 	 * queue pairs of their own, in the Lower Effort class (RFC 8622, DSCP 1): a network that knows
 	 * this class sends everything else first. Not with VERBENA_SDR_RC. Default: off. */
 	bool idle_fill;
+	/* The rate finds itself, by PINGs while something is sent: as much is in flight as the path holds, and a share of
+	 * its queue; random loss of up to a tenth does not count. A peer whose library does not count what arrives leaves
+	 * it without a limit. Not with rate_limit_mbps. Of the sending end alone; default: off. */
+	bool rate_auto;
 };
 
 /* Sets the defaults. */
@@ -403,7 +407,9 @@ struct verbena_sdr_stats {
 	/* Of coded messages: packets of those that were sent, up to the last that came, how many of these
 	 * the peer has missed, and what was computed of those that were received. */
 	uint64_t ec_pieces, ec_lost, ec_recovered;
-	uint64_t fills; /* packets of idle fill that were sent, which are among `sent` */
+	uint64_t fills;     /* packets of idle fill that were sent, which are among `sent` */
+	uint64_t resent;    /* packets of reliable messages that were not the first of their place, likewise */
+	uint64_t rate_mbps; /* at which it sends now; 0: as fast as it goes */
 };
 
 /* Of a queue pair, since it was made. */

@@ -261,6 +261,7 @@ struct scenario_sdr {
 	uint64_t code_data, code_parity; /* chunks of a group */
 	uint64_t assumed_ppb;            /* loss of packets; SCENARIO_AUTO: estimated */
 	uint64_t fill_class;             /* of idle fill; SCENARIO_NONE: there is none */
+	uint64_t rate_bps; /* of payload, of each connection; 0: the wire's; SCENARIO_AUTO: it finds itself */
 };
 
 /* A parameter of the algorithm, as written: `kmin = 3us` under [cc]. */

@@ -172,6 +172,7 @@ static const struct scenario_row rows[] = {
 	NUM("sdr", "data", COUNT, AT(sdr.code_data), 1, 254, NULL, "32", "xor, mds, demand: chunks of a group"),
 	NUM("sdr", "parity", COUNT, AT(sdr.code_parity), 1, 254, NULL, "8", "... and its parities"),
 	NUM("sdr", "assumed_loss", SHARE, AT(sdr.assumed_ppb), 1, ONE / 2, "auto", "auto", "of packets, as demand and tail reckon; auto: tail estimates it, demand takes 1 %"),
+	NUM("sdr", "rate", RATE, AT(sdr.rate_bps), 0, 8 * TBPS, "auto", "0", "of payload, of each connection; auto: it finds itself, by what arrives (cc/delivery.h); 0: that of the host's link"),
 	NUM("sdr", "idle_fill", COUNT, AT(sdr.fill_class), 1, 7, "none", "none", "of tail: the traffic class in which parities go on, while a host has nothing else to send, until a message is acknowledged; none: they do not"),
 
 	PICK("workload", "kind", IN_W(kind), "incast|incast-poisson|permutation|all-to-all|ring-allreduce|halving-doubling|tree-allreduce|moe|cdf|flow|staircase|victim|file|graph|program", "flow",

@@ -209,8 +209,13 @@ struct sdr_line *sdr_line_open(struct host *from, struct host *to, const struct 
 		free(l);
 		return NULL;
 	}
-	*l = (struct sdr_line){.config = config, .from = from, .to = to, .rtt_ns = rtt_ns, .counts = &here->counts};
+	*l = (struct sdr_line){.config = config, .from = from, .to = to, .counts = &here->counts};
 	l->shape = shape_of(from, config);
+	/* What a rate that finds itself keeps in a queue is up to 0.7 of it. */
+	l->rtt_ns = config->rate_auto ? rtt_ns / 4 * 7 : rtt_ns;
+	auto_rate_init(&l->rate, config->rate_auto, l->shape.mtu, 0, host_now_ns(from));
+	timer_init(&l->pace_timer.timer);
+	l->pace_timer.line = l;
 	l->qp_count = GENERATIONS * (config->channels + !!config->fill_class) + 1;
 	l->qps = calloc(2 * (size_t)l->qp_count, sizeof(*l->qps));
 	l->ends = calloc(2 * (size_t)l->qp_count, sizeof(*l->ends));
@@ -295,32 +300,6 @@ static void unlist(struct sdr_line *l)
 
 /* ---- words -------------------------------------------------------------------------------------------- */
 
-static void say(struct sdr_line *l, enum sdr_end end, const struct control *c, const uint8_t *payload)
-{
-	struct host *at = end == SDR_SENDING ? l->from : l->to, *peer = end == SDR_SENDING ? l->to : l->from;
-	struct qp *qp = l->qps[2 * (l->qp_count - 1) + end];
-	struct host_memory here = host_memory(at), there = host_memory(peer);
-	struct send_wqe *w = sq_slot(qp_sq(qp), 0);
-	uint32_t number = l->words_said++, len = sdr_words_put(l->words, number, c, payload);
-
-	if (!w || !len)
-		return; /* lost, as any word may be */
-	*w = (struct send_wqe){
-		.opcode = WR_WRITE_IMM,
-		.flags = WR_SIGNALED,
-		.num_sge = 1,
-		.length = len,
-		.imm_or_key = number,
-		.rkey = there.key,
-		.remote_va = there.va,
-	};
-	w->sge[0] = (struct wqe_sge){.addr = here.va, .len = len, .lkey = here.key};
-	sq_post(qp_sq(qp), 1);
-	nic_doorbell(host_nic(at), qp);
-	l->counts->words++;
-	host_kick(at);
-}
-
 static enum sr_end end_of(const struct transfer *t)
 {
 	return t->tx.scheme->end(&t->tx);
@@ -348,7 +327,7 @@ static void speak(struct transfer *t, enum sdr_end end, uint64_t now_ns)
 	while ((len = sdr_end_tell(t, end, payload, &type, now_ns)) >= 0) {
 		const struct control c = {.type = type, .number = (uint32_t)t->part[0].number, .length = (uint16_t)len};
 
-		say(t->line, end, &c, payload);
+		sdr_line_say(t->line, end, &c, payload);
 	}
 	set_timer(t, end, now_ns);
 }
@@ -396,6 +375,7 @@ void sdr_line_close(struct sdr_line *l)
 	if (!l)
 		return;
 	unlist(l);
+	timer_cancel(&guest_of(l->from)->timers, &l->pace_timer.timer);
 	while (l->transfers)
 		transfer_free(l->transfers);
 	sdr_past_forget(l);
@@ -559,7 +539,18 @@ void sdr_line_progress(const struct sdr_line *l, void (*each)(void *ctx, struct 
 
 /* ---- out ---------------------------------------------------------------------------------------------- */
 
-static void post_packet(struct sdr_line *l, const struct send_packet *p)
+/* When the next packet may leave, or a PING. */
+static void set_pace_timer(struct sdr_line *l, uint64_t now_ns)
+{
+	uint64_t at_ns = sdr_rate_due(l, now_ns);
+
+	if (at_ns == UINT64_MAX)
+		timer_cancel(&guest_of(l->from)->timers, &l->pace_timer.timer);
+	else
+		timer_set(&guest_of(l->from)->timers, &l->pace_timer.timer, at_ns);
+}
+
+static void post_packet(struct sdr_line *l, const struct send_packet *p, uint64_t now_ns)
 {
 	struct qp *qp = l->qps[2 * pair_of(l, p->generation, p->channel)];
 	struct host_memory here = host_memory(l->from);
@@ -581,13 +572,15 @@ static void post_packet(struct sdr_line *l, const struct send_packet *p)
 	l->posted += p->channel < l->shape.channels;
 	l->fill_is_posted |= p->channel == l->shape.channels;
 	l->counts->packets++;
+	sdr_rate_posted(l, p->bytes, now_ns);
 }
 
 uint64_t sdr_line_send_ns(const struct sdr_line *l, uint64_t bytes)
 {
 	uint32_t mtu = l->shape.mtu, full = (uint32_t)(bytes / mtu), rest = (uint32_t)(bytes % mtu);
+	uint64_t wire_ns = (full * host_packet_ps(l->from, mtu) + (rest ? host_packet_ps(l->from, rest) : 0)) / 1000;
 
-	return (full * host_packet_ps(l->from, mtu) + (rest ? host_packet_ps(l->from, rest) : 0)) / 1000;
+	return wire_ns > sdr_rate_ns(l, bytes) ? wire_ns : sdr_rate_ns(l, bytes);
 }
 
 static struct send_block block_of(struct transfer *t, const struct scheme_piece *p)
@@ -630,13 +623,13 @@ static bool feed(struct sdr_line *l, uint64_t now_ns)
 	return false;
 }
 
-static bool post_next(struct sdr_line *l)
+static bool post_next(struct sdr_line *l, uint64_t now_ns)
 {
 	struct send_packet p;
 
 	if (!sender_peek(&l->sender, &p))
 		return false;
-	post_packet(l, &p);
+	post_packet(l, &p, now_ns);
 	sender_sent(&l->sender);
 	return true;
 }
@@ -653,7 +646,7 @@ static void post_fill(struct guest *g, uint64_t now_ns)
 				continue;
 			b = block_of(t, &p);
 			if (!sender_add(&l->sender, t->part[p.parity].number, &b))
-				post_next(l);
+				post_next(l, now_ns);
 			return;
 		}
 	}
@@ -668,8 +661,11 @@ static void guest_fill(void *guest, uint64_t now_ns)
 		idle &= !l->posted && !l->fill_is_posted;
 		if (l->posted)
 			continue;
-		if (post_next(l) || (feed(l, now_ns) && post_next(l)))
+		if (!sdr_rate_may_post(l, now_ns))
 			idle = false;
+		else if (post_next(l, now_ns) || (feed(l, now_ns) && post_next(l, now_ns)))
+			idle = false;
+		set_pace_timer(l, now_ns);
 	}
 	if (idle)
 		post_fill(g, now_ns);
@@ -695,6 +691,11 @@ static void take_word(struct sdr_line *l, enum sdr_end end, uint32_t number, uin
 
 	if (!word || !control_decode(&c, word, len, 0))
 		return;
+	if (sdr_rate_hear(l, end, &c, word + CONTROL_HEADER_LEN, now_ns)) {
+		set_pace_timer(l, now_ns);
+		host_kick(l->from);
+		return;
+	}
 	t = transfer_of(l, c.number);
 	if (!t)
 		return;
@@ -761,6 +762,13 @@ static void guest_completed(void *guest, const struct cqe *e)
 
 /* ---- time --------------------------------------------------------------------------------------------- */
 
+static void line_expire(struct sdr_line *l, uint64_t now_ns)
+{
+	sdr_rate_expire(l, now_ns);
+	set_pace_timer(l, now_ns);
+	host_kick(l->from);
+}
+
 static void guest_expire(void *guest, uint64_t now_ns)
 {
 	struct guest *g = guest;
@@ -769,9 +777,13 @@ static void guest_expire(void *guest, uint64_t now_ns)
 	while ((timer = timers_take_due(&g->timers, now_ns))) {
 		struct end_timer *due = (struct end_timer *)timer;
 		struct transfer *t = due->transfer;
-		struct sdr_line *l = t->line;
+		struct sdr_line *l = t ? t->line : due->line;
 		enum sdr_end end = due->end;
 
+		if (!t) {
+			line_expire(l, now_ns);
+			continue;
+		}
 		enter(l);
 		sdr_end_expire(t, end, now_ns);
 		speak(t, end, now_ns);

@@ -41,6 +41,8 @@ struct sdr_config {
 	uint32_t code_data, code_parity; /* chunks of a group: of XOR, MDS, DEMAND */
 	double assumed_loss;             /* of packets, as TAIL and DEMAND reckon; 0: estimated */
 	uint8_t fill_class; /* TAIL: of the queue pairs for idle fill (sdr/coded/coded_sender.h); 0: there is none */
+	uint64_t rate_bps;  /* of payload, of a line; 0: that of the wire */
+	bool rate_auto;     /* ... or it finds itself (sdr/rate/auto_rate.h) */
 	uint32_t rto_rtts;  /* from a chunk's sending to its repetition without an answer, in round trips */
 	/*
 	 * Called at the time of the event, network_now_ps(); may open lines, post, and close this one. `sent`: the

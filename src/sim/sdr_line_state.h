@@ -11,6 +11,7 @@
 #include "sdr/message/receiver.h"
 #include "sdr/scheme.h"
 #include "sdr/message/sender.h"
+#include "sdr/rate/auto_rate.h"
 #include "sim/sdr_line.h"
 
 enum { SDR_WORD_BYTES_MAX = 1024, SDR_PARTS = 2 };
@@ -28,9 +29,10 @@ struct sdr_part {
 };
 
 struct end_timer {
-	struct timer timer; /* first, so that it is the end_timer */
-	struct transfer *transfer;
+	struct timer timer;        /* first, so that it is the end_timer */
+	struct transfer *transfer; /* NULL: it is the line's own */
 	enum sdr_end end;
+	struct sdr_line *line;
 };
 
 /* A message of the workload under way. No call of one end looks at the other's state. */
@@ -80,13 +82,31 @@ struct sdr_line {
 	struct transfer *turn;            /* whose turn it is to send; NULL: the first */
 	uint32_t posted;                  /* work requests with data that are not complete, but for this one: */
 	bool fill_is_posted;              /* a packet of idle fill; its class may have to wait */
-	struct word **words;              /* on their way, by number; see sdr_words.c */
+	struct sdr_word **words;          /* on their way, by number; see sdr_words.c */
 	uint32_t words_said;
 	uint32_t busy; /* calls into the line that have not returned */
 	bool closed;
+	struct auto_rate rate;
+	uint64_t pace_ns;            /* when the next packet may leave */
+	struct end_timer pace_timer; /* that of the next packet, or of a PING */
 	struct sdr_counts *counts;
 	struct loss_estimate *estimate; /* of the way to that host */
 };
+
+/* Posts a control message of one end, which is lost if there is no room. */
+void sdr_line_say(struct sdr_line *, enum sdr_end, const struct control *, const uint8_t *payload);
+
+/* How long so many bytes take at the line's rate; 0: at that of the wire. */
+uint64_t sdr_rate_ns(const struct sdr_line *, uint64_t bytes);
+/* Whether a packet may leave now; a packet leaves. */
+bool sdr_rate_may_post(const struct sdr_line *, uint64_t now_ns);
+void sdr_rate_posted(struct sdr_line *, uint32_t bytes, uint64_t now_ns);
+/* When a PING is due, or a packet may be: a window that is full opens when a COUNT comes, or a little by itself, so it is
+ * looked at when the next packet would leave. UINT64_MAX: neither. At that time sdr_rate_expire() sends the PING. */
+uint64_t sdr_rate_due(const struct sdr_line *, uint64_t now_ns);
+void sdr_rate_expire(struct sdr_line *, uint64_t now_ns);
+/* Takes a PING or a COUNT. False: the message is neither. */
+bool sdr_rate_hear(struct sdr_line *, enum sdr_end, const struct control *, const uint8_t *payload, uint64_t now_ns);
 
 /* How long so many bytes of packets take to leave. */
 uint64_t sdr_line_send_ns(const struct sdr_line *, uint64_t bytes);

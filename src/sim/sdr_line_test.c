@@ -360,6 +360,100 @@ TEST(a_ring_of_four_sites_ends)
 	sim_run_free(&run);
 }
 
+/* ---- rates: a link of 200 Mbit/s and 50 ms, whose buffer holds three round trips */
+
+static const char narrow[] = "[topology]\nkind=dumbbell\nhosts=2\n"
+			     "[link]\nrate=10Gbps\nfabric_rate=200Mbps\ndelay=0\nfabric_delay=25ms\nloss_place=fabric\n"
+			     "[switch]\nbuffer=64MB\nport_limit=3750kB\necn=off\n"
+			     "[transport]\nprotocol=sdr\npayload=1024B\n[sdr]\nscheme=tail\nrate=auto\n"
+			     "[cc]\nalgorithm=none\n"
+			     "[workload.first]\nkind=flow\nsenders=0\nreceivers=2\nsize=50MB\n"
+			     "[output]\ngoodput_window=100ms\n";
+enum { NARROW_WIRE = 1024 + 102 };
+
+/* What the first flow gets of the link's rate, in payload, from its first packet to the last acknowledgement. */
+static double narrow_share(const struct results *r)
+{
+	const struct results_flow *f = &r->flows[0];
+
+	return (double)f->bytes * 8 / ((double)f->fct_ps / 1e12) / (200e6 * 1024 / NARROW_WIRE);
+}
+
+static uint64_t full_drops(const struct results *r)
+{
+	uint64_t n = 0;
+
+	for (uint32_t i = 0; i < r->drop_count; i++)
+		n += r->drops[i].reason == RESULTS_DROP_BUFFER ? r->drops[i].packets : 0;
+	return n;
+}
+
+/* Its start-up and the end are a fifth of the time. */
+TEST(a_rate_finds_itself_whatever_is_lost_at_random)
+{
+	static const char *const losses[] = {"link.loss=0", "link.loss=0.01", "link.loss=0.05"};
+
+	for (size_t i = 0; i < 3; i++) {
+		const char *const sets[] = {losses[i], NULL};
+		struct sim_run run;
+
+		sim_run_do(&run, narrow, sets);
+		all_arrived(&run);
+		assert_true(narrow_share(&run.results) > 0.75);
+		assert_int_equal(full_drops(&run.results), 0);
+		sim_run_free(&run);
+	}
+}
+
+/* Without a limit the buffer is overrun. */
+TEST(a_given_rate_is_kept_to_and_none_overruns_a_slow_link)
+{
+	struct sim_run run;
+
+	sim_run_do(&run, narrow, (const char *const[]){"sdr.rate=90Mbps", NULL});
+	all_arrived(&run);
+	near(narrow_share(&run.results) * 200e6 * 1024 / NARROW_WIRE, 90e6, 0.05);
+	assert_int_equal(full_drops(&run.results), 0);
+	sim_run_free(&run);
+	sim_run_do(&run, narrow, (const char *const[]){"sdr.rate=0", "workload.first.size=8MB", NULL});
+	all_arrived(&run);
+	assert_true(full_drops(&run.results) > 4000);
+	sim_run_free(&run);
+}
+
+/* The narrow link, and more of the scenario. */
+static void narrow_do(struct sim_run *run, const char *more, const char *const *sets)
+{
+	char all[2048];
+
+	snprintf(all, sizeof(all), "%s%s", narrow, more);
+	sim_run_do(run, all, sets);
+	all_arrived(run);
+}
+
+TEST(a_rate_goes_on_behind_a_path_that_was_dead)
+{
+	static const char *const sets[] = {"link.loss=0.01", NULL};
+	struct sim_run run;
+
+	narrow_do(&run, "[failure.dead]\ntime=1s\nlink=4-5\naction=down\nup_after=2s\n", sets);
+	/* 50 MB take 2.2 s, and 2 s nothing goes. */
+	assert_in_range(run.results.flows[0].fct_ps, UINT64_C(4000000000000), UINT64_C(5000000000000));
+	sim_run_free(&run);
+}
+
+/* Together they take 4.4 s: the second one, which begins when the first has the link, does not wait for its end. */
+TEST(rates_that_find_themselves_share_a_link)
+{
+	struct sim_run run;
+
+	narrow_do(&run, "[workload.second]\nkind=flow\nsenders=1\nreceivers=3\nsize=30MB\nstart=500ms\n", NULL);
+	for (int i = 0; i < 2; i++)
+		assert_true(run.results.flows[i].fct_ps < UINT64_C(4000000000000));
+	assert_int_equal(full_drops(&run.results), 0);
+	sim_run_free(&run);
+}
+
 TEST(what_is_not_simulated_is_refused)
 {
 	static const char *const wrong[][2] = {

@@ -48,10 +48,14 @@ static uint64_t ack_ns(const struct sdr_line *l)
 	return l->rtt_ns / ACKS_A_RTT > ACK_NS_MIN ? l->rtt_ns / ACKS_A_RTT : ACK_NS_MIN;
 }
 
-/* More than 8 Gbit/s. */
+/* At 8 Gbit/s, half of the rate that is set, or 1 Mbit/s where none is known; an hour at most. */
 static uint64_t timeout_ns(const struct sdr_line *l, uint64_t bytes)
 {
-	return TIMEOUT_RTTS * l->rtt_ns + bytes;
+	uint64_t bps = l->config->rate_bps ? l->config->rate_bps / 2 : UINT64_C(8000000000);
+	double ns = (double)bytes * 8e9 / (double)(l->config->rate_auto ? UINT64_C(1000000) : bps);
+
+	ns += (double)(TIMEOUT_RTTS * l->rtt_ns);
+	return ns < 3.5e12 ? (uint64_t)ns : UINT64_C(3500000000000);
 }
 
 /* ---- Selective Repeat --------------------------------------------------------------------------------- */

@@ -404,6 +404,8 @@ static const struct sdr_config *make_sdr(struct simulation *s)
 		.chunk_bytes = (uint32_t)c->chunk_bytes,
 		.channels = (uint32_t)c->channels,
 		.rto_rtts = (uint32_t)c->rto_rtts,
+		.rate_auto = c->rate_bps == SCENARIO_AUTO,
+		.rate_bps = c->rate_bps == SCENARIO_AUTO ? 0 : c->rate_bps,
 		.code_data = (uint32_t)c->code_data,
 		.code_parity = (uint32_t)c->code_parity,
 		.assumed_loss = c->assumed_ppb == SCENARIO_AUTO ? 0 : (double)c->assumed_ppb / SCENARIO_PPB,

@@ -121,6 +121,10 @@ CASE(queue_pairs_are_within_their_limits)
 	attr = ends_attr(1);
 	attr.transport = 2;
 	assert_null(verbena_sdr_qp_create(e->ctx, &attr));
+	attr = ends_attr(1);
+	attr.rate_auto = true;
+	attr.rate_limit_mbps = 1;
+	assert_null(verbena_sdr_qp_create(e->ctx, &attr));
 	assert_null(verbena_sdr_qp_create(NULL, &attr));
 }
 

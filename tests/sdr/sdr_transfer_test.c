@@ -296,6 +296,34 @@ TEST(a_rate_is_kept_to)
 	ends_destroy(&e);
 }
 
+/* Half of a message's packets leave before the peer has said that any have arrived. */
+TEST(a_rate_that_finds_itself_waits_for_what_arrives)
+{
+	struct verbena_sdr_qp_attr attr = ends_attr(2);
+	struct verbena_sdr_stats st;
+	struct verbena_sdr_block b;
+	struct ends e;
+
+	attr.rate_auto = true;
+	ends_make(&e, attr, VERBENA_SDR_NO_WORKERS);
+	b = block(&e, 0, MESSAGE);
+	for (int n = 0; n < 50; n++) {
+		struct verbena_sdr_recv recv;
+		struct verbena_sdr_send send;
+
+		assert_int_equal(recv_post(&e, 0, MESSAGE, &recv), VERBENA_SDR_SUCCESS);
+		AWAIT(&e, verbena_sdr_send_post(e.from, &b, NULL, &send) == VERBENA_SDR_SUCCESS);
+		assert_int_equal(verbena_sdr_qp_stats_get(e.from, &st), VERBENA_SDR_SUCCESS);
+		assert_true(st.rate_mbps > 0);
+		assert_true(n || st.sent <= MESSAGE / MTU / 2);
+		AWAIT(&e, chunks_arrived(&recv, 0, 16));
+		AWAIT(&e, send_done(&send));
+		assert_memory_equal(e.sink, e.source, MESSAGE);
+		assert_int_equal(verbena_sdr_recv_complete(&recv), VERBENA_SDR_SUCCESS);
+	}
+	ends_destroy(&e);
+}
+
 TEST(it_runs_over_rc_too)
 {
 	struct verbena_sdr_qp_attr attr = ends_attr(2);

@@ -37,8 +37,8 @@ GRAPH = {
     "iwarp": "transport wire mem queue cc base",
     "nic": "transport iwarp wire mem queue cc base",
     "cm": "nic iwarp mem queue wire base",
-    "sdr": "base",
-    "sdr/verbs": "sdr base",
+    "sdr": "cc base",
+    "sdr/verbs": "sdr cc base",
     "space": "base",
     "faults": "wire base",
     # io.h and what wraps any back end; a capture knows the stream's events of TCP.

@@ -49,6 +49,7 @@ static const struct {
 	[CONTROL_PONG] = {PING_LEN, NULL},
 	[CONTROL_CODED_PLAN] = {CODED_PLAN_LEN, coded_plan_len},
 	[CONTROL_CODED_STATE] = {CODED_STATE_LEN, NULL},
+	[CONTROL_COUNT] = {COUNT_LEN, NULL},
 };
 
 void control_encode(uint8_t *p, const struct control *c)
@@ -135,6 +136,18 @@ struct ack_run sr_ack_run(const uint8_t *p, uint32_t i)
 {
 	p += SR_ACK_FIXED_LEN + i * SR_ACK_RUN_LEN;
 	return (struct ack_run){get_be16(p), get_be16(p + 2)};
+}
+
+void count_encode(uint8_t *p, const struct count *c)
+{
+	put_be64(p, c->stamp);
+	put_be64(p + 8, c->bytes);
+	put_be64(p + 16, c->time_ns);
+}
+
+void count_decode(struct count *c, const uint8_t *p)
+{
+	*c = (struct count){get_be64(p), get_be64(p + 8), get_be64(p + 16)};
 }
 
 uint16_t sr_nack_encode(uint8_t *p, const struct chunk_run *runs, uint16_t count)

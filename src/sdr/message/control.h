@@ -20,13 +20,16 @@
  *     DONE        low 32                                       every message below low is finished
  *     ABORT       code 16                                      the sender of this gives up
  *     CTS_KNOWN   known 32                                     the grants below known have arrived
- *     PING        stamp 64                                     asks for a PONG
+ *     PING        stamp 64                                     asks for a PONG, or by its flag for a COUNT
  *     PONG        stamp 64                                     the stamp of a PING
  *     CODED_PLAN  see coded_words.h                            how the message is coded
  *     CODED_STATE see coded_words.h                            what has come, and whether that is enough
+ *     COUNT       stamp 64, bytes 64, time 64                  the stamp of a PING; the payload of all packets that
+ *                                                              have come so far; and when that was counted, in
+ *                                                              nanoseconds by any clock that never goes back
  *
  * Message numbers are 64 bits long inside, their lower 32 bits on the wire. Types 4, 5 and 10 to 12 were those of
- * version 2 (info.h).
+ * version 2 (info.h). A peer that does not know COUNT does not know the flag either, and answers by a PONG.
  */
 #pragma once
 
@@ -50,6 +53,7 @@ enum {
 	CODED_PLAN_LEN_MAX = 24,
 	CODED_PLAN_TIMES = 32, /* the flag of a plan with times */
 	CODED_STATE_LEN = 16,
+	COUNT_LEN = 24,
 };
 
 enum control_type {
@@ -64,11 +68,13 @@ enum control_type {
 	CONTROL_PONG,
 	CONTROL_CODED_PLAN, /* coded_words.h has these two */
 	CONTROL_CODED_STATE,
+	CONTROL_COUNT,
 	CONTROL_TYPE_END
 };
 
 enum {
-	CONTROL_ANSWER = 1, /* flag of a CTS: asks for a CTS_KNOWN */
+	CONTROL_ANSWER = 1,      /* flag of a CTS: asks for a CTS_KNOWN */
+	CONTROL_WANTS_COUNT = 2, /* flag of a PING: asks for a COUNT */
 };
 
 struct control {
@@ -96,6 +102,12 @@ struct sr_ack {
 	uint16_t count;
 };
 
+struct count {
+	uint64_t stamp;
+	uint64_t bytes;
+	uint64_t time_ns;
+};
+
 /* Chunks that are there, and those behind them that are not. */
 struct ack_run {
 	uint16_t there, missing;
@@ -119,6 +131,8 @@ uint16_t sr_ack_encode(uint8_t *, const struct sr_ack *, const struct ack_run *)
 void sr_ack_decode(struct sr_ack *, const uint8_t *);
 struct ack_run sr_ack_run(const uint8_t *, uint32_t i);
 uint16_t sr_nack_encode(uint8_t *, const struct chunk_run *, uint16_t count);
+void count_encode(uint8_t *, const struct count *);
+void count_decode(struct count *, const uint8_t *);
 uint16_t sr_nack_count(const uint8_t *);
 struct chunk_run sr_nack_run(const uint8_t *, uint32_t i);
 

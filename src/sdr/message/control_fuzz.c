@@ -65,6 +65,16 @@ static void nack_again(const uint8_t *p, uint16_t len)
 	must(sr_nack_encode(out, runs, sr_nack_count(p)) == len && !memcmp(p, out, len));
 }
 
+static void count_again(const uint8_t *p)
+{
+	uint8_t out[COUNT_LEN];
+	struct count count;
+
+	count_decode(&count, p);
+	count_encode(out, &count);
+	must(!memcmp(p, out, sizeof(out)));
+}
+
 static void fuzz_control(const uint8_t *data, size_t size)
 {
 	uint8_t header[CONTROL_HEADER_LEN];
@@ -81,6 +91,8 @@ static void fuzz_control(const uint8_t *data, size_t size)
 		cts_again(data + CONTROL_HEADER_LEN, c.length);
 	if (c.type == CONTROL_SR_ACK)
 		ack_again(data + CONTROL_HEADER_LEN, c.length);
+	if (c.type == CONTROL_COUNT)
+		count_again(data + CONTROL_HEADER_LEN);
 	if (c.type == CONTROL_SR_NACK)
 		nack_again(data + CONTROL_HEADER_LEN, c.length);
 }

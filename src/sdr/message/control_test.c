@@ -24,6 +24,12 @@ static const uint8_t golden_sr_ack[] = {
 static const uint8_t golden_sr_nack[] = {
 	0x53, 0x44, 1, 3, 1, 2, 3, 4, 0, 0, 0, 9, 0, 10, 0, 0, 0, 1, 0, 0, 0, 3, 0, 0, 0, 2,
 };
+static const uint8_t golden_count[] = {
+	0x53, 0x44, 1, 17, 1, 2, 3, 4, 0, 0, 0, 0, 0, 24, 0, 0, /* of no message, 24 bytes */
+	0,    0,    0, 0,  0, 0, 1, 2,                          /* the stamp 258 */
+	0,    0,    0, 1,  0, 0, 0, 5,                          /* 2^32 + 5 bytes have come */
+	1,    2,    3, 4,  5, 6, 7, 8,                          /* at this time */
+};
 
 static size_t with_header(uint8_t *buf, enum control_type type, uint32_t number, uint16_t len, uint16_t flags)
 {
@@ -51,6 +57,23 @@ TEST(control_encodes_golden_bytes)
 	len = sr_nack_encode(buf + CONTROL_HEADER_LEN, &(struct chunk_run){3, 2}, 1);
 	assert_int_equal(with_header(buf, CONTROL_SR_NACK, 9, len, 0), sizeof(golden_sr_nack));
 	assert_memory_equal(buf, golden_sr_nack, sizeof(golden_sr_nack));
+}
+
+TEST(a_count_has_the_stamp_of_its_ping_and_its_time)
+{
+	const struct count count = {258, UINT64_C(0x100000005), UINT64_C(0x0102030405060708)};
+	uint8_t buf[64];
+	struct control c;
+	struct count got;
+
+	count_encode(buf + CONTROL_HEADER_LEN, &count);
+	assert_int_equal(with_header(buf, CONTROL_COUNT, 0, COUNT_LEN, 0), sizeof(golden_count));
+	assert_memory_equal(buf, golden_count, sizeof(golden_count));
+	assert_true(control_decode(&c, golden_count, sizeof(golden_count), TAG));
+	count_decode(&got, golden_count + CONTROL_HEADER_LEN);
+	assert_memory_equal(&got, &count, sizeof(count));
+	buf[13] = PING_LEN;
+	assert_false(control_decode(&c, buf, CONTROL_HEADER_LEN + PING_LEN, TAG));
 }
 
 TEST(control_decodes_golden_bytes)

@@ -125,5 +125,6 @@ enum sdr_verdict worker_note(struct worker *w, struct receiver *r, uint32_t gene
 	enum sdr_verdict v = judge(w, r, generation, imm_unpack(r->shape.split, imm), bytes);
 
 	w->verdicts[v]++;
+	__atomic_store_n(&w->bytes, w->bytes + bytes, __ATOMIC_RELAXED);
 	return v;
 }

@@ -22,6 +22,7 @@ struct receiver {
 /* A worker's counts, and the slot that it is inside of. All zero: a new one. */
 struct worker {
 	uint64_t verdicts[SDR_VERDICTS];
+	uint64_t bytes; /* of all packets, whatever the verdict; others may read it meanwhile */
 	struct slot *inside;
 	const struct receiver *of;
 	uint32_t id, generation;

@@ -48,7 +48,8 @@ void verbena_sdr_tail_attr_init(struct verbena_sdr_tail_attr *attr)
 static int config_read(const struct verbena_sdr_qp *qp, const struct verbena_sdr_tail_attr *a, uint32_t piece,
 		       uint64_t parity_bytes, struct coded_config *c)
 {
-	uint64_t limit_mbps = qp->rate_bps / 1000000, usual_mbps = limit_mbps ? limit_mbps : GUESSED_MBPS;
+	uint64_t limit_mbps = qp->rate.on ? 0 : qp->rate_bps / 1000000,
+		 usual_mbps = limit_mbps ? limit_mbps : GUESSED_MBPS;
 	uint64_t mbps = a->rate_mbps ? a->rate_mbps : usual_mbps;
 
 	if (!a->rtt_ns || a->rtt_ns > HOUR_NS / 1000 || a->timeout_ns >= HOUR_NS || !(a->loss >= 0 && a->loss <= 0.5) ||

@@ -95,39 +95,67 @@ static void take_cts(struct verbena_sdr_qp *qp, const struct control *c, const u
 		tell_known(qp);
 }
 
-static void answer_ping(struct verbena_sdr_qp *qp, const uint8_t *stamp)
+static uint64_t bytes_come(const struct verbena_sdr_qp *qp)
+{
+	uint64_t bytes = 0;
+
+	for (uint32_t w = 0; w < qp->ctx->worker_count; w++)
+		bytes += __atomic_load_n(&qp->counts[w].bytes, __ATOMIC_RELAXED);
+	return bytes;
+}
+
+static void answer_ping(struct verbena_sdr_qp *qp, const uint8_t *stamp, bool count)
 {
 	uint8_t *payload = control_buffer(qp);
 
 	if (!payload)
 		return;
-	memcpy(payload, stamp, PING_LEN);
-	control_post(qp, CONTROL_PONG, 0, PING_LEN, 0);
+	if (count)
+		count_encode(payload, &(struct count){get_be64(stamp), bytes_come(qp), sdr_now_ns()});
+	else
+		memcpy(payload, stamp, PING_LEN);
+	control_post(qp, count ? CONTROL_COUNT : CONTROL_PONG, 0, count ? COUNT_LEN : PING_LEN, 0);
 }
 
-/* Each of the last few PINGs counts once. The time is that of now: the pass of a worker may have begun before the PONG
- * came, and waited for a processor since. */
-static bool take_pong(struct verbena_sdr_qp *qp, const uint8_t *stamp)
+/* The time is that of now: the pass of a worker may have begun before the answer came, and waited for a processor
+ * since. */
+static bool take_count(struct verbena_sdr_qp *qp, const uint8_t *payload)
 {
-	struct round_trips *r = &qp->rtt;
-	uint64_t now_ns = sdr_now_ns();
-	uint64_t pinged_ns = get_be64(stamp), rtt_ns = now_ns - pinged_ns;
-	uint32_t i = 0;
+	struct count c;
 
-	while (i < PINGS_OUT && r->pinged_ns[i] != pinged_ns)
-		i++;
-	if (!pinged_ns || i == PINGS_OUT || now_ns < pinged_ns)
+	count_decode(&c, payload);
+	if (!auto_rate_count(&qp->rate, c.stamp, c.bytes, c.time_ns, sdr_now_ns()))
 		return false;
-	r->pinged_ns[i] = 0;
-	r->least_ns = r->count && r->least_ns < rtt_ns ? r->least_ns : rtt_ns;
-	r->mean_ns = r->count ? r->mean_ns - r->mean_ns / 8 + rtt_ns / 8 : rtt_ns;
-	r->count++;
+	if (qp->rate.on)
+		qp->rate_bps = qp->rate.cc.rate_bps;
+	return true;
+}
+
+static bool take_pong(struct verbena_sdr_qp *qp, const uint8_t *payload)
+{
+	bool found_itself = qp->rate.on;
+
+	if (!auto_rate_pong(&qp->rate, get_be64(payload), sdr_now_ns()))
+		return false;
+	if (found_itself)
+		qp->rate_bps = 0;
+	return true;
+}
+
+bool control_ping(struct verbena_sdr_qp *qp, uint64_t now_ns)
+{
+	uint8_t *payload = control_buffer(qp);
+
+	if (!payload)
+		return false;
+	put_be64(payload, auto_rate_ping(&qp->rate, now_ns));
+	control_post(qp, CONTROL_PING, 0, PING_LEN, qp->rate.on ? CONTROL_WANTS_COUNT : 0);
 	return true;
 }
 
 int verbena_sdr_ping(struct verbena_sdr_qp *qp)
 {
-	uint8_t *payload;
+	bool sent = false;
 	int err = 0;
 
 	if (!qp)
@@ -135,33 +163,28 @@ int verbena_sdr_ping(struct verbena_sdr_qp *qp)
 	pthread_mutex_lock(&qp->lock);
 	if (!qp->connected)
 		err = ENOTCONN;
-	payload = err ? NULL : control_buffer(qp);
-	if (payload) {
-		uint64_t *pinged_ns = &qp->rtt.pinged_ns[qp->rtt.pings++ % PINGS_OUT];
-
-		*pinged_ns = sdr_now_ns();
-		put_be64(payload, *pinged_ns);
-		control_post(qp, CONTROL_PING, 0, PING_LEN, 0);
-	}
+	else
+		sent = control_ping(qp, sdr_now_ns());
 	pthread_mutex_unlock(&qp->lock);
 	if (err)
 		return sdr_fail(err);
-	return payload ? VERBENA_SDR_SUCCESS : VERBENA_SDR_RETRY;
+	return sent ? VERBENA_SDR_SUCCESS : VERBENA_SDR_RETRY;
 }
 
 int verbena_sdr_rtt_get(struct verbena_sdr_qp *qp, uint64_t *least_ns, uint64_t *mean_ns)
 {
-	struct round_trips r;
+	uint64_t least, mean;
 
 	if (!qp || !least_ns || !mean_ns)
 		return sdr_fail(EINVAL);
 	pthread_mutex_lock(&qp->lock);
-	r = qp->rtt;
+	least = qp->rate.rtt_ns_least;
+	mean = qp->rate.rtt_ns_mean;
 	pthread_mutex_unlock(&qp->lock);
-	if (!r.count)
+	if (!least)
 		return VERBENA_SDR_RETRY;
-	*least_ns = r.least_ns;
-	*mean_ns = r.mean_ns;
+	*least_ns = least;
+	*mean_ns = mean;
 	return VERBENA_SDR_SUCCESS;
 }
 
@@ -179,8 +202,9 @@ static bool take(struct verbena_sdr_qp *qp, const struct control *c, const uint8
 			return false;
 		grants_confirm(&qp->grants, number_near(qp->grants.known, get_be32(payload)));
 		return true;
-	case CONTROL_PING: answer_ping(qp, payload); return true;
+	case CONTROL_PING: answer_ping(qp, payload, c->flags & CONTROL_WANTS_COUNT); return true;
 	case CONTROL_PONG: return take_pong(qp, payload);
+	case CONTROL_COUNT: return take_count(qp, payload);
 	default: return reliable_take(qp, c, payload, now_ns);
 	}
 }

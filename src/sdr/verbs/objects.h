@@ -22,6 +22,7 @@
 #include "sdr/message/info.h"
 #include "sdr/message/receiver.h"
 #include "sdr/message/sender.h"
+#include "sdr/rate/auto_rate.h"
 #include "sdr/verbs/reliable.h"
 #include <verbena/sdr.h>
 
@@ -34,11 +35,13 @@ enum {
 	CHANNEL_DEPTH = 128, /* packets handed to the device, of a channel of a queue pair */
 	QP_DEPTH = 512,      /* and of a queue pair: whatever is queued later, repetitions too, waits behind them */
 	SEND_BATCH_MAX = 64,
-	PINGS_OUT = 8,
 };
 
 /* The wr_id of control messages; those of packets are below. */
 #define WR_CONTROL UINT64_MAX
+
+/* A process may wait so long for a processor: less is no queue of the network. */
+#define RATE_SLACK_NS UINT64_C(4000000)
 
 /* A transport QP of ours, found by its number. */
 struct route {
@@ -107,14 +110,6 @@ struct recv_memory {
 	struct verbena_sdr_mr *region;
 };
 
-/* Round trips that PINGs have measured. */
-struct round_trips {
-	uint64_t pinged_ns[PINGS_OUT]; /* of PINGs that are out; 0: none */
-	uint32_t pings;
-	uint64_t least_ns, mean_ns;
-	uint32_t count;
-};
-
 /* What gives way has the Lower Effort code point (RFC 8622), above the two bits of ECN. */
 enum { TRAFFIC_CLASS_LOW = 1 << 2 };
 
@@ -145,6 +140,7 @@ struct verbena_sdr_qp {
 	uint32_t unreturned; /* packets and control messages whose completions send_cq will have */
 	uint32_t batch;
 	uint64_t rate_bps, pace_ns; /* pace_ns: when the next packet may go */
+	struct auto_rate rate;      /* PINGs, and the rate if it finds itself */
 	bool broken;
 	_Atomic bool sending; /* packets wait to be sent or to be given back; other queue pairs' workers look, too */
 	uint64_t sent, retries;
@@ -155,7 +151,6 @@ struct verbena_sdr_qp {
 	struct grants grants;
 
 	struct reliable reliable;
-	struct round_trips rtt;
 
 	uint8_t *control_memory;
 	struct ibv_mr *control_mr;
@@ -226,6 +221,8 @@ bool recv_close(struct verbena_sdr_qp *, uint64_t number);
 void control_take(struct verbena_sdr_qp *, const uint8_t *message, size_t len, uint64_t now_ns);
 void control_tell_grants(struct verbena_sdr_qp *, uint64_t now_ns);
 void control_returned(struct verbena_sdr_qp *);
+/* Sends a PING, if there is room. */
+bool control_ping(struct verbena_sdr_qp *, uint64_t now_ns);
 /* Posts the worker's i-th receive for control messages. */
 int control_repost(struct sdr_worker *, uint32_t i);
 /* How many blocks of so many bytes to have queued, 2 to `most`: what leaves in a quarter of a round trip, so that

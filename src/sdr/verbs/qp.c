@@ -46,7 +46,7 @@ static bool attr_valid(const struct verbena_sdr_qp_attr *a)
 	       a->max_in_flight_log_bytes >= a->max_log_num_msgs && (a->send_enable || a->recv_enable) &&
 	       a->msg_id_bits < 32 && a->offset_bits < 32 && a->imm_bits < 32 && a->transport <= VERBENA_SDR_RC &&
 	       a->send_batch >= 1 && a->send_batch <= SEND_BATCH_MAX && a->rtt_ns &&
-	       !(a->idle_fill && a->transport == VERBENA_SDR_RC);
+	       !(a->idle_fill && a->transport == VERBENA_SDR_RC) && !(a->rate_auto && a->rate_limit_mbps);
 }
 
 static bool shape_read(const struct verbena_sdr_context *ctx, const struct verbena_sdr_qp_attr *a, struct shape *s)
@@ -310,7 +310,8 @@ static void describe(struct verbena_sdr_qp *qp, const struct verbena_sdr_qp_attr
 	memcpy(qp->mine.gid, qp->ctx->gid.raw, sizeof(qp->mine.gid));
 	qp->path_mtu = mtu_for(qp->shape.mtu);
 	qp->batch = attr->send_batch;
-	qp->rate_bps = (uint64_t)attr->rate_limit_mbps * 1000000;
+	auto_rate_init(&qp->rate, attr->rate_auto, qp->shape.mtu, RATE_SLACK_NS, sdr_now_ns());
+	qp->rate_bps = attr->rate_auto ? qp->rate.cc.rate_bps : (uint64_t)attr->rate_limit_mbps * 1000000;
 }
 
 /* Makes the queue pair known to the workers, whose gates are closed. */
@@ -484,6 +485,8 @@ int verbena_sdr_qp_stats_get(const struct verbena_sdr_qp *qp, struct verbena_sdr
 		.ec_lost = qp->reliable.lost,
 		.ec_recovered = qp->reliable.recovered,
 		.fills = qp->reliable.fills,
+		.resent = qp->reliable.resent,
+		.rate_mbps = (__atomic_load_n(&qp->rate_bps, __ATOMIC_RELAXED) + 999999) / 1000000,
 	};
 	return VERBENA_SDR_SUCCESS;
 }

@@ -86,6 +86,7 @@ struct reliable {
 	uint64_t recovered;            /* pieces */
 	struct loss_estimate estimate; /* of the way to the peer */
 	uint64_t fills;                /* packets of idle fill */
+	uint64_t resent;               /* packets that were not the first of their place */
 };
 
 /* The layer's part of a queue pair: 0 or a negative errno, with nothing to free; and its end. */

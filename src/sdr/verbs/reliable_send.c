@@ -72,6 +72,7 @@ static void queue(struct verbena_sdr_qp *qp, struct reliable_send *m, const stru
 		.fill = p->fill,
 	};
 
+	qp->reliable.resent += p->resent ? shape_packets(&qp->shape, b.bytes) : 0;
 	prepare(m, p);
 	sender_add_packets(&qp->sender, m->number + p->parity, &b);
 }

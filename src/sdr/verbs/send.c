@@ -140,8 +140,10 @@ uint32_t send_pump(struct verbena_sdr_qp *qp, uint64_t now_ns)
 	while (!qp->broken && sender_peek(&qp->sender, &p)) {
 		const struct lane *l = &qp->lanes[p.channel];
 
-		if (l->in_flight + l->count >= CHANNEL_DEPTH || qp->in_flight >= QP_DEPTH || !pace(qp, p.bytes, now_ns))
+		if (l->in_flight + l->count >= CHANNEL_DEPTH || qp->in_flight >= QP_DEPTH ||
+		    !auto_rate_may_send(&qp->rate, p.bytes, now_ns) || !pace(qp, p.bytes, now_ns))
 			break;
+		auto_rate_sent(&qp->rate, p.bytes);
 		sender_sent(&qp->sender);
 		lane_add(qp, &p);
 		n++;

@@ -13,7 +13,7 @@
 
 #include "sdr/verbs/objects.h"
 
-enum { LOOK_NS = 50000 };
+enum { LOOK_NS = 50000, WINDOW_NS = 500000 };
 
 /* ---- gates */
 
@@ -115,6 +115,21 @@ static uint64_t earlier(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
+/* A window that is full opens when a COUNT comes, or a little by itself. */
+static uint64_t pace_due_ns(const struct verbena_sdr_qp *qp, uint64_t now_ns)
+{
+	if (sender_idle(&qp->sender) || !qp->rate_bps)
+		return UINT64_MAX;
+	return auto_rate_may_send(&qp->rate, qp->shape.mtu, now_ns) ? qp->pace_ns : now_ns + WINDOW_NS;
+}
+
+static void ping_by_itself(struct verbena_sdr_qp *qp, uint64_t now_ns, uint64_t *due_ns)
+{
+	if (auto_rate_due(&qp->rate) <= now_ns)
+		control_ping(qp, now_ns);
+	*due_ns = earlier(*due_ns, auto_rate_due(&qp->rate));
+}
+
 static uint32_t serve(struct verbena_sdr_qp *qp, uint64_t now_ns, uint64_t *due_ns)
 {
 	uint32_t done = 0;
@@ -130,8 +145,8 @@ static uint32_t serve(struct verbena_sdr_qp *qp, uint64_t now_ns, uint64_t *due_
 		if (grants_due(&qp->grants) <= now_ns)
 			control_tell_grants(qp, now_ns);
 		*due_ns = earlier(*due_ns, grants_due(&qp->grants));
-		if (!sender_idle(&qp->sender) && qp->rate_bps)
-			*due_ns = earlier(*due_ns, qp->pace_ns);
+		*due_ns = earlier(*due_ns, pace_due_ns(qp, now_ns));
+		ping_by_itself(qp, now_ns, due_ns);
 	}
 	pthread_mutex_unlock(&qp->lock);
 	return done;

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Answers come 32 times a round trip at most, so what has arrived since the newest one is estimated: an eighth of the window
+ * at most, at the rate of sending. Otherwise packets would leave in bursts, and a lost answer would be a pause.
+ *
+ * A peer that counts more than was sent counts as one that has received everything.
+ */
+#include "sdr/rate/auto_rate.h"
+
+enum { PINGS_A_RTT = 32, LATE_RTTS = 4, START_PACKETS = 32, LEAST_PACKETS = 4 };
+
+#define PING_NS_MIN   UINT64_C(1000000)
+#define PING_NS_START UINT64_C(10000000)
+
+void auto_rate_init(struct auto_rate *r, bool on, uint32_t mtu, uint64_t slack_ns, uint64_t now_ns)
+{
+	const struct cc_config config = {
+		.mtu_bytes = mtu,
+		.cwnd_bytes_start = (uint64_t)START_PACKETS * mtu,
+		.cwnd_bytes_min = (uint64_t)LEAST_PACKETS * mtu,
+		.target_ns = slack_ns,
+	};
+
+	*r = (struct auto_rate){.on = on, .due_ns = now_ns};
+	cc_init(&r->cc, on ? CC_DELIVERY : CC_NONE, &config, now_ns);
+}
+
+bool auto_rate_may_send(const struct auto_rate *r, uint32_t bytes, uint64_t now_ns)
+{
+	uint64_t in_flight = r->sent - r->acked, most = r->cc.cwnd_bytes / 8, more;
+
+	if (!r->on || !in_flight)
+		return true;
+	more = r->acked_ns ? (uint64_t)((double)r->cc.rate_bps / 8e9 * (double)(now_ns - r->acked_ns)) : 0;
+	return in_flight + bytes <= r->cc.cwnd_bytes + (more < most ? more : most);
+}
+
+/* PINGs go while packets may be under way, and less often where no answer comes. */
+static uint64_t gap_ns(const struct auto_rate *r, uint64_t now_ns)
+{
+	uint64_t gap = r->rtt_ns_least / PINGS_A_RTT;
+
+	if (!r->rtt_ns_least)
+		return PING_NS_START;
+	if (now_ns - r->acked_ns > LATE_RTTS * (r->rtt_ns_least + PING_NS_START))
+		gap = r->rtt_ns_least / 4 + PING_NS_START;
+	return gap > PING_NS_MIN ? gap : PING_NS_MIN;
+}
+
+uint64_t auto_rate_due(const struct auto_rate *r)
+{
+	return r->on && r->sent != r->acked ? r->due_ns : UINT64_MAX;
+}
+
+uint64_t auto_rate_ping(struct auto_rate *r, uint64_t now_ns)
+{
+	r->ping[r->pings % AUTO_RATE_PINGS] = (struct rate_ping){now_ns, r->sent};
+	r->due_ns = now_ns + gap_ns(r, now_ns);
+	return r->pings++;
+}
+
+static void note_trip(struct auto_rate *r, uint64_t rtt_ns)
+{
+	r->rtt_ns_mean = r->rtt_ns_least ? r->rtt_ns_mean - r->rtt_ns_mean / 8 + rtt_ns / 8 : rtt_ns;
+	if (!r->rtt_ns_least || rtt_ns < r->rtt_ns_least)
+		r->rtt_ns_least = rtt_ns;
+}
+
+static void acknowledge(struct auto_rate *r, const struct rate_ping *p, uint64_t bytes, uint64_t peer_ns,
+			uint64_t now_ns)
+{
+	struct cc_ack ack = {
+		.ack_seq = p->sent,
+		.snd_nxt = r->sent,
+		.rtt_ns = now_ns - p->sent_ns,
+		.peer_ns = peer_ns,
+	};
+
+	if (bytes > r->sent)
+		bytes = r->sent;
+	ack.acked_bytes = bytes > r->got ? bytes - r->got : 0;
+	ack.acked_packets = ack.acked_bytes > 0;
+	r->got += ack.acked_bytes;
+	r->acked = p->sent;
+	r->acked_ns = now_ns;
+	cc_on_ack(&r->cc, now_ns, &ack);
+}
+
+/* Takes the PING with that stamp, if it is out. */
+static bool answered(struct auto_rate *r, uint64_t stamp, uint64_t now_ns, struct rate_ping *sent)
+{
+	struct rate_ping *p = &r->ping[stamp % AUTO_RATE_PINGS];
+
+	if (stamp >= r->pings || r->pings - stamp > AUTO_RATE_PINGS || !p->sent_ns || now_ns <= p->sent_ns)
+		return false;
+	*sent = *p;
+	p->sent_ns = 0;
+	note_trip(r, now_ns - sent->sent_ns);
+	return true;
+}
+
+bool auto_rate_pong(struct auto_rate *r, uint64_t stamp, uint64_t now_ns)
+{
+	struct rate_ping sent;
+
+	if (!answered(r, stamp, now_ns, &sent))
+		return false;
+	r->on = false;
+	return true;
+}
+
+bool auto_rate_count(struct auto_rate *r, uint64_t stamp, uint64_t bytes, uint64_t peer_ns, uint64_t now_ns)
+{
+	struct rate_ping sent;
+
+	if (!answered(r, stamp, now_ns, &sent))
+		return false;
+	if (stamp < r->answered)
+		return true; /* a later one was faster */
+	r->answered = stamp + 1;
+	acknowledge(r, &sent, bytes, peer_ns, now_ns);
+	return true;
+}
