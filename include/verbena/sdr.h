@@ -119,8 +119,9 @@ struct verbena_sdr_qp_attr {
 	 * this class sends everything else first. Not with VERBENA_SDR_RC. Default: off. */
 	bool idle_fill;
 	/* The rate finds itself, by PINGs while something is sent: as much is in flight as the path holds, and a share of
-	 * its queue; random loss of up to a tenth does not count. A peer whose library does not count what arrives leaves
-	 * it without a limit. Not with rate_limit_mbps. Of the sending end alone; default: off. */
+	 * its queue; random loss of up to a tenth does not count. Nothing limits it where the shortest round
+	 * trip is less than 4 ms, as hosts that wait for a processor look like queues there, and where the peer's library
+	 * does not count what arrives. Not with rate_limit_mbps. Of the sending end alone; default: off. */
 	bool rate_auto;
 };
 

@@ -118,6 +118,7 @@ static void cruise(struct cc *c, uint64_t rtt_ns)
 	if (d->calm >= CALM_EPOCHS)
 		window += d->calm < 2 * CALM_EPOCHS ? window / 4 : window / 2;
 	window = fx_add(window, q16_mul(bytes_in(bps, queue_ns(d)), d->room_q16));
+	window = fx_max(window, c->cwnd_bytes_min);
 	pace(c, bps_of(window + window / 16, fx_max(rtt_ns, d->base_ns)));
 	allow(c, window + UINT64_C(4) * c->mtu_bytes);
 }

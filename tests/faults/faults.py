@@ -231,6 +231,7 @@ FAULTS = [
     Fault("an_answer_is_not_fresh", "answer", "a->parities++", "a->parities", "unit/coded_code_test"),
     Fault("count_of_more_than_was_sent", "acknowledge", "if (bytes > r->sent)", "if (false)", "unit/auto_rate_test"),
     Fault("count_that_was_overtaken", "auto_rate_count", "if (stamp < r->answered)", "if (false)", "unit/auto_rate_test"),
+    Fault("short_paths_are_limited", "limits", "&& !(r->rtt_ns_least && r->rtt_ns_least < r->slack_ns)", "", "unit/auto_rate_test"),
     Fault("everybody_counts", "auto_rate_pong", "r->on = false;", "", "unit/auto_rate_test"),
     Fault("window_is_no_limit", "auto_rate_may_send", "(more < most ? more : most)", "(uint64_t)1 << 40", "unit/auto_rate_test"),
     Fault("silence_is_a_low_rate", "start_up", "limited ? c->rate_bps : c->rate_bps / 2", "c->rate_bps / 2", "unit/delivery_test"),

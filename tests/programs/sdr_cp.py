@@ -10,10 +10,11 @@ import random
 import re
 import stat
 import struct
+import subprocess
 import sys
 import time
 
-from pair import BUILD, Pair, Process, check, folder, main
+from pair import BUILD, Pair, Process, Skip, check, folder, main, sh
 
 CP = os.path.join(BUILD, "sdr_cp")
 SCHEMES = ("auto", "nack", "rto", "mds", "xor", "ec", "tail")
@@ -80,16 +81,39 @@ def sizes(place):
 
 
 def link(place):
-    """The sender says what it reckoned with: a rate that it was told, or that it has seen, and the losses."""
+    """The sender says what it reckoned with: a rate that it was told, has found or has seen, and the losses."""
     said = r"reckoned with a loss of ([\d.e-]+) % and (\d+) Mbit/s, as (\w+)"
     # It takes a while to measure.
-    for rate, word, bytes_ in (((), "measured", 90000001), (("-r", 1000), "told", 20000001)):
-        out = copied(place, bytes_, ["-S", "tail", *rate], {"VERBENA_IMPAIR": "drop=1%,delay=2ms,seed=4"})
+    for rate, word, bytes_ in ((("-r", 0), "measured", 90000001), (("-r", "auto"), "found", 20000001), (("-r", 1000), "told", 20000001)):
+        out = copied(place, bytes_, ["-S", "tail", *rate], {"VERBENA_IMPAIR": "drop=1%,delay=3ms,seed=4"})
         found = re.search(said, out)
         check(found and found.group(3) == word, out)
-        check(int(found.group(2)) > 0 and (word == "measured" or found.group(2) == "1000"), out)
+        check(int(found.group(2)) > 0 and (word != "told" or found.group(2) == "1000"), out)
         # One in a hundred is lost on the way, and more where a receiver gets no processor.
         check(0.5 < float(found.group(1)) <= 50, out)
+
+
+def slow_link(place):
+    """
+    The rate that is found is that of the link, whatever is lost beside it: one of 40 Mbit/s, whose queue holds 100 ms. Without a
+    limit most of what is sent finds that full. How fast it is on a busy machine is not judged.
+    """
+    device, space = place.links[0][1], place.spaces[1]
+    sent = {}
+    for rate in (("-r", "auto"), ()):
+        shape = ["tc", "-n", space, "qdisc", "replace", "dev", device, "root", "tbf", "rate", "40mbit", "burst", "20k", "latency", "100ms"]
+        r = subprocess.run(shape, capture_output=True, text=True)
+        if r.returncode:
+            raise Skip("needs tc's tbf: " + r.stderr.strip())
+        out = copied(place, 12000001, ["-S", "tail", *rate], {"VERBENA_IMPAIR": "drop=1%,delay=20ms,seed=4"})
+        said = subprocess.run(["tc", "-n", space, "-s", "qdisc", "show", "dev", device], capture_output=True, text=True).stdout
+        packets, dropped = map(int, re.search(r"Sent \d+ bytes (\d+) pkt \(dropped (\d+)", said).groups())
+        sent[not rate] = dropped / (packets + dropped)
+        sh("tc", "-n", space, "qdisc", "del", "dev", device, "root")
+        if rate:
+            found = re.search(r"and (\d+) Mbit/s, as found", out)
+            check(found and 0 < int(found.group(1)) < 80, out)
+    check(sent[False] < 0.1 < 0.3 < sent[True], "dropped by the link: %.2f, %.2f without a limit" % (sent[False], sent[True]))
 
 
 def idle_fill(place):
@@ -369,5 +393,5 @@ def progress(place):
 
 
 if __name__ == "__main__":
-    main({"sizes": sizes, "spoiled": spoiled, "link": link, "idle_fill": idle_fill, "tree": tree, "again": again, "resumed": resumed, "gone": gone,
+    main({"sizes": sizes, "spoiled": spoiled, "link": link, "slow_link": slow_link, "idle_fill": idle_fill, "tree": tree, "again": again, "resumed": resumed, "gone": gone,
           "hostile": hostile, "strangers": strangers, "refused": refused, "full": full, "progress": progress})

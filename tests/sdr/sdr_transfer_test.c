@@ -314,8 +314,7 @@ TEST(a_rate_that_finds_itself_waits_for_what_arrives)
 		assert_int_equal(recv_post(&e, 0, MESSAGE, &recv), VERBENA_SDR_SUCCESS);
 		AWAIT(&e, verbena_sdr_send_post(e.from, &b, NULL, &send) == VERBENA_SDR_SUCCESS);
 		assert_int_equal(verbena_sdr_qp_stats_get(e.from, &st), VERBENA_SDR_SUCCESS);
-		assert_true(st.rate_mbps > 0);
-		assert_true(n || st.sent <= MESSAGE / MTU / 2);
+		assert_true(n || (st.rate_mbps > 0 && st.sent <= MESSAGE / MTU / 2));
 		AWAIT(&e, chunks_arrived(&recv, 0, 16));
 		AWAIT(&e, send_done(&send));
 		assert_memory_equal(e.sink, e.source, MESSAGE);

@@ -6,6 +6,8 @@
 #include "sdr/meet.h"
 #include "sdr/chosen_scheme.h"
 
+#define SECOND_NS UINT64_C(1000000000)
+
 enum { PINGS = 8, PINGS_LOST = 6, WAIT_NS = 100000000, GUESSED_MBPS = 1000, LEARN_BYTES = 1 << 20 };
 
 static const char *const names[SCHEMES] = {"auto", "rto", "nack", "xor", "mds", "ec", "tail"};
@@ -26,12 +28,27 @@ void scheme_fill_check(bool idle_fill, enum scheme s)
 		die("--idle-fill goes with --scheme tail or auto, not with %s", names[s]);
 }
 
+/* A round trip as messages meet it: a rate that finds itself keeps up to 0.7 of the shortest one in a queue. */
+static uint64_t queued_ns(const struct scheme_way *w)
+{
+	return w->rate_auto ? w->rtt_ns / 4 * 7 : w->rtt_ns;
+}
+
+/* What may be queued at a time takes so long; where no rate is known at 1 Mbit/s. 0: as the library has it. */
+static uint64_t timeout_ns(const struct scheme_way *w)
+{
+	uint64_t mbps = w->rate_auto ? 1 : w->rate_mbps;
+
+	return w->depth_bytes && mbps ? w->depth_bytes * 8000 / mbps + 125 * queued_ns(w) + 10 * SECOND_NS : 0;
+}
+
 static struct verbena_sdr_sr_attr sr_attr(const struct scheme_way *w)
 {
 	struct verbena_sdr_sr_attr attr;
 
 	verbena_sdr_sr_attr_init(&attr);
-	attr.rtt_ns = w->rtt_ns;
+	attr.rtt_ns = queued_ns(w);
+	attr.timeout_ns = timeout_ns(w);
 	attr.nack = w->scheme == SCHEME_NACK;
 	return attr;
 }
@@ -45,6 +62,16 @@ void scheme_learn(struct scheme_way *w, uint64_t bytes, uint64_t ns)
 {
 	if (bytes >= LEARN_BYTES)
 		w->seen_mbps = bytes * 8000 / (ns + 1) + 1;
+}
+
+bool scheme_learn_found(struct scheme_way *w, const struct verbena_sdr_qp *qp)
+{
+	struct verbena_sdr_stats st;
+
+	if (!w->rate_auto || verbena_sdr_qp_stats_get(qp, &st) || !st.rate_mbps)
+		return false;
+	w->seen_mbps = st.rate_mbps;
+	return true;
 }
 
 static bool coded(const struct scheme_way *w)
@@ -64,7 +91,7 @@ int scheme_recv_post(struct verbena_sdr_qp *qp, const struct scheme_way *w, cons
 	int r;
 
 	if (tailed(w))
-		return verbena_sdr_tail_recv_post(qp, attr, w->rtt_ns, recv);
+		return verbena_sdr_tail_recv_post(qp, attr, queued_ns(w), recv);
 	if (coded(w))
 		return verbena_sdr_ec_recv_post(qp, attr, recv);
 	r = verbena_sdr_recv_post(qp, attr, recv);
@@ -94,7 +121,7 @@ static void fixed_attr(const struct scheme_way *w, size_t bytes, struct verbena_
 static int choose(struct verbena_sdr_qp *qp, const struct scheme_way *w, size_t bytes, uint64_t behind,
 		  struct verbena_sdr_ec_attr *attr, const char **reason)
 {
-	struct verbena_sdr_link link = {.rate_mbps = rate_of(w) ? rate_of(w) : GUESSED_MBPS, .rtt_ns = w->rtt_ns};
+	struct verbena_sdr_link link = {.rate_mbps = rate_of(w) ? rate_of(w) : GUESSED_MBPS, .rtt_ns = queued_ns(w)};
 	struct verbena_sdr_stats stats;
 
 	if (w->scheme != SCHEME_EC && w->scheme != SCHEME_AUTO) {
@@ -108,7 +135,8 @@ static int choose(struct verbena_sdr_qp *qp, const struct scheme_way *w, size_t 
 		if (verbena_sdr_ec_choose(qp, &link, bytes, behind, attr, reason))
 			return VERBENA_SDR_ERROR;
 	}
-	attr->rtt_ns = w->rtt_ns;
+	attr->rtt_ns = queued_ns(w);
+	attr->timeout_ns = timeout_ns(w);
 	attr->rate_mbps = rate_of(w);
 	return VERBENA_SDR_SUCCESS;
 }
@@ -119,7 +147,8 @@ static int tail_send(struct verbena_sdr_qp *qp, const struct scheme_way *w, cons
 	struct verbena_sdr_tail_attr attr;
 
 	verbena_sdr_tail_attr_init(&attr);
-	attr.rtt_ns = w->rtt_ns;
+	attr.rtt_ns = queued_ns(w);
+	attr.timeout_ns = timeout_ns(w);
 	attr.rate_mbps = rate_of(w);
 	attr.behind = behind;
 	return verbena_sdr_tail_send(qp, block, &attr, send);

@@ -33,9 +33,11 @@ struct scheme_way {
 	enum scheme scheme;
 	uint64_t rtt_ns;
 	uint64_t rate_mbps; /* that was given; 0: none */
+	bool rate_auto;     /* it finds itself */
 	uint64_t seen_mbps; /* that was measured; 0: not yet */
 	uint64_t chunk;
-	double pings_lost; /* of those that measured the round trip, the share; at the end that measured alone */
+	uint64_t depth_bytes; /* of all messages that may be under way; 0: they are few */
+	double pings_lost;    /* of those that measured the round trip, the share; at the end that measured alone */
 };
 
 /* How many numbers a message takes. */
@@ -56,6 +58,8 @@ int scheme_poll(const struct scheme_way *, const struct verbena_sdr_send *, bool
 /* Tells that `bytes` arrived within `ns`. If the user gave no rate, later messages are planned for this one. It is the
  * rate of what arrived, because a sender without a limit may lose most of what it sends. */
 void scheme_learn(struct scheme_way *, uint64_t bytes, uint64_t ns);
+/* The same by the rate that the queue pair has found. False: it finds none. */
+bool scheme_learn_found(struct scheme_way *, const struct verbena_sdr_qp *);
 
 /* The shortest of some round trips (and the share of lost PINGs, if that is not NULL), or 0 if nothing came back for
  * six seconds. Both ends call it, with `measures` at one of them, which tells the other over TCP; contexts without

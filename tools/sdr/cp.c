@@ -23,8 +23,6 @@
 
 #define GID_UNSET UINT64_MAX
 
-enum { RATE_MAX = 10000000 };
-
 static struct cp cp = {.port = 18517,
 		       .shell = "ssh",
 		       .gid_index = GID_UNSET,
@@ -60,10 +58,26 @@ static void bwlimit(const char *text)
 	const char *unit = *end ? strchr(units, toupper((unsigned char)*end)) : units;
 
 	rate *= unit ? (double)(UINT64_C(1024) << 10 * (unit - units)) * 8 / 1e6 : 0;
-	if (!unit || end == text || (*end && end[1]) || !(rate > 0 && rate <= RATE_MAX))
+	if (!unit || end == text || (*end && end[1]) || !(rate > 0 && rate < CP_RATE_MAX))
 		die("--bwlimit %s: a number of KiB/s, or one of MiB/s or GiB/s with M or G behind it, is allowed, up to %d Mbit/s",
-		    text, RATE_MAX);
+		    text, CP_RATE_MAX);
 	cp.plan[PLAN_RATE] = (uint64_t)ceil(rate);
+}
+
+static void rate(const char *text)
+{
+	unsigned long long mbps;
+	char *end;
+
+	if (!strcmp(text, "auto")) {
+		cp.plan[PLAN_RATE] = CP_RATE_AUTO;
+		return;
+	}
+	errno = 0;
+	mbps = strtoull(text, &end, 10);
+	if (!isdigit((unsigned char)text[0]) || *end || errno || mbps > CP_RATE_MAX)
+		die("--rate %s: auto, or Mbit/s from 0, for no limit, to %d, are allowed", text, CP_RATE_MAX);
+	cp.plan[PLAN_RATE] = mbps;
 }
 
 static const struct option_row rows[] = {
@@ -92,7 +106,7 @@ static const struct option_row rows[] = {
 	{'n', "dry-run", OPTION_ONE, &cp.plan[PLAN_DRY], 0, 0, NULL, "changes nothing"},
 	{'i', "itemize-changes", OPTION_ONE, &cp.plan[PLAN_ITEMS], 0, 0, NULL, "a line for all that changes, as rsync has them"},
 	{0, NULL, OPTION_HEADING, NULL, 0, 0, NULL, "How it is sent, said by the end that asks:"},
-	{'r', "rate", OPTION_U64, &cp.plan[PLAN_RATE], 0, RATE_MAX, NULL, "Mbit/s that are sent at most (no limit)"},
+	{'r', "rate", OPTION_EACH, rate, 0, 0, "MBIT", "Mbit/s that are sent at most; auto: what the link carries; 0: no limit (0)"},
 	{0, "bwlimit", OPTION_EACH, bwlimit, 0, 0, "RATE", "the same in KiB/s, as rsync has it"},
 	{'k', "chunk", OPTION_POWER, &cp.plan[PLAN_CHUNK], 64, 262144, NULL, "bytes that are repeated together, a power of two"},
 	{'m', "mtu", OPTION_POWER, &cp.plan[PLAN_MTU], 0, 4096, NULL, "bytes of a packet, a power of two; 0: what both ports carry"},
@@ -210,6 +224,7 @@ static void plan_agree(void)
 	meet_agree(cp.tcp, cp.host, cp.plan, PLAN_NUMBERS);
 	if (cp.plan[PLAN_MAGIC] != CP_MAGIC ||
 	    !options_allow(rows, OPTION_COUNT(rows), cp.plan, cp.plan + PLAN_NUMBERS) || cp.plan[PLAN_FETCH] > 1 ||
+	    cp.plan[PLAN_RATE] > CP_RATE_AUTO ||
 	    (cp.plan[PLAN_FILL] && !scheme_fills((enum scheme)cp.plan[PLAN_SCHEME])))
 		die("the peer is not the sdr_cp of this version");
 	if (cp.host || (cp.serves && !cp.waits))
@@ -322,6 +337,12 @@ static void ends_meet(void)
 
 /* ---- and connect */
 
+/* 0: none was given. */
+static uint64_t rate_given(void)
+{
+	return cp.plan[PLAN_RATE] == CP_RATE_AUTO ? 0 : cp.plan[PLAN_RATE];
+}
+
 static void qp_open(void)
 {
 	const struct meet_device device = {
@@ -334,7 +355,8 @@ static void qp_open(void)
 		.message_bytes = CP_MESSAGE,
 		.sends = cp.sends,
 		.receives = !cp.sends,
-		.rate_mbps = cp.plan[PLAN_RATE],
+		.rate_mbps = rate_given(),
+		.rate_auto = cp.plan[PLAN_RATE] == CP_RATE_AUTO && cp.sends,
 		.rtt_ns = cp.plan[PLAN_RTT_US] * 1000,
 		.idle_fill = cp.plan[PLAN_FILL],
 	};
@@ -359,6 +381,20 @@ static void memory_register(void)
 		die("registering %zu bytes: %s", bytes, strerror(errno));
 }
 
+/* Where nothing limits the rate though it was to find itself: on a short way, or by an older peer. */
+static void rate_look(void)
+{
+	enum { SHORT_NS = 4000000 };
+	struct verbena_sdr_stats st;
+
+	if (!cp.way.rate_auto || !cp.sends || verbena_sdr_qp_stats_get(cp.qp, &st) || st.rate_mbps)
+		return;
+	cp.way.rate_auto = false;
+	if (cp.way.rtt_ns >= SHORT_NS)
+		cp_tell(&cp,
+			"the other end is an older sdr_cp, by which no rate can be found: nothing limits it without --rate\n");
+}
+
 /* Standard output is one JSON object, or nobody's. */
 static void ends_connect(void)
 {
@@ -369,11 +405,14 @@ static void ends_connect(void)
 	meet_connect(cp.tcp, cp.qp);
 	cp.way = (struct scheme_way){.scheme = (enum scheme)cp.plan[PLAN_SCHEME],
 				     .rtt_ns = cp.plan[PLAN_RTT_US] * 1000,
-				     .rate_mbps = cp.plan[PLAN_RATE],
-				     .chunk = cp.plan[PLAN_CHUNK]};
+				     .rate_mbps = rate_given(),
+				     .rate_auto = cp.plan[PLAN_RATE] == CP_RATE_AUTO,
+				     .chunk = cp.plan[PLAN_CHUNK],
+				     .depth_bytes = (uint64_t)CP_DEPTH * CP_MESSAGE};
 	scheme_open(&cp.way, cp.ctx, cp.qp, cp.tcp, cp.sends, reason);
 	if (reason[0])
 		cp_tell(&cp, "%s\n", reason);
+	rate_look();
 }
 
 static void ends_part(void)

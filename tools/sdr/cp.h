@@ -25,7 +25,7 @@ enum plan_number {
 	PLAN_CHUNK,
 	PLAN_RTT_US,
 	PLAN_SCHEME,
-	PLAN_RATE,
+	PLAN_RATE, /* Mbit/s, or: */
 	PLAN_FILL,
 	PLAN_FETCH, /* the end that asks receives */
 	PLAN_CHECKSUM,
@@ -39,6 +39,9 @@ enum plan_number {
 };
 
 #define CP_MAGIC UINT64_C(0x7364725f63703036) /* "sdr_cp06" */
+
+/* The rate finds itself. To an sdr_cp that does not know it, it is the largest number, which is hardly a limit. */
+enum { CP_RATE_MAX = 9999999, CP_RATE_AUTO };
 
 enum { CP_PATHS_MAX = 4096 };
 

@@ -77,7 +77,7 @@ static bool finish_one(struct cp_out *o)
 	if (!done)
 		return false;
 	o->there_bytes += o->bytes[o->there++ % CP_DEPTH];
-	if (o->there > CP_DEPTH)
+	if (!scheme_learn_found(&o->cp->way, o->cp->qp) && o->there > CP_DEPTH)
 		scheme_learn(&o->cp->way, o->there_bytes - o->start_bytes, now_ns() - o->start_ns);
 	return true;
 }

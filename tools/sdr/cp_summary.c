@@ -76,7 +76,10 @@ static void link_print(const struct cp *cp)
 		return;
 	printf("in the end the codes reckoned with a loss of %.2g %%", loss * 100);
 	if (mbps)
-		printf(" and %" PRIu64 " Mbit/s, as %s\n", mbps, w->rate_mbps ? "told" : "measured");
+		printf(" and %" PRIu64 " Mbit/s, as %s\n", mbps,
+		       w->rate_mbps   ? "told"
+		       : w->rate_auto ? "found"
+				      : "measured");
 	else
 		printf("\n");
 }

@@ -407,6 +407,7 @@ struct verbena_sdr_qp *meet_qp(struct verbena_sdr_context *ctx, const struct mee
 	attr.send_enable = d->sends;
 	attr.recv_enable = d->receives;
 	attr.rate_limit_mbps = (uint32_t)d->rate_mbps;
+	attr.rate_auto = d->rate_auto;
 	attr.idle_fill = d->idle_fill;
 	attr.transport = d->rc ? VERBENA_SDR_RC : VERBENA_SDR_UC;
 	if (d->generations)

@@ -58,6 +58,7 @@ struct meet_device {
 	uint64_t message_bytes; /* of the longest */
 	bool sends, receives;
 	uint64_t rate_mbps; /* 0: no limit */
+	bool rate_auto;     /* ... or it finds itself */
 	uint64_t rtt_ns;    /* 0: not known */
 	bool idle_fill;
 	bool plain; /* nothing is repaired: messages have no parities */

@@ -7,7 +7,7 @@
  */
 #include "sdr/rate/auto_rate.h"
 
-enum { PINGS_A_RTT = 32, LATE_RTTS = 4, START_PACKETS = 32, LEAST_PACKETS = 4 };
+enum { PINGS_A_RTT = 32, LATE_RTTS = 4, START_PACKETS = 32, LEAST_PACKETS = 8 };
 
 #define PING_NS_MIN   UINT64_C(1000000)
 #define PING_NS_START UINT64_C(10000000)
@@ -21,15 +21,25 @@ void auto_rate_init(struct auto_rate *r, bool on, uint32_t mtu, uint64_t slack_n
 		.target_ns = slack_ns,
 	};
 
-	*r = (struct auto_rate){.on = on, .due_ns = now_ns};
+	*r = (struct auto_rate){.on = on, .slack_ns = slack_ns, .due_ns = now_ns};
 	cc_init(&r->cc, on ? CC_DELIVERY : CC_NONE, &config, now_ns);
+}
+
+static bool limits(const struct auto_rate *r)
+{
+	return r->on && !(r->rtt_ns_least && r->rtt_ns_least < r->slack_ns);
+}
+
+uint64_t auto_rate_bps(const struct auto_rate *r)
+{
+	return limits(r) ? r->cc.rate_bps : 0;
 }
 
 bool auto_rate_may_send(const struct auto_rate *r, uint32_t bytes, uint64_t now_ns)
 {
 	uint64_t in_flight = r->sent - r->acked, most = r->cc.cwnd_bytes / 8, more;
 
-	if (!r->on || !in_flight)
+	if (!limits(r) || !in_flight)
 		return true;
 	more = r->acked_ns ? (uint64_t)((double)r->cc.rate_bps / 8e9 * (double)(now_ns - r->acked_ns)) : 0;
 	return in_flight + bytes <= r->cc.cwnd_bytes + (more < most ? more : most);
@@ -49,7 +59,7 @@ static uint64_t gap_ns(const struct auto_rate *r, uint64_t now_ns)
 
 uint64_t auto_rate_due(const struct auto_rate *r)
 {
-	return r->on && r->sent != r->acked ? r->due_ns : UINT64_MAX;
+	return limits(r) && r->sent != r->acked ? r->due_ns : UINT64_MAX;
 }
 
 uint64_t auto_rate_ping(struct auto_rate *r, uint64_t now_ns)

@@ -22,8 +22,9 @@ struct rate_ping {
 };
 
 struct auto_rate {
-	bool on;                  /* the rate finds itself, as far as is known of the peer */
-	struct cc cc;             /* if it does */
+	bool on;      /* the rate finds itself, as far as is known of the peer */
+	struct cc cc; /* if it does */
+	uint64_t slack_ns;
 	uint64_t sent;            /* bytes of packets so far */
 	uint64_t acked, acked_ns; /* of these, those before the newest PING that was answered; and when */
 	uint64_t got;             /* what the peer had counted */
@@ -34,10 +35,13 @@ struct auto_rate {
 	uint64_t rtt_ns_least, rtt_ns_mean; /* 0: not measured yet */
 };
 
-/* slack_ns: queueing that may be the hosts'. Without `on` everything may be sent at any time. */
+/* slack_ns: queueing that may be the hosts'. Where a whole round trip is shorter, a queue cannot be told from that, and
+ * nothing is limited. Without `on` everything may be sent at any time. */
 void auto_rate_init(struct auto_rate *, bool on, uint32_t mtu, uint64_t slack_ns, uint64_t now_ns);
 
-/* Whether so many bytes may be in flight besides, if the pace allows it: cc.rate_bps. */
+/* The rate at which packets may leave; 0: nothing limits it. */
+uint64_t auto_rate_bps(const struct auto_rate *);
+/* Whether so many bytes may be in flight besides, if the pace allows it. */
 bool auto_rate_may_send(const struct auto_rate *, uint32_t bytes, uint64_t now_ns);
 /* A packet is handed over, a repetition too. */
 static inline void auto_rate_sent(struct auto_rate *r, uint32_t bytes)
@@ -45,7 +49,7 @@ static inline void auto_rate_sent(struct auto_rate *r, uint32_t bytes)
 	r->sent += bytes;
 }
 
-/* When the next PING is to be sent; UINT64_MAX: nothing is under way. */
+/* When the next PING is to be sent; UINT64_MAX: nothing is under way, or nothing is limited. */
 uint64_t auto_rate_due(const struct auto_rate *);
 /* A PING is sent now: the stamp that it carries. */
 uint64_t auto_rate_ping(struct auto_rate *, uint64_t now_ns);

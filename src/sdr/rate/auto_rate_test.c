@@ -3,8 +3,9 @@
 
 #include "support/test.h"
 
-#define MS  UINT64_C(1000000)
-#define RTT (40 * MS)
+#define MS    UINT64_C(1000000)
+#define RTT   (40 * MS)
+#define SLACK (4 * MS)
 
 enum { MTU = 1000 };
 
@@ -14,7 +15,7 @@ static uint64_t now_ns;
 static void set_up(bool on)
 {
 	now_ns = 1000 * MS;
-	auto_rate_init(&r, on, MTU, 0, now_ns);
+	auto_rate_init(&r, on, MTU, SLACK, now_ns);
 }
 
 static uint32_t send_all(void)
@@ -117,6 +118,19 @@ TEST(pings_go_on_seldom_while_no_answer_comes)
 	assert_in_range(n, 50, 300);
 	assert_true(auto_rate_count(&r, r.pings - 1, r.sent, 8, now_ns + RTT));
 	assert_int_equal(r.sent, r.acked);
+}
+
+TEST(a_round_trip_that_is_shorter_than_hosts_wait_sets_no_limit)
+{
+	set_up(true);
+	assert_true(auto_rate_bps(&r) > 0);
+	assert_int_equal(send_all(), 32);
+	assert_true(auto_rate_count(&r, auto_rate_ping(&r, now_ns), 0, 7, now_ns + SLACK));
+	assert_true(auto_rate_bps(&r) > 0);
+	assert_true(auto_rate_count(&r, auto_rate_ping(&r, now_ns), 0, 7, now_ns + SLACK - 1));
+	assert_true(auto_rate_bps(&r) == 0);
+	assert_int_equal(send_all(), 10000);
+	assert_true(auto_rate_due(&r) == UINT64_MAX);
 }
 
 /* The library of the version before answers each PING by its stamp alone. */

@@ -126,8 +126,7 @@ static bool take_count(struct verbena_sdr_qp *qp, const uint8_t *payload)
 	count_decode(&c, payload);
 	if (!auto_rate_count(&qp->rate, c.stamp, c.bytes, c.time_ns, sdr_now_ns()))
 		return false;
-	if (qp->rate.on)
-		qp->rate_bps = qp->rate.cc.rate_bps;
+	qp->rate_bps = auto_rate_bps(&qp->rate);
 	return true;
 }
 
@@ -138,7 +137,7 @@ static bool take_pong(struct verbena_sdr_qp *qp, const uint8_t *payload)
 	if (!auto_rate_pong(&qp->rate, get_be64(payload), sdr_now_ns()))
 		return false;
 	if (found_itself)
-		qp->rate_bps = 0;
+		qp->rate_bps = auto_rate_bps(&qp->rate);
 	return true;
 }
 

@@ -311,7 +311,7 @@ static void describe(struct verbena_sdr_qp *qp, const struct verbena_sdr_qp_attr
 	qp->path_mtu = mtu_for(qp->shape.mtu);
 	qp->batch = attr->send_batch;
 	auto_rate_init(&qp->rate, attr->rate_auto, qp->shape.mtu, RATE_SLACK_NS, sdr_now_ns());
-	qp->rate_bps = attr->rate_auto ? qp->rate.cc.rate_bps : (uint64_t)attr->rate_limit_mbps * 1000000;
+	qp->rate_bps = attr->rate_auto ? auto_rate_bps(&qp->rate) : (uint64_t)attr->rate_limit_mbps * 1000000;
 }
 
 /* Makes the queue pair known to the workers, whose gates are closed. */
