@@ -168,6 +168,7 @@ struct engine_port {
 	bool active;        /* one of them is up and has a carrier, */
 	bool enabled;       /* or is up at least */
 	uint64_t speed_bps; /* of the fastest; 0: none says */
+	bool made_up;       /* that speed is a virtual interface's, and says nothing of what it carries */
 };
 /* Lock held. */
 struct engine_port engine_port(const struct engine *);

@@ -534,6 +534,7 @@ struct engine_port gids_port(const struct gid_table *t)
 		p.active |= l->up && l->running;
 	}
 	p.speed_bps = t->port.speed_bps;
+	p.made_up = t->port.made_up;
 	return p;
 }
 
@@ -556,8 +557,10 @@ static void settle(struct gid_table *t, struct scan *s)
 			continue;
 		t->links[t->link_count++] = *l;
 		bps = l->running ? link_speed_bps(l->interface.name) : 0;
-		if (bps > t->port.speed_bps)
-			t->port.speed_bps = bps;
+		if (bps <= t->port.speed_bps)
+			continue;
+		t->port.speed_bps = bps;
+		t->port.made_up = link_speed_is_made_up(l->interface.name);
 	}
 }
 

@@ -59,3 +59,21 @@ uint64_t link_speed_bps(const char *interface)
 	close(fd);
 	return bps;
 }
+
+bool link_speed_is_made_up(const char *interface)
+{
+	struct ethtool_drvinfo driver = {.cmd = ETHTOOL_GDRVINFO};
+	struct ifreq request = {.ifr_data = (void *)&driver};
+	int fd = net_socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	bool known;
+
+	if (fd < 0 || strlen(interface) >= sizeof(request.ifr_name)) {
+		if (fd >= 0)
+			close(fd);
+		return false;
+	}
+	strcpy(request.ifr_name, interface);
+	known = !ioctl(fd, SIOCETHTOOL, &request);
+	close(fd);
+	return known && (!strcmp(driver.driver, "veth") || !strcmp(driver.driver, "tun"));
+}

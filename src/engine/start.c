@@ -218,7 +218,9 @@ static void cc_start(const struct engine *e, struct transport_config *c)
 	c->veroce.cc = s->given && s->params.algorithm == CC_NONE ? VEROCE_CC_NONE : VEROCE_CC_SWIFT;
 	c->cc.target_ns = cc_setting_has_target(s) ? 0 : CC_TARGET_NS;
 	c->cc.target_rtt_part = CC_TARGET_RTT_PART;
-	c->cc.line_rate_bps = engine_line_rate_bps(e);
+	/* Nobody is held to a speed that a driver makes up, unless the user sets congestion control up for it. */
+	c->cc.line_rate_bps =
+		s->given || !e->gids.port.made_up ? engine_line_rate_bps(e) : e->config.transport.cc.line_rate_bps;
 	c->cc.pace_slack_ns = PACE_SLACK_NS;
 	c->cc.wire_overhead_bytes = WIRE_OVERHEAD_BYTES;
 	if (s->given)

@@ -61,12 +61,11 @@ struct cc_link {
 	 */
 	uint64_t (*base_rtt_ns_to)(const void *ctx, const uint8_t dgid[16]);
 	const void *base_rtt_ctx;
-	uint64_t target_ns;      /* queueing delay that Swift allows; 0: its own formula */
-	uint8_t target_rtt_part; /* ... or 1/n of the base RTT, if that is more; 0: no part of it */
-	uint64_t pace_slack_ns;  /* how early a paced packet may leave; trains take half of it */
-	uint32_t
-		wire_overhead_bytes; /* around a packet's transport bytes, for the pace; simulations have packets that are
-					 shorter than those, and say so modulo 2^32 */
+	uint64_t target_ns;           /* queueing delay that Swift allows; 0: its own formula */
+	uint8_t target_rtt_part;      /* ... or 1/n of the base RTT, if that is more; 0: no part of it */
+	uint64_t pace_slack_ns;       /* how early a paced packet may leave; trains take half of it */
+	uint32_t wire_overhead_bytes; /* around a packet's transport bytes, for the pace; modulo 2^32, as a simulation's
+					 packets may be shorter than those */
 };
 
 static inline uint64_t cc_link_base_rtt_ns(const struct cc_link *l, const uint8_t dgid[16])
