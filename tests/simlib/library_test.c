@@ -21,7 +21,7 @@ static char why[4096];
 
 static const char *path_of(const char *name)
 {
-	static char path[4096];
+	static _Thread_local char path[4096];
 
 	snprintf(path, sizeof(path), "%s/%s", folder, name);
 	return path;
