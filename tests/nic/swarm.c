@@ -192,8 +192,8 @@ static void connect_pairs(struct swarm *s)
 		o.max_dest_rd_atomic = o.max_rd_atomic + (uint8_t)below(s, 17u - o.max_rd_atomic);
 		o.timeout = (uint8_t)(4 + below(s, 4));
 		/* A packet that is lost twice costs it a timeout each, and responses wait for room meanwhile. */
-		if (wire.transport.veroce.loss == LOSS_IRN)
-			o.timeout += 8;
+		if (wire.transport.veroce.loss == LOSS_IRN || wire.transport.veroce.roam == ROAM_UNSAFE)
+			o.timeout += 8; /* nor may retries end while one that has moved asks in vain */
 		o.min_rnr_timer = (uint8_t)(1 + below(s, 8));
 		o.cap.max_send_wr = 16 + (uint32_t)below(s, 17);
 		o.cap.max_recv_wr = RECV_SLOTS;

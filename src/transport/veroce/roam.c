@@ -19,7 +19,7 @@
 #include "transport/veroce/timeouts.h"
 #include "transport/veroce/veroce.h"
 
-enum { TRIES_SHIFT_MAX = 7, MAC_WORDS = 7 };
+enum { TRIES_QUICK = 4, TRIES_SHIFT_MAX = 7, MAC_WORDS = 7 };
 
 static const uint64_t ask_ns_min = 1000000;
 static const uint64_t ask_for_ns = HOLD_MS_MAX * UINT64_C(1000000);
@@ -111,7 +111,9 @@ static bool send(struct transport *tp, struct qp *qp, struct roameth h, const ui
 static bool send_question(struct transport *tp, struct qp *qp, uint64_t now_ns)
 {
 	struct roam *r = qp->veroce->roam;
-	uint8_t shift = r->tries < TRIES_SHIFT_MAX ? r->tries : TRIES_SHIFT_MAX;
+	/* The peer's retries last for as little as it likes, so a few questions follow each other at once. */
+	uint8_t late = r->tries > TRIES_QUICK ? r->tries - TRIES_QUICK : 0;
+	uint8_t shift = late < TRIES_SHIFT_MAX ? late : TRIES_SHIFT_MAX;
 
 	if (!send(tp, qp,
 		  (struct roameth){.step = r->challenge ? ROAM_ECHO : ROAM_MOVED,
