@@ -25,7 +25,8 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 TIME_S = 120  # a test that a fault makes hang has noticed it
 # Tests whose program has another name.
-PROGRAMS = {"sim/swarm_veroce": "swarm", "sim/swarm": "swarm"}
+PROGRAMS = {"sim/swarm_veroce": "swarm", "sim/swarm": "swarm", "sim/fault_swarm_rocev2": "fault_swarm",
+            "verbs/verbs_odp_test_rocev2": "verbs_odp_test"}
 
 
 class Stale(Exception):
