@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Congestion control by what arrives: the rate at which the peer receives and the least round trip are the model of a
- * path. What is in flight is their product and a share of the queue, so that the rate is that of the path, whatever it
+ * path. Their product and a share of the queue may be in flight. So the rate is that of the path, whatever the path
  * loses at random, and nobody has to know it. For long paths; the shape is FAST's (window) and BBR's (model, states).
  *
  * An acknowledgement counts bytes that have come. It may be rare (16 a round trip do), lost, and need not say what is

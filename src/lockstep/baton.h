@@ -5,8 +5,8 @@
  * threads are asleep, the engine's thread passes the baton to the next one that waits for it, in the order of their
  * creation, so which one runs does not depend on the kernel.
  *
- * A thread that has slept in a call that the library does not know, or was not made by pthread_create(), goes on
- * without the baton. Of those that were made so there may be 1023 at a time.
+ * A thread goes on without the baton if it has slept in a call that the library does not know, or was not made by
+ * pthread_create(). pthread_create() makes 1023 threads at a time at most.
  */
 #pragma once
 

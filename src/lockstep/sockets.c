@@ -246,7 +246,7 @@ OURS int accept(int fd, __SOCKADDR_ARG from, socklen_t *bytes)
 	return accept4(fd, from, bytes, 0);
 }
 
-/* What is about TCP and IP has no effect. */
+/* Options of TCP and IP succeed, and have no effect. */
 OURS int setsockopt(int fd, int level, int name, const void *value, socklen_t bytes)
 {
 	if ((level == IPPROTO_TCP || level == IPPROTO_IP || level == IPPROTO_IPV6) && is_ours(fd))
