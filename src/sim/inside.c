@@ -1,21 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A heap of what happens next: a sender's link becomes free, a message has arrived, its sender knows. Of a message there is
- * one event at a time, and of a host one, so the heap has room before anything is posted. Messages reach a receiver's link
- * in the order in which they leave, since all take as long to get there.
+ * What happens next: a sender's link becomes free, a message has arrived, its sender knows. Of a message there is one of
+ * these at a time, and of a host one, so there is room before anything is posted. Messages reach a receiver's link in the
+ * order in which they leave, since all take as long to get there.
  */
 #include "sim/inside.h"
 
 #include <stdlib.h>
 
-enum what { LEFT, ARRIVED, KNOWN };
+#include "workload/agenda.h"
 
-struct event {
-	uint64_t at_ps, number; /* the number orders those of one time */
-	enum what what;
-	uint32_t host;                  /* of LEFT */
-	struct inside_message *message; /* of the others */
-};
+enum what { LEFT /* subject: a link */, ARRIVED, KNOWN /* a message */ };
 
 /* A host's link. */
 struct link {
@@ -28,8 +23,7 @@ struct inside {
 	uint32_t hosts, per_node;
 	uint64_t rate_bps, delay_ps;
 	struct link *links;
-	struct event *heap;
-	uint32_t count, room;
+	struct agenda agenda;
 	uint32_t messages; /* that are under way */
 	uint64_t number;
 };
@@ -54,7 +48,7 @@ void inside_free(struct inside *n)
 	if (!n)
 		return;
 	free(n->links);
-	free(n->heap);
+	agenda_free(&n->agenda);
 	free(n);
 }
 
@@ -83,56 +77,10 @@ uint64_t inside_delay_ps(const struct inside *n)
 	return n->delay_ps;
 }
 
-/* ---- events ---- */
-
-static bool is_before(const struct event *a, const struct event *b)
+static void schedule(struct inside *n, uint64_t at_ps, enum what what, void *subject)
 {
-	return a->at_ps != b->at_ps ? a->at_ps < b->at_ps : a->number < b->number;
+	agenda_add(&n->agenda, (struct agenda_item){at_ps, n->number++, subject, what});
 }
-
-static void push(struct inside *n, struct event e)
-{
-	uint32_t i = n->count++;
-
-	e.number = n->number++;
-	for (; i && is_before(&e, &n->heap[(i - 1) / 2]); i = (i - 1) / 2)
-		n->heap[i] = n->heap[(i - 1) / 2];
-	n->heap[i] = e;
-}
-
-static struct event pop(struct inside *n)
-{
-	struct event top = n->heap[0], last = n->heap[--n->count];
-	uint32_t i = 0, child;
-
-	while ((child = 2 * i + 1) < n->count) {
-		if (child + 1 < n->count && is_before(&n->heap[child + 1], &n->heap[child]))
-			child++;
-		if (!is_before(&n->heap[child], &last))
-			break;
-		n->heap[i] = n->heap[child];
-		i = child;
-	}
-	n->heap[i] = last;
-	return top;
-}
-
-static bool make_room(struct inside *n)
-{
-	uint64_t want = n->hosts + 2 * ((uint64_t)n->messages + 1);
-	struct event *more;
-
-	if (n->messages + (uint64_t)n->hosts + 1 <= n->room)
-		return true;
-	more = want < UINT32_MAX ? reallocarray(n->heap, want, sizeof(*more)) : NULL;
-	if (!more)
-		return false;
-	n->heap = more;
-	n->room = (uint32_t)want;
-	return true;
-}
-
-/* ---- messages ---- */
 
 static void leave(struct inside *n, struct inside_message *m, uint64_t now_ps)
 {
@@ -142,8 +90,8 @@ static void leave(struct inside *n, struct inside_message *m, uint64_t now_ps)
 	if (there_ps < to->in_free_ps)
 		there_ps = to->in_free_ps;
 	to->in_free_ps = there_ps + bytes_ps(n, m->bytes);
-	push(n, (struct event){.at_ps = to->in_free_ps, .what = ARRIVED, .message = m});
-	push(n, (struct event){.at_ps = now_ps + bytes_ps(n, m->bytes), .what = LEFT, .host = m->src});
+	schedule(n, to->in_free_ps, ARRIVED, m);
+	schedule(n, now_ps + bytes_ps(n, m->bytes), LEFT, &n->links[m->src]);
 	n->links[m->src].busy = true;
 }
 
@@ -151,7 +99,7 @@ bool inside_post(struct inside *n, struct inside_message *m, uint64_t now_ps)
 {
 	struct link *from = &n->links[m->src];
 
-	if (!make_room(n))
+	if (!agenda_make_room(&n->agenda, n->hosts + (uint64_t)n->messages + 1))
 		return false;
 	n->messages++;
 	m->next = NULL;
@@ -165,9 +113,8 @@ bool inside_post(struct inside *n, struct inside_message *m, uint64_t now_ps)
 	return true;
 }
 
-static void left(struct inside *n, uint32_t host, uint64_t now_ps)
+static void left(struct inside *n, struct link *l, uint64_t now_ps)
 {
-	struct link *l = &n->links[host];
 	struct inside_message *m = l->first;
 
 	l->busy = false;
@@ -179,24 +126,25 @@ static void left(struct inside *n, uint32_t host, uint64_t now_ps)
 
 uint64_t inside_deadline(const struct inside *n)
 {
-	return n && n->count ? n->heap[0].at_ps : INSIDE_NEVER_PS;
+	return n ? agenda_due(&n->agenda) : INSIDE_NEVER_PS;
 }
 
 struct inside_message *inside_report(struct inside *n, uint64_t now_ps, bool *sent)
 {
-	while (inside_deadline(n) <= now_ps) {
-		struct event e = pop(n);
+	while (n && agenda_is_due(&n->agenda, now_ps)) {
+		struct agenda_item due = agenda_take(&n->agenda);
+		struct inside_message *m = due.subject;
 
-		if (e.what == LEFT) {
-			left(n, e.host, e.at_ps);
+		if (due.what == LEFT) {
+			left(n, due.subject, due.at);
 			continue;
 		}
-		*sent = e.what == KNOWN;
-		if (e.what == ARRIVED && !e.message->quiet)
-			push(n, (struct event){.at_ps = e.at_ps + n->delay_ps, .what = KNOWN, .message = e.message});
+		*sent = due.what == KNOWN;
+		if (due.what == ARRIVED && !m->quiet)
+			schedule(n, due.at + n->delay_ps, KNOWN, m);
 		else
 			n->messages--;
-		return e.message;
+		return m;
 	}
 	return NULL;
 }

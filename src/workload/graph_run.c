@@ -109,39 +109,6 @@ static uint32_t pop_ready(struct graph_run *r, struct graph_stream *s)
 	return top - 1;
 }
 
-/* ---- calcs that run -------------------------------------------------------------------------------------------- */
-
-static bool is_before(const struct graph_timer *a, const struct graph_timer *b)
-{
-	return a->at_ps != b->at_ps ? a->at_ps < b->at_ps : a->node < b->node;
-}
-
-static void push_timer(struct graph_run *r, struct graph_timer t)
-{
-	uint32_t i = r->timer_count++;
-
-	for (; i && is_before(&t, &r->timers[(i - 1) / 2]); i = (i - 1) / 2)
-		r->timers[i] = r->timers[(i - 1) / 2];
-	r->timers[i] = t;
-}
-
-static struct graph_timer pop_timer(struct graph_run *r)
-{
-	struct graph_timer top = r->timers[0], last = r->timers[--r->timer_count];
-	uint32_t i = 0, child;
-
-	while ((child = 2 * i + 1) < r->timer_count) {
-		if (child + 1 < r->timer_count && is_before(&r->timers[child + 1], &r->timers[child]))
-			child++;
-		if (!is_before(&r->timers[child], &last))
-			break;
-		r->timers[i] = r->timers[child];
-		i = child;
-	}
-	r->timers[i] = last;
-	return top;
-}
-
 /* ---- life ------------------------------------------------------------------------------------------------------- */
 
 struct graph_run *graph_run_create(const struct graph_run_config *c)
@@ -161,8 +128,8 @@ struct graph_run *graph_run_create(const struct graph_run_config *c)
 	r->child = calloc(nodes, sizeof(*r->child));
 	r->sibling = calloc(nodes, sizeof(*r->sibling));
 	r->streams = calloc(streams, sizeof(*r->streams));
-	r->timers = calloc(c->no_streams ? nodes : streams, sizeof(*r->timers));
-	if (!r->waits || !r->state || !r->spans || !r->child || !r->sibling || !r->streams || !r->timers) {
+	if (!r->waits || !r->state || !r->spans || !r->child || !r->sibling || !r->streams ||
+	    !agenda_make_room(&r->calcs, c->no_streams ? nodes : streams)) {
 		graph_run_free(r);
 		return NULL;
 	}
@@ -192,7 +159,7 @@ void graph_run_free(struct graph_run *r)
 	free(r->todo.items);
 	free(r->out.items);
 	free(r->dirty.items);
-	free(r->timers);
+	agenda_free(&r->calcs);
 	free(r->streams);
 	free(r->sibling);
 	free(r->child);
@@ -464,7 +431,7 @@ static void node_start(struct graph_run *r, uint32_t node)
 	case GRAPH_CALC:
 		ps = calc_ps(r, n);
 		if (ps)
-			push_timer(r, (struct graph_timer){r->now_ps + ps, node});
+			agenda_add(&r->calcs, (struct agenda_item){.at = r->now_ps + ps, .order = node});
 		else
 			todo(r, node, GRAPH_HAS_ENDED);
 		break;
@@ -623,13 +590,13 @@ void graph_run_received(struct graph_run *r, uint64_t number, uint64_t now_ps)
 
 uint64_t graph_run_deadline(const struct graph_run *r)
 {
-	return r->timer_count ? r->timers[0].at_ps : GRAPH_NEVER_PS;
+	return agenda_due(&r->calcs);
 }
 
 void graph_run_expire(struct graph_run *r, uint64_t now_ps)
 {
-	while (r->timer_count && r->timers[0].at_ps <= now_ps)
-		todo(r, pop_timer(r).node, GRAPH_HAS_ENDED);
+	while (agenda_is_due(&r->calcs, now_ps))
+		todo(r, agenda_take(&r->calcs).order, GRAPH_HAS_ENDED);
 	settle(r, now_ps);
 }
 

@@ -2,6 +2,7 @@
 /* A running graph, for the files that it is made of. Private to src/workload. */
 #pragma once
 
+#include "workload/agenda.h"
 #include "workload/graph_match.h"
 #include "workload/graph_run.h"
 
@@ -43,11 +44,6 @@ struct graph_stream {
 	bool dirty;       /* in run.dirty */
 };
 
-struct graph_timer {
-	uint64_t at_ps;
-	uint32_t node;
-};
-
 struct graph_run {
 	struct graph_run_config c;
 	struct graph *g;
@@ -56,8 +52,7 @@ struct graph_run {
 	struct graph_span *spans;
 	uint32_t *child, *sibling;    /* of the heaps, node + 1 */
 	struct graph_stream *streams; /* rank x stream_count + stream */
-	struct graph_timer *timers;   /* a heap; one for each stream at most, or each node without streams */
-	uint32_t timer_count;
+	struct agenda calcs;          /* that run; one for each stream at most, or each node without streams */
 	struct graph_fifo todo, out, dirty;
 	struct graph_act **acts;
 	uint32_t act_count, act_room, act_free; /* slot + 1 */

@@ -25,7 +25,7 @@ void program_free(struct program *p)
 		return;
 	match_free(&p->match);
 	free(p->ops);
-	free(p->timers);
+	agenda_free(&p->timers);
 	free(p);
 }
 
@@ -201,46 +201,13 @@ uint64_t program_waits(const struct program *p, struct program_wait *first)
 	return p->waiting;
 }
 
-/* ---- timers ---------------------------------------------------------------------------------------------------- */
-
-static bool is_before(const struct program_timer *a, const struct program_timer *b)
-{
-	return a->at_ps != b->at_ps ? a->at_ps < b->at_ps : a->order < b->order;
-}
-
 int program_schedule(struct program *p, uint64_t at_ps, program_callback due, void *context)
 {
-	const struct program_timer t = {at_ps, ++p->order, due, context};
+	const struct program_op op = {.done = due, .context = context};
 	uint32_t i;
 
-	if (p->timer_count == p->timer_room) {
-		uint32_t room = p->timer_room ? 2 * p->timer_room : 64;
-		struct program_timer *more = reallocarray(p->timers, room, sizeof(*more));
-
-		if (!more)
-			return -ENOMEM;
-		p->timers = more;
-		p->timer_room = room;
-	}
-	for (i = p->timer_count++; i && is_before(&t, &p->timers[(i - 1) / 2]); i = (i - 1) / 2)
-		p->timers[i] = p->timers[(i - 1) / 2];
-	p->timers[i] = t;
+	if (!agenda_make_room(&p->timers, (uint64_t)p->timers.count + 1) || (i = add_op(p, &op)) == PROGRAM_NONE)
+		return -ENOMEM;
+	agenda_add(&p->timers, (struct agenda_item){at_ps, ++p->order, .what = i});
 	return 0;
-}
-
-struct program_timer program_pop(struct program *p)
-{
-	struct program_timer first = p->timers[0], last = p->timers[--p->timer_count];
-	uint32_t i = 0, child;
-
-	while ((child = 2 * i + 1) < p->timer_count) {
-		if (child + 1 < p->timer_count && is_before(&p->timers[child + 1], &p->timers[child]))
-			child++;
-		if (!is_before(&p->timers[child], &last))
-			break;
-		p->timers[i] = p->timers[child];
-		i = child;
-	}
-	p->timers[i] = last;
-	return first;
 }

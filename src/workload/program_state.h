@@ -6,13 +6,14 @@
  */
 #pragma once
 
+#include "workload/agenda.h"
 #include "workload/graph_match.h"
 #include "workload/program.h"
 #include "workload/workload.h"
 
 #define PROGRAM_NONE UINT32_MAX
 
-/* A send, from the call to its last report and its callback; or a receive, from the call to its callback. */
+/* A send, from the call to its last report and its callback; a receive or a timer, from the call to its callback. */
 struct program_op {
 	program_callback done;
 	void *context;
@@ -29,12 +30,6 @@ struct program_list {
 	uint32_t first, last; /* PROGRAM_NONE: it is empty */
 };
 
-struct program_timer {
-	uint64_t at_ps, order;
-	program_callback due;
-	void *context;
-};
-
 struct program {
 	uint32_t ranks;
 	uint64_t bytes_max;
@@ -43,8 +38,7 @@ struct program {
 	struct program_op *ops;
 	uint32_t op_count, op_room, op_free;
 	struct program_list out, due; /* sends to be handed out; callbacks to be called */
-	struct program_timer *timers; /* a heap */
-	uint32_t timer_count, timer_room;
+	struct agenda timers;         /* what: their ops */
 	uint64_t order;
 	uint64_t waiting;
 };
@@ -56,5 +50,3 @@ uint32_t program_take(struct program *, struct program_list *);
 void program_let_go(struct program *, uint32_t op);
 /* A message of the op has arrived. */
 void program_arrive(struct program *, uint32_t op);
-/* The first timer, taken out; there is one. */
-struct program_timer program_pop(struct program *);

@@ -93,7 +93,7 @@ static uint64_t program_deadline(const struct workload_part *p)
 		return WORKLOAD_NEVER_PS;
 	if (g->out.first != PROGRAM_NONE || g->due.first != PROGRAM_NONE)
 		return 0;
-	return g->timer_count ? g->timers[0].at_ps : WORKLOAD_NEVER_PS;
+	return agenda_due(&g->timers);
 }
 
 static void program_expire(struct workload_part *p, uint64_t now_ps)
@@ -101,11 +101,13 @@ static void program_expire(struct workload_part *p, uint64_t now_ps)
 	struct program *g = of(p);
 
 	call_back(g);
-	while (!g->stopped && g->timer_count && g->timers[0].at_ps <= now_ps) {
-		struct program_timer t = program_pop(g);
+	while (!g->stopped && agenda_is_due(&g->timers, now_ps)) {
+		uint32_t i = agenda_take(&g->timers).what;
+		struct program_op op = g->ops[i];
 
-		if (t.due)
-			t.due(t.context);
+		program_let_go(g, i);
+		if (op.done)
+			op.done(op.context);
 		call_back(g);
 	}
 }
