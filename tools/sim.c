@@ -35,7 +35,8 @@ static const char usage[] =
 	"      --print-commands     prints a command for each run instead of running it\n"
 	"      --run 'host N: COMMAND'\n"
 	"                           runs a program on that host, in simulated time; several --run; also\n"
-	"                           'hosts 0-3,8: COMMAND'. Workloads of the scenario do not run then\n"
+	"                           'hosts 0-3,8: COMMAND'. Workloads of the scenario do not run then,\n"
+	"                           and programs of its own, [program.NAME], do besides\n"
 	"      --patience SECONDS   that a program may run without waiting; default: 60\n"
 	"      --describe FILE      what is in a graph: GOAL or AICB text, or Chakra traces, a file for each\n"
 	"                           rank, whose number a * stands for\n"
@@ -121,7 +122,8 @@ static void params_print(void)
 /* Whether the key's section has names. */
 static bool is_many(const struct scenario_key *k)
 {
-	return !strcmp(k->section, "workload") || !strcmp(k->section, "job") || !strcmp(k->section, "failure");
+	return !strcmp(k->section, "workload") || !strcmp(k->section, "job") || !strcmp(k->section, "failure") ||
+	       !strcmp(k->section, "program");
 }
 
 static int keys_print(void)
@@ -447,7 +449,7 @@ static int graph_only(const struct sim_options *o, char **names, int count)
 static int simulate_programs(struct sim_options *o)
 {
 	if (o->w.sweep_count || o->w.print_commands)
-		return complain("sim: --run: not with --sweep, --seeds or --print-commands");
+		return complain("sim: programs run without --sweep, --seeds and --print-commands");
 	o->programs.name = o->w.name;
 	o->programs.sets = o->sets;
 	o->programs.set_count = o->w.set_count;
@@ -459,6 +461,8 @@ static int simulate_programs(struct sim_options *o)
 static int simulate(struct sim_options *o, char **names, int count)
 {
 	struct figures g;
+	bool programs;
+	int rc;
 
 	if (!count) {
 		complain("sim: a scenario is needed: a file, or one of");
@@ -472,7 +476,10 @@ static int simulate(struct sim_options *o, char **names, int count)
 	if (o->seed[0])
 		o->sets[o->w.set_count++] = o->seed;
 	o->w.name = names[0];
-	if (o->programs.count)
+	rc = sim_has_programs(o->w.name, o->sets, o->w.set_count, &programs);
+	if (rc)
+		return rc;
+	if (programs || o->programs.count)
 		return simulate_programs(o);
 	if (o->w.sweep_count || o->w.print_commands)
 		return sim_sweep(&o->w);

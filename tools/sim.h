@@ -36,6 +36,8 @@ int sim_input_load(struct sim_input *, const char *name, const char *const *sets
 /* The same for a program that sends messages: where no workload is that, one is added, and is the only one that runs. */
 int sim_input_load_program(struct sim_input *, const char *name, const char *const *sets, size_t set_count);
 void sim_input_free(struct sim_input *);
+/* Whether it has programs, which run then, and no workload. 0, or an exit status after an error message. */
+int sim_has_programs(const char *name, const char *const *sets, size_t set_count, bool *has);
 
 /*
  * The whole file, NUL-terminated, which the caller frees, and its length. NULL with errno: EFBIG beyond what a

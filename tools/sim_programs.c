@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* `verbena sim --run`: which programs run on which hosts, and what is shown of them. */
+/* `verbena sim --run` and [program.NAME]: which programs run on which hosts, and what is shown of them. */
 #include "sim.h"
 
 #include <ctype.h>
@@ -27,15 +27,18 @@ enum { PROGRAMS_MAX = 1024, EXIT_PROGRAM = 1 };
 struct sim_programs {
 	struct turns_program programs[PROGRAMS_MAX];
 	size_t count;
-	wordexp_t words[SIM_RUNS_MAX]; /* of each --run */
+	wordexp_t words[SIM_RUNS_MAX + SCENARIO_PROGRAMS_MAX]; /* of each --run and [program.NAME] */
 	size_t words_count;
 };
 
 /* ---- what runs where ---- */
 
-static int wrong(const char *text, const char *why)
+/* Where a program is named, for messages: "--run 'host 0: COMMAND'" or "[program.NAME]". */
+enum { ORIGIN_BYTES = 320 };
+
+static int wrong(const char *origin, const char *why)
 {
-	return complain("--run '%s': %s; allowed is 'host 0: COMMAND' or 'hosts 0-3,8: COMMAND'", text, why);
+	return complain("%s: %s; allowed is 'host 0: COMMAND' or 'hosts 0-3,8: COMMAND'", origin, why);
 }
 
 static const char *skip_spaces(const char *p)
@@ -60,41 +63,50 @@ static bool number(const char **at, uint32_t *out)
 	return true;
 }
 
-static int add_host(struct sim_programs *s, uint32_t host, char *const *words, const char *command, const char *text)
+static int add_host(struct sim_programs *s, uint32_t host, const struct turns_program *like, const char *origin)
 {
 	for (size_t i = 0; i < s->count; i++)
 		if (s->programs[i].host == host)
-			return complain("--run '%s': host %" PRIu32 " has a program already, and one is allowed", text,
-					host);
+			return complain("%s: host %" PRIu32 " has a program already, and one is allowed", origin, host);
 	if (s->count == PROGRAMS_MAX)
-		return complain("--run '%s': at most %d programs are allowed", text, PROGRAMS_MAX);
-	s->programs[s->count++] = (struct turns_program){.host = host, .words = words, .text = command, .out_fd = -1};
+		return complain("%s: at most %d programs are allowed", origin, PROGRAMS_MAX);
+	s->programs[s->count] = *like;
+	s->programs[s->count++].host = host;
 	return 0;
 }
 
-static int add_hosts(struct sim_programs *s, const char *at, char *const *words, const char *command, const char *text)
+static int add_range(struct sim_programs *s, uint32_t first, uint32_t last, const struct turns_program *like,
+		     const char *origin)
+{
+	int rc = 0;
+
+	for (uint32_t h = first; !rc && h <= last; h++)
+		rc = add_host(s, h, like, origin);
+	return rc;
+}
+
+static int add_hosts(struct sim_programs *s, const char *at, const struct turns_program *like, const char *origin)
 {
 	for (;;) {
 		uint32_t first, last;
-		int rc = 0;
+		int rc;
 
 		if (!number(&at, &first))
-			return wrong(text, "the number of a host is missing");
+			return wrong(origin, "the number of a host is missing");
 		last = first;
 		if (*at == '-' && (at = skip_spaces(at + 1), !number(&at, &last) || last < first))
-			return wrong(text, "a range of hosts is two numbers, the lower one first");
-		for (uint32_t h = first; !rc && h <= last; h++)
-			rc = add_host(s, h, words, command, text);
+			return wrong(origin, "a range of hosts is two numbers, the lower one first");
+		rc = add_range(s, first, last, like, origin);
 		if (rc || *at == ':')
 			return rc;
 		if (*at != ',')
-			return wrong(text, "behind hosts comes ':'");
+			return wrong(origin, "behind hosts comes ':'");
 		at = skip_spaces(at + 1);
 	}
 }
 
 /* Programs that the loader cannot give our libraries would wait for a device for ever. */
-static int look_at(const char *text, const char *command)
+static int look_at(const char *origin, const char *command)
 {
 	static const char *const why[] = {
 		[PROGRAM_STATIC] = "is linked statically",
@@ -105,33 +117,54 @@ static int look_at(const char *text, const char *command)
 	struct program p;
 
 	if (!program_look(command, &p))
-		return complain("--run '%s': there is no program '%s'", text, command);
+		return complain("%s: there is no program '%s'", origin, command);
 	if (p.obstacle == PROGRAM_OPEN)
 		return 0;
-	return complain("--run '%s': %s %s, so the loader cannot give it Verbena's libraries", text, p.file,
-			why[p.obstacle]);
+	return complain("%s: %s %s, so the loader cannot give it Verbena's libraries", origin, p.file, why[p.obstacle]);
+}
+
+/* The command's words, which live as long as *s. */
+static int take_words(struct sim_programs *s, const char *command, struct turns_program *out, const char *origin)
+{
+	wordexp_t *w = &s->words[s->words_count];
+
+	if (wordexp(command, w, WRDE_NOCMD))
+		return complain("%s: the command cannot be read: it is words, perhaps quoted; for more, run sh -c",
+				origin);
+	s->words_count++;
+	if (!w->we_wordc)
+		return complain("%s: there is no command", origin);
+	*out = (struct turns_program){.words = w->we_wordv, .text = command, .out_fd = -1};
+	return look_at(origin, w->we_wordv[0]);
 }
 
 static int add_run(struct sim_programs *s, const char *text)
 {
-	wordexp_t *w = &s->words[s->words_count];
 	const char *at = skip_spaces(text), *command = strchr(text, ':');
+	struct turns_program like;
+	char origin[ORIGIN_BYTES];
 	int rc;
 
+	snprintf(origin, sizeof(origin), "--run '%.256s'", text);
 	if (strncmp(at, "host", 4) != 0 || !command)
-		return wrong(text, "it does not say which host");
-	command = skip_spaces(command + 1);
-	at = skip_spaces(at + 4 + (at[4] == 's'));
-	rc = wordexp(command, w, WRDE_NOCMD);
-	if (rc)
-		return complain(
-			"--run '%s': the command cannot be read: it is words, perhaps quoted; for more, run sh -c",
-			text);
-	s->words_count++;
-	if (!w->we_wordc)
-		return wrong(text, "there is no command");
-	rc = look_at(text, w->we_wordv[0]);
-	return rc ? rc : add_hosts(s, at, w->we_wordv, command, text);
+		return wrong(origin, "it does not say which host");
+	rc = take_words(s, skip_spaces(command + 1), &like, origin);
+	return rc ? rc : add_hosts(s, skip_spaces(at + 4 + (at[4] == 's')), &like, origin);
+}
+
+static int add_section(struct sim_programs *s, const struct scenario_program *p)
+{
+	struct turns_program like;
+	char origin[ORIGIN_BYTES];
+	int rc;
+
+	snprintf(origin, sizeof(origin), "[program.%s]", p->name);
+	rc = take_words(s, p->command, &like, origin);
+	like.name = p->name;
+	like.start_ps = p->start_ps;
+	for (uint32_t i = 0; !rc && i < p->hosts.count; i++)
+		rc = add_range(s, p->hosts.range[i].first, p->hosts.range[i].last, &like, origin);
+	return rc;
 }
 
 static int by_host(const void *a, const void *b)
@@ -146,10 +179,11 @@ static int by_host(const void *a, const void *b)
 /* In the report's folder NAME.HOST.out, else in memory. */
 static int open_output(struct turns_program *p, const char *report)
 {
-	char name[NAME_MAX], path[PATH_MAX];
+	char word[NAME_MAX], path[PATH_MAX];
 
-	snprintf(name, sizeof(name), "%s", p->words[0]);
-	snprintf(path, sizeof(path), "%s/%s.%" PRIu32 ".out", report ? report : "", basename(name), p->host);
+	snprintf(word, sizeof(word), "%s", p->words[0]);
+	snprintf(path, sizeof(path), "%s/%s.%" PRIu32 ".out", report ? report : "", p->name ? p->name : basename(word),
+		 p->host);
 	p->out_fd = report ? open(path, O_RDWR | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0666)
 			   : memfd_create("verbena-out", MFD_CLOEXEC);
 	return p->out_fd < 0 ? complain("%s: %s", report ? path : "output", strerror(errno)) : 0;
@@ -244,12 +278,14 @@ int sim_programs(const struct sim_runs *runs)
 	if (!rc) {
 		memcpy(sets, runs->sets, runs->set_count * sizeof(*sets));
 		sets[runs->set_count] = "run.only=" SCENARIO_NO_WORKLOAD;
-		qsort(s->programs, s->count, sizeof(s->programs[0]), by_host);
 		rc = sim_input_load(&in, runs->name, sets, runs->set_count + 1);
+		for (uint32_t i = 0; !rc && i < in.scenario->program_count; i++)
+			rc = add_section(s, &in.scenario->program[i]);
 		if (!rc) {
+			qsort(s->programs, s->count, sizeof(s->programs[0]), by_host);
 			rc = run(s, &in, runs);
-			sim_input_free(&in);
 		}
+		sim_input_free(&in);
 	}
 	for (size_t i = 0; s && i < s->count; i++)
 		if (s->programs[i].out_fd >= 0)

@@ -372,7 +372,8 @@ static int add_program(struct sim_input *in, size_t bytes, struct scenario_error
 	return read_text(in, program_only, e);
 }
 
-static int load(struct sim_input *in, const char *name, const char *const *sets, size_t set_count, bool program)
+/* All but the files that it names. */
+static int load_text(struct sim_input *in, const char *name, const char *const *sets, size_t set_count, bool program)
 {
 	struct scenario_error e = {0};
 	size_t bytes;
@@ -400,12 +401,33 @@ static int load(struct sim_input *in, const char *name, const char *const *sets,
 		rc = complain("out of memory");
 	else if (rc)
 		rc = complain_error(&e);
-	else
-		rc = files_read(in);
 	if (!rc)
 		return 0;
 bad:
 	sim_input_free(in);
+	return rc;
+}
+
+static int load(struct sim_input *in, const char *name, const char *const *sets, size_t set_count, bool program)
+{
+	int rc = load_text(in, name, sets, set_count, program);
+
+	if (!rc)
+		rc = files_read(in);
+	if (rc)
+		sim_input_free(in);
+	return rc;
+}
+
+int sim_has_programs(const char *name, const char *const *sets, size_t set_count, bool *has)
+{
+	struct sim_input in;
+	int rc = load_text(&in, name, sets, set_count, false);
+
+	if (!rc) {
+		*has = in.scenario->program_count;
+		sim_input_free(&in);
+	}
 	return rc;
 }
 

@@ -32,16 +32,16 @@ enum {
 	TCP_DELAY_NS = 50000
 };
 
-enum state { RUNS, WAITS, ENDED };
+enum state { TO_COME, RUNS, WAITS, ENDED };
 
 struct turn {
 	struct turns_program *program;
 	enum state state;
-	bool joined;      /* its engine has */
-	bool due;         /* gets a turn */
-	bool timer_stale; /* the network's has to be set again */
-	int fd, pid_fd;   /* -1: closed */
-	uint64_t until_ns;
+	bool joined;       /* its engine has */
+	bool due;          /* gets a turn */
+	bool timer_stale;  /* the network's has to be set again */
+	int fd, pid_fd;    /* -1: closed */
+	uint64_t until_ns; /* what it waits for; of one to come, when it starts */
 	uint64_t timer_ns; /* of the network, as programs see time */
 	uint64_t begun_ns; /* when it last began to run, by the host's clock */
 	/* What it has sent in this round: messages, one behind the other. */
@@ -125,7 +125,11 @@ static void timed(void *turns, uint32_t host)
 	if (!p)
 		return;
 	p->timer_stale = true;
-	if (p->until_ns <= time_ns(t))
+	if (p->until_ns > time_ns(t))
+		return;
+	if (p->state == TO_COME)
+		p->due = true;
+	else
 		woken(t, host);
 }
 
@@ -340,6 +344,22 @@ static void set_timers(struct turns *t)
 	}
 }
 
+static void start(struct turns *t, struct turn *p)
+{
+	pid_t pid = process_start(p->program, (size_t)(p - t->turns), t->count, t->page_fd, &p->fd);
+
+	p->state = RUNS;
+	p->until_ns = UINT64_MAX;
+	p->timer_stale = true;
+	if (pid > 0) {
+		p->program->pid = pid;
+		p->begun_ns = clock_now_ns();
+		p->pid_fd = (int)syscall(SYS_pidfd_open, pid, 0);
+	}
+	if (pid < 0 || p->pid_fd < 0)
+		end(t, TURNS_FAILED, "cannot start '%s': %s", p->program->text, strerror(pid < 0 ? -pid : errno));
+}
+
 static void give_turns(struct turns *t)
 {
 	struct lockstep_head head = {.kind = LOCKSTEP_RUN};
@@ -350,6 +370,8 @@ static void give_turns(struct turns *t)
 		if (!p->due)
 			continue;
 		p->due = false;
+		if (p->state == TO_COME)
+			start(t, p);
 		if (p->state != WAITS)
 			continue;
 		p->state = RUNS;
@@ -402,7 +424,7 @@ static void run(struct turns *t)
 			listen_to_all(t, LOOK_MS);
 		if (t->over)
 			break;
-		if (!is_any(t, WAITS))
+		if (!is_any(t, WAITS) && !is_any(t, TO_COME))
 			return;
 		for (size_t i = 0; i < t->count; i++)
 			send_from(t, &t->turns[i]);
@@ -416,26 +438,6 @@ static void run(struct turns *t)
 }
 
 /* ---- life ---- */
-
-static bool start_all(struct turns *t)
-{
-	for (size_t i = 0; i < t->count; i++) {
-		struct turn *p = &t->turns[i];
-		pid_t pid = process_start(p->program, i, t->count, t->page_fd, &p->fd);
-
-		if (pid > 0) {
-			p->program->pid = pid;
-			p->begun_ns = clock_now_ns();
-			p->pid_fd = (int)syscall(SYS_pidfd_open, pid, 0);
-		}
-		if (pid < 0 || p->pid_fd < 0) {
-			end(t, TURNS_FAILED, "cannot start '%s': %s", p->program->text,
-			    strerror(pid < 0 ? -pid : errno));
-			return false;
-		}
-	}
-	return true;
-}
 
 static bool make_page(struct turns *t)
 {
@@ -465,9 +467,15 @@ static bool make_turns(struct turns *t, struct turns_program *programs)
 	for (size_t i = 0; i < t->count; i++) {
 		struct turns_program *p = &programs[i];
 
-		t->turns[i] = (struct turn){.program = p, .fd = -1, .pid_fd = -1};
+		t->turns[i] = (struct turn){.program = p,
+					    .fd = -1,
+					    .pid_fd = -1,
+					    .due = !p->start_ps,
+					    .timer_stale = true,
+					    .until_ns = LOCKSTEP_START_NS + (p->start_ps + PS_A_NS - 1) / PS_A_NS};
 		if (p->host >= t->hosts) {
-			end(t, TURNS_REFUSED, "--run: there is no host %" PRIu32 ", only 0 to %" PRIu32, p->host,
+			end(t, TURNS_REFUSED, "%s%s%s: there is no host %" PRIu32 ", only 0 to %" PRIu32,
+			    p->name ? "program." : "--run", p->name ? p->name : "", p->name ? ".hosts" : "", p->host,
 			    t->hosts - 1);
 			return false;
 		}
@@ -517,8 +525,8 @@ enum turns_end turns_run(const struct scenario *s, struct turns_program *program
 		return TURNS_REFUSED;
 	if (make_turns(&t, programs) && make_relay(&t, &relay_sink)) {
 		process_adopt();
-		if (start_all(&t))
-			run(&t);
+		give_turns(&t);
+		run(&t);
 		process_end_all(programs, count);
 	}
 	outside_count(t.network, &n);

@@ -21,7 +21,9 @@ struct turns_program {
 	uint32_t host;
 	char *const *words; /* command and arguments, *borrowed* */
 	const char *text;   /* as the user wrote it, *borrowed* */
-	int out_fd;         /* its standard output and standard error, *borrowed* */
+	const char *name;   /* of its section, *borrowed*; NULL: none */
+	uint64_t start_ps;
+	int out_fd; /* its standard output and standard error, *borrowed* */
 	/* After it. */
 	pid_t pid;
 	bool ended;        /* by itself */

@@ -38,7 +38,7 @@ int scenario_error_text(const struct scenario_error *e, char *buf, size_t bytes)
 			e->key[0] ? ": " : "", e->what);
 }
 
-/* ---- Instances: [workload.NAME], [job.NAME], [failure.NAME] ---- */
+/* ---- Instances: [workload.NAME] and its like ---- */
 
 #define MANY(name, base, max)                                                                                      \
 	{                                                                                                          \
@@ -51,6 +51,7 @@ static const struct scenario_many many[] = {
 	MANY(workload, SCENARIO_OF_WORKLOAD, SCENARIO_WORKLOADS_MAX),
 	MANY(job, SCENARIO_OF_JOB, SCENARIO_JOBS_MAX),
 	MANY(failure, SCENARIO_OF_FAILURE, SCENARIO_FAILURES_MAX),
+	MANY(program, SCENARIO_OF_PROGRAM, SCENARIO_PROGRAMS_MAX),
 };
 
 enum { MANY = sizeof(many) / sizeof(many[0]) };

@@ -5,7 +5,7 @@
  * (scenario_files) before it is used.
  *
  * The text is INI: [section], `key = value`, comments on lines of their own that begin with # or ;.
- * [workload.NAME], [job.NAME] and [failure.NAME] may stand more than once, under different names. Values carry
+ * [workload.NAME], [job.NAME], [failure.NAME] and [program.NAME] may stand more than once, under different names. Values carry
  * their units: 100Gbps, 1us, 100km (of fibre, 5 us each), 1000B, 32MB = 32 000 000 B, 64KiB, 1.5%,
  * 0.2, 1/8. Nothing is rounded: a value without an exact number of picoseconds, bytes or bit/s is
  * an error.
@@ -36,6 +36,7 @@ enum {
 	SCENARIO_WORKLOADS_MAX = 32, /* with those that jobs are */
 	SCENARIO_JOBS_MAX = 32,
 	SCENARIO_FAILURES_MAX = 64,
+	SCENARIO_PROGRAMS_MAX = 64,
 	SCENARIO_CC_PARAMS_MAX = 64,
 	SCENARIO_RANGES_MAX = 64,
 	SCENARIO_CLASSES = 8,
@@ -198,6 +199,14 @@ struct scenario_failure {
 	unsigned action;         /* enum scenario_failure_action */
 	uint64_t rate_bps;       /* with SCENARIO_LINK_RATE */
 	uint64_t up_after_ps;    /* with SCENARIO_LINK_DOWN; SCENARIO_NEVER */
+};
+
+/* [program.NAME] */
+struct scenario_program {
+	char name[SCENARIO_NAME_BYTES];
+	struct scenario_ranges hosts;
+	char command[SCENARIO_TEXT_BYTES];
+	uint64_t start_ps;
 };
 
 /* [failures]: links drawn at random, degraded or down from the start */
@@ -401,6 +410,8 @@ struct scenario {
 	struct scenario_failures failures;
 	uint32_t failure_count;
 	struct scenario_failure failure[SCENARIO_FAILURES_MAX]; /* in order of time */
+	uint32_t program_count;
+	struct scenario_program program[SCENARIO_PROGRAMS_MAX]; /* in the order written; without any workload */
 	struct scenario_host host;
 	struct scenario_transport transport;
 	struct scenario_cc cc;

@@ -22,7 +22,8 @@ static void check(const struct scenario *s)
 {
 	struct scenario_wanted files[80];
 
-	MUST(s->workload_count >= 1 && s->workload_count <= SCENARIO_WORKLOADS_MAX);
+	MUST(s->workload_count <= SCENARIO_WORKLOADS_MAX && s->program_count <= SCENARIO_PROGRAMS_MAX);
+	MUST(!s->workload_count == (s->program_count || !strcmp(s->run.only, SCENARIO_NO_WORKLOAD)));
 	MUST(s->failure_count <= SCENARIO_FAILURES_MAX);
 	MUST(s->cc.param_count <= SCENARIO_CC_PARAMS_MAX);
 	MUST(s->link.rate_bps >= 1000000 && s->link.rate_bps <= UINT64_C(8000000000000));
@@ -37,6 +38,8 @@ static void check(const struct scenario *s)
 		MUST(s->workload[i].section && s->workload[i].place.by <= SCENARIO_PLACE_FILE);
 		MUST(strnlen(s->workload[i].name, SCENARIO_NAME_BYTES) < SCENARIO_NAME_BYTES);
 	}
+	for (uint32_t i = 0; i < s->program_count; i++)
+		MUST(s->program[i].hosts.count && s->program[i].command[0]);
 	for (uint32_t i = 1; i < s->failure_count; i++)
 		MUST(s->failure[i - 1].time_ps <= s->failure[i].time_ps);
 	MUST(scenario_files((struct scenario *)s, files, 80) <= 80);

@@ -32,7 +32,7 @@ enum scenario_value_kind {
 };
 
 /* The struct that a row's offset counts from. */
-enum scenario_base { SCENARIO_OF_ALL, SCENARIO_OF_WORKLOAD, SCENARIO_OF_JOB, SCENARIO_OF_FAILURE };
+enum scenario_base { SCENARIO_OF_ALL, SCENARIO_OF_WORKLOAD, SCENARIO_OF_JOB, SCENARIO_OF_FAILURE, SCENARIO_OF_PROGRAM };
 
 struct scenario_row {
 	const char *section;

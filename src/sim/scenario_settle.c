@@ -400,17 +400,37 @@ static int jobs_settle(const struct scenario_source *s, struct scenario *c, stru
 	return rc;
 }
 
+static int programs_settle(const struct scenario_source *s, struct scenario *out, struct scenario_error *e)
+{
+	for (uint32_t i = 0; i < out->program_count; i++) {
+		const struct scenario_program *p = &out->program[i];
+		char key[2 * SCENARIO_NAME_BYTES];
+
+		if (p->hosts.count && p->command[0])
+			continue;
+		snprintf(key, sizeof(key), "program.%s.%s", p->name, p->command[0] ? "hosts" : "command");
+		return scenario_fail(e, s->file, s->program_at[i], key,
+				     p->command[0] ? "say which hosts run it, as 0-7,12" : "say what they run");
+	}
+	return 0;
+}
+
 /* All but one workload are left out. */
 static int only_settle(const struct scenario_source *s, struct scenario *out, struct scenario_error *e)
 {
 	const char *only = out->run.only;
 
-	if (!only[0] || !strcmp(only, "all"))
-		return 0;
-	if (!strcmp(only, SCENARIO_NO_WORKLOAD)) {
+	if (!strcmp(only, "all") && out->program_count)
+		return scenario_fail(
+			e, s->file, line_of(s, "run", "only"), "run.only",
+			"'all': workloads do not run beside programs; allowed is none, or a workload's name");
+	if (!strcmp(only, SCENARIO_NO_WORKLOAD) || (!only[0] && out->program_count)) {
 		out->workload_count = 0;
 		return 0;
 	}
+	if (!only[0] || !strcmp(only, "all"))
+		return 0;
+	out->program_count = 0;
 	for (uint32_t i = 0; i < out->workload_count; i++) {
 		if (strcmp(out->workload[i].name, only) != 0)
 			continue;
@@ -433,15 +453,16 @@ int scenario_source_settle(const struct scenario_source *s, struct scenario *out
 	if (topology_settle(s, c, e) || switch_settle(s, c, e) || transport_settle(s, c, e) ||
 	    credits_settle(s, c, e) || sdr_settle(s, c, e) || failures_settle(s, c, e))
 		goto out;
-	if (!c->workload_count && strcmp(c->run.only, SCENARIO_NO_WORKLOAD) != 0) {
-		scenario_fail(e, s->file, 0, "", "there is no [workload.NAME]: nothing would happen");
+	if (!c->workload_count && !c->program_count && strcmp(c->run.only, SCENARIO_NO_WORKLOAD) != 0) {
+		scenario_fail(e, s->file, 0, "",
+			      "there is no [workload.NAME] and no [program.NAME]: nothing would happen");
 		goto out;
 	}
 	for (uint32_t i = 0; i < c->workload_count; i++) {
 		if (workload_settle(s, c, i, e))
 			goto out;
 	}
-	if (jobs_settle(s, c, e) || only_settle(s, c, e))
+	if (jobs_settle(s, c, e) || programs_settle(s, c, e) || only_settle(s, c, e))
 		goto out;
 	if (!c->run.all_flows && c->run.until_ps == SCENARIO_NONE && c->run.events == SCENARIO_NONE) {
 		fail_key(s, e, "run", "all_flows", "off, and neither until nor events: it would never end");

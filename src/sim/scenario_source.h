@@ -17,10 +17,12 @@ struct scenario_source {
 	int32_t workload_line[SCENARIO_WORKLOADS_MAX][SCENARIO_KEYS_MAX];
 	int32_t job_line[SCENARIO_JOBS_MAX][SCENARIO_KEYS_MAX];
 	int32_t failure_line[SCENARIO_FAILURES_MAX][SCENARIO_KEYS_MAX];
+	int32_t program_line[SCENARIO_PROGRAMS_MAX][SCENARIO_KEYS_MAX];
 	int32_t param_line[SCENARIO_CC_PARAMS_MAX];
 	int32_t workload_at[SCENARIO_WORKLOADS_MAX]; /* its section's line */
 	int32_t job_at[SCENARIO_JOBS_MAX];
 	int32_t failure_at[SCENARIO_FAILURES_MAX];
+	int32_t program_at[SCENARIO_PROGRAMS_MAX];
 };
 
 /* Fills in *e and returns -EINVAL. `line` is 0: none, or LINE_SET: an override. */
@@ -42,7 +44,7 @@ void scenario_keys_suggest(const char *section, const char *name, char *buf, siz
 /* Appends to a text; what does not fit is cut. */
 void scenario_append(char *buf, size_t bytes, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 
-/* ---- scenario.c: instances, [workload.NAME], [job.NAME] and [failure.NAME] ---- */
+/* ---- scenario.c: instances, as [workload.NAME] ---- */
 
 /* A section of which there may be some; offsets are those of struct scenario_source. */
 struct scenario_many {

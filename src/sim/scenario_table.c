@@ -18,6 +18,7 @@
 #define IN_W(field) SCENARIO_OF_WORKLOAD, offsetof(struct scenario_workload, field)
 #define IN_J(field) SCENARIO_OF_JOB, offsetof(struct scenario_job, field)
 #define IN_F(field) SCENARIO_OF_FAILURE, offsetof(struct scenario_failure, field)
+#define IN_P(field) SCENARIO_OF_PROGRAM, offsetof(struct scenario_program, field)
 
 /* clang-format off */
 /* s: section, n: name, at: AT(field), lo and hi: bounds, w: word, d: default, h: help */
@@ -210,12 +211,16 @@ static const struct scenario_row rows[] = {
 	WORDS("job", "arrive", ARRIVE, IN_J(arrive_gap_ps), "", "poisson N: its rounds begin after the start, at random, N of them in a second in the mean; else one behind the other"),
 	NUM("job", "repeat", COUNT, IN_J(repeat), 1, 4096, NULL, "1", "rounds"),
 
+	WORDS("program", "hosts", RANGES, IN_P(hosts), "", "hosts that run it in simulated time, in a process each, as 0-7,12; workloads do not run then"),
+	WORDS("program", "command", TEXT, IN_P(command), "", "what they run: words, perhaps quoted"),
+	NUM("program", "start", TIME, IN_P(start_ps), 0, DAY, NULL, "0", "when the processes begin"),
+
 	WORDS("run", "title", TEXT, AT(title), "", "one line on top of the report"),
 	NUM("run", "until", TIME, AT(run.until_ps), 1, DAY, "none", "none", "simulated time at which the run ends"),
 	NUM("run", "events", COUNT, AT(run.events), 1, ANY, "none", "none", "events after which the run ends"),
 	ONOFF("run", "all_flows", AT(run.all_flows), "on", "the run ends when all flows are done"),
 	NUM("run", "seed", COUNT, AT(run.seed), 0, ANY, NULL, "1", "seed of every random draw; the same seed gives the same bytes"),
-	WORDS("run", "only", NAME, AT(run.only), "", "the name of the one workload or job that runs, alone; all: each does; none: the network is for programs (--run)"),
+	WORDS("run", "only", NAME, AT(run.only), "", "the name of the one workload or job that runs, alone; all: each does; none: the network is for programs, those of [program.NAME] or --run"),
 	ONOFF("run", "check", AT(run.check), "off", "check the invariants after each event; slow"),
 
 	ONOFF("output", "queue_histograms", AT(output.queue_histograms), "on", "time at each queue length, per port"),

@@ -210,6 +210,12 @@ TEST(what_is_wrong_names_line_key_and_what_is_allowed)
 		{"[job.x]\nworkload = a\nhosts = 1\nplace = ./f\n" GRAPH, 1, "job.x.hosts", {"place = ./f"}},
 		{GRAPH "hosts = 1\nplace = ./f\n", 1, "workload.a.hosts", {"place = ./f"}},
 		{"[run]\nonly = c\n" WORKLOAD, 2, "run.only", {"[workload.c] or [job.c]"}},
+		{"[program.x]\nhosts = 1\n" WORKLOAD, 1, "program.x.command", {"say what"}},
+		{"[program.x]\ncommand = a\n", 1, "program.x.hosts", {"say which"}},
+		{"[program.x]\ncommand = a\nhosts = 1\n[run]\nonly = all\n" WORKLOAD,
+		 5,
+		 "run.only",
+		 {"beside programs"}},
 		{"[failure.x]\naction = down\n" WORKLOAD, 1, "failure.x.link", {"A-B"}},
 		{"[failure.x]\nlink = 1-1\n" WORKLOAD, 2, "failure.x.link", {"two nodes"}},
 		{"[failure.x]\nlink = 1-2\naction = rate\n" WORKLOAD, 1, "failure.x.rate", {"new rate"}},
@@ -385,6 +391,20 @@ TEST(distributions_are_known_in_any_case)
 	assert_string_equal(out->workload[0].cdf, "FB_Hadoop");
 	accepted("[workload.a]\nkind = cdf\nstop = 1ms\n");
 	assert_string_equal(out->workload[0].cdf, "WebSearch");
+}
+
+/* A scenario with programs is for these, unless it names the workload that runs. */
+TEST(programs_or_workloads_run)
+{
+	accepted("[program.x]\ncommand = sh -c 'a; b'\nhosts = 0-3,7\nstart = 2ms\n" WORKLOAD);
+	assert_int_equal(out->program_count, 1);
+	assert_int_equal(out->workload_count, 0);
+	assert_string_equal(out->program[0].command, "sh -c 'a; b'");
+	assert_int_equal(out->program[0].hosts.range[1].last, 7);
+	assert_true(out->program[0].start_ps == UINT64_C(2000000000));
+	accepted("[program.x]\ncommand = a\nhosts = 0\n[run]\nonly = a\n" WORKLOAD);
+	assert_int_equal(out->program_count, 0);
+	assert_int_equal(out->workload_count, 1);
 }
 
 TEST(failures_come_in_order_of_time)

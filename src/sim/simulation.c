@@ -435,7 +435,7 @@ struct simulation *simulation_create_for(const struct scenario *scenario, struct
 		return NULL;
 	}
 	if (!scenario->workload_count) {
-		refuse(why, "run.only: none is for programs (--run): nothing would happen");
+		refuse(why, "run.only: the network is for programs, which do not run in sweeps: nothing would happen");
 		free(s);
 		return NULL;
 	}

@@ -23,22 +23,27 @@ size = 1MB
 """ % GBPS
 
 
-def scenario():
+def scenario(more=""):
     path = os.path.join(folder(), "star.ini")
     with open(path, "w") as f:
-        f.write(SCENARIO)
+        f.write(SCENARIO + more)
     return path
 
 
-def sim(runs, *options, env=None, status=0, wait=110):
-    """Runs programs by host; the output."""
-    words = [w for host, command in runs for w in ("--run", "host %s: %s" % (host, command))]
-    p = Process([VERBENA, "sim", scenario(), *options, *words], env)
+def sim_file(path, *options, env=None, status=0, wait=110):
+    """Runs a scenario; the output."""
+    p = Process([VERBENA, "sim", path, *options], env)
     got = p.wait(wait)
     text = p.output()
     p.kill()
     check(got == status, "status %s instead of %s:\n%s" % (got, status, text))
     return text
+
+
+def sim(runs, *options, env=None, status=0, wait=110):
+    """Runs programs by host; the output."""
+    words = [w for host, command in runs for w in ("--run", "host %s: %s" % (host, command))]
+    return sim_file(scenario(), *options, *words, env=env, status=status, wait=wait)
 
 
 def pings(count=3, options="-v"):
@@ -102,6 +107,32 @@ def pingpong(place):
         check(("cannot connect to a host outside" in text) == (host == "10.1.2.3"), text)
 
 
+def sections(place):
+    """[program.NAME] runs as --run does, from its start on, and its output has its name."""
+    server, client = ("[program.%s]\nhosts = %d\ncommand = %s\nstart = %dms\n" % (name, host, command, start)
+                      for name, (host, command), start in zip(("server", "client"), pings(), (5, 20)))
+    path, report = scenario(server + client), os.path.join(folder(), "report")
+    texts = []
+    for _ in range(2):
+        texts.append(sim_file(path, "--run", "host 3: date +%s.%N", "--report", report))
+    check(texts[0] == texts[1], "\n\n".join(texts))
+    check(len(re.findall(r"exit status 0 after 0\.020\d+ s  rping", texts[0])) == 2, texts[0])
+    with open(os.path.join(report, "client.1.out")) as f:
+        check("ping data: rdma-ping-2" in f.read(), "client.1.out")
+    check(sorted(os.listdir(report)) == ["client.1.out", "date.3.out", "server.0.out"], str(os.listdir(report)))
+    # Nobody hears a client that asks before its server has begun; it asks again after a quarter of a second.
+    text = sim_file(scenario(server + client.replace("20ms", "1ms")))
+    check(re.search(r"exit status 0 after 0\.251\d+ s  rping -c", text), text)
+    for key, value, said in (("client.hosts", "0", "[program.client]: host 0 has a program already"),
+                             ("client.hosts", "9", "program.client.hosts: there is no host 9, only 0 to 3"),
+                             ("client.command", "no-such", "[program.client]: there is no program 'no-such'"),
+                             ("client.command", "a | b", "[program.client]: the command cannot be read")):
+        text = sim_file(path, "--set", "program.%s=%s" % (key, value), status=125)
+        check(said in text, text)
+    check("programs run without --sweep" in sim_file(path, "--seeds", "1..2", status=125), "--seeds")
+    check("4 of 4 done" in sim_file(path, "--set", "run.only=unused"), "run.only")
+
+
 def gone(text):
     """No process of a run outlives it."""
     for pid in re.findall(r"\(pid (\d+)\)", text):
@@ -152,10 +183,11 @@ def wrong(place):
         p = Process([VERBENA, "sim", scenario(), *[w for r in runs for w in ("--run", r)]])
         check(p.wait(30) == 125 and said in p.output(), "%s: %s\n%s" % (runs, p.proc.returncode, p.output()))
     for options, said in ((["--set", "host.ack_delay=1us"], "host.ack_delay: not possible where programs run"),
-                          (["--patience", "0"], "from 1 to"), (["--seeds", "1..2"], "not with --sweep")):
+                          (["--patience", "0"], "from 1 to"), (["--seeds", "1..2"], "without --sweep")):
         p = Process([VERBENA, "sim", scenario(), "--run", "host 0: true", *options])
         check(p.wait(30) == 125 and said in p.output(), "%s: %s\n%s" % (options, p.proc.returncode, p.output()))
 
 
 if __name__ == "__main__":
-    main({"rping": rping, "ucmatose": ucmatose, "closed_form": closed_form, "same": same, "pingpong": pingpong, "ends": ends, "wrong": wrong})
+    main({"rping": rping, "ucmatose": ucmatose, "closed_form": closed_form, "same": same, "pingpong": pingpong, "sections": sections,
+          "ends": ends, "wrong": wrong})
