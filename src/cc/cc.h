@@ -87,6 +87,7 @@ struct cc_ack {
 	uint64_t rtt_ns;        /* of the newest packet; 0: none */
 	uint64_t remote_ns;     /* part of rtt_ns: at the peer, from arrival to ACK */
 	uint64_t local_ns;      /* part of rtt_ns: the ACK's wait here before it was read */
+	uint64_t back_ns;       /* part of rtt_ns: queues that the ACK met on its way; 0: not known, or it counts */
 	uint64_t peer_ns;       /* when the peer counted, by its own clock of any origin; 0: unknown */
 	uint8_t hops;           /* switches passed; 0: unknown */
 	/* The switches' telemetry of the newest packet; NULL: none. Lent for the call. */

@@ -88,6 +88,8 @@ static void event(struct cc *c, struct input *in, uint64_t *now_ns, uint64_t *se
 		}
 		if (what & 0x20)
 			ack.peer_ns = number(in);
+		if (what & 0x40)
+			ack.back_ns = number(in);
 		cc_on_ack(c, *now_ns, &ack);
 		break;
 	case 2: /* a round trip that uses the window */

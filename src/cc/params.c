@@ -98,6 +98,8 @@ static const struct cc_param_info table[] = {
 	      "... of 1/2^n a round trip"),
 	RATIO(swift.cnp_mdf_q32, "swift.cnp_mdf", "0.125", "0", "0.99", SWIFT,
 	      "share that a CNP takes"),
+	SWITCH(swift.one_way, "swift.one_way", "off", SWIFT,
+	       "queues on the way back do not count, over veRoCE and while both hosts' clocks run alike"),
 
 	RATIO(dctcp.g_q32, "dctcp.g", "1/16", "1/65536", "1", DCTCP, "gain of alpha"),
 	RATIO(dctcp.alpha_start_q32, "dctcp.alpha_start", "1", "0", "1", DCTCP, "first alpha"),

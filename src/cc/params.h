@@ -62,6 +62,12 @@ static inline bool cc_params_heed(const struct cc_params *p)
 	return p->own || p->algorithm != CC_NONE;
 }
 
+/* For the transport: whether it should tell how much of a round trip was queues on the way back. */
+static inline bool cc_params_one_way(const struct cc_params *p)
+{
+	return p->algorithm == CC_SWIFT && p->swift.one_way;
+}
+
 /* One parameter. All text is static. */
 struct cc_param_info {
 	const char *name;

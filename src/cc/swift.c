@@ -14,6 +14,7 @@
  *   - the window begins by doubling, and grows by a share of itself where delay stays low, because
  *     a path of 10 ms at 4 Gbit/s takes minutes to fill at a packet a round trip;
  *   - CE marks and CNPs count, for the fabric's window alone;
+ *   - queues on the way back may not count: they are others' congestion;
  *   - the window grows only while it is used.
  *
  * Invariant: both windows are between the bounds, cwnd_bytes is the smaller (smaller still while
@@ -209,14 +210,14 @@ static void measure_base(struct cc *c, uint64_t now_ns, uint64_t delay_ns)
  * A delay decides whether the window grows for the bytes that were acknowledged up to it, a window
  * of them at most. Hosts that report no delay are taken to be quick.
  */
-static void sample(struct cc *c, uint64_t now_ns, uint64_t rtt_ns, uint64_t host_ns, uint8_t hops)
+static void sample(struct cc *c, uint64_t now_ns, uint64_t rtt_ns, uint64_t host_ns, uint64_t back_ns, uint8_t hops)
 {
 	struct cc_swift *s = &c->swift;
 	uint64_t delay_ns, target_ns, bytes = 0;
 
-	if (host_ns >= rtt_ns)
-		host_ns = 0; /* impossible: ignored */
-	delay_ns = rtt_ns - host_ns;
+	if (fx_add(host_ns, back_ns) >= rtt_ns)
+		host_ns = back_ns = 0; /* impossible: ignored */
+	delay_ns = rtt_ns - host_ns - back_ns;
 	s->rtt_ns = rtt_ns;
 	if (s->base_measured)
 		measure_base(c, now_ns, delay_ns);
@@ -286,7 +287,7 @@ static void on_ack(struct cc *c, uint64_t now_ns, const struct cc_ack *ack)
 		s->drain_end = s->snd_nxt;
 	}
 	if (ack->rtt_ns)
-		sample(c, now_ns, ack->rtt_ns, fx_add(ack->remote_ns, ack->local_ns), ack->hops);
+		sample(c, now_ns, ack->rtt_ns, fx_add(ack->remote_ns, ack->local_ns), ack->back_ns, ack->hops);
 	round_ended = ack->ack_seq > s->round_end;
 	if (round_ended)
 		end_round(c, now_ns);
@@ -299,7 +300,7 @@ static void on_rtt(struct cc *c, uint64_t now_ns, uint64_t rtt_ns)
 {
 	if (!rtt_ns)
 		return;
-	sample(c, now_ns, rtt_ns, 0, 0);
+	sample(c, now_ns, rtt_ns, 0, 0, 0);
 	publish(c);
 }
 

@@ -33,6 +33,7 @@ struct swift_params {
 	uint32_t hyper_rounds;   /* calm rounds until the increase becomes a share; 0: never */
 	uint32_t hyper_shift;    /* ... of 2^-hyper_shift of the window a round trip */
 	uint64_t cnp_mdf_q32;    /* what a CNP takes, as it reports no share of marks */
+	bool one_way;            /* queues on the way back do not count */
 	uint64_t rtt_unknown_ns; /* least time between two cuts before the first RTT is known */
 	uint64_t base_bucket_ns; /* a measured base RTT is the least of this and the last */
 };

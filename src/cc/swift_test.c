@@ -220,6 +220,30 @@ TEST(host_delay_has_a_window_of_its_own)
 	assert_in_range(f.c.cwnd_bytes, 25 * MTU, 25 * MTU + MTU);
 }
 
+/* But a round trip, in which one cut is enough, is as long as it is. */
+TEST(a_queue_on_the_way_back_is_no_delay)
+{
+	struct swift_params p = paper();
+	struct cc_ack ack = {.acked_bytes = MTU, .acked_packets = 1, .hops = 3};
+	uint64_t once;
+	struct flow f;
+
+	start(&f, &config, &p);
+	ack.rtt_ns = 5 * MS;
+	ack.back_ns = 5 * MS - 20 * US;
+	cc_on_ack(&f.c, SEC, &ack);
+	assert_true(f.c.cwnd_bytes >= 100 * MTU);
+	ack.back_ns = 4 * MS;
+	cc_on_ack(&f.c, 2 * SEC, &ack);
+	once = f.c.cwnd_bytes;
+	assert_in_range(once, 50 * MTU, 50 * MTU + MTU);
+	cc_on_ack(&f.c, 2 * SEC + 4 * MS, &ack);
+	assert_int_equal(f.c.cwnd_bytes, once);
+	ack.back_ns = 5 * MS; /* there is nothing left: impossible, ignored */
+	cc_on_ack(&f.c, 3 * SEC, &ack);
+	assert_true(f.c.cwnd_bytes < once);
+}
+
 TEST(what_may_queue_in_the_network_may_queue_at_a_host)
 {
 	struct swift_params p = paper();

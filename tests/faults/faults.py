@@ -141,6 +141,12 @@ FAULTS = [
           "", "unit/joint_test"),
     Fault("joint_mean_is_the_last", "take_mean", "j->network_sum_ns += ack->rtt_ns - ack->remote_ns;",
           "j->network_sum_ns = (ack->rtt_ns - ack->remote_ns) * (j->samples + 1);", "unit/joint_test"),
+    Fault("way_back_of_a_mean_is_lost", "take_mean", "j->back_sum_ns += ack->back_ns;", "", "sim/veroce_way_back_test"),
+    Fault("way_back_of_other_paths_counts", "acked_controlled", "(pair->joint || pair->one_way.wanted)", "pair->joint",
+          "unit/path_test"),
+    Fault("way_back_is_as_long_as_ever", "one_way_waited_ns", "lesser(back_ns, o->back_ns + (uint32_t)drifts)",
+          "lesser(back_ns, o->back_ns)", "unit/one_way_test"),
+    Fault("stepped_clock_is_believed", "are_apart", "(int32_t)(o->there_ns + o->back_ns) <", "INT32_MAX - 1 <", "unit/one_way_test"),
     Fault("one_bad_path_is_congestion", "is_heavy", "(all - most)", "all", "unit/joint_test"),
     Fault("paths_of_a_joint_window_are_alike", "weigh", "? w - w / WEIGHT_STEP :", "? w :", "unit/joint_test"),
     Fault("answered_probe_measures_nothing", "path_probe_answered", "if (p->down)\n\t\tpath_rtt_sample(t->config, pair, path, rtt_ns ? rtt_ns : 1, rtt_ns ? rtt_ns : 1);",
@@ -148,6 +154,7 @@ FAULTS = [
     Fault("copy_on_a_silent_path", "pick_fastest", "doubtful(p) < doubtful(q) ||", "", "unit/path_choice_test"),
 
     # ---- congestion control
+    Fault("way_back_is_a_delay", "sample", "rtt_ns - host_ns - back_ns", "rtt_ns - host_ns", "unit/swift_test"),
     Fault("cut_twice_a_window", "in_cwr", "ack_seq <= d->cwr_end", "ack_seq < d->cwr_end", "unit/dctcp_test"),
     Fault("pace_loses_fractions", "pacer_due_ns", "at += frac != 0;", "", "unit/pacer_test"),
     Fault("hpcc_takes_the_least_hop", "measure", "of_hop > u ||", "of_hop < u ||", "unit/hpcc_test"),

@@ -25,6 +25,8 @@ struct veroce_options {
 	bool same_host;
 	bool large[DUO_SIDES];
 	uint16_t flowlet;
+	const struct cc_params *cc_params; /* in place of cc; NULL: that */
+	enum veroce_scope scope;
 	struct veroce_sent sent; /* before the test begins */
 };
 
@@ -48,6 +50,8 @@ static inline void veroce_tweak(struct nic_config *c, enum duo_side side)
 	c->transport.veroce.rx_window = veroce_opt.rx_window;
 	c->transport.veroce.loss = veroce_opt.loss;
 	c->transport.veroce.cc = veroce_opt.cc;
+	c->transport.cc.params = veroce_opt.cc_params;
+	c->transport.veroce.scope = veroce_opt.scope;
 	c->transport.veroce.base_only = veroce_opt.base[side];
 	c->transport.veroce.large = veroce_opt.large[side];
 	c->transport.veroce.seal = veroce_opt.seal;

@@ -116,13 +116,15 @@ static bool take_mean(struct pair *pair, struct cc_ack *ack, uint64_t now_ns)
 	if (!ack->rtt_ns)
 		return false;
 	j->network_sum_ns += ack->rtt_ns - ack->remote_ns;
+	j->back_sum_ns += ack->back_ns;
 	j->hosts_sum_ns += ack->remote_ns;
 	j->samples++;
 	if (now_ns < j->round_ns)
 		return false;
 	ack->remote_ns = j->hosts_sum_ns / j->samples;
+	ack->back_ns = j->back_sum_ns / j->samples;
 	ack->rtt_ns = j->network_sum_ns / j->samples + ack->remote_ns;
-	j->network_sum_ns = j->hosts_sum_ns = 0;
+	j->network_sum_ns = j->back_sum_ns = j->hosts_sum_ns = 0;
 	j->samples = 0;
 	j->round_ns = now_ns + pair->srtt_ns;
 	return true;
@@ -137,9 +139,10 @@ static void on_ack(struct cc *path_cc, uint64_t now_ns, const struct cc_ack *of_
 	ack.ack_seq = pair->gone_bytes;
 	ack.snd_nxt = pair->sent_bytes;
 	if (ack.rtt_ns)
-		weigh(pair, (uint32_t)(container_of(path_cc, struct path, cc) - pair->own), ack.rtt_ns - ack.remote_ns);
+		weigh(pair, (uint32_t)(container_of(path_cc, struct path, cc) - pair->own),
+		      ack.rtt_ns - ack.remote_ns - ack.back_ns);
 	if (!take_mean(pair, &ack, now_ns))
-		ack.rtt_ns = ack.remote_ns = 0;
+		ack.rtt_ns = ack.remote_ns = ack.back_ns = 0;
 	cc_on_ack(c, now_ns, &ack);
 	if (c->probe_wanted && ack.rtt_ns) {
 		cc_on_probe(c, now_ns);
@@ -210,7 +213,7 @@ void joint_archive(struct archive *a, const struct pair_table *t, struct pair *p
 	/* Loading, joint_begin() has answered for a control that has just begun. */
 	ARCHIVE(a, pair, window_bytes);
 	ARCHIVE_TIMES(a, pair, cc_due_ns);
-	ARCHIVE(a, j, network_sum_ns, hosts_sum_ns, samples, queue_ns, loss_end);
+	ARCHIVE(a, j, network_sum_ns, back_sum_ns, hosts_sum_ns, samples, queue_ns, loss_end);
 	ARCHIVE_TIMES(a, j, round_ns);
 	ARCHIVE_ARRAYS(a, j, weight, lost_before);
 	archive_judge(a, j->samples < UINT32_MAX);

@@ -25,6 +25,7 @@ struct pair_table;
 struct joint {
 	struct cc cc;
 	uint64_t network_sum_ns;    /* of the round trips since the algorithm got one: the network's parts, */
+	uint64_t back_sum_ns;       /* what of those were queues on the way back, */
 	uint64_t hosts_sum_ns;      /* the hosts', */
 	uint32_t samples;           /* and how many */
 	uint64_t round_ns;          /* when it gets the next one */

@@ -202,6 +202,7 @@ bool pair_take_paths(struct pair_table *t, struct pair *p)
 	if (!path)
 		return false;
 	p->own = path;
+	p->one_way.wanted = config.params && cc_params_one_way(config.params);
 	if (is_joint(t->config, p) && !joint_begin(t, p, &config)) {
 		alloc_put(t->alloc, path, p->path_count * sizeof(*path));
 		p->own = NULL;

@@ -19,6 +19,7 @@
 #include "cc/cc.h"
 #include "transport/config.h"
 #include "transport/paths/joint.h"
+#include "transport/paths/one_way.h"
 #include "transport/paths/pair_stall.h"
 #include "transport/paths/path.h"
 #include "transport/paths/trim_window.h"
@@ -77,6 +78,7 @@ struct pair {
 	bool local;  /* both addresses are this host's */
 	uint32_t mtu_bytes;
 	uint64_t made_ns;
+	struct one_way one_way;
 	struct stall stall; /* of a peer on this host */
 	/*
 	 * path_count of them, to read; for a peer on this host there is one. A pair that only receives has no paths of

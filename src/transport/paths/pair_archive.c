@@ -61,6 +61,7 @@ static void paths_archive(struct archive *a, struct pair_table *t, struct pair *
 		path_archive(a, t->config, p, &p->own[i]);
 	if (p->joint)
 		joint_archive(a, t, p);
+	/* What is known of the way back is not saved: one of the clocks is another one. */
 }
 
 static void pair_archive(struct archive *a, struct pair_table *t, struct pair *p)

@@ -162,7 +162,7 @@ static void acked_controlled(struct pair_table *t, struct pair *pair, uint32_t p
 	struct path *p = &pair->own[path];
 	bool told = echo->path == path;
 	uint64_t network_ns = told ? echo->rtt_ns : n->newest_tx_ns ? now_ns - n->newest_tx_ns : 0;
-	uint64_t hosts_ns = told ? echo->hosts_ns : 0;
+	uint64_t hosts_ns = told ? echo->hosts_ns : 0, back_ns = 0;
 	bool starved;
 	struct cc_ack ack = {
 		.acked_bytes = n->bytes,
@@ -187,17 +187,22 @@ static void acked_controlled(struct pair_table *t, struct pair *pair, uint32_t p
 		path_rtt_sample(t->config, pair, path, network_ns + hosts_ns, network_ns);
 		if (told)
 			path_rtt_told(pair, hosts_ns, now_ns);
+		if (told && pair->one_way.wanted)
+			back_ns = one_way_waited_ns(&pair->one_way, echo->there_ns, network_ns, now_ns);
+		network_ns -= back_ns;
 		starved = pair_is_starved(pair, now_ns);
 		/*
-		 * Nobody knows what part of a round trip the hosts took, of which no stamps came. A joint control looks
-		 * for the mean and has no shortest sample to rely on: where stamps tell of another path, this does not count.
+		 * Nobody knows what part of a round trip the hosts took, of which no stamps came, nor the way back. A joint
+		 * control looks for the mean and has no shortest sample to rely on: where stamps tell of another path,
+		 * this does not count.
 		 */
-		if ((told || !(starved || (pair->joint && echo->path != PATHS_MAX))) &&
+		if ((told || !(starved || ((pair->joint || pair->one_way.wanted) && echo->path != PATHS_MAX))) &&
 		    path_rtt_round(p, starved, &network_ns, &hosts_ns, now_ns)) {
 			if (t->config->cc.base_rtt_ns)
 				network_ns -= path_detour_ns(pair, p, network_ns, now_ns);
-			ack.rtt_ns = network_ns + hosts_ns;
+			ack.rtt_ns = network_ns + hosts_ns + back_ns;
 			ack.remote_ns = hosts_ns;
+			ack.back_ns = back_ns;
 		}
 	}
 	path_reo_expire(p, now_ns);

@@ -69,6 +69,7 @@ struct path_echo {
 	uint64_t rtt_ns;
 	uint64_t hosts_ns; /* spent at the two hosts before packets were read, and for the answer to leave; not part of
 			      rtt_ns */
+	uint32_t there_ns; /* of rtt_ns, the way there: a difference of two hosts' clocks, modulo 2^32 */
 	uint32_t ce_packets;
 	bool becn; /* one of the acknowledged packets was marked CE, on any path */
 };

@@ -45,6 +45,20 @@ FIXTURE_TEST(a_path_goes_down_after_eight_packets_lost_in_a_row, 4, CC_NONE)
 	}
 }
 
+/* The time until an acknowledgement may be a wait on its way back. */
+FIXTURE_TEST(where_the_way_back_does_not_count_stamps_alone_measure, 2, CC_SWIFT)
+{
+	struct tx_path_news n = {.bytes = PACKET, .packets = 1, .newest_tx_ns = start_ns, .sure = 1};
+	struct path_echo echo = {.path = 1, .rtt_ns = 1000, .there_ns = 500};
+
+	f->pair->one_way.wanted = true;
+	for (uint32_t i = 0; i < 2; i++) {
+		path_sent(&f->config, f->pair, i, PACKET, start_ns);
+		path_acked(&f->table, f->pair, i, &n, &echo, start_ns + 1000);
+		assert_int_equal(f->pair->path[i].cc.swift.rtt_ns, i ? 1000 : 0);
+	}
+}
+
 FIXTURE_TEST(an_acknowledgement_between_timeouts_keeps_a_path_up, 4, CC_NONE)
 {
 	for (int i = 0; i < 10; i++) {

@@ -264,6 +264,7 @@ static struct path_echo read_echo(struct pair *pair, const struct acknowledgemen
 	path = &pair->own[stamps->path_id];
 	echo.path = stamps->path_id;
 	echo.rtt_ns = there_and_back - hosts;
+	echo.there_ns = stamps->rx1 - stamps->tx1;
 	echo.hosts_ns = hosts;
 	echo.ce_packets = (stamps->path_ce - path->ce_seen) & PSN_MASK;
 	if (echo.ce_packets > PSN_MASK / 2)
