@@ -51,7 +51,6 @@ struct simulated {
 	void (*host_close)(struct engine_env *);
 	const struct lockstep_page *page;
 	struct baton *baton; /* NULL: threads run as the kernel lets them */
-	bool begun;          /* the baton is passed; the engine's thread alone */
 	int fd;
 	struct asleep asleep;
 	struct prng prng;
@@ -194,9 +193,10 @@ static void pause_for(struct engine_env *env, uint64_t ns)
 	take_baton(s);
 }
 
-static uint64_t first_pause_ns(const struct simulated *s)
+/* Of pauses, and of what the program waits for with a limit. */
+static uint64_t first_limit_ns(const struct simulated *s)
 {
-	uint64_t first_ns = UINT64_MAX;
+	uint64_t first_ns = s->baton ? s->baton->next_ns() : UINT64_MAX;
 
 	for (unsigned i = 0; i < PAUSES_MAX; i++) {
 		uint64_t until_ns = atomic_load(&s->pauses_until_ns[i]);
@@ -236,9 +236,6 @@ static void wait_for_sleep(struct simulated *s)
 /* Until there is nothing to do for any of them. */
 static void settle(struct simulated *s)
 {
-	if (s->baton && !s->begun)
-		s->baton->begin();
-	s->begun = true;
 	do
 		wait_for_sleep(s);
 	while (s->baton && s->baton->pass());
@@ -278,16 +275,18 @@ static void give_turn(struct simulated *s, uint64_t until_ns)
 static size_t wait_for(struct engine_env *env, uint64_t until_ns, struct env_event *events, size_t max)
 {
 	struct simulated *s = of(env);
-	uint64_t pause_ns;
+	uint64_t first_ns;
 	size_t n;
 
+	if (s->baton)
+		s->baton->expire(now_ns(env));
 	let_look(s);
 	settle(s);
 	n = s->host_wait(env, 0, events, max);
 	if (n || atomic_exchange(&s->woken, false))
 		return n;
-	pause_ns = first_pause_ns(s);
-	give_turn(s, pause_ns < until_ns ? pause_ns : until_ns);
+	first_ns = first_limit_ns(s);
+	give_turn(s, first_ns < until_ns ? first_ns : until_ns);
 	return 0;
 }
 
@@ -411,6 +410,8 @@ static void close_simulated(struct engine_env *env)
 {
 	struct simulated *s = of(env);
 
+	if (s->baton)
+		s->baton->end();
 	s->host_close(env);
 	asleep_close(&s->asleep);
 	close(s->fd);
@@ -437,11 +438,6 @@ static void baton_wants(void *simulated)
 	ask_for_turn(simulated);
 }
 
-static void baton_pause(void *simulated, uint64_t ns)
-{
-	pause_for(simulated, ns);
-}
-
 /* Without the preloaded library, programs of one thread are as well off. */
 static void find_baton(struct simulated *s)
 {
@@ -449,8 +445,8 @@ static void find_baton(struct simulated *s)
 	if (!s->baton)
 		return;
 	s->baton->wants = baton_wants;
-	s->baton->pause = baton_pause;
 	s->baton->ctx = s;
+	s->baton->begin();
 }
 
 /* Descriptors that this process was not given, or not any more, are not touched. */

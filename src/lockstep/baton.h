@@ -5,6 +5,9 @@
  * threads are asleep, the engine's thread passes the baton to the next one that waits for it, in the order of their
  * creation, so which one runs does not depend on the kernel.
  *
+ * A thread that waits with a limit, and a timer, have a time at which something happens. The engine's thread lets
+ * simulated time go no further than the first of these, and then tells the library that it is there.
+ *
  * A thread goes on without the baton if it has slept in a call that the library does not know, or was not made by
  * pthread_create(). pthread_create() makes 1023 threads at a time at most.
  */
@@ -16,15 +19,20 @@
 #define BATON_SYMBOL "verbena_baton"
 
 struct baton {
-	/* The engine's thread, once: from now on threads wait for the baton. It never does itself. */
+	/* From now on threads wait for the baton, but for the next one that the caller makes: the engine's. */
 	void (*begin)(void);
+	/* There will be no engine. */
+	void (*end)(void);
 	/* The engine's thread, when all others are asleep: wakes the next that waits. False: none does. */
 	bool (*pass)(void);
 	/* A thread that has slept waits for its turn. */
 	void (*take)(void);
-	/* Set before begin(). A thread waits for the baton; and lets so much time pass. */
+	/* The engine's thread: when the first limit or timer is there, nanoseconds of the page; UINT64_MAX: none is set. */
+	uint64_t (*next_ns)(void);
+	/* The engine's thread: wakes those whose time has come. */
+	void (*expire)(uint64_t now_ns);
+	/* Set before begin(). A thread waits for the baton. */
 	void (*wants)(void *ctx);
-	void (*pause)(void *ctx, uint64_t ns);
 	void *ctx;
 };
 

@@ -2,6 +2,7 @@
 /* Threads that run one at a time. The library is a part of this program, so its calls come first here too. */
 #include "lockstep/baton.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -13,10 +14,13 @@
 #include "lockstep/lockstep.h"
 #include "support/test.h"
 
-enum { THREADS = 4, MANY = 1100, LOOK_US = 50000 };
+enum { THREADS = 4, MANY = 1100, LOOK_US = 50000, LIMIT_NS = 1000 };
 
 static _Atomic unsigned wanting, running, may_end;
 static _Atomic uintptr_t ran[THREADS];
+static atomic_bool passed;
+static pthread_cond_t condition = PTHREAD_COND_INITIALIZER;
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 
 /* Before the library looks for the page. */
 __attribute__((constructor(101))) static void make_page(void)
@@ -67,12 +71,11 @@ static void *run(void *number)
 	return NULL;
 }
 
-TEST(the_baton_is_one_thread_s_at_a_time_in_the_order_of_creation)
+/* It runs as the engine's thread does: beside those that wait for the baton. */
+static void *pass_baton(void *arg)
 {
 	pthread_t threads[THREADS];
 
-	verbena_baton.wants = wants;
-	verbena_baton.begin();
 	for (uintptr_t i = 0; i < THREADS; i++)
 		assert_int_equal(pthread_create(&threads[i], NULL, run, (void *)i), 0);
 	while (wanting < THREADS)
@@ -89,6 +92,79 @@ TEST(the_baton_is_one_thread_s_at_a_time_in_the_order_of_creation)
 		pthread_join(threads[i], NULL);
 	}
 	assert_false(verbena_baton.pass());
+	passed = true;
+	return NULL;
+}
+
+static void as_engine(void *(*run_engine)(void *))
+{
+	pthread_t engine;
+
+	passed = false;
+	verbena_baton.wants = wants;
+	verbena_baton.begin();
+	assert_int_equal(pthread_create(&engine, NULL, run_engine, NULL), 0);
+	while (!passed)
+		sleep_us(100);
+	verbena_baton.end();
+}
+
+TEST(the_baton_is_one_thread_s_at_a_time_in_the_order_of_creation)
+{
+	as_engine(pass_baton);
+}
+
+static void *wait_with_limit(void *result)
+{
+	struct timespec t = {.tv_nsec = LIMIT_NS + 5 * running++};
+
+	pthread_mutex_lock(&mutex);
+	*(int *)result = pthread_cond_timedwait(&condition, &mutex, &t);
+	pthread_mutex_unlock(&mutex);
+	return NULL;
+}
+
+/* The next that wants the baton gets it. */
+static void pass_one(void)
+{
+	while (!verbena_baton.pass())
+		sleep_us(100);
+}
+
+static void *limit_threads(void *arg)
+{
+	pthread_t threads[2];
+	int results[2];
+
+	running = 0;
+	for (unsigned i = 0; i < 2; i++) {
+		assert_int_equal(pthread_create(&threads[i], NULL, wait_with_limit, &results[i]), 0);
+		pass_one();
+		while (verbena_baton.next_ns() == UINT64_MAX || running == i)
+			sleep_us(100);
+		sleep_us(LOOK_US);
+	}
+	assert_int_equal(verbena_baton.next_ns(), LIMIT_NS);
+	pthread_cond_signal(&condition);
+	pass_one();
+	pthread_join(threads[0], NULL);
+	assert_int_equal(results[0], 0);
+	assert_int_equal(verbena_baton.next_ns(), LIMIT_NS + 5);
+	verbena_baton.expire(LIMIT_NS + 4);
+	sleep_us(LOOK_US);
+	assert_false(verbena_baton.pass());
+	verbena_baton.expire(LIMIT_NS + 5);
+	pass_one();
+	pthread_join(threads[1], NULL);
+	assert_int_equal(results[1], ETIMEDOUT);
+	assert_true(verbena_baton.next_ns() == UINT64_MAX);
+	passed = true;
+	return NULL;
+}
+
+TEST(a_limit_ends_a_wait_unless_what_it_waits_for_has_come)
+{
+	as_engine(limit_threads);
 }
 
 TEST_PROGRAM(NULL, NULL)

@@ -8,17 +8,12 @@
 #undef _FORTIFY_SOURCE /* the calls are defined here, not called */
 #include <dlfcn.h>
 #include <errno.h>
-#include <limits.h>
+#include <fcntl.h>
 #include <linux/futex.h>
-#include <poll.h>
 #include <pthread.h>
-#include <semaphore.h>
 #include <stdatomic.h>
 #include <stdlib.h>
-#include <sys/epoll.h>
 #include <sys/mman.h>
-#include <sys/select.h>
-#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <time.h>
@@ -28,7 +23,7 @@
 #include "lockstep/lockstep.h"
 #include "lockstep/preload.h"
 
-enum { THREADS_MAX = 1024, BILLION = 1000000000 };
+enum { THREADS_MAX = PRELOAD_THREADS_MAX };
 
 enum turn { RUNS, WANTS, GRANTED };
 
@@ -42,6 +37,7 @@ struct thread {
 static struct thread threads[THREADS_MAX]; /* the first is the program's; a thread that ends leaves its place */
 static unsigned last;
 static _Thread_local struct thread *self; /* NULL: takes no part */
+static _Thread_local bool makes_engine;   /* the next thread that this one makes is the engine's */
 static atomic_bool begun;
 const struct lockstep_page *preload_page;
 
@@ -49,8 +45,15 @@ const struct lockstep_page *preload_page;
 
 static void begin(void)
 {
-	self = NULL;
+	makes_engine = true;
 	atomic_store(&begun, true);
+}
+
+/* A child of fork has no engine either, so nobody passes the baton. */
+static void end(void)
+{
+	makes_engine = false;
+	atomic_store(&begun, false);
 }
 
 static bool pass(void)
@@ -68,7 +71,21 @@ static bool pass(void)
 	return false;
 }
 
-OURS struct baton verbena_baton = {.begin = begin, .pass = pass, .take = preload_take};
+static uint64_t next_ns(void)
+{
+	uint64_t wait_ns = waits_next_ns(), timer_ns = timers_next_ns();
+
+	return wait_ns < timer_ns ? wait_ns : timer_ns;
+}
+
+static void expire(uint64_t now_ns)
+{
+	timers_expire(now_ns);
+	waits_expire(now_ns);
+}
+
+OURS struct baton verbena_baton = {
+	.begin = begin, .end = end, .pass = pass, .take = preload_take, .next_ns = next_ns, .expire = expire};
 
 void preload_take(void)
 {
@@ -92,12 +109,6 @@ uint32_t preload_host(void)
 	return text ? (uint32_t)strtoul(text, NULL, 10) : 0;
 }
 
-/* A child of fork has no engine, so nobody passes the baton. */
-static void begin_anew(void)
-{
-	atomic_store(&begun, false);
-}
-
 __attribute__((constructor)) static void find_page(void)
 {
 	const char *text = getenv(LOCKSTEP_VARIABLE);
@@ -109,7 +120,7 @@ __attribute__((constructor)) static void find_page(void)
 		preload_page = p == MAP_FAILED || p->magic != LOCKSTEP_MAGIC ? NULL : p;
 	}
 	if (preload_page)
-		pthread_atfork(NULL, NULL, begin_anew);
+		pthread_atfork(NULL, NULL, end);
 	self = &threads[0];
 	errno = saved;
 }
@@ -119,12 +130,33 @@ bool preload_takes_part(void)
 	return self && atomic_load_explicit(&begun, memory_order_relaxed);
 }
 
+unsigned preload_place(void)
+{
+	return (unsigned)(self - threads);
+}
+
+uint64_t preload_now_ns(void)
+{
+	return atomic_load(&preload_page->now_ns);
+}
+
+int preload_fd_away(int fd)
+{
+	int away = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, PRELOAD_FD_FIRST);
+
+	if (away < 0)
+		return fd;
+	close(fd);
+	return away;
+}
+
 /* ---- threads ---- */
 
 static void leave(void *thread)
 {
 	struct thread *t = thread;
 
+	waits_leave(preload_place());
 	self = NULL;
 	atomic_store(&t->used, false);
 }
@@ -156,8 +188,10 @@ OURS int pthread_create(pthread_t *out, const pthread_attr_t *attr, void *(*run)
 	struct thread *t;
 	int err;
 
-	if (!preload_page)
+	if (!preload_page || makes_engine) {
+		makes_engine = false;
 		return NEXT(pthread_create)(out, attr, run, arg);
+	}
 	t = find_place();
 	if (!t)
 		return EAGAIN;
@@ -186,75 +220,6 @@ OURS int pthread_mutex_lock(pthread_mutex_t *m)
 	return rc == EBUSY ? SLEEPS(int, NEXT(pthread_mutex_lock)(m)) : rc;
 }
 
-OURS int pthread_cond_wait(pthread_cond_t *c, pthread_mutex_t *m)
-{
-	if (!preload_takes_part())
-		return NEXT(pthread_cond_wait)(c, m);
-	return SLEEPS(int, NEXT(pthread_cond_wait)(c, m));
-}
-
-OURS int sem_wait(sem_t *s)
-{
-	if (!preload_takes_part())
-		return NEXT(sem_wait)(s);
-	return sem_trywait(s) ? SLEEPS(int, NEXT(sem_wait)(s)) : 0;
-}
-
-/* ---- descriptors ---- */
-
-bool preload_is_ready(int fd, short events)
-{
-	struct pollfd p = {.fd = fd, .events = events};
-	int saved = errno, n = NEXT(poll)(&p, 1, 0);
-
-	errno = saved;
-	return n != 0;
-}
-
-#define DESCRIPTOR(type, name, events, arguments, ...)                     \
-	OURS type name arguments                                           \
-	{                                                                  \
-		if (!preload_takes_part() || preload_is_ready(fd, events)) \
-			return NEXT(name)(__VA_ARGS__);                    \
-		return SLEEPS(type, NEXT(name)(__VA_ARGS__));              \
-	}
-
-DESCRIPTOR(ssize_t, read, POLLIN, (int fd, void *to, size_t bytes), fd, to, bytes)
-DESCRIPTOR(ssize_t, recv, POLLIN, (int fd, void *to, size_t bytes, int flags), fd, to, bytes, flags)
-DESCRIPTOR(ssize_t, recvmsg, POLLIN, (int fd, struct msghdr *m, int flags), fd, m, flags)
-DESCRIPTOR(ssize_t, recvfrom, POLLIN, (int fd, void *to, size_t bytes, int flags, __SOCKADDR_ARG from, socklen_t *len),
-	   fd, to, bytes, flags, from, len)
-DESCRIPTOR(ssize_t, write, POLLOUT, (int fd, const void *from, size_t bytes), fd, from, bytes)
-DESCRIPTOR(ssize_t, send, POLLOUT, (int fd, const void *from, size_t bytes, int flags), fd, from, bytes, flags)
-DESCRIPTOR(ssize_t, sendmsg, POLLOUT, (int fd, const struct msghdr *m, int flags), fd, m, flags)
-
-OURS int poll(struct pollfd *fds, nfds_t count, int ms)
-{
-	int n;
-
-	if (!preload_takes_part() || !ms)
-		return NEXT(poll)(fds, count, ms);
-	n = NEXT(poll)(fds, count, 0);
-	return n ? n : SLEEPS(int, NEXT(poll)(fds, count, ms));
-}
-
-OURS int epoll_wait(int fd, struct epoll_event *events, int max, int ms)
-{
-	int n;
-
-	if (!preload_takes_part() || !ms)
-		return NEXT(epoll_wait)(fd, events, max, ms);
-	n = NEXT(epoll_wait)(fd, events, max, 0);
-	return n ? n : SLEEPS(int, NEXT(epoll_wait)(fd, events, max, ms));
-}
-
-OURS int select(int n, fd_set *in, fd_set *out, fd_set *except, struct timeval *t)
-{
-	if (!preload_takes_part() || (t && !t->tv_sec && !t->tv_usec))
-		return NEXT(select)(n, in, out, except, t);
-	return SLEEPS(int, NEXT(select)(n, in, out, except, t));
-}
-
 /* ---- time ---- */
 
 static bool is_simulated(clockid_t clock)
@@ -275,17 +240,14 @@ static uint64_t read_ns(clockid_t clock)
 {
 	bool since_1970 = clock == CLOCK_REALTIME || clock == CLOCK_REALTIME_COARSE || clock == CLOCK_TAI;
 
-	return atomic_load(&preload_page->now_ns) + (since_1970 ? LOCKSTEP_WALL_NS : 0);
+	return preload_now_ns() + (since_1970 ? LOCKSTEP_WALL_NS : 0);
 }
 
 OURS int clock_gettime(clockid_t clock, struct timespec *t)
 {
-	uint64_t ns;
-
 	if (!is_simulated(clock))
 		return NEXT(clock_gettime)(clock, t);
-	ns = read_ns(clock);
-	*t = (struct timespec){(time_t)(ns / BILLION), (long)(ns % BILLION)};
+	*t = ns_timespec(read_ns(clock));
 	return 0;
 }
 
@@ -312,28 +274,21 @@ OURS time_t time(time_t *out)
 	return now;
 }
 
-/* Before the device is open no time passes, and a sleep ends at once. */
-static void let_pass(uint64_t ns)
-{
-	int saved = errno;
-
-	if (preload_takes_part())
-		verbena_baton.pause(verbena_baton.ctx, ns);
-	errno = saved;
-}
-
 OURS int clock_nanosleep(clockid_t clock, int flags, const struct timespec *t, struct timespec *left)
 {
-	uint64_t ns = 0, now_ns = 0;
+	uint64_t until_ns, now_ns;
+	int saved = errno, rc;
 
-	if (!is_simulated(clock) || !t || t->tv_sec < 0 || t->tv_nsec < 0 || t->tv_nsec >= BILLION)
+	if (!is_simulated(clock) || !t || !timespec_is_valid(t))
 		return NEXT(clock_nanosleep)(clock, flags, t, left);
-	ns = (uint64_t)t->tv_sec * BILLION + (uint64_t)t->tv_nsec;
-	if (flags & TIMER_ABSTIME)
-		now_ns = read_ns(clock);
-	if (ns > now_ns)
-		let_pass(ns - now_ns);
-	return 0;
+	now_ns = preload_now_ns();
+	until_ns = flags & TIMER_ABSTIME ? moment_ns(t) : later_ns(now_ns, timespec_ns(t));
+	rc = waits_sleep(until_ns) ? EINTR : 0;
+	errno = saved;
+	now_ns = preload_now_ns();
+	if (rc && left && !(flags & TIMER_ABSTIME))
+		*left = ns_timespec(until_ns > now_ns ? until_ns - now_ns : 0);
+	return rc;
 }
 
 OURS int nanosleep(const struct timespec *t, struct timespec *left)
@@ -351,18 +306,16 @@ OURS int nanosleep(const struct timespec *t, struct timespec *left)
 
 OURS int usleep(useconds_t us)
 {
-	if (!preload_page)
-		return NEXT(usleep)(us);
-	let_pass((uint64_t)us * 1000);
-	return 0;
+	return preload_page ? waits_sleep(later_ns(preload_now_ns(), (uint64_t)us * 1000)) : NEXT(usleep)(us);
 }
 
 OURS unsigned sleep(unsigned seconds)
 {
+	struct timespec t = {.tv_sec = seconds}, left;
+
 	if (!preload_page)
 		return NEXT(sleep)(seconds);
-	let_pass((uint64_t)seconds * BILLION);
-	return 0;
+	return nanosleep(&t, &left) ? (unsigned)left.tv_sec + (left.tv_nsec > 0) : 0;
 }
 
 /* ---- chance ---- */

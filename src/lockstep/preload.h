@@ -10,10 +10,17 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <time.h>
 
 #include "lockstep/lockstep.h"
 
 #define OURS __attribute__((visibility("default")))
+
+enum {
+	PRELOAD_THREADS_MAX = 1024,
+	PRELOAD_FD_FIRST = 900, /* of descriptors of our own: programs have the low ones */
+	BILLION = 1000000000
+};
 
 /* NULL: not in simulated time. */
 extern const struct lockstep_page *preload_page;
@@ -22,10 +29,64 @@ extern const struct lockstep_page *preload_page;
 uint32_t preload_host(void);
 /* The calling thread is one of those that run one at a time. */
 bool preload_takes_part(void);
+/* Of a thread that takes part: its number, below PRELOAD_THREADS_MAX. */
+unsigned preload_place(void);
 /* It has slept, and waits for its turn. errno stays. */
 void preload_take(void);
 /* Whether a call on a descriptor would return at once. errno stays. */
 bool preload_is_ready(int fd, short events);
+/* Simulated time. */
+uint64_t preload_now_ns(void);
+/* A descriptor of the library's own, away from the program's; takes fd, which may be -1. */
+int preload_fd_away(int fd);
+
+/*
+ * The calling thread sleeps until simulated time is until_ns. 0, or -1: a signal has come, errno is EINTR. Before the
+ * device is open no time passes, and a sleep ends at once.
+ */
+int waits_sleep(uint64_t until_ns);
+/* When the first thread's limit is there, and wakes all whose limit is: as those of struct baton. */
+uint64_t waits_next_ns(void);
+void waits_expire(uint64_t now_ns);
+/* The thread in this place ends. */
+void waits_leave(unsigned place);
+
+/* The same for timers. */
+uint64_t timers_next_ns(void);
+void timers_expire(uint64_t now_ns);
+
+/* Later by so much, UINT64_MAX at most. */
+static inline uint64_t later_ns(uint64_t now_ns, uint64_t ns)
+{
+	return ns < UINT64_MAX - now_ns ? now_ns + ns : UINT64_MAX;
+}
+
+static inline bool timespec_is_valid(const struct timespec *t)
+{
+	return t->tv_sec >= 0 && t->tv_nsec >= 0 && t->tv_nsec < BILLION;
+}
+
+static inline uint64_t timespec_ns(const struct timespec *t)
+{
+	uint64_t s = (uint64_t)t->tv_sec;
+
+	return s < UINT64_MAX / BILLION ? s * BILLION + (uint64_t)t->tv_nsec : UINT64_MAX;
+}
+
+static inline struct timespec ns_timespec(uint64_t ns)
+{
+	return (struct timespec){(time_t)(ns / BILLION), (long)(ns % BILLION)};
+}
+
+/* A moment of the wall clock or of another one, which never come near each other, as simulated time; at least 1. */
+static inline uint64_t moment_ns(const struct timespec *t)
+{
+	uint64_t ns = timespec_ns(t);
+
+	if (ns >= LOCKSTEP_WALL_NS)
+		ns -= LOCKSTEP_WALL_NS;
+	return ns ? ns : 1;
+}
 
 /* The next definition of a call, looked up once. */
 #define NEXT(name)                                                                           \

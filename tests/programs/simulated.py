@@ -10,6 +10,38 @@ from pair import BUILD, NOBODY, Process, check, folder, main
 
 VERBENA = os.path.join(BUILD, "verbena")
 CLOCKED = os.path.join(BUILD, "tests/programs/clocked")
+LIMITS = os.path.join(BUILD, "tests/programs/limits")
+# What limits.c prints: a limit ends a wait to the nanosecond, unless what it waits for has come.
+LIMITED = """usleep: 0 after 1234000 ns
+poll: 0 after 5000000 ns
+ppoll: 0 after 2500000 ns
+select: 0 after 1500000 ns
+pselect: 0 after 30000000 ns
+epoll_wait: 0 after 4000000 ns
+epoll_pwait: 0 after 40000000 ns
+poll for a byte: 1 after 2000000 ns
+select for a byte: 1 after 0 ns
+epoll_wait for a byte: 1 after 0 ns
+pthread_cond_timedwait: -1 after 3000000 ns
+pthread_cond_clockwait: -1 after 50000000 ns
+pthread_cond_timedwait for a signal: 0 after 700000 ns
+sem_timedwait: -1 after 6000000 ns
+sem_clockwait: -1 after 0 ns
+sem_timedwait for a post: 0 after 800000 ns
+thread 3 was woken
+thread 2 was woken
+thread 1 was woken
+timerfd: 1 after 2000000 ns
+timerfd again: 1 after 3000000 ns
+timerfd, late: 3 after 0 ns
+2500000 ns are left of 3000000
+timerfd, off: 0 after 100000000 ns
+nanosleep until an alarm: -1 after 2500000 ns
+1 alarms, 7500000 ns are left
+alarm: 0 after 0 ns
+sleep until an alarm: 3 after 2000000000 ns
+2 alarms
+"""
 GBPS, DELAY_PS = 100, 1000000
 SCENARIO = """[topology]
 kind = star
@@ -92,6 +124,16 @@ def same(place):
         p.kill()
     outputs |= {sim(pings(10)) for _ in range(3)}
     check(len(outputs) == 1, "\n\n".join(outputs))
+
+
+def limits(place):
+    """Waits with a limit, timers and alarms, on a busy machine too."""
+    busy = [Process(["sh", "-c", "while :; do :; done"]) for _ in range(4)]
+    for _ in range(3):
+        text = sim([(1, LIMITS)])
+        check(LIMITED in text, text)
+    for p in busy:
+        p.kill()
 
 
 def pingpong(place):
@@ -189,5 +231,5 @@ def wrong(place):
 
 
 if __name__ == "__main__":
-    main({"rping": rping, "ucmatose": ucmatose, "closed_form": closed_form, "same": same, "pingpong": pingpong, "sections": sections,
+    main({"rping": rping, "ucmatose": ucmatose, "closed_form": closed_form, "same": same, "limits": limits, "pingpong": pingpong, "sections": sections,
           "ends": ends, "wrong": wrong})
