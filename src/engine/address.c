@@ -130,8 +130,7 @@ bool address_find(int fd, const uint8_t gid[16], struct address *at)
 	return found;
 }
 
-/* The interface that leads to an address without a gateway, other than loopback; 0: there is none. */
-static uint32_t interface_to(int fd, const uint8_t gid[16])
+uint32_t address_interface(int fd, const uint8_t gid[16])
 {
 	struct request r = {.h = {.nlmsg_len = NLMSG_LENGTH(sizeof(r.route)),
 				  .nlmsg_type = RTM_GETROUTE,
@@ -191,7 +190,7 @@ int address_add(int fd, const struct address *a, struct address *at)
 	struct address there = *a;
 	int rc;
 
-	there.ifindex = interface_to(fd, a->gid);
+	there.ifindex = address_interface(fd, a->gid);
 	if (!there.ifindex)
 		return -ENETUNREACH;
 	rc = change(fd, RTM_NEWADDR, NLM_F_CREATE | NLM_F_EXCL, &there);

@@ -3,7 +3,7 @@
  * IP addresses that a device takes along to another network namespace, and what neighbours are told of it there. By
  * rtnetlink, so it needs CAP_NET_ADMIN in both.
  *
- * Private to src/engine.
+ * Private to src/engine and to `verbena move`.
  */
 #pragma once
 
@@ -19,6 +19,8 @@ struct address {
 	uint8_t prefix_len; /* in its own family */
 };
 
+/* The interface through which the network of an address is reached directly, loopback left out; 0: there is none. */
+uint32_t address_interface(int fd, const uint8_t gid[16]);
 /* Where an address is. False: no interface has it. */
 bool address_find(int fd, const uint8_t gid[16], struct address *);
 /*

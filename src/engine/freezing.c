@@ -88,6 +88,17 @@ static void answer_patience(struct engine *e)
 	group_answer_command(e->group, text);
 }
 
+/* The addresses that queue pairs and ids of rdma_cm need, one each time. */
+static void answer_address(struct engine *e, uint32_t index)
+{
+	uint8_t gid[16];
+	char text[COMMAND_BYTES] = "no address", address[COMMAND_BYTES / 2];
+
+	if (leaving_address(e, index, gid))
+		snprintf(text, sizeof(text), "address %s", leaving_address_text(gid, address, sizeof(address)));
+	group_answer_command(e->group, text);
+}
+
 /* ---- frozen ---- */
 
 struct frozen {
@@ -201,6 +212,7 @@ static int move(struct engine *e, int to, bool with_addresses, char *why)
 static void obey_freeze(struct engine *e, const char *text)
 {
 	uint64_t hold_ns;
+	uint32_t index;
 	char how[COMMAND_BYTES];
 
 	if (!strcmp(text, "thaw"))
@@ -209,6 +221,8 @@ static void obey_freeze(struct engine *e, const char *text)
 		group_answer_command(e->group, obstacle(e));
 	else if (!strcmp(text, "patience"))
 		answer_patience(e);
+	else if (sscanf(text, "address %" SCNu32, &index) == 1)
+		answer_address(e, index);
 	else if (sscanf(text, "freeze %" SCNu64 " %7s", &hold_ns, how) == 2 && hold_ns <= HOLD_NS_MAX)
 		freeze(e, hold_ns, !strcmp(how, "while"));
 	else
