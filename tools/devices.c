@@ -76,8 +76,9 @@ static void print_gids(const struct gid_table *t)
 
 	printf("\n%5s  %-39s  %-15s  %6s  %8s\n", "GID", "ADDRESS", "INTERFACE", "MTU", "PATH MTU");
 	for (uint32_t i = 0; i < t->count; i++)
-		printf("%5u  %-39s  %-15s  %6u  %8u\n", i, gid_text(t->gids[i].raw, address), t->interfaces[i].name,
-		       t->gids[i].ip_mtu, nic_path_mtu(t->gids[i].ip_mtu));
+		if (t->gids[i].ifindex)
+			printf("%5u  %-39s  %-15s  %6u  %8u\n", i, gid_text(t->gids[i].raw, address),
+			       t->interfaces[i].name, t->gids[i].ip_mtu, nic_path_mtu(t->gids[i].ip_mtu));
 }
 
 /* What all programs of a device together may have, and what those that run have. */
@@ -149,9 +150,11 @@ static void print_json_device(const struct config *c, const struct gid_table *t,
 	if (!(c->devices.iwarp >> device & 1))
 		printf("\"udp_port\": %u, \"veroce_port\": %u, ", c->transport.rocev2.port, c->transport.veroce.port);
 	printf("\"gids\": [");
-	for (uint32_t i = 0; i < t->count; i++) {
-		printf("%s\n  {\"index\": %u, \"address\": \"%s\", \"type\": \"%s\", \"interface\": ", i ? "," : "", i,
-		       gid_text(t->gids[i].raw, address), is_rocev1(c) ? "IB/RoCE v1" : "RoCE v2");
+	for (uint32_t i = 0, n = 0; i < t->count; i++) {
+		if (!t->gids[i].ifindex)
+			continue;
+		printf("%s\n  {\"index\": %u, \"address\": \"%s\", \"type\": \"%s\", \"interface\": ", n++ ? "," : "",
+		       i, gid_text(t->gids[i].raw, address), is_rocev1(c) ? "IB/RoCE v1" : "RoCE v2");
 		json_string(stdout, t->interfaces[i].name);
 		printf(", \"mtu\": %u, \"path_mtu\": %u}", t->gids[i].ip_mtu, nic_path_mtu(t->gids[i].ip_mtu));
 	}

@@ -43,6 +43,7 @@ static const char usage[] =
 	"      --rate RATE, --burst BYTES, --weight N, --quota LIST\n"
 	"                       limits of all programs of the device together (verbena(7))\n"
 	"      --pkeys LIST     the device's P_Keys, 0xffff if not given\n"
+	"      --map FILE       the virtual GIDs of addresses, which programs know instead\n"
 	"      --set KEY=VALUE  set any setting of 'verbena help', named without VERBENA_\n"
 	"      --preload        preload libibverbs too, for libraries with a run path of their own\n"
 	"  -h, --help           this text\n"
@@ -120,18 +121,23 @@ static int set_setting(const char *assignment)
 	return 0;
 }
 
-/* The program may change its directory before it opens the file. */
-static int set_pcap(const char *file)
+/* The program may change its directory before it opens the file. A link may lead elsewhere by then, and is not followed. */
+static void set_file(const char *variable, const char *file)
 {
 	char cwd[PATH_MAX], path[2 * PATH_MAX];
 
-	if (!file[0])
-		return complain("--pcap: the name of a file is needed");
 	if (file[0] == '/' || !getcwd(cwd, sizeof(cwd)))
 		snprintf(path, sizeof(path), "%s", file);
 	else
 		snprintf(path, sizeof(path), "%s/%s", cwd, file);
-	setenv("VERBENA_PCAP", path, 1);
+	setenv(variable, path, 1);
+}
+
+static int set_pcap(const char *file)
+{
+	if (!file[0])
+		return complain("--pcap: the name of a file is needed");
+	set_file("VERBENA_PCAP", file);
 	return 0;
 }
 
@@ -164,6 +170,8 @@ static int prepare_ours(void)
 	/* The program may change its directory before it opens the device. */
 	if (c.faults[0] && c.faults[0] != '/' && realpath(c.faults, dir))
 		setenv("VERBENA_FAULTS", dir, 1);
+	if (c.map[0])
+		set_file("VERBENA_MAP", c.map);
 	t = calloc(c.devices.count, sizeof(*t));
 	if (!t)
 		return complain("out of memory");
@@ -243,6 +251,7 @@ int cmd_run(int argc, char **argv)
 		{"weight", required_argument, NULL, SETTING},
 		{"quota", required_argument, NULL, SETTING},
 		{"pkeys", required_argument, NULL, SETTING},
+		{"map", required_argument, NULL, SETTING},
 		{"set", required_argument, NULL, 's'},
 		{"preload", no_argument, NULL, 'l'},
 		{"help", no_argument, NULL, 'h'},

@@ -46,6 +46,11 @@ bool flow_is_ipv4(const struct flow *f)
 	return memcmp(f->dst, v4_mapped, sizeof(v4_mapped)) == 0;
 }
 
+bool gid_is_multicast(const uint8_t gid[16])
+{
+	return gid[0] == 0xff || (!memcmp(gid, v4_mapped, sizeof(v4_mapped)) && gid[12] >> 4 == 14);
+}
+
 static void udp_encode(uint8_t *p, const struct flow *f, uint32_t payload_len)
 {
 	put_be16(p, f->sport);

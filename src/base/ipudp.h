@@ -23,6 +23,8 @@ enum {
 
 /* Both addresses of a flow are of one family, that of the destination. */
 bool flow_is_ipv4(const struct flow *f);
+/* An IPv6 multicast address, or ::ffff:a.b.c.d of an IPv4 one. */
+bool gid_is_multicast(const uint8_t gid[16]);
 
 /* The header of IP alone, before `len` bytes of that protocol: 20 or 40 bytes, as ipudp_encode() writes them. */
 size_t ipudp_ip_encode(uint8_t *buf, const struct flow *f, uint16_t ip_id, uint8_t protocol, uint32_t len);

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/ipudp.h"
 #include "cm/state.h"
 
 static uint32_t new_number(struct cm *cm)
@@ -28,7 +29,7 @@ int cm_id_join(struct cm_id *id, const uint8_t gid[16], bool send_only, uint64_t
 	struct cm_join *j;
 
 	if (id->gid_index < 0 || (id->state != ID_BOUND && id->state != ID_ADDR_RESOLVED) || id->qp_type != QPT_UD ||
-	    !nic_gid_is_multicast(gid) || !is_in_family_of(gid, id))
+	    !gid_is_multicast(gid) || !is_in_family_of(gid, id))
 		return -EINVAL;
 	j = cm->join_count < CM_JOINS_MAX ? pool_get(&cm->pool, sizeof(*j)) : NULL;
 	if (!j)

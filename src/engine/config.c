@@ -112,6 +112,7 @@ static const struct row rows[] = {
 	SPEC("impair", impair, "", "faults on purpose, for example drop=0.01,seed=7"),
 	TEXT("interfaces", interfaces, "", "comma list of the interfaces to use; empty: every one that is up"),
 	TEXT("address", address, "", "comma list of the addresses to receive at, so that several users or devices are beside each other; empty: every one"),
+	TEXT("map", map, "", "file with a line `vGID underlay` for each address that programs know by another one, its virtual GID; empty: none"),
 	SWITCH("shm", shm, "on", "packets to processes of the same user on this host go through memory instead of UDP, on or off"),
 	NUMBER("shm_bytes", KIND_BYTES, shm_bytes, 128 << 10, 1u << 30, "auto", "memory that a process gives to packets to others of its host, 128K for each; auto: 8M"),
 	NUMBER("devices", KIND_DEVICES, devices, 1, ENGINE_DEVICES_MAX, "1", "devices that a program sees, each a NIC of its own: how many, or the kind of each, as in iwarp,roce, or the interface or address that each is bound to, as in verbena0@eth0,verbena1@eth1"),
@@ -502,7 +503,6 @@ static int file_read(struct loading *l, const char *text, ini_handler entry)
 	int line;
 
 	l->line = 0;
-
 	l->stream = text ? fmemopen((char *)(uintptr_t)text, strlen(text), "r") : fopen(l->file, "re");
 	if (!l->stream)
 		return fail(l->err, l->err_bytes, PREFIX "%s=%s: cannot open it: %s",

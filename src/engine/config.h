@@ -25,6 +25,7 @@ struct config {
 	char faults[4096];       /* file with a script of faults; empty: none */
 	bool spoils;             /* it has rules that need packets as a network has them */
 	char interfaces[512];    /* comma list; empty: every one that is up */
+	char map[4096];          /* file with the virtual GIDs of addresses (engine/map_file.h); empty: none */
 	char address[512];       /* comma list of this host's addresses; empty: every one of those interfaces */
 	bool shm;                /* packets to processes of this host go through memory, */
 	uint32_t shm_bytes;      /* as far as so much of it goes; 0: SHM_BYTES_AUTO */

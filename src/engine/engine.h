@@ -204,9 +204,21 @@ void engine_fault_qp_gone(struct engine *, const struct qp *);
 
 enum { ENGINE_ADDRESSES_MAX = 16 };
 /*
- * Lock held. The addresses that VERBENA_ADDRESS or its rail leaves the device, counted from 0, below ENGINE_ADDRESSES_MAX;
- * ifindex is 0 but for link-local ones. False: no more of them, and from index 0 on, unless engine_is_bound(), the device
- * has every address of the host.
+ * Lock held. The addresses that VERBENA_ADDRESS or its rail leaves the device, or that have names in the map, counted from
+ * 0, below ENGINE_ADDRESSES_MAX; ifindex is 0 but for link-local ones. False: no more of them, and from index 0 on, unless
+ * engine_is_bound() or there is a map, the device has every address of the host.
  */
 bool engine_is_bound(const struct engine *);
 bool engine_chosen_address(const struct engine *, uint32_t index, uint8_t gid[16], uint32_t *ifindex);
+/*
+ * Lock held. The names of VERBENA_MAP are those of its file now, before a call that resolves an address. Does nothing
+ * where there is no map.
+ */
+void engine_follow_map(struct engine *);
+bool engine_has_map(const struct engine *);
+/*
+ * Likewise: an address as programs know it becomes that of the wire, and back; those of groups and of the loopback, and
+ * the wildcard stay. False: the map lacks it.
+ */
+bool engine_hide_address(const struct engine *, uint8_t ip[16]);
+bool engine_show_address(const struct engine *, uint8_t ip[16]);

@@ -21,6 +21,7 @@
 #include "base/byteorder.h"
 #include "engine/config.h"
 #include "engine/link_speed.h"
+#include "engine/map_file.h"
 #include "group/group.h"
 #include "io/net.h"
 #include "space/space.h"
@@ -703,7 +704,7 @@ int gids_load_all(struct gid_table *t, const struct config *c, char *err, size_t
 		if (!rc && overlaps(t, c, d, err, err_bytes))
 			rc = -EINVAL;
 	}
-	return rc;
+	return rc || !c->map[0] ? rc : map_show_tables(c, t, err, err_bytes);
 }
 
 int gids_follow(struct gid_table *t, const struct gid_choice *choice)

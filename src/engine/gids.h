@@ -86,7 +86,8 @@ struct gid_candidate {
  * when it is not this host's. Addresses for which the table has no room are left out.
  */
 int gids_load(struct gid_table *, const struct gid_choice *, char *err, size_t err_bytes);
-/* A table for each device of the settings: all alike, or, with rails, without an address in common. Likewise. */
+/* A table for each device of the settings, as programs see it (map_file.h): all alike, or, with rails, without an address
+ * in common. Likewise. */
 int gids_load_all(struct gid_table *, const struct config *, char *err, size_t err_bytes);
 /*
  * Brings a table up to date. An address stays while an interface has it, be that down or up; one that comes takes the

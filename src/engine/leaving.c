@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "engine/map_file.h"
 #include "engine/port.h"
 #include "engine/registrar.h"
 #include "io/shm/shm.h"
@@ -70,6 +71,14 @@ const char *leaving_address_text(const uint8_t gid[16], char *text, size_t bytes
 	return inet_ntop(v4 ? AF_INET : AF_INET6, gid + (v4 ? 12 : 0), text, (socklen_t)bytes);
 }
 
+/* By the name that programs know it by. */
+static bool cm_uses(const struct engine *e, const uint8_t gid[16])
+{
+	const uint8_t *name = e->loop.map ? gid_map_last_vgid(map_of(e->loop.map), gid) : gid;
+
+	return name && cm_uses_address(e->loop.cm, name);
+}
+
 /* What was an address of the device once counts, too. */
 bool leaving_address(const struct engine *e, uint32_t index, uint8_t gid[16])
 {
@@ -79,7 +88,7 @@ bool leaving_address(const struct engine *e, uint32_t index, uint8_t gid[16])
 
 		for (uint32_t k = 0; k < i; k++)
 			again |= !memcmp(its, e->gids.last[k], sizeof(e->gids.last[k]));
-		if (again || !(nic_uses_gid(e->loop.nic, its) || cm_uses_address(e->loop.cm, its)) || index--)
+		if (again || !(nic_uses_gid(e->loop.nic, its) || cm_uses(e, its)) || index--)
 			continue;
 		memcpy(gid, its, sizeof(e->gids.last[i]));
 		return true;
@@ -112,8 +121,15 @@ static bool may_replace(const uint8_t gid[16], const struct nic_gid *by)
 	       !(by->raw[0] == 0xfe && (by->raw[1] & 0xc0) == 0x80);
 }
 
-static const uint8_t *replacement(const struct gid_table *t, const uint8_t gid[16])
+/* Where there is a map, the address that its name has now, if that is there. */
+static const uint8_t *replacement(const struct engine *e, const struct gid_table *t, const uint8_t gid[16])
 {
+	const struct gid_map *map = map_of(e->loop.map);
+	const uint8_t *name = map ? gid_map_last_vgid(map, gid) : NULL,
+		      *now = name ? gid_map_underlay(map, name) : NULL;
+
+	if (now && has_gid(t, now))
+		return now;
 	for (uint32_t i = 0; i < t->count; i++)
 		if (may_replace(gid, &t->gids[i]))
 			return t->gids[i].raw;
@@ -124,13 +140,13 @@ static const uint8_t *replacement(const struct gid_table *t, const uint8_t gid[1
 static bool change_address(const struct engine *e, const struct gid_table *t, const uint8_t gid[16], struct changes *c,
 			   char *why, size_t why_bytes)
 {
-	const uint8_t *to = replacement(t, gid);
+	const uint8_t *to = replacement(e, t, gid);
 	char text[INET6_ADDRSTRLEN];
 	uint32_t qpn = 0;
 	int n = snprintf(why, why_bytes, "the program uses %s, which is no address of an interface that is up there",
 			 leaving_address_text(gid, text, sizeof(text)));
 
-	if (cm_uses_address(e->loop.cm, gid)) {
+	if (cm_uses(e, gid)) {
 		snprintf(why + n, why_bytes - (size_t)n, ", and an id of rdma_cm is bound to it");
 		return false;
 	}
@@ -250,8 +266,10 @@ int leaving_return(struct engine *e, bool here, bool strict, char *why, size_t w
 {
 	struct gid_table *t = space_get(sizeof(*t));
 	struct changes changes = {.count = 0};
-	int rc = t ? port_survey(e, here, t) : -ENOMEM;
+	int rc;
 
+	map_follow(e->loop.map);
+	rc = t ? port_survey(e, here, t) : -ENOMEM;
 	if (rc)
 		snprintf(why, why_bytes, "cannot ask the kernel for the addresses there: %s", strerror(-rc));
 	if (!rc)

@@ -12,6 +12,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/ipudp.h"
+#include "engine/map_file.h"
 #include "engine/neighbours.h"
 #include "engine/registrar.h"
 #include "engine/requests.h"
@@ -80,7 +82,7 @@ static __attribute__((cold)) bool stash_send(struct loop *l, uint64_t now_ns)
 
 static bool is_multicast(const struct pkt *p)
 {
-	return p->len >= 8 && p->data[6] == 0xff && p->data[7] == 0xff && nic_gid_is_multicast(p->flow->dst);
+	return p->len >= 8 && p->data[6] == 0xff && p->data[7] == 0xff && gid_is_multicast(p->flow->dst);
 }
 
 /*
@@ -171,6 +173,8 @@ static bool manage(struct loop *l, enum loop_work work, uint64_t now_ns)
 	struct pkt pkt;
 	bool moved = false;
 
+	if (l->map && nic_has_mads(l->nic))
+		map_follow(l->map);
 	while (nic_mad_take(l->nic, &flow, mad)) {
 		cm_input(l->cm, &flow, mad, now_ns);
 		moved = true;

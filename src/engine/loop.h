@@ -51,6 +51,7 @@ struct loop {
 	uint32_t listens_shown;    /* the listeners in the page are those of this count of the cm */
 	uint64_t qps_shown;        /* likewise QPs, of this count of the nic */
 	struct loop_stash *stash;  /* packets that the kernel had no room for */
+	struct map_file *map;      /* names of addresses (map_file.h); NULL: they have none. Borrowed */
 	struct requests *requests; /* connection requests that nobody listens for yet; or NULL */
 	struct {
 		bool takes_part;      /* the process uses connection management */

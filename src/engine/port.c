@@ -17,6 +17,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "engine/map_file.h"
 #include "io/fd_away.h"
 #include "io/net.h"
 #include "io/shm/shm.h"
@@ -114,12 +115,14 @@ bool engine_is_bound(const struct engine *e)
 
 bool engine_chosen_address(const struct engine *e, uint32_t index, uint8_t gid[16], uint32_t *ifindex)
 {
-	if (!engine_is_bound(e))
+	const struct gid_map *map = map_of(e->loop.map);
+
+	if (!engine_is_bound(e) && !map)
 		return false;
 	for (uint32_t i = 0; i < e->gids.count; i++) {
 		const struct nic_gid *g = &e->gids.gids[i];
 
-		if (!g->ifindex || index--)
+		if (!g->ifindex || (map && !gid_map_vgid(map, g->raw)) || index--)
 			continue;
 		memcpy(gid, g->raw, sizeof(g->raw));
 		*ifindex = g->raw[0] == 0xfe && (g->raw[1] & 0xc0) == 0x80 ? g->ifindex : 0;
@@ -339,7 +342,7 @@ static void follow(struct engine *e)
 
 	nic_set_gids(e->loop.nic, e->gids.gids, e->gids.count);
 	engine_note_gids(e);
-	cm_set_gids(e->loop.cm, e->gids.gids, e->gids.count);
+	map_tell_cm(e);
 	if (e->loop.shm)
 		shm_set_addresses(e->loop.shm, own, port_addresses(e, own));
 	if (e->raw && count >= 0)
@@ -438,6 +441,7 @@ void port_look(struct engine *e)
 	struct gid_table t = e->gids;
 	struct news n = {0};
 
+	shown &= !atomic_exchange(&e->renamed, false);
 	if (!shown)
 		e->loop.sink->port_changed(e);
 	if (e->port_fd < 0 || (!hear_all(e->port_fd, &t, &n) && !e->port_stale))

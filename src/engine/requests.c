@@ -8,6 +8,7 @@
 
 #include <string.h>
 
+#include "engine/map_file.h"
 #include "space/space.h"
 
 enum {
@@ -83,8 +84,13 @@ static void keep(struct loop *l, const struct pkt *p, unsigned hops, uint64_t no
 /* The slot of the process that gets the message. CM_NOWHERE: none, or one that has ended. */
 static int route(struct loop *l, const struct pkt *p, unsigned hops)
 {
-	int to = cm_route(l->cm, p->flow, p->data + MAD_AT, !hops);
+	struct flow shown = *p->flow;
+	int to;
 
+	map_follow(l->map);
+	if (!nic_show_flow(l->nic, &shown))
+		return CM_HERE; /* where it is dropped */
+	to = cm_route(l->cm, &shown, p->data + MAD_AT, !hops);
 	if (to >= 0 && (hops >= HOPS_MAX || cm_is_gone(l->cm, to)))
 		return CM_NOWHERE;
 	return to;

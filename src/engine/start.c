@@ -20,6 +20,7 @@
 #include "engine/env_simulated.h"
 #include "engine/faulting.h"
 #include "engine/limiting.h"
+#include "engine/map_file.h"
 #include "engine/neighbours.h"
 #include "engine/port.h"
 #include "io/pcap.h"
@@ -260,6 +261,7 @@ static int nic_start(struct engine *e, char *why, size_t why_bytes)
 		transport_start(e, &c->transport);
 		memcpy(c->gids, e->gids.gids, sizeof(c->gids));
 		c->gid_count = e->gids.count;
+		c->gid_map = map_of(e->loop.map);
 		memcpy(c->pkeys, e->config.pkeys, sizeof(c->pkeys));
 		while (c->pkey_count < NIC_PKEYS_MAX && c->pkeys[c->pkey_count])
 			c->pkey_count++;
@@ -316,7 +318,6 @@ static int cm_start(struct engine *e, char *why, size_t why_bytes)
 {
 	struct cm_config c = {.alloc = space_alloc,
 			      .slot = e->loop.slot,
-			      .gid_count = e->gids.count,
 			      .pkey = e->config.pkeys[0],
 			      .bound = e->config.devices.has_rails,
 			      .cm_count = e->config.devices.has_rails ? ENGINE_DEVICES_MAX : 0,
@@ -341,13 +342,14 @@ static int cm_start(struct engine *e, char *why, size_t why_bytes)
 	memcpy(c.secret, drawn.secret, sizeof(c.secret));
 	/* EUI-64: assigned by nobody, and no group's. */
 	c.ca_guid = (drawn.guid | UINT64_C(1) << 57) & ~(UINT64_C(1) << 56);
-	memcpy(c.gids, e->gids.gids, sizeof(c.gids));
 	local_ports(&c.port_first, &c.port_last);
 	e->loop.cm = cm_create(&c);
 	explicit_bzero(&c, sizeof(c));
 	explicit_bzero(&drawn, sizeof(drawn));
-	if (e->loop.cm)
+	if (e->loop.cm) {
+		map_tell_cm(e);
 		return 0;
+	}
 	snprintf(why, why_bytes, "out of memory");
 	return -ENOMEM;
 }
@@ -364,6 +366,7 @@ static void engine_free(struct engine *e)
 	if (e->group)
 		group_close(e->group);
 	limits_leave(e->limits);
+	map_close(e->loop.map);
 	if (e->loop.page)
 		stats_destroy(e->loop.page, e->stat_fd);
 	port_close(e);
@@ -618,6 +621,8 @@ static struct engine *engine_start(unsigned device, const struct engine_sink *si
 	rc = faulting_open(e, why, why_bytes);
 	if (!rc)
 		rc = e->env->open_port ? env_port_start(e, why, why_bytes) : host_port_start(e, why, why_bytes);
+	if (!rc)
+		rc = map_open(e, why, why_bytes);
 	if (!rc)
 		rc = limiting_open(e, why, why_bytes);
 	if (rc)

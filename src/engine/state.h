@@ -64,6 +64,7 @@ struct engine {
 	int port_fd;     /* of port.h; -1: none */
 	bool port_stale; /* the table is; the thread alone */
 	struct port_deeds port_deeds;
+	_Atomic bool renamed;      /* the map gives the port's GIDs other names; the thread tells of it */
 	_Atomic bool freeze_asked; /* a tool has; the thread does it */
 	uint64_t wall_at_0_ns;     /* the wall clock's time when that of the environment was 0 */
 	pthread_t thread;

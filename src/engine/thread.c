@@ -56,7 +56,8 @@ static enum waiting_sight look(struct self *s)
 
 	seen->now_ns = env_now_ns(e->env);
 	if (waiting_port_is_due(&s->waiting, seen->now_ns) ||
-	    atomic_load_explicit(&e->port_deeds.count, memory_order_relaxed))
+	    atomic_load_explicit(&e->port_deeds.count, memory_order_relaxed) ||
+	    atomic_load_explicit(&e->renamed, memory_order_relaxed))
 		port_look(e);
 	if (atomic_load_explicit(&e->freeze_asked, memory_order_acquire)) {
 		freezing_obey(e);

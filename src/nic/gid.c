@@ -32,12 +32,41 @@ uint32_t nic_gid_count(const struct nic *nic)
 	return nic->gid_count;
 }
 
+static void name_gid(const struct gid_map *map, struct nic_gid *g)
+{
+	const uint8_t *name = gid_map_vgid(map, g->raw);
+
+	if (name)
+		memcpy(g->raw, name, sizeof(g->raw));
+	else
+		*g = (struct nic_gid){0};
+}
+
 int nic_gid(const struct nic *nic, uint32_t index, struct nic_gid *out)
 {
 	if (index >= NIC_GIDS_MAX)
 		return -EINVAL;
 	*out = nic->gids[index];
+	if (nic->tp.gid_map)
+		name_gid(nic->tp.gid_map, out);
 	return 0;
+}
+
+void nic_set_gid_map(struct nic *nic, const struct gid_map *map)
+{
+	nic->tp.gid_map = map;
+}
+
+bool nic_show_flow(const struct nic *nic, struct flow *f)
+{
+	return !nic->tp.gid_map || gid_map_show(nic->tp.gid_map, f);
+}
+
+const uint8_t *nic_underlay(const struct nic *nic, const uint8_t dgid[16])
+{
+	if (!nic->tp.gid_map || gid_is_multicast(dgid))
+		return dgid;
+	return gid_map_underlay(nic->tp.gid_map, dgid);
 }
 
 static bool is_zero(const uint8_t gid[16])
@@ -108,21 +137,27 @@ uint32_t nic_active_mtu(const struct nic *nic)
 
 int nic_resolve(const struct nic *nic, const struct ah_attr *av, struct flow *out, uint32_t *ip_mtu)
 {
-	const struct nic_gid *g;
 	struct flow f = {0};
+	struct nic_gid name;
+	const struct nic_gid *g;
+	const uint8_t *to;
 
 	if (av->port != 1 || !av->is_global || av->sgid_index >= nic->gid_count)
 		return -EINVAL;
-	g = &nic->gids[av->sgid_index];
-	if (is_zero(g->raw) || is_zero(av->dgid))
+	nic_gid(nic, av->sgid_index, &name);
+	if (is_zero(name.raw) || is_zero(av->dgid))
 		return -EINVAL;
+	to = nic_underlay(nic, av->dgid);
+	if (!to)
+		return -ENETUNREACH;
+	g = &nic->gids[av->sgid_index];
 	memcpy(f.src, g->raw, sizeof(f.src));
-	memcpy(f.dst, av->dgid, sizeof(f.dst));
+	memcpy(f.dst, to, sizeof(f.dst));
 	if (flow_is_ipv4(&f) != !memcmp(f.src, "\0\0\0\0\0\0\0\0\0\0\xff\xff", 12))
 		return -EINVAL; /* one end IPv4, the other IPv6 */
 	f.flow_label = av->flow_label & 0xfffff;
 	/* A link-local destination is ambiguous without the interface, and so is a multicast one. */
-	if ((f.dst[0] == 0xfe && (f.dst[1] & 0xc0) == 0x80) || nic_gid_is_multicast(f.dst))
+	if ((f.dst[0] == 0xfe && (f.dst[1] & 0xc0) == 0x80) || gid_is_multicast(f.dst))
 		f.ifindex = g->ifindex;
 	f.sport = (flow_is_ipv4(&f) ? nic->tp.config.sport_ipv4 : nic->tp.config.sport_ipv6)[0];
 	f.dport = nic->tp.config.rocev2.port;
@@ -131,6 +166,6 @@ int nic_resolve(const struct nic *nic, const struct ah_attr *av, struct flow *ou
 	f.sl = av->sl & 15;
 	*out = f;
 	if (ip_mtu)
-		*ip_mtu = nic_is_local(nic, av->dgid) ? UINT16_MAX : g->ip_mtu;
+		*ip_mtu = nic_is_local(nic, f.dst) ? UINT16_MAX : g->ip_mtu;
 	return 0;
 }

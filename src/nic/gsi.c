@@ -84,14 +84,17 @@ bool nic_has_mads(const struct nic *nic)
 
 bool nic_mad_take(struct nic *nic, struct flow *flow, uint8_t *mad)
 {
-	struct gsi_mad *m = first(&nic->gsi.in);
+	struct gsi_mad *m;
+	bool shown = false;
 
-	if (!m)
-		return false;
-	*flow = m->flow;
-	memcpy(mad, m->mad, MAD_LEN);
-	drop(nic, m, &nic->gsi.in_count);
-	return true;
+	while (!shown && (m = first(&nic->gsi.in))) {
+		*flow = m->flow;
+		shown = nic_show_flow(nic, flow);
+		memcpy(mad, m->mad, MAD_LEN);
+		drop(nic, m, &nic->gsi.in_count);
+		nic->tp.counters.rx_wrong_source += !shown;
+	}
+	return shown;
 }
 
 /* ---- out ------------------------------------------------------------------------------------------- */
@@ -100,6 +103,8 @@ bool nic_mad_send(struct nic *nic, const struct flow *flow, const uint8_t *mad)
 {
 	struct flow f = *flow;
 
+	if (nic->tp.gid_map && !gid_map_hide(nic->tp.gid_map, &f))
+		return false;
 	f.sport = (flow_is_ipv4(&f) ? nic->tp.config.sport_ipv4 : nic->tp.config.sport_ipv6)[0];
 	f.dport = nic->tp.config.rocev2.port;
 	return keep(nic, &nic->gsi.out, &nic->gsi.out_count, &f, mad);

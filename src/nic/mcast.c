@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/ipudp.h"
 #include "nic/state.h"
 #include "transport/archive.h"
 
@@ -23,13 +24,6 @@ struct mcast_group {
 	struct list attached;
 	uint32_t count;
 };
-
-static const uint8_t ipv4_mapped[12] = {[10] = 0xff, [11] = 0xff};
-
-bool nic_gid_is_multicast(const uint8_t gid[16])
-{
-	return gid[0] == 0xff || (!memcmp(gid, ipv4_mapped, sizeof(ipv4_mapped)) && gid[12] >> 4 == 14);
-}
 
 static struct mcast_group *find(const struct nic *nic, const uint8_t gid[16])
 {
@@ -81,7 +75,7 @@ int nic_mcast_attach(struct nic *nic, struct qp *qp, const uint8_t gid[16])
 	struct mcast_group *g;
 	struct attachment *a;
 
-	if (!qp->ops->datagram || !nic_gid_is_multicast(gid))
+	if (!qp->ops->datagram || !gid_is_multicast(gid))
 		return -EINVAL;
 	g = find(nic, gid);
 	if (g && attachment_of(g, qp))

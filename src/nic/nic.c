@@ -56,6 +56,7 @@ struct nic *nic_create(const struct nic_config *c)
 	memcpy(nic->qpn_secret, half, sizeof(half));
 	qp_table_init(nic);
 	nic_set_gids(nic, c->gids, c->gid_count);
+	nic_set_gid_map(nic, c->gid_map);
 	memcpy(nic->pkeys, c->pkeys, sizeof(nic->pkeys));
 	nic->pkey_count = c->pkey_count;
 	if (!c->pkey_count)

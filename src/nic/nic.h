@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "base/alloc.h"
+#include "base/gid_map.h"
 #include "base/loan.h"
 #include "base/pkt.h"
 #include "mem/mr.h"
@@ -86,6 +87,7 @@ struct nic_config {
 	const struct own *own; /* borrowed, or NULL: see struct mr_table */
 	struct nic_gid gids[NIC_GIDS_MAX];
 	uint32_t gid_count;
+	const struct gid_map *gid_map; /* as for nic_set_gid_map() */
 	/* The P_Key table, of which no two are equal in the low 15 bits, and none is 0 in them. 0 of them: NIC_PKEY_DEFAULT. */
 	uint16_t pkeys[NIC_PKEYS_MAX];
 	uint32_t pkey_count;
@@ -282,11 +284,14 @@ size_t nic_look_paths(struct nic *, struct nic_path_look *out, size_t max);
 /* ---- management datagrams: QPN 1 --------------------------------------------------------- */
 
 bool nic_has_mads(const struct nic *); /* some have arrived */
-/* Takes the next one that has arrived: writes *flow and MAD_LEN bytes (wire/mad.h). False: none waits. */
+/*
+ * Takes the next one that has arrived: writes *flow, by vGIDs if there is a map, and MAD_LEN bytes (wire/mad.h). False:
+ * none waits.
+ */
 bool nic_mad_take(struct nic *, struct flow *, uint8_t *mad);
 /*
- * Copies one to send it; of the flow, the addresses, interface, TOS, TTL and flow label count. False: too many wait, or
- * memory is short.
+ * Copies one to send it; of the flow, the addresses, interface, TOS, TTL and flow label count. False: too many wait,
+ * memory is short, or the map lacks an end.
  */
 __attribute__((cold)) bool nic_mad_send(struct nic *, const struct flow *, const uint8_t *mad);
 
@@ -495,7 +500,8 @@ void nic_qp_set_owner(struct qp *, void *owner);
 int nic_qp_create(struct nic *, struct qp_init *init, struct qp **out);
 /*
  * Moves or changes a QP by the IB state table; the mask must hold every required and no forbidden attribute of the
- * transition. -EINVAL for a move, a mask, a value or an address that is not allowed; -EOPNOTSUPP for an alternate path;
+ * transition. -EINVAL for a move, a mask, a value or an address that is not allowed; -ENETUNREACH for a peer that the map
+ * lacks; -EOPNOTSUPP for an alternate path;
  * -ENOMEM without memory for a connection, or for more READs at a time. The pollers of both CQs must be held off when
  * the state becomes RESET.
  */
@@ -541,8 +547,6 @@ bool nic_mcast_has(const struct nic *, const uint8_t gid[16]);
 bool nic_mcast_group(const struct nic *, uint32_t n, uint8_t gid[16]);
 /* How many groups a QP is attached to. */
 uint32_t nic_qp_groups(const struct qp *);
-/* An IPv6 multicast address, or ::ffff:a.b.c.d of an IPv4 one. */
-bool nic_gid_is_multicast(const uint8_t gid[16]);
 
 /* The parts of a QP that posters need; any thread. */
 struct sq *qp_sq(struct qp *);
@@ -551,7 +555,8 @@ uint32_t qp_number(const struct qp *);
 enum qp_state qp_state(const struct qp *);
 
 /*
- * Turns an address vector into a flow: -EINVAL for a bad port, GID index or a vector without GRH.
+ * Turns an address vector into a flow: -EINVAL for a bad port, GID index or a vector without GRH, -ENETUNREACH for a
+ * dgid that the map lacks.
  * *ip_mtu gets the interface's MTU, or 65535 for an address of this host. A UD address handle is just this flow.
  */
 int nic_resolve(const struct nic *, const struct ah_attr *, struct flow *out, uint32_t *ip_mtu);
@@ -560,6 +565,16 @@ int nic_resolve(const struct nic *, const struct ah_attr *, struct flow *out, ui
  * it, as an adapter does, and lives again when the address returns.
  */
 void nic_set_gids(struct nic *, const struct nic_gid *, uint32_t count);
+/*
+ * From now on programs know addresses by other names, those of this map, which is borrowed; NULL: by none. The GID table is
+ * given, and flows are reported, by the addresses of the wire, and nic_gid() answers names: an address without one is no
+ * GID. Address vectors have names, as has what a receiver of datagrams finds before the payload; datagrams of senders
+ * that the map lacks are dropped. Connected QPs and address handles keep the addresses that they have when the map
+ * changes.
+ */
+void nic_set_gid_map(struct nic *, const struct gid_map *);
+/* A flow of the wire by names; false: the map lacks an end. */
+bool nic_show_flow(const struct nic *, struct flow *);
 /* The GID table: -EINVAL outside it; an empty slot is all zero. */
 int nic_gid(const struct nic *, uint32_t index, struct nic_gid *out);
 uint32_t nic_gid_count(const struct nic *);

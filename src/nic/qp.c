@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/ipudp.h"
 #include "iwarp/iwarp.h"
 #include "nic/state.h"
 #include "transport/request.h"
@@ -228,7 +229,7 @@ static int judge_path(const struct nic *nic, const struct qp_attr *a, uint32_t m
 
 	if (err)
 		return err;
-	if (nic_gid_is_multicast(flow->dst))
+	if (gid_is_multicast(flow->dst))
 		return -EINVAL; /* a connection has one peer */
 	return mtu <= nic_path_mtu(ip_mtu) ? 0 : -EINVAL;
 }
@@ -338,7 +339,9 @@ void nic_qp_mute(struct nic *nic, struct qp *qp, bool mute)
 
 bool nic_qp_needs_paths(const struct nic *nic, const struct qp *qp, const struct qp_attr *a, uint32_t mask)
 {
-	return qp->ops->multipath && mask & QPA_AV && a->av.is_global && !nic_is_local(nic, a->av.dgid);
+	const uint8_t *to = nic_underlay(nic, a->av.dgid);
+
+	return qp->ops->multipath && mask & QPA_AV && a->av.is_global && to && !nic_is_local(nic, to);
 }
 
 /* The QP knows its peer and can find out its protocol, unless there is no memory for a connection. */
@@ -408,8 +411,25 @@ int nic_qp_modify(struct nic *nic, struct qp *qp, const struct qp_attr *a, uint3
 	return 0;
 }
 
+/*
+ * Its peer as the program knows it. Of one that has moved the map may know the address where it is, or still the one that
+ * it had when the QP connected.
+ */
+static void name_peer(const struct nic *nic, const struct qp *qp, const uint8_t *peer_gid, uint8_t gid[16])
+{
+	const uint8_t *had = peer_gid ? peer_gid : qp->flow.dst, *name = had;
+
+	if (nic->tp.gid_map && qp->av.is_global) {
+		name = gid_map_vgid(nic->tp.gid_map, qp->flow.dst);
+		if (!name)
+			name = gid_map_last_vgid(nic->tp.gid_map, had);
+	}
+	if (name)
+		memcpy(gid, name, sizeof(qp->flow.dst));
+}
+
 /* The other members are taken from the flow (nic_resolve). */
-static struct ah_attr address_vector(const struct qp *qp, const uint8_t *peer_gid)
+static struct ah_attr address_vector(const struct nic *nic, const struct qp *qp, const uint8_t *peer_gid)
 {
 	struct ah_attr av = {
 		.flow_label = qp->flow.flow_label,
@@ -424,7 +444,7 @@ static struct ah_attr address_vector(const struct qp *qp, const uint8_t *peer_gi
 		.src_path_bits = qp->av.src_path_bits,
 	};
 
-	memcpy(av.dgid, peer_gid ? peer_gid : qp->flow.dst, sizeof(av.dgid));
+	name_peer(nic, qp, peer_gid, av.dgid);
 	return av;
 }
 
@@ -442,7 +462,7 @@ void nic_qp_query(const struct nic *nic, const struct qp *qp, struct qp_attr *a,
 		.sq_psn = psns.sq_psn,
 		.dest_qpn = qp->dest_qpn,
 		.access = qp->access,
-		.av = address_vector(qp, psns.peer_gid),
+		.av = address_vector(nic, qp, psns.peer_gid),
 		.sq_draining = qp->sq_draining,
 		.max_rd_atomic = qp->max_rd_atomic,
 		.max_dest_rd_atomic = qp->max_dest_rd_atomic,

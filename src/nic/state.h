@@ -93,6 +93,8 @@ bool qp_transition_is_legal(enum qp_type, enum qp_state from, enum qp_state to, 
 
 /* Whether that address is one of the host's own. */
 bool nic_is_local(const struct nic *, const uint8_t gid[16]);
+/* The address of the wire that a dgid stands for; NULL: the map lacks it. */
+const uint8_t *nic_underlay(const struct nic *, const uint8_t dgid[16]);
 /* Finds out who the QP's peer is, by the addresses and the QPN that it has now. */
 void qp_find_peer(struct nic *, struct qp *);
 

@@ -274,13 +274,45 @@ static size_t own_addresses(const struct engines *engines, struct cm_addr *own)
 	return n;
 }
 
-static int host_route(void *ctx, struct cm_addr *src, struct cm_addr *dst)
+static int find_source(const struct engines *engines, struct cm_addr *src, struct cm_addr *dst)
 {
 	struct cm_addr own[UCMA_ENDS_MAX * ENGINE_ADDRESSES_MAX];
-	struct caller *c = ctx;
-	size_t n = own_addresses(c->engines, own);
+	size_t n = own_addresses(engines, own);
 
-	return trouble_with_route(&c->trouble, dst, n ? source_find_among(own, n, src, dst) : source_find(src, dst));
+	return n ? source_find_among(own, n, src, dst) : source_find(src, dst);
+}
+
+/* The kernel knows the addresses of the wire alone. All devices have one map. */
+static int find_mapped_source(struct caller *c, struct cm_addr *src, struct cm_addr *dst)
+{
+	struct engine *e = c->engines->of[0];
+	struct cm_addr from = *src, to = *dst;
+	int err;
+
+	for (size_t i = 0; i < c->engines->count; i++)
+		engine_follow_map(c->engines->of[i]);
+	c->trouble.unmapped = !engine_hide_address(e, to.ip);
+	if (c->trouble.unmapped)
+		return -ENETUNREACH;
+	if (!engine_hide_address(e, from.ip))
+		return -EADDRNOTAVAIL;
+	err = find_source(c->engines, &from, &to);
+	if (!err && !(engine_show_address(e, from.ip) && engine_show_address(e, to.ip)))
+		err = -EADDRNOTAVAIL;
+	if (err)
+		return err;
+	*src = from;
+	*dst = to;
+	return 0;
+}
+
+static int host_route(void *ctx, struct cm_addr *src, struct cm_addr *dst)
+{
+	struct caller *c = ctx;
+	bool mapped = engine_has_map(c->engines->of[0]);
+
+	return trouble_with_route(&c->trouble, dst,
+				  mapped ? find_mapped_source(c, src, dst) : find_source(c->engines, src, dst));
 }
 
 static void host_told(void *ctx, const struct cm_event *e, const struct cm_id_info *info)

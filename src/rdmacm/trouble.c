@@ -273,7 +273,10 @@ void trouble_explain(const struct trouble *t)
 {
 	char ip[TEXT_BYTES];
 
-	if (t->route_err)
+	if (t->unmapped)
+		EXPLAIN(-t->route_err, "rdma_resolve_addr: VERBENA_MAP's file has no line for the virtual GID %s",
+			ip_text(&t->remote, ip));
+	else if (t->route_err)
 		EXPLAIN(-t->route_err,
 			"rdma_resolve_addr: the kernel has no way to %s: %s (`ip route get %s` says more)",
 			ip_text(&t->remote, ip), strerror(-t->route_err), ip);

@@ -15,6 +15,7 @@ struct engine;
 struct trouble {
 	uint16_t first_port; /* that a program without privileges may bind; 0: not asked for */
 	int err;             /* a negative errno: the command failed */
+	bool unmapped;       /* likewise: the map lacks `remote` */
 	int route_err;       /* likewise: there is no way to `remote` */
 	struct cm_addr remote;
 	bool told; /* `event` and `info` are those of the event that the command took */

@@ -89,7 +89,8 @@ struct transport {
 	struct list fired_cqs;
 	struct list events; /* struct event_source with pending events */
 	struct tx tx;
-	bool unsealed; /* there is no payload, and nothing to seal */
+	bool unsealed;                 /* there is no payload, and nothing to seal */
+	const struct gid_map *gid_map; /* NULL: programs know the addresses of the wire. Borrowed */
 	struct rx_decoder decoder;
 	struct nic_counters counters;
 	uint64_t qp_changes;            /* counts what changes in reports of QPs (nic_report_qps) */

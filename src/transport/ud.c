@@ -2,6 +2,7 @@
 /* Unreliable datagram: one packet a message, to the destination in its work request (IBTA 9.8.3). */
 #include <string.h>
 
+#include "base/gid_map.h"
 #include "base/ipudp.h"
 #include "transport/archive.h"
 #include "transport/qp.h"
@@ -31,9 +32,16 @@ static bool place(struct transport *tp, struct qp *qp, struct recv_wqe *w, const
 {
 	struct sge_list list = recv_wqe_sges(w);
 	const struct pd *pd = qp_source_pd(qp);
+	const struct flow *flow = rx->pkt->flow;
+	struct flow shown;
 	uint8_t grh[GRH_LEN];
 
-	grh_from_flow(grh, rx->pkt->flow, rx->pkt->len);
+	if (tp->gid_map) {
+		shown = *flow;
+		gid_map_show(tp->gid_map, &shown);
+		flow = &shown;
+	}
+	grh_from_flow(grh, flow, rx->pkt->len);
 	return sge_scatter(&tp->mrs, pd, list, 0, grh, GRH_LEN) &&
 	       (!rx->payload_len || sge_scatter(&tp->mrs, pd, list, GRH_LEN, rx->payload, rx->payload_len));
 }
@@ -57,6 +65,17 @@ static struct recv_wqe *take_recv(struct transport *tp, struct qp *qp, uint32_t 
 	return qp_take_recv(tp, qp);
 }
 
+/* What the map lacks is no sender's address that a program could answer to. */
+static bool has_names(const struct transport *tp, const struct flow *flow)
+{
+	struct flow shown;
+
+	if (!tp->gid_map)
+		return true;
+	shown = *flow;
+	return gid_map_show(tp->gid_map, &shown);
+}
+
 static void ud_input(struct transport *tp, struct qp *qp, const struct rx *rx)
 {
 	struct cqe cqe = {.status = WC_SUCCESS, .opcode = WC_RECV};
@@ -64,7 +83,7 @@ static void ud_input(struct transport *tp, struct qp *qp, const struct rx *rx)
 	struct deth deth;
 
 	deth_decode(&deth, rx_header(rx, H_DETH));
-	if (deth.qkey != qp->qkey) {
+	if (deth.qkey != qp->qkey || !has_names(tp, rx->pkt->flow)) {
 		tp->counters.rx_wrong_source++;
 		return;
 	}

@@ -89,6 +89,7 @@ struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 	ah->pub.pd = pd;
 	ah_attr_from_verbs(&core, attr);
 	engine_lock(ctx->engine);
+	engine_follow_map(ctx->engine);
 	err = room_check(ctx, PROFILE_AH, *alive_of(ctx), 0);
 	full = err;
 	if (!err)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Attaching a UD queue pair to multicast groups. The engine joins a group with the first one and leaves it with the
  * last. */
+#include "base/ipudp.h"
 #include "verbs/explain.h"
 #include "verbs/objects.h"
 
@@ -10,7 +11,7 @@ static int explain_attach(const struct abi_qp *qp, const union ibv_gid *gid, int
 
 	if (qp->pub.qp_type != IBV_QPT_UD)
 		return EXPLAIN(err, "ibv_attach_mcast: only a UD queue pair can be attached");
-	if (!nic_gid_is_multicast(gid->raw))
+	if (!gid_is_multicast(gid->raw))
 		return EXPLAIN(err, "ibv_attach_mcast: the GID is no multicast address (224.0.0.0/4 as ::ffff:a.b.c.d, "
 				    "or ff00::/8)");
 	if (err == ENOMEM || err == p->full)

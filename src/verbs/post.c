@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "base/ipudp.h"
 #include "verbs/explain.h"
 #include "verbs/objects.h"
 #include "verbs/post.h"
@@ -82,7 +83,7 @@ int send_wqe_address(struct send_wqe *w, const struct abi_qp *qp, struct ibv_ah 
 	if (!ah || !pd_is_same(ah->pd, qp->pub.pd))
 		return EINVAL;
 	w->ud.flow = ah_of(ah)->flow;
-	if (qp->off_host && nic_gid_is_multicast(w->ud.flow.dst))
+	if (qp->off_host && gid_is_multicast(w->ud.flow.dst))
 		w->ud.flow.neighbour = FLOW_OFF_HOST;
 	w->ud.dqpn = qpn;
 	w->ud.qkey = qkey;

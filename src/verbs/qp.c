@@ -516,6 +516,8 @@ int ibv_modify_qp(struct ibv_qp *pub, struct ibv_qp_attr *attr, int given)
 		engine_lock(qp->engine);
 	else if (quiesce(qp, true))
 		return fail(EIO);
+	if (mask & IBV_QP_AV)
+		engine_follow_map(qp->engine);
 	if (nic_qp_needs_paths(context_of(pub->context)->nic, qp->core, &core, (uint32_t)mask))
 		engine_add_paths(qp->engine);
 	err = resources_check(context_of(pub->context), qp->core, attr, mask);

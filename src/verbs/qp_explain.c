@@ -3,6 +3,7 @@
  * The nic refuses without a reason. Its checks are repeated here, by its contract and in its order,
  * until one explains the refusal.
  */
+#include <arpa/inet.h>
 #include <string.h>
 
 #include "verbs/explain.h"
@@ -26,8 +27,10 @@ bool explain_address(struct abi_context *ctx, const struct ibv_ah_attr *a, const
 {
 	const uint8_t *dgid = a->grh.dgid.raw;
 	unsigned int index = a->grh.sgid_index;
+	uint8_t hidden[16];
+	char text[INET6_ADDRSTRLEN];
 	struct nic_gid own;
-	bool there;
+	bool there, in_map;
 
 	if (a->port_num != PORT)
 		return EXPLAIN(true, "%s: the address has port_num %u; the only port is %d", call, a->port_num, PORT);
@@ -40,11 +43,17 @@ bool explain_address(struct abi_context *ctx, const struct ibv_ah_attr *a, const
 			       call);
 	engine_lock(ctx->engine);
 	there = !nic_gid(ctx->nic, index, &own) && !is_empty(own.raw);
+	memcpy(hidden, dgid, sizeof(hidden));
+	in_map = engine_hide_address(ctx->engine, hidden);
 	engine_unlock(ctx->engine);
 	if (!there)
 		return EXPLAIN(true, "%s: there is no GID %u; 'verbena devices' shows them", call, index);
 	if (is_empty(dgid))
 		return EXPLAIN(true, "%s: the address's dgid is zero", call);
+	if (!in_map)
+		return EXPLAIN(true, "%s: VERBENA_MAP's file has no line for the peer's GID %s", call,
+			       inet_ntop(is_ipv4(dgid) ? AF_INET : AF_INET6, dgid + (is_ipv4(dgid) ? 12 : 0), text,
+					 sizeof(text)));
 	if (is_ipv4(dgid) != is_ipv4(own.raw))
 		return EXPLAIN(true, "%s: the address's dgid is an %s address, and its source, GID %u, is not", call,
 			       is_ipv4(dgid) ? "IPv4" : "IPv6", index);

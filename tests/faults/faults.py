@@ -356,6 +356,22 @@ FAULTS = [
     Fault("longer_regions_are_free", "room_check_longer", "engine_room(ctx->engine, LIMIT_MR_BYTES, bytes)", "0",
           "verbs/verbs_limits_test"),
     Fault("every_partition_is_ours", "pkey_matches", "!((theirs ^ ours) & 0x7fff) &&", "", "sim/nic_rx_filter_test"),
+
+    # ---- virtual GIDs
+    Fault("name_of_before_counts", "gid_map_vgid", "back && !memcmp(back, underlay, 16)", "vgid", "unit/gid_map_test"),
+    Fault("unmapped_peer_is_reached", "nic_resolve", "if (!to)\n\t\treturn -ENETUNREACH;", "if (!to)\n\t\tto = av->dgid;",
+          "sim/nic_gid_map_test"),
+    Fault("strangers_send_datagrams", "has_names", "return gid_map_show(tp->gid_map, &shown);", "return true;", "sim/nic_gid_map_test"),
+    Fault("strangers_send_mads", "nic_mad_take", "shown = nic_show_flow(nic, flow);", "shown = nic_show_flow(nic, flow) || true;",
+          "sim/nic_gid_map_test"),
+    Fault("datagrams_show_the_wire", "place", "flow = &shown;", ";", "sim/nic_gid_map_test"),
+    Fault("peers_are_known_by_the_wire", "name_peer", "nic->tp.gid_map && qp->av.is_global", "false", "sim/nic_gid_map_test"),
+    Fault("peers_lose_their_names", "name_peer", "name = gid_map_last_vgid(nic->tp.gid_map, had);", ";", "sim/nic_gid_map_test"),
+    Fault("unnamed_addresses_are_gids", "name_gid", "*g = (struct nic_gid){0};", ";", "sim/nic_gid_map_test"),
+    Fault("an_underlay_has_two_names", "map_parse", "twice = rows_order(rows, count, gid_row_by_underlay);", "twice = NULL;",
+          "unit/map_file_test"),
+    Fault("families_are_mixed", "row_read", "is_ipv4(row->vgid) != is_ipv4(row->underlay)", "false", "unit/map_file_test"),
+
     # ---- devices that are frozen or move
     Fault("time_that_stood_is_made_up_for", "env_let_time_go_on", "env->now_ns(env) - stood_at_ns", "0", "unit/env_host_test"),
     Fault("hold_needs_no_nonce", "hold_input", "h->nonce != vr->nonce", "false", "sim/veroce_hold_test"),
