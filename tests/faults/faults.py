@@ -355,6 +355,8 @@ FAULTS = [
     Fault("nobody_wakes_for_the_rate", "loop_deadline_ns", "if (l->data_waits)", "if (false)", "unit/loop_test"),
     Fault("longer_regions_are_free", "room_check_longer", "engine_room(ctx->engine, LIMIT_MR_BYTES, bytes)", "0",
           "verbs/verbs_limits_test"),
+    Fault("keys_refused_by_uc_are_not_counted", "drop_message", "tp->counters.rx_access_refused += why == RX_ACCESS;", "",
+          "sim/nic_guessed_keys_test"),
     Fault("every_partition_is_ours", "pkey_matches", "!((theirs ^ ours) & 0x7fff) &&", "", "sim/nic_rx_filter_test"),
 
     # ---- virtual GIDs

@@ -14,6 +14,7 @@ static void drop_message(struct transport *tp, struct qp *qp, enum rx_verdict wh
 		tp->counters.rx_too_long++;
 	else
 		tp->counters.rx_dropped++;
+	tp->counters.rx_access_refused += why == RX_ACCESS;
 	qp->gbn->rsp.message = 0;
 }
 
