@@ -8,9 +8,10 @@ import sys
 import time
 
 from address import FIRST, SECOND, Between, at, exchange, finish
-from pair import Pair, check, folder, main, pingpong_check
+from pair import BUILD, Pair, check, folder, main, pingpong_check
 from rdmacm import talk
 
+KEYS = os.path.join(BUILD, "tests/programs/keys")
 CONFIG = """
 [vf1]
 address = %s      ; of programs on this host
@@ -181,6 +182,38 @@ def partitions(place):
     check(all(out.count("ping data") == 3 for out in outs), "\n".join(outs))
 
 
+def counted(place, pid):
+    return json.loads(place.tool(0, "stat", "--json", str(pid)))["processes"][0]["counters"]
+
+
+def keys(place):
+    """A key of one device, of a region that is alive, opens nothing on another, wherever it points; its own one does."""
+    config = config_file(CONFIG)
+    first, second = on(place, "vf1", FIRST, config), on(place, "vf2", SECOND, config)
+    for shm in "on", "off":
+        def server(p):
+            pair = Pair(p, KEYS, env={"VERBENA_SHM": shm})
+            pair.server.wait_listen(pair.port)
+            return pair, *re.search(r"key (\S+) address (\S+)", pair.server.output()).groups()
+
+        victim, key, at = server(first)
+        for options in ([], ["-k", key, "-a", at], ["-k", key, "-a", None]):
+            other, _, there = server(Between(second, first))
+            words, more = other._client
+            other._client = words[:-1] + [o or there for o in options] + words[-1:], more
+            status = other.go().client.wait(60)
+            out = other.client.output()
+            other.server.wait_text("bytes changed")
+            changed = int(re.search(r"(\d+) bytes changed", other.server.output()).group(1))
+            not_let_in = counted(second, other.server.pid)["rx_access_refused"]
+            expected = ("remote access error", 0, 1) if options else ("success", 4096, 0)
+            check(status == 0 and (out.strip(), changed, not_let_in) == expected,
+                  "%s: %s, %d bytes changed, %d refused" % (options, out, changed, not_let_in))
+            other.kill()
+        check(counted(first, victim.server.pid)["rx_write_requests"] == 0, "it was written to")
+        victim.kill()
+
+
 def refused(place, env, words):
     status, out = place.run(0, [place.verbena, "run", "ibv_devinfo"], env=env)
     check(status == 125 and all(w in out for w in words), "%s: %d, %s" % (env, status, out))
@@ -204,4 +237,4 @@ def wrong(place):
 
 
 if __name__ == "__main__":
-    main({f.__name__: f for f in (names, rate, weights, quotas, partitions, wrong)})
+    main({f.__name__: f for f in (names, rate, weights, quotas, partitions, keys, wrong)})
