@@ -41,7 +41,7 @@ static void tell_later(struct network *net, struct port *port)
 	if (port->credit->timer_pending)
 		return;
 	port->credit->timer_pending = true;
-	event_push(&net->events, net->now_ps + period_ps, EVENT_CLASS_PAUSE, EVENT_CREDIT, port);
+	port_event(net, net->now_ps + period_ps, EVENT_CLASS_PAUSE, EVENT_CREDIT, port);
 }
 
 static void tell(struct network *net, struct port *port, uint8_t lanes)
@@ -114,12 +114,12 @@ void credit_watch(struct network *net)
 	if (net->watch_pending || net->deadlock || net->config.credits.lifetime_ps)
 		return;
 	net->watch_pending = true;
-	event_push(&net->events, net->now_ps + NETWORK_DEADLOCK_PERIOD_PS, EVENT_CLASS_TIMER, EVENT_WATCH, net);
+	network_event(net, net->now_ps + NETWORK_DEADLOCK_PERIOD_PS, EVENT_CLASS_TIMER, EVENT_WATCH);
 }
 
 static void life_begins(struct network *net, struct port *port, uint64_t end_ps)
 {
-	event_push(&net->events, end_ps > net->now_ps ? end_ps : net->now_ps, EVENT_CLASS_PAUSE, EVENT_LIFETIME, port);
+	port_event(net, end_ps > net->now_ps ? end_ps : net->now_ps, EVENT_CLASS_PAUSE, EVENT_LIFETIME, port);
 }
 
 /* Whether the first packet of the lane may be sent has to be looked at again. */
@@ -372,7 +372,7 @@ static void send_lane(struct network *net, struct port *port, unsigned vl)
 		(struct leaving){.any = port->sw, .in_port = p->in_port, .vl = (uint8_t)lane_in(p), .blocks = blocks};
 	port_transmit(net, port, p);
 	if (port->sw)
-		event_push(&net->events, port->free_ps, EVENT_CLASS_PAUSE, EVENT_LEFT, port);
+		port_event(net, port->free_ps, EVENT_CLASS_PAUSE, EVENT_LEFT, port);
 	gate(net, port, vl);
 	tell_later(net, port);
 }

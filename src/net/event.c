@@ -16,7 +16,7 @@
 #include <string.h>
 
 enum {
-	SEQ_BITS = 56,
+	NUMBER_BITS = 56,
 	FIRST_NODES = 1024,
 	FIRST_HEAP = 64,
 	INSERTION_MAX = 24, /* events sorted by insertion; more are merged */
@@ -25,7 +25,7 @@ enum {
 };
 
 static_assert(1 << EVENT_KIND_BITS == EVENT_KINDS, "a kind fits");
-static_assert(EVENT_KIND_BITS + SEQ_BITS == EVENT_CLASS_SHIFT, "order is full");
+static_assert(EVENT_KIND_BITS + NUMBER_BITS == EVENT_CLASS_SHIFT, "order is full");
 static_assert(NEAR_WORDS % 64 == 0, "words tell which words are not 0");
 static_assert(EVENT_NEAR_BITS + EVENT_FAR_BITS * EVENT_FAR_LEVELS >= 64, "all of time has a bucket");
 

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Pending events in order: by time, then by class, then by insertion. Events are not cancelled: a
- * receiver that no longer needs one recognises it as stale.
+ * Pending events in order: by time, then by class, then by the number of whom they are about, then by kind. So the
+ * order does not depend on which other events there are, nor on when they were pushed: a network that is divided among
+ * threads has the same. Events that are alike in all of this are equal. They are not cancelled: a receiver that no
+ * longer needs one recognises it as stale.
  *
  * A radix heap: the nearest stretch of time is cut into buckets of one tick (2^tick_shift ps),
  * later time into wider and wider ones, whose events are distributed when their time has come; only
@@ -28,7 +30,7 @@ enum {
 
 struct event {
 	uint64_t time_ps;
-	uint64_t order; /* class, number of insertion, kind, from the top */
+	uint64_t order; /* class, number, kind, from the top */
 	void *object;
 };
 
@@ -46,7 +48,6 @@ struct event_node {
 struct event_queue {
 	struct event_node *nodes;
 	uint64_t tick; /* the present tick */
-	uint64_t inserted;
 	uint64_t pending;
 	uint32_t now; /* the list of that tick's events, in order */
 	uint32_t free;
@@ -71,12 +72,13 @@ void event_push_slow(struct event_queue *, uint64_t time_ps, uint64_t order, voi
 const struct event *event_pop_slow(struct event_queue *, uint64_t until_ps);
 
 /*
- * Borrows the object. `time_ps` may lie before the event that was popped last: it then comes next.
+ * Borrows the object, whose number is below 2^56. `time_ps` may lie before the event that was popped last: it then comes next.
  * When memory runs out the event is lost and out_of_memory is set.
  */
-static inline void event_push(struct event_queue *q, uint64_t time_ps, unsigned class, unsigned kind, void *object)
+static inline void event_push(struct event_queue *q, uint64_t time_ps, unsigned class, unsigned kind, uint64_t number,
+			      void *object)
 {
-	uint64_t order = (uint64_t) class << EVENT_CLASS_SHIFT | q->inserted++ << EVENT_KIND_BITS | kind;
+	uint64_t order = (uint64_t) class << EVENT_CLASS_SHIFT | number << EVENT_KIND_BITS | kind;
 	uint64_t tick = time_ps >> q->tick_shift;
 	uint32_t node = q->free, i = tick % EVENT_NEAR_BUCKETS;
 

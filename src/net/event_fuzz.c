@@ -15,16 +15,23 @@ enum { OPS_MAX = 600 };
 struct model_event {
 	uint64_t time_ps;
 	unsigned class, kind;
+	uint64_t number;
 	void *object;
 };
 
-/* Of equals the one pushed first: the array is in that order. */
+static bool before(const struct model_event *a, const struct model_event *b)
+{
+	if (a->time_ps != b->time_ps)
+		return a->time_ps < b->time_ps;
+	return a->class != b->class ? a->class < b->class : a->number < b->number;
+}
+
 static size_t model_next(const struct model_event *m, size_t count)
 {
 	size_t best = 0;
 
 	for (size_t i = 1; i < count; i++) {
-		if (m[i].time_ps < m[best].time_ps || (m[i].time_ps == m[best].time_ps && m[i].class < m[best].class))
+		if (before(&m[i], &m[best]))
 			best = i;
 	}
 	return best;
@@ -76,8 +83,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			m->time_ps = far > UINT64_MAX - now_ps ? UINT64_MAX : now_ps + far;
 			m->class = data[1] & 15;
 			m->kind = data[1] >> 4;
+			m->number = (uint64_t)data[7] << 48 | (unsigned)op; /* no two are equal */
 			m->object = &model[op];
-			event_push(q, m->time_ps, m->class, m->kind, m->object);
+			event_push(q, m->time_ps, m->class, m->kind, m->number, m->object);
 		}
 		must(q->pending == count);
 	}

@@ -33,6 +33,7 @@ struct fault {
 	struct fault *next;
 	enum fault_kind kind;
 	uint32_t link;
+	uint32_t number; /* in the order in which they were asked for */
 	uint64_t rate_bps;
 	bool routed; /* happened; routes follow next */
 };
@@ -202,8 +203,10 @@ static int fault_at(struct network *net, uint32_t link, uint64_t at_ps, enum fau
 	if (!fault)
 		return -ENOMEM;
 	*fault = (struct fault){.next = net->faults, .kind = kind, .link = link, .rate_bps = rate_bps};
+	fault->number = net->faults ? net->faults->number + 1 : 0;
 	net->faults = fault;
-	event_push(&net->events, at_ps > net->now_ps ? at_ps : net->now_ps, EVENT_CLASS_FAULT, EVENT_FAULT, fault);
+	event_push(&net->events, at_ps > net->now_ps ? at_ps : net->now_ps, EVENT_CLASS_FAULT, EVENT_FAULT,
+		   fault->number, fault);
 	return net->events.out_of_memory ? -ENOMEM : 0;
 }
 
@@ -284,7 +287,7 @@ void link_fault(struct network *net, struct fault *fault)
 		if (net->config.converge_ps <= NETWORK_TIME_PS_MAX &&
 		    (fault->kind != FAULT_RATE || net->config.weighted))
 			event_push(&net->events, net->now_ps + net->config.converge_ps, EVENT_CLASS_FAULT, EVENT_FAULT,
-				   fault);
+				   fault->number, fault);
 		return;
 	}
 	if (fault->kind != FAULT_RATE)
@@ -292,7 +295,7 @@ void link_fault(struct network *net, struct fault *fault)
 	if (net->routes_stale)
 		return;
 	net->routes_stale = true;
-	event_push(&net->events, net->now_ps, EVENT_CLASS_ROUTES, EVENT_ROUTES, net);
+	network_event(net, net->now_ps, EVENT_CLASS_ROUTES, EVENT_ROUTES);
 }
 
 void link_fini(struct network *net)

@@ -83,7 +83,7 @@ void network_set_timer(struct network *net, uint32_t host, uint64_t at_ps)
 			latest = i;
 	}
 	h->timer_events[latest] = at_ps;
-	event_push(&net->events, at_ps, EVENT_CLASS_TIMER, EVENT_TIMER, h);
+	host_event(net, at_ps, EVENT_CLASS_TIMER, EVENT_TIMER, h);
 }
 
 static void timer_expire(struct network *net, struct host *h)

@@ -248,6 +248,24 @@ struct network {
 	struct event_queue events;
 };
 
+static inline void port_event(struct network *net, uint64_t at_ps, enum event_class class, enum event_what what,
+			      struct port *port)
+{
+	event_push(&net->events, at_ps, class, what, (uint64_t)(port - net->ports), port);
+}
+
+static inline void host_event(struct network *net, uint64_t at_ps, enum event_class class, enum event_what what,
+			      struct host *host)
+{
+	event_push(&net->events, at_ps, class, what, (uint64_t)(host - net->hosts), host);
+}
+
+/* Of the whole network. */
+static inline void network_event(struct network *net, uint64_t at_ps, enum event_class class, enum event_what what)
+{
+	event_push(&net->events, at_ps, class, what, 0, net);
+}
+
 static inline uint64_t wire_ps(const struct port *port, uint32_t bytes)
 {
 	return (uint64_t)((unsigned __int128)bytes * port->byte_ps >> BYTE_PS_SHIFT);

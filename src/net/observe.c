@@ -196,7 +196,7 @@ void network_sample(struct network *net, uint64_t period_ps, network_sampler sam
 	if (!sampler || net->sample_pending)
 		return;
 	net->sample_pending = true;
-	event_push(&net->events, net->now_ps + net->sample_period_ps, EVENT_CLASS_SAMPLE, EVENT_SAMPLE, net);
+	network_event(net, net->now_ps + net->sample_period_ps, EVENT_CLASS_SAMPLE, EVENT_SAMPLE);
 }
 
 void network_take_sample(struct network *net)
@@ -206,7 +206,7 @@ void network_take_sample(struct network *net)
 	net->sample_pending = net->sampler && net->events.pending;
 	if (!net->sample_pending)
 		return;
-	event_push(&net->events, net->now_ps + net->sample_period_ps, EVENT_CLASS_SAMPLE, EVENT_SAMPLE, net);
+	network_event(net, net->now_ps + net->sample_period_ps, EVENT_CLASS_SAMPLE, EVENT_SAMPLE);
 }
 
 void network_tell(struct network *net, network_witness witness, void *context)

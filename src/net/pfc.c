@@ -29,8 +29,8 @@ static void refresh_later(struct network *net, struct port *port)
 	if (!has_timer(net) || port->pfc->refresh_pending)
 		return;
 	port->pfc->refresh_pending = true;
-	event_push(&net->events, net->now_ps + quanta_ps(port, net->config.pause_quanta) / 2, EVENT_CLASS_PAUSE,
-		   EVENT_REFRESH, port);
+	port_event(net, net->now_ps + quanta_ps(port, net->config.pause_quanta) / 2, EVENT_CLASS_PAUSE, EVENT_REFRESH,
+		   port);
 }
 
 /*
@@ -134,7 +134,7 @@ static void stop(struct network *net, struct port *port, unsigned class, const s
 	pfc->until_ps[class] = NETWORK_NEVER_PS;
 	if (frame->quanta) {
 		pfc->until_ps[class] = net->now_ps + quanta_ps(port, frame->quanta);
-		event_push(&net->events, pfc->until_ps[class], EVENT_CLASS_PAUSE, EVENT_PAUSE_END, port);
+		port_event(net, pfc->until_ps[class], EVENT_CLASS_PAUSE, EVENT_PAUSE_END, port);
 	}
 }
 

@@ -39,7 +39,7 @@ void port_insert_flight(struct network *net, struct port *port, struct packet *p
 	if (!p->next)
 		port->flight_last = p;
 	if (port->flight == p)
-		event_push(&net->events, p->time_ps, EVENT_CLASS_ARRIVE, EVENT_ARRIVE, port);
+		port_event(net, p->time_ps, EVENT_CLASS_ARRIVE, EVENT_ARRIVE, port);
 }
 
 static __attribute__((noinline)) void transmit_special(struct network *net, struct port *port, struct packet *p)
@@ -77,7 +77,7 @@ static inline void transmit(struct network *net, struct port *port, struct packe
 		port->flight_last->next = p;
 	} else {
 		port->flight = p;
-		event_push(&net->events, p->time_ps, EVENT_CLASS_ARRIVE, EVENT_ARRIVE, port);
+		port_event(net, p->time_ps, EVENT_CLASS_ARRIVE, EVENT_ARRIVE, port);
 	}
 	port->flight_last = p;
 }
@@ -112,8 +112,7 @@ static inline void send_when_free(struct network *net, struct port *port)
 	if (port->send_pending)
 		return;
 	port->send_pending = true;
-	event_push(&net->events, port->free_ps > net->now_ps ? port->free_ps : net->now_ps, EVENT_CLASS_SEND,
-		   EVENT_SEND, port);
+	port_event(net, port->free_ps > net->now_ps ? port->free_ps : net->now_ps, EVENT_CLASS_SEND, EVENT_SEND, port);
 }
 
 void port_wake(struct network *net, struct port *port)
@@ -258,7 +257,7 @@ void port_arrive(struct network *net, struct port *port)
 		return;
 	port->flight = p->next;
 	if (p->next) {
-		event_push(&net->events, p->next->time_ps, EVENT_CLASS_ARRIVE, EVENT_ARRIVE, port);
+		port_event(net, p->next->time_ps, EVENT_CLASS_ARRIVE, EVENT_ARRIVE, port);
 		/* The next two arrivals read memory that is cold, as it was written long ago. */
 		__builtin_prefetch(p->next->next);
 		if (port->to_host)

@@ -76,7 +76,7 @@ void receiver_take(struct network *net, struct host *h, struct packet *p)
 		return;
 	}
 	if (!r->queue.head)
-		event_push(&net->events, net->now_ps + drain_ps(r, p), EVENT_CLASS_ARRIVE, EVENT_DRAIN, h);
+		host_event(net, net->now_ps + drain_ps(r, p), EVENT_CLASS_ARRIVE, EVENT_DRAIN, h);
 	queue_push(&r->queue, p);
 	if (r->queue.bytes > r->pause_bytes)
 		tell(net, h, true);
@@ -88,7 +88,7 @@ void receiver_drain(struct network *net, struct host *h)
 	struct packet *p = queue_pop(&r->queue);
 
 	if (r->queue.head)
-		event_push(&net->events, net->now_ps + drain_ps(r, r->queue.head), EVENT_CLASS_ARRIVE, EVENT_DRAIN, h);
+		host_event(net, net->now_ps + drain_ps(r, r->queue.head), EVENT_CLASS_ARRIVE, EVENT_DRAIN, h);
 	if (r->queue.bytes <= r->resume_bytes)
 		tell(net, h, false);
 	host_deliver(net, h, p);
