@@ -407,15 +407,18 @@ const struct event *event_pop_slow(struct event_queue *q, uint64_t until_ps)
 	return &n->event;
 }
 
+const struct event *event_peek(struct event_queue *q)
+{
+	if (!q->now && !q->heap_count && !advance(q))
+		return NULL;
+	if (q->heap_count && (!q->now || before(&q->heap[0], &q->nodes[q->now].event)))
+		return &q->heap[0];
+	return &q->nodes[q->now].event;
+}
+
 uint64_t event_next_ps(struct event_queue *q)
 {
-	uint64_t at_ps = UINT64_MAX;
+	const struct event *e = event_peek(q);
 
-	if (!q->now && !q->heap_count && !advance(q))
-		return UINT64_MAX;
-	if (q->now)
-		at_ps = q->nodes[q->now].event.time_ps;
-	if (q->heap_count && q->heap[0].time_ps < at_ps)
-		at_ps = q->heap[0].time_ps;
-	return at_ps;
+	return e ? e->time_ps : UINT64_MAX;
 }

@@ -99,6 +99,8 @@ static inline void event_push(struct event_queue *q, uint64_t time_ps, unsigned 
 	q->near_words[i / 64 / 64] |= UINT64_C(1) << i / 64 % 64;
 }
 
+/* The next event, which stays; NULL: there is none. Lent until the next push or pop. */
+const struct event *event_peek(struct event_queue *);
 /* The time of the next event; UINT64_MAX: there is none. */
 uint64_t event_next_ps(struct event_queue *);
 

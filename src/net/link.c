@@ -227,8 +227,10 @@ int network_link_rate(struct network *net, uint32_t link, uint64_t at_ps, uint64
 	return fault_at(net, link, at_ps, FAULT_RATE, rate_bps);
 }
 
+/* What is on the wire is the far end's. */
 static void go_down(struct network *net, struct port *port)
 {
+	struct network *far = cores_of_port(net, port->back);
 	struct packet *p = port->flight;
 
 	set_special(port, SPECIAL_DOWN, true);
@@ -237,9 +239,9 @@ static void go_down(struct network *net, struct port *port)
 		struct packet *next = p->next;
 
 		if (p->flags & PACKET_PAUSE)
-			packet_put(&net->packets, p);
+			packet_put(&far->packets, p);
 		else
-			port_drop(net, port, p, NETWORK_DROP_LINK_DOWN);
+			port_drop(far, port, p, NETWORK_DROP_LINK_DOWN);
 		p = next;
 	}
 	/*
@@ -249,7 +251,7 @@ static void go_down(struct network *net, struct port *port)
 	if (port->credit)
 		credit_link_down(net, port);
 	else
-		pfc_release_all(net, port);
+		pfc_release_all(cores_of_port(net, port), port);
 }
 
 static void happen(struct network *net, struct port *port, const struct fault *fault)

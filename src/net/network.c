@@ -47,7 +47,7 @@ void network_kick(struct network *net, uint32_t host)
 }
 
 /* Does what hosts requested in the call that has just returned. */
-static void answer_kicks(struct network *net)
+void network_answer(struct network *net)
 {
 	while (net->kicked) {
 		struct host *h = net->kicked;
@@ -125,6 +125,7 @@ static void new_routes(struct network *net)
 	net->routes_stale = false;
 	if (route_build(net, unreachable) == -ENOMEM)
 		net->events.out_of_memory = true;
+	cores_new_routes(net);
 }
 
 /* Part of the loop that advances time, which is its only hot caller. */
@@ -159,6 +160,7 @@ static enum network_stop why_stopped(struct network *net, uint64_t until_ps)
 		net->stop = false;
 		return NETWORK_STOPPED;
 	}
+	net->last_ps = net->now_ps;
 	if ((net->events.pending || until_ps < NETWORK_TIME_PS_MAX) && net->now_ps < until_ps)
 		net->now_ps = until_ps;
 	return net->events.pending ? NETWORK_UNTIL : NETWORK_IDLE;
@@ -173,18 +175,16 @@ static __attribute__((noinline)) void happen_slowly(struct network *net, const s
 		tell_of_event(net, &e);
 	happen(net, event_kind(&e), e.object);
 	if (net->kicked)
-		answer_kicks(net);
+		network_answer(net);
 	if (net->config.check)
 		net->broken = network_check(net);
 }
 
-enum network_stop network_run(struct network *net, uint64_t until_ps, uint64_t max_events)
+enum network_stop network_advance(struct network *net, uint64_t until_ps, uint64_t max_events)
 {
 	uint64_t last = max_events < UINT64_MAX - net->counts.events ? net->counts.events + max_events : UINT64_MAX;
 
-	if (until_ps > NETWORK_TIME_PS_MAX)
-		until_ps = NETWORK_TIME_PS_MAX;
-	answer_kicks(net);
+	network_answer(net);
 	while (!net->stop && !net->broken && !net->deadlock && !net->events.out_of_memory) {
 		const struct event *e;
 
@@ -201,7 +201,14 @@ enum network_stop network_run(struct network *net, uint64_t until_ps, uint64_t m
 		}
 		happen(net, event_kind(e), e->object);
 		if (net->kicked)
-			answer_kicks(net);
+			network_answer(net);
 	}
 	return why_stopped(net, until_ps);
+}
+
+enum network_stop network_run(struct network *net, uint64_t until_ps, uint64_t max_events)
+{
+	if (until_ps > NETWORK_TIME_PS_MAX)
+		until_ps = NETWORK_TIME_PS_MAX;
+	return net->cores ? cores_run(net, until_ps, max_events) : network_advance(net, until_ps, max_events);
 }

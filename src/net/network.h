@@ -243,6 +243,31 @@ enum network_stop {
  * event is left, time is until_ps afterwards, too, unless that is NETWORK_TIME_PS_MAX.
  */
 enum network_stop network_run(struct network *, uint64_t until_ps, uint64_t max_events);
+/*
+ * Divides the network into `count` parts, each with switches and their hosts, which network_run() gives a thread each.
+ * All results are the same as undivided, but network_run() may run more events than it was asked for. To be called once,
+ * before hosts are attached; a host then passes network_of_host() to the calls that it makes itself. The hosts' calls
+ * come from several threads, those of one host always one after the other.
+ *
+ * Before each window the caller of network_run() is asked by apart(ctx, end_ps), while no other thread runs, whether the
+ * parts may run apart up to end_ps, and once more when no window follows. False: network_stop() may be called by then,
+ * and has to end the network at once.
+ *
+ * 0, or -EINVAL with the reason in error. Not with credits or checks, and not with a witness or taps later.
+ */
+struct network_cores {
+	uint32_t count; /* 2 or more */
+	bool (*apart)(void *ctx, uint64_t end_ps);
+	void *ctx;
+};
+
+int network_divide(struct network *, const struct network_cores *, char error[NETWORK_ERROR_BYTES]);
+/* The part that the host is in; the network itself, if it is not divided. And that part's number, from 0. */
+struct network *network_of_host(struct network *, uint32_t host);
+uint32_t network_part(const struct network *, uint32_t host);
+/* Parts run apart at the moment: for hosts. */
+bool network_is_apart(const struct network *);
+
 /* Ends network_run() after the present event. For hosts; also from a signal handler. */
 void network_stop(struct network *);
 

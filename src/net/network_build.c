@@ -496,6 +496,7 @@ void network_destroy(struct network *net)
 {
 	if (!net)
 		return;
+	cores_fini(net);
 	link_fini(net);
 	observe_fini(net);
 	policy_fini(net);

@@ -13,6 +13,7 @@
 #pragma once
 
 #include "base/prng.h"
+#include "net/cores.h"
 #include "net/credit.h"
 #include "net/event.h"
 #include "net/network.h"
@@ -60,7 +61,8 @@ enum port_special {
 	SPECIAL_LOSS = 1 << 1,
 	SPECIAL_JITTER = 1 << 2,
 	SPECIAL_TAP = 1 << 3,
-	SPECIAL_TOLD = 1 << 4 /* a witness sees what is sent */
+	SPECIAL_TOLD = 1 << 4, /* a witness sees what is sent */
+	SPECIAL_CUT = 1 << 5   /* its link leads to another part of a network that is divided */
 };
 
 /* Functions of a switch beyond forwarding. */
@@ -109,6 +111,7 @@ struct port {
 	uint64_t rate_bps, delay_ps;
 	struct impairment *impairment;
 	struct network_drops *drops;
+	struct cut *cut; /* with SPECIAL_CUT */
 	uint32_t link;
 	uint32_t queued_bytes_ever; /* at most, before that */
 	bool avoided;               /* by routes, because the link is down */
@@ -212,9 +215,11 @@ struct host {
 
 struct network {
 	uint64_t now_ps;
+	uint64_t last_ps; /* of the last event of network_advance() */
 	struct host *kicked, **kicked_end;
 	volatile bool stop;
 	struct packet_store packets;
+	struct cores *cores; /* NULL: it is not divided, or is a part */
 	void *scratch;
 	struct port *ports;
 	struct sim_switch *switches;
@@ -297,6 +302,10 @@ static inline struct packet *queue_pop(struct queue *q)
 	q->packets--;
 	return p;
 }
+
+/* network.c: network_run() of a network that is not divided; and what hosts have requested, now. */
+enum network_stop network_advance(struct network *, uint64_t until_ps, uint64_t max_events);
+void network_answer(struct network *);
 
 /* network_build.c */
 void port_set_rate(struct network *, struct port *, uint64_t rate_bps);

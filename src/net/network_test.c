@@ -150,15 +150,32 @@ static void disturb(struct network *net)
 	assert_int_equal(network_link_up(net, 20, 40 * US), 0);
 }
 
-static uint64_t trace(enum scenario scenario, uint64_t seed)
+static bool parts_may_run_apart(void *ctx, uint64_t end_ps)
+{
+	return true;
+}
+
+static void divide(struct network *net, uint32_t parts)
+{
+	char error[NETWORK_ERROR_BYTES];
+
+	assert_int_equal(
+		network_divide(net, &(struct network_cores){.count = parts, .apart = parts_may_run_apart}, error), 0);
+}
+
+/* In so many parts; 1: undivided. */
+static uint64_t trace(enum scenario scenario, uint64_t seed, uint32_t parts, struct network_counts *counts)
 {
 	struct network_config config = config_of(scenario, seed);
 	struct topology t;
 
 	tree_fat(&t, 4, G100, US);
 	struct network *net = must_create(&t, &config);
-	struct flow_host *hosts = flow_hosts(net, 16);
+	struct flow_host *hosts;
 
+	if (parts > 1)
+		divide(net, parts);
+	hosts = flow_hosts(net, 16);
 	if (scenario == TRIMMED)
 		disturb(net);
 	for (uint32_t i = 0; i < 16; i++) {
@@ -170,7 +187,9 @@ static uint64_t trace(enum scenario scenario, uint64_t seed)
 	must_end(net);
 	uint64_t hash = flow_hash_of_all(hosts, 16);
 
-	must_be_empty(net);
+	network_count(net, counts);
+	if (parts == 1)
+		must_be_empty(net);
 	finish(net, hosts);
 	return hash;
 }
@@ -188,9 +207,27 @@ TEST(the_same_seed_gives_the_same_trace)
 	};
 
 	for (int scenario = 0; scenario < SCENARIOS; scenario++) {
-		assert_int_equal(trace(scenario, 1), trace(scenario, 1));
-		assert_int_not_equal(trace(scenario, 1), trace(scenario, 2));
-		assert_int_equal(trace(scenario, 1), hashes[scenario]);
+		struct network_counts n;
+
+		assert_int_equal(trace(scenario, 1, 1, &n), trace(scenario, 1, 1, &n));
+		assert_int_not_equal(trace(scenario, 1, 1, &n), trace(scenario, 2, 1, &n));
+		assert_int_equal(trace(scenario, 1, 1, &n), hashes[scenario]);
+	}
+}
+
+/* In lossless networks and those with losses, jitter and links that fail, to the last event. */
+TEST(a_network_in_parts_does_the_same)
+{
+	for (int scenario = 0; scenario < SCENARIOS; scenario++) {
+		struct network_counts whole;
+		uint64_t hash = trace(scenario, 3, 1, &whole);
+
+		for (uint32_t parts = 2; parts <= 8; parts++) {
+			struct network_counts n;
+
+			assert_int_equal(trace(scenario, 3, parts, &n), hash);
+			assert_memory_equal(&n, &whole, sizeof(n));
+		}
 	}
 }
 

@@ -24,11 +24,18 @@ struct port *network_port(const struct network *net, uint32_t link, unsigned end
 	return end ? port->back : port;
 }
 
+static uint64_t pending(const struct network *net)
+{
+	return net->cores ? cores_pending(net) : net->events.pending;
+}
+
 void network_count(const struct network *net, struct network_counts *counts)
 {
 	*counts = net->counts;
+	if (net->cores)
+		cores_count(net, counts);
 	counts->inside = counts->packets - counts->delivered - counts->dropped;
-	counts->pending = net->events.pending;
+	counts->pending = pending(net);
 }
 
 static void count_pfc(const struct network *net, const struct port *port, struct network_port_counts *c)
@@ -85,6 +92,8 @@ const struct network_deadlock *network_deadlock(const struct network *net)
 void network_count_drops(const struct network *net, struct network_drops *drops)
 {
 	*drops = net->drops;
+	if (net->cores)
+		cores_count_drops(net, drops);
 }
 
 bool network_count_port_drops(const struct network *net, uint32_t link, unsigned end, struct network_drops *drops)
@@ -203,7 +212,7 @@ void network_take_sample(struct network *net)
 {
 	if (net->sampler)
 		net->sampler(net->sampler_context, net, net->now_ps);
-	net->sample_pending = net->sampler && net->events.pending;
+	net->sample_pending = net->sampler && pending(net);
 	if (!net->sample_pending)
 		return;
 	network_event(net, net->now_ps + net->sample_period_ps, EVENT_CLASS_SAMPLE, EVENT_SAMPLE);

@@ -42,6 +42,15 @@ void port_insert_flight(struct network *net, struct port *port, struct packet *p
 		port_event(net, p->time_ps, EVENT_CLASS_ARRIVE, EVENT_ARRIVE, port);
 }
 
+/* Of a port that may lead to another part. */
+static void put_on_wire(struct network *net, struct port *port, struct packet *p)
+{
+	if (port->special & SPECIAL_CUT)
+		cut_send(net, port->cut, p);
+	else
+		port_insert_flight(net, port, p);
+}
+
 static __attribute__((noinline)) void transmit_special(struct network *net, struct port *port, struct packet *p)
 {
 	if (port->special & SPECIAL_TAP)
@@ -51,7 +60,7 @@ static __attribute__((noinline)) void transmit_special(struct network *net, stru
 	if (link_loses(net, port, p))
 		return;
 	p->time_ps += link_jitter_ps(net, port);
-	port_insert_flight(net, port, p);
+	put_on_wire(net, port, p);
 }
 
 /* Puts a packet on the wire, which is free. */
@@ -104,7 +113,7 @@ void port_transmit_frame(struct network *net, struct port *port)
 	if (port->special & SPECIAL_DOWN)
 		packet_put(&net->packets, p);
 	else
-		port_insert_flight(net, port, p);
+		put_on_wire(net, port, p);
 }
 
 static inline void send_when_free(struct network *net, struct port *port)
@@ -252,9 +261,14 @@ void port_arrive(struct network *net, struct port *port)
 {
 	struct packet *p = port->flight;
 
-	/* The packet that this event was about has been overtaken, or was lost with the link. */
-	if (!p || p->time_ps > net->now_ps)
+	/*
+	 * The packet that this event was about has been overtaken, or was lost with the link. How often that happens depends
+	 * on whether the network is divided: it does not count.
+	 */
+	if (!p || p->time_ps > net->now_ps) {
+		net->counts.events--;
 		return;
+	}
 	port->flight = p->next;
 	if (p->next) {
 		port_event(net, p->next->time_ps, EVENT_CLASS_ARRIVE, EVENT_ARRIVE, port);

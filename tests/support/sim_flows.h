@@ -117,7 +117,7 @@ static inline struct flow_host *flow_hosts(struct network *net, uint32_t count)
 	if (!hosts)
 		abort();
 	for (uint32_t i = 0; i < count; i++) {
-		hosts[i].net = net;
+		hosts[i].net = network_of_host(net, i);
 		hosts[i].index = i;
 		hosts[i].class = 1;
 		hosts[i].flags = PACKET_DATA | PACKET_ECT;
