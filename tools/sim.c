@@ -13,7 +13,7 @@
 #include "cc/params.h"
 #include "tool.h"
 
-enum { SETS_MAX = 256, SEEDS_MAX = 4096, JOBS_MAX = 1024, KEYS_WIDTH = 100 };
+enum { SETS_MAX = 256, SEEDS_MAX = 4096, JOBS_MAX = 1024, CORES_MAX = 64, KEYS_WIDTH = 100 };
 
 static const char usage[] =
 	"usage: verbena sim [OPTION...] SCENARIO\n"
@@ -42,7 +42,8 @@ static const char usage[] =
 	"                           rank, whose number a * stands for\n"
 	"      --convert FILE TO    writes such a graph as GOAL text\n"
 	"      --compare            compares finished runs: the folders that --report made\n"
-	"  -j, --jobs N             runs of a sweep at a time; default: one for each processor\n"
+	"  -j, --jobs N             runs of a sweep at a time; default: as many as there are processors for\n"
+	"      --cores N            processor cores that a run may use; default: 1. The results are the same\n"
 	"  -q, --quiet              print no progress and no summary\n"
 	"      --keys               list every key of a scenario, with its default\n"
 	"      --list               list the scenarios that came with verbena\n"
@@ -204,6 +205,7 @@ int sim_one(const struct sim_task *task, struct figures *g)
 
 	if (rc)
 		return rc;
+	in.scenario->cores = task->cores;
 	r = malloc(sizeof(*r));
 	if (!r) {
 		sim_input_free(&in);
@@ -351,6 +353,16 @@ static int set_jobs(struct sim_options *o, const char *text)
 	return EXIT_SUCCESS;
 }
 
+static int set_cores(struct sim_options *o, const char *text)
+{
+	uint64_t n;
+
+	if (!whole_number(text, CORES_MAX, &n) || !n)
+		return complain("--cores %s: allowed is a whole number from 1 to %d", text, CORES_MAX);
+	o->w.cores = (unsigned)n;
+	return EXIT_SUCCESS;
+}
+
 static int print_keys(const char *form)
 {
 	if (form && strcmp(form, "mdoc"))
@@ -374,6 +386,7 @@ static bool parse(int argc, char **argv, struct sim_options *o, int *status)
 		OPT_DESCRIBE,
 		OPT_CONVERT,
 		OPT_REPORT,
+		OPT_CORES,
 		OPT_KEYS,
 		OPT_LIST
 	};
@@ -391,6 +404,7 @@ static bool parse(int argc, char **argv, struct sim_options *o, int *status)
 		{"convert", required_argument, NULL, OPT_CONVERT},
 		{"report", required_argument, NULL, OPT_REPORT},
 		{"jobs", required_argument, NULL, 'j'},
+		{"cores", required_argument, NULL, OPT_CORES},
 		{"quiet", no_argument, NULL, 'q'},
 		{"keys", optional_argument, NULL, OPT_KEYS},
 		{"list", no_argument, NULL, OPT_LIST},
@@ -415,6 +429,7 @@ static bool parse(int argc, char **argv, struct sim_options *o, int *status)
 		case OPT_CONVERT: o->convert = optarg; break;
 		case OPT_REPORT: *status = set_report(o, optarg); break;
 		case 'j': *status = set_jobs(o, optarg); break;
+		case OPT_CORES: *status = set_cores(o, optarg); break;
 		case 'q': o->w.quiet = true; break;
 		case OPT_KEYS: *status = print_keys(optarg); return false;
 		case OPT_LIST: sim_scenarios_list(stdout); return false;
@@ -450,6 +465,8 @@ static int simulate_programs(struct sim_options *o)
 {
 	if (o->w.sweep_count || o->w.print_commands)
 		return complain("sim: programs run without --sweep, --seeds and --print-commands");
+	if (o->w.cores > 1)
+		return complain("sim: --cores: programs run on one core only");
 	o->programs.name = o->w.name;
 	o->programs.sets = o->sets;
 	o->programs.set_count = o->w.set_count;
@@ -483,7 +500,9 @@ static int simulate(struct sim_options *o, char **names, int count)
 		return simulate_programs(o);
 	if (o->w.sweep_count || o->w.print_commands)
 		return sim_sweep(&o->w);
-	return sim_one(&(struct sim_task){o->w.name, o->sets, o->w.set_count, o->w.report, o->w.quiet, o->w.alone}, &g);
+	return sim_one(
+		&(struct sim_task){o->w.name, o->sets, o->w.set_count, o->w.report, o->w.cores, o->w.quiet, o->w.alone},
+		&g);
 }
 
 int cmd_sim(int argc, char **argv)
@@ -493,10 +512,11 @@ int cmd_sim(int argc, char **argv)
 	int status;
 
 	o.programs.patience_s = SIM_PATIENCE_S;
-	o.w = (struct sweep_options){
-		.sets = o.sets, .sweeps = o.sweeps, .jobs = processors > 0 ? (unsigned)processors : 1};
+	o.w = (struct sweep_options){.sets = o.sets, .sweeps = o.sweeps, .cores = 1};
 	if (!parse(argc, argv, &o, &status))
 		return status;
+	if (!o.w.jobs)
+		o.w.jobs = processors > (long)o.w.cores ? (unsigned)processors / o.w.cores : 1;
 	if (o.seeds && o.seed[0])
 		return complain("sim: --seed and --seeds: only one of the two is allowed");
 	/* The last sweep varies fastest, so runs that differ in their seed alone are neighbours. */

@@ -253,6 +253,7 @@ struct sim_task {
 	const char *const *sets; /* overrides */
 	size_t set_count;
 	const char *report; /* folder, or NULL */
+	unsigned cores;     /* of the run */
 	bool quiet;
 	bool alone; /* each workload with a graph runs once more, alone */
 };
@@ -279,6 +280,7 @@ struct sweep_options {
 	size_t sweep_count;
 	const char *report; /* folder, or NULL */
 	unsigned jobs;
+	unsigned cores; /* of each run */
 	bool seed_pinned;
 	bool quiet;
 	bool alone;          /* of struct sim_task */

@@ -192,6 +192,8 @@ static int commands_print(const struct sweep_options *w, const struct sweep_run 
 			fputs(" --set ", stdout);
 			shell_word(stdout, runs[i].sets[k]);
 		}
+		if (w->cores > 1)
+			printf(" --cores %u", w->cores);
 		fputs(w->alone ? " --alone --quiet --report " : " --quiet --report ", stdout);
 		shell_word(stdout, path);
 		putchar('\n');
@@ -209,7 +211,7 @@ static void run_child(const struct sweep_options *w, const struct sweep_run *run
 
 	if (run_path(w, run, &path))
 		_exit(complain("out of memory"));
-	rc = sim_one(&(struct sim_task){w->name, run->sets, run->set_count, path, true, w->alone}, &g);
+	rc = sim_one(&(struct sim_task){w->name, run->sets, run->set_count, path, w->cores, true, w->alone}, &g);
 	/* Names and labels are constants of this program, so their pointers are valid in the
 	 * parent. */
 	if ((!rc || rc == EXIT_STUCK || rc == EXIT_INTERRUPTED) && pwrite(fd, &g, sizeof(g), 0) != (ssize_t)sizeof(g))

@@ -134,20 +134,37 @@ uint64_t channel_progress(const struct channel *c, const struct message_post **m
 	return bytes < c->first->bytes ? bytes : c->first->bytes;
 }
 
+/* How many packets have arrived, those behind gaps included. */
+static uint64_t arrived(struct channel *c)
+{
+	struct nic_received r = nic_qp_received(c->receiver);
+
+	/* A caller that calls less than once in all PSNs gets too low a number. */
+	c->arrived += (r.next - c->arrived_psn) & PSN_MASK;
+	c->arrived_psn = r.next;
+	return c->arrived + r.early;
+}
+
+uint64_t channel_missing(struct channel *c, const struct message_post *m)
+{
+	uint64_t have = arrived(c), packets = m->bytes / host_config(c->from)->mtu_bytes;
+
+	if (!m->posted)
+		return packets;
+	return m->packet + packets > have ? m->packet + packets - have : 0;
+}
+
 const struct message_post *channel_received(struct channel *c, struct channel_cursor *at, uint64_t *bytes)
 {
 	const struct message_post *m;
 	uint64_t packets;
 
 	if (!at->begun) {
-		struct nic_received r = nic_qp_received(c->receiver);
+		uint64_t have = arrived(c);
 
-		/* A caller that calls less than once in all PSNs gets too low a number. */
-		c->arrived += (r.next - c->arrived_psn) & PSN_MASK;
-		c->arrived_psn = r.next;
 		*at = (struct channel_cursor){.begun = true, .next = c->first};
-		if (c->first && c->first->packets && c->arrived + r.early > c->first->packet)
-			at->packets = c->arrived + r.early - c->first->packet;
+		if (c->first && c->first->packets && have > c->first->packet)
+			at->packets = have - c->first->packet;
 	}
 	m = at->next;
 	if (!m || !at->packets)

@@ -76,6 +76,11 @@ struct channel_cursor {
 };
 
 const struct message_post *channel_received(struct channel *, struct channel_cursor *, uint64_t *bytes);
+/*
+ * At least so many whole packets of a message have not arrived, which was posted and is not completed. Where early
+ * packets belong to later messages, it is more.
+ */
+uint64_t channel_missing(struct channel *, const struct message_post *);
 /* The message of the packet with that PSN, which is sent and not yet acknowledged; NULL: none. */
 const struct message_post *channel_message(const struct channel *, uint32_t psn);
 /* The queue pairs' numbers, at the sender and at the receiver. */

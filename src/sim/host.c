@@ -168,11 +168,11 @@ struct host *host_create(struct network *network, uint32_t index, const struct h
 
 	if (!h)
 		return NULL;
-	h->network = network;
+	h->network = network_of_host(network, index);
 	h->index = index;
 	h->config = config;
 	h->credits_ahead = config->credits < CREDITS_AHEAD ? config->credits : CREDITS_AHEAD;
-	h->packets = network_packets(network);
+	h->packets = network_packets(h->network);
 	host_address(index, h->gid);
 	configure(h, &c);
 	if (host_delay_is_any(&config->delay)) {

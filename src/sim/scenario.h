@@ -422,6 +422,7 @@ struct scenario {
 	struct scenario_job job[SCENARIO_JOBS_MAX];
 	struct scenario_run run;
 	struct scenario_output output;
+	uint32_t cores; /* that the run may use; no key, as nothing in the results depends on it. 0: 1 */
 };
 
 /* An error: a sentence, and the place of the text that caused it. */

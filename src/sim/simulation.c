@@ -14,6 +14,7 @@
 #include "sim/event_log.h"
 #include "sim/frame.h"
 #include "sim/frame_ib.h"
+#include "sim/simulation_cores.h"
 #include "sim/simulation_flows.h"
 #include "sim/simulation_parts.h"
 #include "sim/simulation_rates.h"
@@ -103,6 +104,8 @@ static bool make_network(struct simulation *s, struct why why)
 		return refuse(why, "out of memory");
 	if (!parts_links(s->scenario, &s->topology, s->network, why) ||
 	    !parts_receivers(s->scenario, s->network, s->topology.host_count, why))
+		return false;
+	if (s->scenario->cores > 1 && !cores_divide(s, why))
 		return false;
 	if (rates_read(&s->rates, s->network, s->topology.host_count))
 		return refuse(why, "out of memory");
@@ -451,6 +454,8 @@ struct simulation *simulation_create_for(const struct scenario *scenario, struct
 	if (!make_network(s, why) ||
 	    !parts_workload(scenario, &s->topology, &s->rates, program, s->workload, s->origins, why))
 		goto destroy;
+	if (scenario->cores > 1 && !cores_take(s, why))
+		goto destroy;
 	s->host_config.credits = credits(s);
 	s->host_config.completed = flows_completed;
 	s->host_config.received = flows_received;
@@ -476,6 +481,7 @@ struct simulation *simulation_create_for(const struct scenario *scenario, struct
 		.ctx = s,
 		.sdr = make_sdr(s),
 		.piece_bytes = CHANNEL_PIECE_BYTES_MAX,
+		.parts = scenario->cores > 1 ? scenario->cores : 0,
 		.switch_latency_ps = scenario->sw.latency_ps,
 		.drain_bps = scenario->host.rx_drain_bps == SCENARIO_NONE ? 0 : scenario->host.rx_drain_bps,
 	});
@@ -718,7 +724,9 @@ static enum simulation_state run(struct simulation *s, uint64_t until_ps, uint64
 		uint64_t until = least(least(next_ps, until_ps), least(s->scenario->run.until_ps, NETWORK_TIME_PS_MAX));
 
 		stop = network_run(s->network, until, some);
-		flows_post_due(s->flows);
+		/* Not between two events of one time: where that would be depends on where network_run() was asked to end. */
+		if (stop == NETWORK_UNTIL || stop == NETWORK_IDLE)
+			flows_post_due(s->flows);
 		network_count(s->network, &after);
 		/* They end when nothing happens for a while. */
 		if (after.pending || next_ps <= network_now_ps(s->network))

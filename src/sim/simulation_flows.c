@@ -2,9 +2,9 @@
 /*
  * A message has a slot from its post to the last of its two reports to the workload; the slot's number
  * travels as immediate data if the receiver must report. Channels are found by their connection in a
- * hash table and close with their last message.
+ * hash table and close some time after their last message.
  */
-#include "sim/simulation_flows.h"
+#include "sim/simulation_flows_state.h"
 
 #include <assert.h>
 #include <stddef.h>
@@ -12,56 +12,8 @@
 #include <string.h>
 
 #include "sim/ideal.h"
-#include "sim/key_map.h"
-
-struct line {                    /* a channel, or a line of SDR, and the connection that it is */
-	struct line *next;       /* in the bucket */
-	struct channel *channel; /* NULL: it is the other */
-	struct sdr_line *sdr;
-	uint64_t connection;
-	uint32_t src, dst;
-	bool last; /* nothing more will be posted */
-};
-
-struct slot {
-	struct message_post post; /* first, so that it is the slot */
-	struct message message;
-	struct line *line;
-	struct sdr_message sdr;
-	struct inside_message inside;
-	uint32_t relay;  /* the rank that sends it by its NIC; its source, but for PXN */
-	uint32_t flow;   /* of the results */
-	uint32_t number; /* of this slot */
-	uint32_t free_next;
-	bool received; /* reported */
-	uint64_t told; /* bytes that the results know to have arrived */
-};
-
-enum { SLOTS_A_SLAB = 256, NO_SLOT = UINT32_MAX };
-
-struct flows {
-	struct flows_config c;
-	struct slot **slabs;
-	uint32_t slab_count, slab_room;
-	uint32_t free;
-	struct line **buckets;
-	struct key_map names; /* the channel of each queue pair, if flows are named */
-	uint32_t bucket_mask, line_count;
-	struct slot **due; /* min-heap by start, then by slot: released, but not yet */
-	uint32_t due_count, due_room;
-	struct message next; /* of workload_next() */
-	bool has_next;
-	uint64_t next_told_ps; /* by flows_next_ps() */
-	uint64_t begun, done, failed, open;
-	bool out_of_memory;
-};
 
 /* ---- slots ------------------------------------------------------------------------------------------ */
-
-static struct slot *slot_of(const struct flows *f, uint32_t number)
-{
-	return &f->slabs[number / SLOTS_A_SLAB][number % SLOTS_A_SLAB];
-}
 
 static bool add_slab(struct flows *f)
 {
@@ -97,16 +49,11 @@ static struct slot *take_slot(struct flows *f)
 		return NULL;
 	s = slot_of(f, f->free);
 	f->free = s->free_next;
+	s->open = true;
 	s->received = false;
 	s->told = 0;
 	s->line = NULL;
 	return s;
-}
-
-static void put_slot(struct flows *f, struct slot *s)
-{
-	s->free_next = f->free;
-	f->free = s->number;
 }
 
 /* ---- lines ------------------------------------------------------------------------------------------ */
@@ -219,7 +166,7 @@ free_line:
 	return NULL;
 }
 
-static void line_put(struct flows *f, struct line *l)
+void line_unlink(struct flows *f, struct line *l)
 {
 	struct line **at = &f->buckets[bucket_of(f, l->connection)];
 
@@ -227,6 +174,10 @@ static void line_put(struct flows *f, struct line *l)
 		at = &(*at)->next;
 	*at = l->next;
 	f->line_count--;
+}
+
+static void line_free(struct flows *f, struct line *l)
+{
 	forget_name(f, l);
 	close_channel(l);
 	free(l);
@@ -288,9 +239,17 @@ struct flows *flows_create(const struct flows_config *c)
 		return NULL;
 	f->c = *c;
 	f->free = NO_SLOT;
+	f->closing_end = &f->closing;
+	f->broken_end = &f->broken;
 	f->bucket_mask = 1023;
 	f->buckets = calloc(f->bucket_mask + 1, sizeof(struct line *));
-	if (!f->buckets) {
+	if (c->parts > 1)
+		f->reports = aligned_alloc(64, c->parts * sizeof(*f->reports));
+	if (f->reports)
+		memset(f->reports, 0, c->parts * sizeof(*f->reports));
+	if (!f->buckets || (c->parts > 1 && !f->reports)) {
+		free(f->buckets);
+		free(f->reports);
 		free(f);
 		return NULL;
 	}
@@ -303,11 +262,25 @@ void flows_destroy(struct flows *f)
 	if (!f)
 		return;
 	for (uint32_t i = 0; i <= f->bucket_mask; i++) {
-		while (f->buckets[i])
-			line_put(f, f->buckets[i]);
+		while (f->buckets[i]) {
+			struct line *l = f->buckets[i];
+
+			line_unlink(f, l);
+			line_free(f, l);
+		}
+	}
+	while (f->closing) {
+		struct line *l = f->closing;
+
+		f->closing = l->later_next;
+		line_free(f, l);
 	}
 	for (uint32_t i = 0; i < f->slab_count; i++)
 		free(f->slabs[i]);
+	for (uint32_t i = 0; f->reports && i < f->c.parts; i++)
+		free(f->reports[i].list);
+	free(f->reports);
+	free(f->taken);
 	free(f->slabs);
 	free(f->due);
 	free(f->buckets);
@@ -424,7 +397,7 @@ static bool arrival_matters(const struct flows *f, const struct message *m)
 	return facts.arrivals;
 }
 
-static void lost_for_lack_of_memory(struct flows *f)
+void flows_lack_memory(struct flows *f)
 {
 	f->out_of_memory = true;
 	network_stop(f->c.network);
@@ -432,9 +405,9 @@ static void lost_for_lack_of_memory(struct flows *f)
 
 static void drop(struct flows *f, struct slot *s)
 {
-	put_slot(f, s);
+	slot_put(f, s);
 	f->open--;
-	lost_for_lack_of_memory(f);
+	flows_lack_memory(f);
 }
 
 /* By the NIC of its source, or of the relay that has it now. */
@@ -502,15 +475,15 @@ static void begin(struct flows *f, const struct message *m)
 
 	if (!m->bytes) { /* a connection without traffic */
 		if (!inside_joins(f->c.inside, m->src, m->dst) && !line_get(f, m))
-			lost_for_lack_of_memory(f);
+			flows_lack_memory(f);
 		return;
 	}
 	know_way(f, m, &record);
 	s = take_slot(f);
 	if (!s || results_flow_add(f->c.results, &record, &s->flow)) {
 		if (s)
-			put_slot(f, s);
-		lost_for_lack_of_memory(f);
+			slot_put(f, s);
+		flows_lack_memory(f);
 		return;
 	}
 	s->message = *m;
@@ -520,13 +493,13 @@ static void begin(struct flows *f, const struct message *m)
 	if (m->start_ps <= now_ps) {
 		post(f, s);
 	} else if (!due_push(f, s)) {
-		put_slot(f, s);
+		slot_put(f, s);
 		f->open--;
-		lost_for_lack_of_memory(f);
+		flows_lack_memory(f);
 	}
 }
 
-static uint64_t next_ps(const struct flows *f)
+uint64_t flows_due_ps(const struct flows *f)
 {
 	uint64_t at = f->has_next ? f->next.start_ps : NETWORK_NEVER_PS;
 
@@ -536,40 +509,64 @@ static uint64_t next_ps(const struct flows *f)
 		at = workload_deadline(f->c.workload);
 	if (inside_deadline(f->c.inside) < at)
 		at = inside_deadline(f->c.inside);
+	if (f->closing && f->closing->closes_ps < at)
+		at = f->closing->closes_ps;
+	if (f->broken && f->broken->ends_ps < at)
+		at = f->broken->ends_ps;
 	return at;
 }
 
 uint64_t flows_next_ps(struct flows *f)
 {
-	f->next_told_ps = next_ps(f);
+	f->next_told_ps = flows_due_ps(f);
 	return f->next_told_ps;
 }
 
-static bool has_ended(const struct flows *f)
+bool flows_have_ended(const struct flows *f)
 {
 	return !f->open && !f->has_next && workload_deadline(f->c.workload) == WORKLOAD_NEVER_PS;
 }
 
-static void take_released(struct flows *f);
-static void report_received(struct flows *f, struct slot *s);
-static void end_flow(struct flows *f, struct slot *s, bool good);
-
 /* What is due inside nodes: messages arrive, or their relays have them. */
 static void take_inside(struct flows *f)
 {
+	uint64_t now_ps = network_now_ps(f->c.network);
 	struct inside_message *m;
 	bool sent;
 
-	while (f->c.inside && !f->out_of_memory &&
-	       (m = inside_report(f->c.inside, network_now_ps(f->c.network), &sent))) {
+	while (f->c.inside && !f->out_of_memory && (m = inside_report(f->c.inside, now_ps, &sent))) {
 		struct slot *s = (struct slot *)((char *)m - offsetof(struct slot, inside));
 
 		if (m->quiet)
 			post_outside(f, s);
 		else if (sent)
-			end_flow(f, s, true);
+			flows_end(f, s, now_ps, true, false);
 		else
-			report_received(f, s);
+			flows_report_received(f, s, now_ps);
+	}
+}
+
+/* Connections close, and flows end whose connections broke. */
+static void end_due(struct flows *f, uint64_t now_ps)
+{
+	while (f->closing && f->closing->closes_ps <= now_ps) {
+		struct line *l = f->closing;
+
+		f->closing = l->later_next;
+		if (!f->closing)
+			f->closing_end = &f->closing;
+		line_free(f, l);
+	}
+	while (f->broken && f->broken->ends_ps <= now_ps) {
+		struct slot *s = f->broken;
+
+		f->broken = s->later_next;
+		if (!f->broken)
+			f->broken_end = &f->broken;
+		s->open = false;
+		f->done++;
+		f->failed++;
+		f->open--;
 	}
 }
 
@@ -577,6 +574,7 @@ void flows_post_due(struct flows *f)
 {
 	uint64_t now_ps = network_now_ps(f->c.network);
 
+	end_due(f, now_ps);
 	while (f->due_count && f->due[0]->message.start_ps <= now_ps)
 		post(f, due_pop(f));
 	while (f->has_next && f->next.start_ps <= now_ps && !f->out_of_memory) {
@@ -586,141 +584,20 @@ void flows_post_due(struct flows *f)
 	take_inside(f);
 	while (workload_deadline(f->c.workload) <= now_ps && !f->out_of_memory) {
 		workload_expire(f->c.workload, now_ps);
-		take_released(f);
+		flows_take_released(f);
 	}
 }
 
-/* ---- what happened ------------------------------------------------------------------------------------ */
-
-static void take_released(struct flows *f)
+void flows_take_released(struct flows *f)
 {
 	struct message m;
 
 	while (workload_released(f->c.workload, &m))
 		begin(f, &m);
 	if (workload_failed(f->c.workload))
-		lost_for_lack_of_memory(f);
-	if (next_ps(f) < f->next_told_ps)
+		flows_lack_memory(f);
+	if (flows_due_ps(f) < f->next_told_ps)
 		network_stop(f->c.network);
-}
-
-static void report_received(struct flows *f, struct slot *s)
-{
-	if (s->received)
-		return;
-	s->received = true;
-	workload_received(f->c.workload, &s->message, network_now_ps(f->c.network));
-	take_released(f);
-}
-
-static void report_sent(struct flows *f, struct slot *s)
-{
-	workload_sent(f->c.workload, &s->message, network_now_ps(f->c.network));
-	take_released(f);
-}
-
-void flows_received(void *flows, uint32_t imm)
-{
-	struct flows *f = flows;
-
-	/* The sender cannot know before the receiver: acknowledged bytes have arrived. */
-	assert(imm / SLOTS_A_SLAB < f->slab_count);
-	report_received(f, slot_of(f, imm));
-}
-
-/* Counts up to just before now: a window ends before the moment at its end. */
-static void tell(struct flows *f, struct slot *s, uint64_t received)
-{
-	uint64_t now_ps = network_now_ps(f->c.network);
-
-	if (received <= s->told)
-		return;
-	if (results_goodput_add(f->c.results, s->flow, now_ps ? now_ps - 1 : 0, received - s->told))
-		f->out_of_memory = true;
-	s->told = received;
-}
-
-static void tell_of_line(void *flows, struct sdr_message *m, uint64_t bytes)
-{
-	tell(flows, m->owner, bytes);
-}
-
-void flows_sample(struct flows *f)
-{
-	for (uint32_t i = 0; i <= f->bucket_mask; i++) {
-		for (struct line *l = f->buckets[i]; l; l = l->next) {
-			struct channel_cursor at = {0};
-			const struct message_post *m;
-			uint64_t bytes;
-
-			if (l->sdr)
-				sdr_line_progress(l->sdr, tell_of_line, f);
-			while (l->channel && (m = channel_received(l->channel, &at, &bytes)))
-				tell(f, slot_of(f, m->imm), bytes);
-		}
-	}
-}
-
-static bool is_idle(const struct line *l)
-{
-	return l->sdr ? sdr_line_is_idle(l->sdr) : channel_is_idle(l->channel);
-}
-
-static void end_flow(struct flows *f, struct slot *s, bool good)
-{
-	struct line *l = s->line;
-
-	f->done++;
-	f->open--;
-	if (f->c.ended)
-		f->c.ended(f->c.ctx, s->flow, l ? l->channel : NULL, good);
-	if (good) {
-		results_flow_done(f->c.results, s->flow, network_now_ps(f->c.network));
-		report_received(f, s);
-		report_sent(f, s);
-		put_slot(f, s);
-	} else {
-		/*
-		 * The QP broke: messages that wait for this one will never begin. Its last packet may arrive
-		 * all the same, so its slot is not used again.
-		 */
-		f->failed++;
-		s->received = true;
-	}
-	if (l && l->last && is_idle(l))
-		line_put(f, l);
-	if (has_ended(f))
-		network_stop(f->c.network); /* the wait for the last flow must end */
-}
-
-void flows_completed(void *flows, struct channel *c, uint64_t wr_id, uint64_t bytes, bool good)
-{
-	struct flows *f = flows;
-	uint64_t piece;
-	struct slot *s;
-	bool done;
-
-	(void)bytes;
-	s = (struct slot *)channel_completed(c, wr_id, &piece, &done);
-	if (good)
-		tell(f, s, s->post.completed);
-	if (done)
-		end_flow(f, s, good);
-}
-
-void flows_line_received(void *flows, struct sdr_message *m)
-{
-	report_received(flows, m->owner);
-}
-
-void flows_line_sent(void *flows, struct sdr_message *m, bool good)
-{
-	struct flows *f = flows;
-	struct slot *s = m->owner;
-
-	if (good)
-		tell(f, s, m->bytes);
-	end_flow(f, s, good);
 }
 
 uint32_t flows_flow_of(void *flows, uint32_t to, uint32_t qpn, uint32_t psn, bool data)
@@ -744,6 +621,6 @@ void flows_count(const struct flows *f, struct flows_count *out)
 		.done = f->done,
 		.failed = f->failed,
 		.out_of_memory = f->out_of_memory,
-		.ended = has_ended(f),
+		.ended = flows_have_ended(f),
 	};
 }

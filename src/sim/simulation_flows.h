@@ -24,6 +24,7 @@ struct flows_config {
 	struct inside *inside;             /* likewise; NULL: nodes have no links inside */
 	bool pxn;                          /* messages to other rails go by the ranks of these rails */
 	uint32_t piece_bytes;              /* of channel_open() */
+	uint32_t parts;                    /* of the network, if it is divided; else 0 */
 	uint64_t switch_latency_ps;        /* these two for the ideal time of a message */
 	uint64_t drain_bps;                /* of receivers; 0: they do not wait */
 	const struct part_origin *origins; /* by part of the workload */
@@ -46,6 +47,12 @@ void flows_destroy(struct flows *);
 /* For struct host_config, with the flows as context. */
 void flows_completed(void *flows, struct channel *, uint64_t wr_id, uint64_t bytes, bool good);
 void flows_received(void *flows, uint32_t imm);
+
+/*
+ * For struct network_cores, with the flows as context. The workload must be one whose messages do not wait for others,
+ * and go by channels.
+ */
+bool flows_apart(void *flows, uint64_t end_ps);
 
 /* For struct sdr_config, likewise. */
 void flows_line_sent(void *flows, struct sdr_message *, bool good);

@@ -256,6 +256,7 @@ int workload_add(struct workload *w, const char *kind, const struct workload_par
 		return rc;
 	}
 	part->facts.arrivals |= part->facts.collective_bytes != 0;
+	part->facts.waits = part->release_max || part->ops->released || part->ops->deadline || part->after_count;
 	w->timed += part->ops->deadline != NULL;
 	w->parts[w->part_count++] = part;
 	return 0;

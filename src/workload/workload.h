@@ -251,6 +251,7 @@ struct workload_facts {
 	const char *kind;
 	struct graph *graph;    /* lent; NULL of other kinds, which have no nodes */
 	bool arrivals;          /* workload_received() matters: others wait for its messages' arrival */
+	bool waits;             /* some of its messages wait for others, of this part or before */
 	uint64_t message_count; /* with bytes; 0: not known (open loop) */
 	uint64_t bytes;         /* of all of them; 0: not known */
 	/*

@@ -160,9 +160,9 @@ static int create(struct all_to_all **out, const struct workload_part *c, const 
 		return -ENOMEM;
 	}
 	a->part.ops = &all_to_all_ops;
-	a->part.release_max = 1;
 	a->peers = c->host_count - 1;
 	a->active_max = p->active_max && p->active_max < a->peers ? p->active_max : a->peers;
+	a->part.release_max = a->active_max < a->peers || p->combine;
 	a->order = p->order;
 	a->order_bits = 2;
 	while (1ull << a->order_bits < a->peers)

@@ -95,7 +95,7 @@ def read_csv(path):
 
 def words(place):
     out, _ = run("--help")
-    for option in ("--set", "--seed", "--seeds", "--sweep", "--report", "--print-commands", "--compare", "--jobs",
+    for option in ("--set", "--seed", "--seeds", "--sweep", "--report", "--print-commands", "--compare", "--jobs", "--cores",
                    "--quiet", "--keys", "--list"):
         check(option in out, "no %s in\n%s" % (option, out))
     a = place.file("a.ini", SMALL)
@@ -268,6 +268,41 @@ def same_seed_same_bytes(place):
     check(not different, "differ: %s" % different)
     _, different, _ = filecmp.cmpfiles(place.at("r1"), place.at("r3"), names, shallow=False)
     check("flows.csv" in different, "another seed, the same flows")
+
+
+def cores(place):
+    """Scenarios that came with verbena, smaller: each number of cores gives the same bytes."""
+    real = place.file("real", "#!/bin/sh\nexec %s sim \"$@\"\n" % os.path.join(BUILD, "verbena"))
+    os.chmod(real, 0o755)
+    tree = ["--set", "topology.k=4"]
+    for words in (
+            ["incast", *tree, "--set", "workload.incast.fan_in=40", "--set", "workload.incast.size=100KB"],
+            ["permutation", *tree, "--set", "workload.permutation.size=500KB"],
+            ["permutation", *tree, "--set", "transport.protocol=rocev2", "--set", "switch.pfc=on", "--set", "link.loss=0.1%"],
+            ["hpcc-websearch-50", "--set", "workload.websearch.stop=20us"],
+            ["hpcc-hadoop-incast", "--set", "workload.hadoop.stop=20us", "--set", "workload.incast.stop=20us",
+             "--set", "workload.incast.load=30%"]):
+        told = {}
+        for n in ("1", "2", "4"):
+            folder = place.at("%s-%s" % (words[0], n))
+            out, _ = run(*words, "--cores", n, "--report", folder, env=PLAIN, tool=real)
+            told[n] = [l for l in out.splitlines() if not l.startswith("report")]
+            told[n][-1] = told[n][-1].split(";")[0]
+            if n == "1":
+                continue
+            names = [f for f in FILES if f != MACHINE]
+            same, *other = filecmp.cmpfiles(place.at(words[0] + "-1"), folder, names, shallow=False)
+            check(same == names, "%s on %s cores: these differ: %s" % (words[0], n, other))
+            check(told[n] == told["1"], "%s on %s cores: %s" % (words[0], n, told[n]))
+        for n in told:
+            shutil.rmtree(place.at("%s-%s" % (words[0], n)))
+    for words in (["permutation", "--cores", "0"], ["permutation", "--cores", "65"]):
+        _, err = run(*words, status=125, tool=real)
+        check("allowed is a whole number from 1 to 64" in err, err)
+    _, err = run("all-to-all", "--cores", "2", status=125, tool=real)
+    check("workload.exchange: has messages that wait for others" in err, err)
+    _, err = run("permutation", "--cores", "2", "--run", "host 0: true", status=125, tool=real)
+    check("--cores: programs" in err, err)
 
 
 def gnuplot_missing(place):
@@ -612,7 +647,7 @@ def manual(place):
 
 
 CASES = [words, keys, wrong_scenario, overrides, files, summary, report, headlines, event_log, same_seed_same_bytes,
-         gnuplot_missing, interrupted, failed, stuck, full_disk, sweep, seeds, commands,
+         cores, gnuplot_missing, interrupted, failed, stuck, full_disk, sweep, seeds, commands,
          commands_as_documented, figures_as_documented, sweep_wrong, sweep_interrupted, examples, graphs, alone, generated,
          manual]
 
