@@ -231,6 +231,34 @@ TEST(a_network_in_parts_does_the_same)
 	}
 }
 
+/* While it is on its way, nothing else is to come in any part. */
+TEST(a_packet_alone_goes_from_part_to_part)
+{
+	uint64_t last_ps[2];
+
+	for (uint32_t parts = 1; parts <= 2; parts++) {
+		struct network_config config = {0};
+		struct topology t;
+
+		tree_fat(&t, 4, G100, US);
+		struct network *net = must_create(&t, &config);
+
+		if (parts > 1)
+			divide(net, parts);
+		struct flow_host *hosts = flow_hosts(net, 16);
+
+		hosts[15].acks = true;
+		flow_start(&hosts[0], 15, 1, 1000);
+		must_end(net);
+		assert_int_equal(hosts[15].got, 1);
+		assert_int_equal(hosts[0].acked, 1);
+		last_ps[parts - 1] = hosts[0].last_ps;
+		assert_int_equal(network_now_ps(net), last_ps[0]);
+		finish(net, hosts);
+	}
+	assert_int_equal(last_ps[0], last_ps[1]);
+}
+
 TEST(what_cannot_be_is_refused_with_the_reason)
 {
 	static const struct {
