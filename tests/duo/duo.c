@@ -107,7 +107,7 @@ static void fly(struct duo *d, struct duo_flight f, uint64_t arrival_ns)
 	struct duo_flight *copy = must(malloc(sizeof(*copy)));
 
 	*copy = f;
-	event_push(&d->flights, arrival_ns * PS_A_NS, 0, 0, copy);
+	event_push(&d->flights, arrival_ns * PS_A_NS, 0, 0, d->flown++, copy);
 	DUO_CHECK(d, !d->flights.out_of_memory);
 }
 

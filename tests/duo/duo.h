@@ -231,6 +231,7 @@ struct duo {
 	struct duo_rule *rules[32];
 	size_t rule_count;
 	struct event_queue flights; /* packets on their way, by arrival */
+	uint64_t flown;             /* how many ever were, which is their order */
 	struct duo_flight *held;
 	struct duo_buf *bufs;
 	uint64_t buf_count;
