@@ -373,6 +373,8 @@ FAULTS = [
     Fault("an_underlay_has_two_names", "map_parse", "twice = rows_order(rows, count, gid_row_by_underlay);", "twice = NULL;",
           "unit/map_file_test"),
     Fault("families_are_mixed", "row_read", "is_ipv4(row->vgid) != is_ipv4(row->underlay)", "false", "unit/map_file_test"),
+    Fault("a_map_is_read_once", "map_follow", "is_same(&now, &f->seen)", "true", "unit/map_follow_test"),
+    Fault("names_of_before_are_forgotten", "add_past", "all[n++] = before->past[i];", ";", "unit/map_follow_test"),
 
     # ---- devices that are frozen or move
     Fault("time_that_stood_is_made_up_for", "env_let_time_go_on", "env->now_ns(env) - stood_at_ns", "0", "unit/env_host_test"),
