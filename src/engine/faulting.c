@@ -268,7 +268,8 @@ void engine_fault_qp_peer(struct engine *e, const struct qp *qp)
 	if (!e->knows_qps)
 		return;
 	nic_qp_query(e->loop.nic, qp, &a, &init);
-	if (a.av.is_global)
+	/* Packets have the address of the wire. */
+	if (a.av.is_global && engine_hide_address(e, a.av.dgid))
 		faults_qp_peer(e->loop.faults, qp_number(qp), a.av.dgid, a.dest_qpn);
 }
 

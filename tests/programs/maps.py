@@ -113,6 +113,20 @@ def exchange(place):
     check(seen == set(place.addresses), "on the wire: %s" % seen)
 
 
+def losses(place):
+    """Faults on command find the packets of a queue pair, whose peer the program knows by another address."""
+    p = mapped(place, map_file("\n".join(lines(place)) + "\n"))
+    script = os.path.join(folder(), "faults")
+    with open(script, "w") as f:
+        f.write("packet 5 of qp 1 out drop\npacket 9 of qp 1 in drop\n")
+    os.chmod(script, 0o644)
+    pair = Pair(p, MOVE, server_env={"VERBENA_FAULTS": script}).go().underway()
+    goes_on(pair)
+    events = p.tool(0, "stat", "--events", str(pair.server.pid))
+    check(len(re.findall(" drop", events)) == 2, events)
+    end_of(pair)
+
+
 def connections(place):
     """rdma_cm: listeners and clients are named by virtual GIDs."""
     p = mapped(place, map_file("\n".join(lines(place)) + "\n"))
@@ -232,5 +246,5 @@ def wrong(place):
 
 
 if __name__ == "__main__":
-    main({"names": names, "exchange": exchange, "connections": connections, "changes": changes, "renamed": renamed,
+    main({"names": names, "exchange": exchange, "losses": losses, "connections": connections, "changes": changes, "renamed": renamed,
           "moves": moves, "wrong": wrong})
