@@ -188,6 +188,26 @@ VEROCE_TEST(nothing_else_is_sent_before_the_peer_has_followed, ROAMING)
 	duo_finish(s.b, 1, WC_SUCCESS);
 }
 
+/* A peer's retries may be over in a few milliseconds, and a network that is down for long needs no packet each millisecond. */
+VEROCE_TEST(questions_follow_each_other_quickly_and_then_rarely, ROAMING)
+{
+	static const struct {
+		uint64_t until_us;
+		size_t questions;
+	} by[] = {{500, 1}, {5500, 6}, {6500, 6}, {7500, 7}, {10500, 7}, {11500, 8}, {18500, 8}, {19500, 9}};
+	uint64_t began_ns = s.duo->now_ns;
+	struct seen seen;
+
+	watch(&s, &seen);
+	duo_drop(s.duo, DUO_A, OP_ROAM, DUO_ANY);
+	duo_move(s.b->host, DUO_GID_IPV4, AWAY);
+	for (size_t i = 0; i < COUNT(by); i++) {
+		duo_run_for(s.duo, began_ns + by[i].until_us * 1000 - s.duo->now_ns);
+		assert_int_equal(count_steps(&seen, ROAM_MOVED), by[i].questions);
+	}
+	s.duo->tap = NULL;
+}
+
 /* It was asked to wait first, as by a program that is frozen. */
 VEROCE_TEST(a_peer_that_waits_goes_on_when_it_has_followed, ROAMING, o.timeout = 14)
 {
