@@ -28,10 +28,20 @@ index() { ip netns exec $1 $build/verbena devices --json | grep -o "{\"index\": 
 out=$(mktemp -d)
 ip netns exec a $build/verbena run stdbuf -oL $build/tests/programs/move -g $(index a 10.77.0.1) "$@" >$out/server 2>&1 &
 server=$!
-until grep -q ':4853 .* 0A ' /proc/$server/net/tcp6; do sleep 0.1; done
+# Until a program does what is awaited; if it ends before, its words are all there is to show.
+await() {
+	local of=$1 log=$2
+	shift 2
+	until "$@" >/dev/null 2>&1; do
+		kill -0 $of 2>/dev/null || { echo "it has ended too early: $(cat $log)"; rm -r $out; exit 1; }
+		sleep 0.1
+	done
+}
+listens() { grep -q ':4853 .* 0A ' /proc/$server/net/tcp6; }
+await $server $out/server listens
 ip netns exec b $build/verbena run $build/tests/programs/move -g $(index b 10.77.0.9) "$@" 10.78.0.1 >$out/client 2>&1 &
 client=$!
-until ip netns exec b $build/verbena stat $client >/dev/null 2>&1; do sleep 0.1; done
+await $client $out/client ip netns exec b $build/verbena stat $client
 sleep 1
 for m in $(seq $n); do
 	at=$([ $((m % 2)) = 1 ] && echo c || echo b)
