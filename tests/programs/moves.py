@@ -7,6 +7,7 @@ tests/programs/move.c, which counts and hashes all that it sends, and unmodified
 import ctypes
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -372,6 +373,40 @@ def counted(place):
         end_of(pair)
 
 
+def kernel_loses(rules):
+    """Rules of nftables for what reaches each of the three; none: no rules any more."""
+    if not shutil.which("nft") or not shutil.which("ethtool"):
+        raise Skip("needs nft and ethtool")
+    text = "table inet verbena\ndelete table inet verbena\n"
+    if rules:
+        text += "table inet verbena {\nchain arrival {\ntype filter hook prerouting priority -300;\n%s\n}\n}\n" % rules
+    for space in "abc":
+        # What is sent as a train is one packet to nftables, unless the device cannot do that.
+        subprocess.run(["ip", "netns", "exec", space, "ethtool", "-K", "vrb" + space, "tx-udp-segmentation", "off" if rules else "on"],
+                       check=True, capture_output=True)
+        r = subprocess.run(["ip", "netns", "exec", space, "nft", "-f", "-"], input=text, capture_output=True, text=True)
+        if r.returncode:
+            raise Skip("nft: " + r.stderr.strip())
+
+
+def counted_loss(place, times=6):
+    """Every message once, in order, with its bytes, over many moves, while the kernel drops 1 % of the packets."""
+    kernel_loses("udp dport { 4791, 4794 } numgen random mod 1000 < 10 counter drop")
+    try:
+        for protocol in ("veroce", "rocev2"):
+            at_home(place)
+            pair = Pair(place, MOVE, ["-e"], env={"VERBENA_PROTOCOL": protocol}).go().underway()
+            there_and_back(place, pair, times)
+            check(counters(place, pair.server.pid, 0)["retransmits"] > 0, "nothing is lost")
+            end_of(pair)
+    finally:
+        kernel_loses("")
+
+
+def counted_loss_all(place):
+    counted_loss(place, 50)
+
+
 ROAM = {"VERBENA_ROAM": "unsafe"}
 
 
@@ -438,6 +473,34 @@ def by_address(place, end):
     raise Failure("no GID of %s" % place.addresses[end])
 
 
+def freezes(place, times=20):
+    """A bandwidth test whose device is frozen many times in place: all is written, and its sockets are afterwards what they were."""
+    def run(protocol, seconds):
+        pair = Pair(place, "ib_write_bw", ["-F", "-s", "65536", "-D", str(seconds)], gid_flag="-x", env={"VERBENA_PROTOCOL": protocol})
+        pair.go().underway()
+        pid = pair.client.pid
+        before = sorted(map(options, udp_sockets(pid)))
+        for _ in range(times):
+            try:
+                place.tool(1, "freeze", str(pid), "--hold", "5ms", "--force")
+                wait_for(lambda: "not frozen" in said_or_not(place, "thaw", str(pid)) or pair.still_runs(), "it stays frozen")
+                goes_on(pair)
+            except Failure:
+                pair.still_runs()
+                raise
+        after = sorted(map(options, udp_sockets(pid)))
+        pair.still_runs()
+        check(before == after, "its sockets were %s and are %s" % (before, after))
+        perftest_check(pair, pair.finish())
+
+    for protocol in ("veroce", "rocev2"):
+        long_enough(lambda seconds: run(protocol, seconds), times, 4 * times, 16 * times)
+
+
+def freezes_all(place):
+    freezes(place, 100)
+
+
 def unmodified(place):
     """Programs as they are, moved while they run."""
     def bandwidth(seconds):
@@ -472,4 +535,5 @@ if __name__ == "__main__":
           "connections": connections, "idle_listener": idle_listener, "multicast": multicast,
           "restored": restored,
           "elsewhere": elsewhere,
+          "freezes": freezes, "freezes_all": freezes_all, "counted_loss": counted_loss, "counted_loss_all": counted_loss_all,
           "counted": counted, "roams": roams, "neighbours": neighbours, "unmodified": unmodified})
