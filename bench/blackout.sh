@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # How long a peer waits while a program's device moves between network namespaces: the longest time between two
 # completions at the peer, for each of N moves (default 20), of tests/programs/move. Starts itself in namespaces of its own.
+# RESTORE=yes: the whole program moves, by CRIU, with the TCP connection over which both ends meet.
 #
 #	bench/blackout.sh [BUILD [N [OPTION OF move ...]]]
 set -u
@@ -39,19 +40,22 @@ await() {
 }
 listens() { grep -q ':4853 .* 0A ' /proc/$server/net/tcp6; }
 await $server $out/server listens
-ip netns exec b $build/verbena run $build/tests/programs/move -g $(index b 10.77.0.9) "$@" 10.78.0.1 >$out/client 2>&1 &
+meet=${RESTORE:+10.77.0.1}
+setsid nsenter --net=/run/netns/b $build/verbena run $build/tests/programs/move -g $(index b 10.77.0.9) "$@" ${meet:-10.78.0.1} </dev/null >$out/client 2>&1 &
 client=$!
 await $client $out/client ip netns exec b $build/verbena stat $client
 sleep 1
 for m in $(seq $n); do
 	at=$([ $((m % 2)) = 1 ] && echo c || echo b)
 	kill -USR1 $server
-	$build/verbena move $client --to $at --with-addresses || break
+	said=$($build/verbena move $client --to $at --with-addresses ${RESTORE:+--restore}) || break
+	[ -z "$said" ] || client=$(echo $said | sed 's/.*is process \([0-9]*\) now/\1/')
 	sleep 0.3
 done
 kill -USR1 $server
 kill -INT $client
-wait $client $server
+wait $server
+while kill -0 $client 2>/dev/null; do sleep 0.1; done
 grep -h "^pause" $out/server | tail -n +2 | sort -k2 -n | awk '{v[NR] = $2} END {
 	print NR " moves: median " v[int((NR + 1) / 2)] " ms, p99 " v[int((NR * 99 + 99) / 100)] " ms, longest " v[NR] " ms"}'
 tail -n 1 $out/client

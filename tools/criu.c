@@ -18,7 +18,7 @@
 #include "program.h"
 #include "tool.h"
 
-enum { LINE_BYTES = 512, WORDS_MAX = 16 };
+enum { LINE_BYTES = 512, TAIL_WORDS = 5, WORDS_MAX = 16 + 2 * ENDS_PIPES_MAX };
 
 static const char *const words_of[] = {[CRIU_CHECK] = "check", [CRIU_DUMP] = "dump", [CRIU_RESTORE] = "restore"};
 
@@ -75,37 +75,53 @@ static bool call_it(const struct criu *c, enum criu_call call, const char *const
 	size_t n = 2;
 	pid_t child;
 
-	while (*more && n < WORDS_MAX - 2)
+	while (*more && n < WORDS_MAX - TAIL_WORDS)
 		argv[n++] = (char *)(uintptr_t)*more++;
 	if (c->unprivileged)
 		argv[n++] = "--unprivileged";
+	/* Nothing arrives, which is what a lock would be for. */
+	if (c->tcp && call != CRIU_CHECK) {
+		argv[n++] = "--tcp-established";
+		argv[n++] = "--network-lock";
+		argv[n++] = "skip";
+	}
 	child = fork();
 	if (!child)
 		become(c, call, argv);
 	return !wait_for(child);
 }
 
+#define COMMON "--images-dir", ".", "--shell-job", "--file-locks"
+
 bool criu_dump(const struct criu *c, pid_t pid)
 {
 	char text[16];
 
 	snprintf(text, sizeof(text), "%d", pid);
-	return call_it(c, CRIU_DUMP,
-		       (const char *const[]){"--tree", text, "--images-dir", ".", "--leave-stopped", "--shell-job",
-					     "--file-locks", NULL});
+	return call_it(c, CRIU_DUMP, (const char *const[]){"--tree", text, "--leave-stopped", COMMON, NULL});
 }
 
 bool criu_restore(const struct criu *c)
 {
-	return call_it(
-		c, CRIU_RESTORE,
-		(const char *const[]){"--images-dir", ".", "--restore-detached", "--shell-job", "--file-locks", NULL});
+	const char *words[WORDS_MAX] = {COMMON, "--restore-detached"};
+	char text[ENDS_PIPES_MAX][64];
+	size_t n = 0;
+
+	while (words[n])
+		n++;
+	for (size_t i = 0; i < c->pipe_count; i++) {
+		snprintf(text[i], sizeof(text[i]), "fd[%d]:pipe:[%lu]", c->pipes[i].fd, c->pipes[i].inode);
+		fcntl(c->pipes[i].fd, F_SETFD, 0);
+		words[n++] = "--inherit-fd";
+		words[n++] = text[i];
+	}
+	return call_it(c, CRIU_RESTORE, words);
 }
 
 /* ---- what it says ---- */
 
-/* The last error, or else the last line. */
-static void last_words(const struct criu *c, enum criu_call call, char *text, size_t bytes)
+/* The first error, of which others are consequences, or else the last line. That it may not have many files is none. */
+static void read_words(const struct criu *c, enum criu_call call, char *text, size_t bytes)
 {
 	char name[32], line[LINE_BYTES];
 	bool has_error = false;
@@ -116,13 +132,10 @@ static void last_words(const struct criu *c, enum criu_call call, char *text, si
 	log_name(call, name, sizeof(name));
 	fd = openat(c->fd, name, O_RDONLY | O_CLOEXEC);
 	f = fd < 0 ? NULL : fdopen(fd, "r");
-	while (f && fgets(line, sizeof(line), f)) {
-		bool is_error = strstr(line, "Error") && !strstr(line, "FAILED");
-
-		if (line[0] == '\n' || (has_error && !is_error))
-			continue;
-		has_error |= is_error;
-		printable(text, bytes, line, strcspn(line, "\n"));
+	while (f && !has_error && fgets(line, sizeof(line), f)) {
+		has_error = strstr(line, "Error") && !strstr(line, "rlimit:");
+		if (line[0] != '\n')
+			printable(text, bytes, line, strcspn(line, "\n"));
 	}
 	if (f)
 		fclose(f);
@@ -132,7 +145,7 @@ int criu_explain(const struct criu *c, enum criu_call call, pid_t pid)
 {
 	char text[LINE_BYTES];
 
-	last_words(c, call, text, sizeof(text));
+	read_words(c, call, text, sizeof(text));
 	return complain("criu %s of process %d failed: %s (all of it is in %s/%s.log)", words_of[call], pid, text,
 			c->folder, words_of[call]);
 }
@@ -201,9 +214,10 @@ int criu_find(struct criu *c, pid_t pid, int pidfd)
 	if (!make_folder(c))
 		return complain("move: --restore: no folder for the images can be made in %s: %s",
 				getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp", strerror(errno));
+	c->pipe_count = ends_pipes(pid, pidfd, c->pipes);
 	if (call_it(c, CRIU_CHECK, (const char *const[]){NULL}))
 		return EXIT_SUCCESS;
-	last_words(c, CRIU_CHECK, text, sizeof(text));
+	read_words(c, CRIU_CHECK, text, sizeof(text));
 	return complain("move: --restore: 'criu check%s' says that it cannot be done here: %s",
 			c->unprivileged ? " --unprivileged" : "", text);
 }
@@ -221,6 +235,8 @@ void criu_close(struct criu *c, bool keep_words)
 	}
 	if (d)
 		closedir(d);
+	while (c->pipe_count)
+		close(c->pipes[--c->pipe_count].fd);
 	if (c->folder[0] && !keep_words)
 		rmdir(c->folder);
 }

@@ -6,12 +6,17 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
+#include "ends.h"
+
 struct criu {
 	char folder[PATH_MAX]; /* has the images, and what CRIU says, for each call in a file; "": none was made */
 	int fd;                /* the folder; -1 */
 	int pidfd;             /* the program, in whose namespaces CRIU runs; *borrowed* */
 	int namespaces;        /* those of them that are not ours, as flags of setns(2) */
-	bool unprivileged;     /* we are root in a user namespace alone */
+	struct ends_pipe pipes[ENDS_PIPES_MAX]; /* which the restored one has, too; ours */
+	size_t pipe_count;
+	bool tcp;          /* it has TCP connections, which nothing reaches meanwhile: ends_deafen() */
+	bool unprivileged; /* we are root in a user namespace alone */
 };
 
 enum criu_call { CRIU_CHECK, CRIU_DUMP, CRIU_RESTORE };

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "ends.h"
 #include "tool.h"
 
 enum { SAID_BYTES = 128 };
@@ -63,7 +64,35 @@ static int pack_device(struct luggage *l, const struct reached *f, size_t device
 	return rc;
 }
 
-int luggage_pack(struct luggage *l, const struct reached *f, int here, int there, bool with_addresses)
+static bool is_packed(const struct luggage *l, const uint8_t gid[16])
+{
+	for (size_t i = 0; i < l->count; i++)
+		if (!memcmp(l->of[i].from.gid, gid, sizeof(l->of[i].from.gid)))
+			return true;
+	return false;
+}
+
+/* One whose address stays would be ended by the kernel when the program is killed here, and its peer would see that. */
+static int pack_tcp(struct luggage *l, pid_t pid, int pidfd, bool with_addresses)
+{
+	char text[ADDRESS_BYTES];
+	uint8_t gid[16];
+	int rc = EXIT_SUCCESS;
+
+	for (size_t i = 0; rc == EXIT_SUCCESS && ends_tcp_address(pid, pidfd, i, gid); i++) {
+		l->has_tcp = true;
+		if (is_packed(l, gid))
+			continue;
+		rc = pack(l, pid, gid_text(gid, text), with_addresses);
+		if (rc == EXIT_SUCCESS && !is_packed(l, gid))
+			rc = complain(
+				"process %d has a TCP connection from %s, which is an address there already: it cannot move along",
+				pid, text);
+	}
+	return rc;
+}
+
+int luggage_pack(struct luggage *l, const struct reached *f, int pidfd, int here, int there, bool with_addresses)
 {
 	int rc = EXIT_SUCCESS;
 
@@ -77,7 +106,7 @@ int luggage_pack(struct luggage *l, const struct reached *f, int here, int there
 				strerror(l->here < 0 ? -l->here : -l->there));
 	for (size_t i = 0; i < f->count && rc == EXIT_SUCCESS; i++)
 		rc = pack_device(l, f, i, with_addresses);
-	return rc;
+	return rc == EXIT_SUCCESS ? pack_tcp(l, f->pid, pidfd, with_addresses) : rc;
 }
 
 int luggage_give(struct luggage *l)

@@ -24,6 +24,7 @@
 #include <unistd.h>
 
 #include "criu.h"
+#include "ends.h"
 #include "luggage.h"
 #include "tool.h"
 
@@ -143,6 +144,7 @@ static void go_on_here(const struct move *m)
 	char said[1024];
 	bool all = true;
 
+	ends_deafen(m->pid, m->pidfd, false);
 	syscall(SYS_pidfd_send_signal, m->pidfd, SIGCONT, NULL, 0);
 	for (size_t i = 0; i < m->f->count; i++) {
 		int rc = reach_ask(m->f, i, "thaw", said, sizeof(said));
@@ -253,10 +255,22 @@ static void end_program(const struct move *m)
 	poll(&p, 1, END_MS);
 }
 
+static void let_hear(pid_t copy)
+{
+	int pidfd = (int)syscall(SYS_pidfd_open, copy, 0);
+
+	ends_deafen(copy, pidfd, false);
+	if (pidfd >= 0)
+		close(pidfd);
+}
+
 static int go(struct move *m)
 {
 	int rc = freeze(m);
 
+	if (rc == EXIT_SUCCESS && m->luggage.has_tcp && !ends_deafen(m->pid, m->pidfd, true))
+		rc = complain("process %d: its TCP connections cannot be kept from taking what arrives: %s", m->pid,
+			      strerror(errno));
 	if (rc == EXIT_SUCCESS && !criu_dump(&m->criu, own_pid(m->pid)))
 		rc = criu_explain(&m->criu, CRIU_DUMP, m->pid);
 	if (rc == EXIT_SUCCESS)
@@ -268,11 +282,13 @@ static int go(struct move *m)
 	if (rc == EXIT_SUCCESS) {
 		luggage_leave(&m->luggage);
 		end_program(m);
+		let_hear(m->copy);
 		printf("process %d is process %d now\n", m->pid, m->copy);
 		return rc;
 	}
-	end_copy(m);
+	/* So that peers hear nothing of the end of the copy's TCP connections. */
 	luggage_take_back(&m->luggage);
+	end_copy(m);
 	setns(m->here, CLONE_NEWNET);
 	go_on_here(m);
 	return rc;
@@ -316,8 +332,9 @@ int restore_move(const struct reached *f, int there, bool with_addresses)
 	if (rc == EXIT_SUCCESS)
 		rc = criu_find(&m.criu, m.pid, m.pidfd);
 	if (rc == EXIT_SUCCESS)
-		rc = luggage_pack(&m.luggage, f, m.here, there, with_addresses);
+		rc = luggage_pack(&m.luggage, f, m.pidfd, m.here, there, with_addresses);
 	if (rc == EXIT_SUCCESS) {
+		m.criu.tcp = m.luggage.has_tcp;
 		called = true;
 		rc = go_uninterrupted(&m);
 	}

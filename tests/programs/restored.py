@@ -8,9 +8,10 @@ works: that of PATH, or the one that the variable CRIU names.
 import os
 import re
 import shutil
+import signal
 import subprocess
 
-from moves import at_home, by_address, counters, goes_on, received, wait_for
+from moves import MOVE, at_home, by_address, counters, goes_on, received, wait_for
 from pair import Failure, Pair, Process, Skip, check, clean_env, folder, main
 
 CRIU = os.environ.get("CRIU") or shutil.which("criu")
@@ -201,5 +202,48 @@ def there_and_back(place):
         restore_at(place, pair, to)
 
 
+def judged(place):
+    """Each message once, in order, with its bytes, under a program whose TCP connection goes along."""
+    need_criu()
+    place.meet = "10.77.0.1"
+    for options, env in (([], {}), (["-e"], {})):
+        at_home(place)
+        pair = Ends(place, MOVE, options, env=env).go().underway()
+        log = pair.client.output
+        other = Process(["ip", "netns", "exec", "c", place.verbena, "run", "ibv_asyncwatch"])
+        wait_for(lambda: "asyncwatch" in subprocess.run(["ip", "netns", "exec", "c", place.verbena, "stat"], capture_output=True,
+                                                        text=True).stdout, "it does not run")
+        status, _, err = move(place, pair.client.pid, criu=CRIU)
+        check(status == 125 and "criu restore of process" in err, err)
+        is_at_home(place, pair)
+        other.kill()
+        for to in "cb":
+            restore_at(place, pair, to)
+        os.kill(pair.client.pid, signal.SIGINT)
+        check(pair.server.wait(60) == 0, pair.server.output() + log())
+        wait_for(lambda: "messages" in log(), "the copy says nothing")
+        check(", 0 messages" not in log() and "failed" not in log(), log())
+
+
+def piped(place):
+    """A program that writes to another one goes on writing to it."""
+    need_criu()
+    at_home(place)
+    server = place.start(0, ["ibv_rc_pingpong", "-n", "20000", "-p", "18515", "-g", place.gid_index(0)])
+    server.wait_listen(18515)
+    words = ["nsenter", "--net=/run/netns/b", place.verbena, "run", "ibv_rc_pingpong", "-n", "20000", "-p", "18515", "-g", str(place.gid_index(1)),
+             place.meet]
+    with subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=clean_env(), cwd="/", text=True,
+                          start_new_session=True) as client:
+        wait_for(lambda: str(client.pid) in place.tool(1, "stat"), "it does not run")
+        status, out, err = move(place, client.pid, criu=CRIU)
+        if "over" in err or "does not run" in err:
+            raise Skip("it was over too soon")
+        check(status == 0, "status %s\n%s%s" % (status, out, err))
+        told = client.stdout.read()
+    check("20000 iters" in told, told)
+    check(server.wait(60) == 0, server.output())
+
+
 if __name__ == "__main__":
-    main({"fails": fails, "refused": refused, "there_and_back": there_and_back})
+    main({"fails": fails, "refused": refused, "there_and_back": there_and_back, "judged": judged, "piped": piped})
