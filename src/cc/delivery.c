@@ -11,6 +11,10 @@
  * queue. So a flow that has not seen the queue empty for a while, or sees much more of it than it wants, keeps less in
  * flight for a round trip; and since all see the same queue at the same time, they do so at about the same time.
  *
+ * A newcomer takes the others' queue for a part of the least round trip, until they drain it. From then on it knows how
+ * long that queue was, and so how fast each of those is that want such a queue. Until it has half of that it goes on as
+ * in STARTUP, though there is a queue; the rest comes by itself.
+ *
  * A short buffer loses packets before a queue can be seen. So loss beyond that of a path that is not full takes a half
  * of the share of the queue, which comes back slowly.
  */
@@ -27,8 +31,8 @@ enum {
 	EMPTY_RTTS = 10, /* a queue that was not empty for so long is drained */
 	TURN_RTTS = 16,  /* a least round trip counts for once or twice that */
 	DRAINS_APART_RTTS = 8,
-	JOIN_RTTS = 4,
-	DRAIN_PERCENT = 60, /* of what the path holds is in flight */
+	JOIN_RTTS = 3,
+	DRAIN_PERCENT = 50, /* of what the path holds is in flight */
 	DRAIN_PERCENT_DEEP = 25,
 	SILENT_RTTS = 4 /* an epoch that took longer says nothing */
 };
@@ -87,13 +91,18 @@ static int64_t octaves_q8(uint64_t bps)
 	return (34 << 8) - (int64_t)((uint64_t)top << 8 | (bps >> (top - 8) & 255));
 }
 
-/* The queue that this flow wants, in time. */
-static uint64_t queue_ns(const struct cc_delivery *d)
+/* The queue that a flow of this rate wants, in time. */
+static uint64_t queue_of(const struct cc_delivery *d, uint64_t bps)
 {
-	int64_t octaves = octaves_q8(arriving(d));
+	int64_t octaves = octaves_q8(bps);
 	uint64_t more_q32 = d->params->queue_q32 * (uint64_t)(octaves > 0 ? octaves : 0) >> 8;
 
 	return fx_max(q32_mul(d->base_ns, fx_min(Q32_ONE / 20 + more_q32, Q32_ONE)), d->slack_ns);
+}
+
+static uint64_t queue_ns(const struct cc_delivery *d)
+{
+	return queue_of(d, arriving(d));
 }
 
 static void pace(struct cc *c, uint64_t bps)
@@ -129,7 +138,7 @@ static void start_up(struct cc *c, bool limited)
 	uint64_t bps = fx_max(2 * arriving(d), limited ? c->rate_bps : c->rate_bps / 2);
 
 	pace(c, bps);
-	allow(c, fx_max(5 * bytes_in(bps, d->base_ns) / 4, UINT64_C(16) * c->mtu_bytes));
+	allow(c, fx_max(9 * bytes_in(bps, d->base_ns) / 8, UINT64_C(16) * c->mtu_bytes));
 }
 
 static void drain(struct cc *c)
@@ -211,17 +220,50 @@ static uint8_t one_more(uint8_t n, bool again)
 	return !again ? 0 : n < UINT8_MAX ? (uint8_t)(n + 1) : n;
 }
 
+/* The queue of others hid the least round trip until now. */
+static bool others_found(struct cc_delivery *d)
+{
+	if (d->base_ns + d->base_ns / 16 + d->slack_ns >= d->least_ns[1])
+		return false;
+	d->others_us = (uint32_t)fx_min((d->least_ns[1] + d->queued_ns - d->base_ns) / 1000, UINT32_MAX);
+	d->least_ns[1] = d->base_ns;
+	return d->others_us;
+}
+
+/* Whether this flow has half of what each of the others has, or they have not given way for it. */
+static bool has_share(const struct cc_delivery *d, uint64_t queued_ns)
+{
+	uint64_t others_ns = UINT64_C(1000) * d->others_us, wanted_ns = queue_of(d, 2 * arriving(d));
+
+	return others_ns > wanted_ns || queued_ns > wanted_ns || queued_ns > others_ns + d->base_ns;
+}
+
+/* The least round trip is known, so there is nothing to be learned by a DRAIN. */
+static void startup_end(struct cc *c, uint64_t now_ns)
+{
+	struct cc_delivery *d = &c->delivery;
+
+	d->own_loss_q16 = (uint32_t)fx_min(d->loss_q16, LOSS_Q16_MAX);
+	d->others_us = 0;
+	d->drain_ns = d->empty_ns = now_ns;
+	d->state = DELIVERY_CRUISE;
+	cruise(c, d->rtt_ns);
+}
+
 static void judge_startup(struct cc *c, uint64_t now_ns, uint64_t best_bps, uint64_t queued_ns, bool limited)
 {
 	struct cc_delivery *d = &c->delivery;
 	bool rises = queued_ns > fx_max(d->base_ns / 16, d->slack_ns) &&
 		     fx_sub(queued_ns, d->queued_ns) > d->base_ns / EPOCHS / 8;
-	bool fallen = d->base_ns + d->base_ns / 16 + d->slack_ns < d->least_ns[1]; /* others had a queue there */
+	bool others = others_found(d) || d->others_us, full;
 
 	d->queued_ns = queued_ns;
 	if (!limited)
 		d->full = one_more(d->full, arriving(d) <= best_bps + best_bps / 16);
-	if (rises || fallen || queued_ns > queue_ns(d) / 2 || d->full >= FULL_EPOCHS)
+	full = d->full >= FULL_EPOCHS;
+	if (others && (full || has_share(d, queued_ns)))
+		startup_end(c, now_ns);
+	else if (!others && (full || rises || queued_ns > queue_ns(d) / 2))
 		drain_begin(c, now_ns);
 	else
 		start_up(c, limited);
@@ -233,9 +275,16 @@ static void judge_cruise(struct cc *c, uint64_t now_ns, uint64_t queued_ns, bool
 	uint64_t wanted_ns = queue_ns(d), trip_ns = d->base_ns + wanted_ns, since_ns = now_ns - d->drain_ns;
 	bool losing = d->loss_q16 > d->own_loss_q16 + d->own_loss_q16 / 2 + LOSS_Q16_EXCESS && since_ns > 3 * trip_ns;
 	/* Another flow keeps less in flight. */
-	bool joins = queued_ns < d->queued_ns - d->queued_ns / 5 && d->queued_ns > wanted_ns / 2 &&
+	bool joins = queued_ns < d->queued_ns - d->queued_ns / 10 && d->queued_ns > wanted_ns / 2 &&
 		     since_ns > JOIN_RTTS * trip_ns;
 
+	if (others_found(d) && !has_share(d, queued_ns)) {
+		d->state = DELIVERY_STARTUP;
+		d->full = 0;
+		start_up(c, limited);
+		return;
+	}
+	d->others_us = 0;
 	d->queued_ns += queued_ns / 4 - d->queued_ns / 4;
 	d->calm = one_more(d->calm, queued_ns < fx_max(wanted_ns / 4, d->base_ns / 64) && !limited && !losing);
 	d->over = one_more(d->over, queued_ns > wanted_ns + wanted_ns / 2);
@@ -392,7 +441,7 @@ static void archive(struct archive *a, struct cc *c)
 	struct cc_delivery *d = &c->delivery;
 
 	ARCHIVE(a, d, bps, queued_ns, base_ns, least_ns[0], least_ns[1], seq, bytes, rtt_ns, loss_q16, own_loss_q16,
-		room_q16, state, full, calm, over, measuring, deep);
+		room_q16, others_us, state, full, calm, over, measuring, deep);
 	for (uint32_t i = 0; i < DELIVERY_ASKED; i++)
 		ARCHIVE(a, d, asked_kbps[i]);
 	ARCHIVE_TIMES(a, d, turn_ns, empty_ns, peer_ns, sent_ns, drain_ns, drained_ns);

@@ -7,7 +7,8 @@
  * An acknowledgement counts bytes that have come. It may be rare (16 a round trip do), lost, and need not say what is
  * missing: cc_ack.ack_seq says how much was sent before it, so the difference is what was lost.
  *
- *     STARTUP  the rate doubles each round trip, until the rate of arrival does not follow or a queue grows
+ *     STARTUP  the rate doubles each round trip, until the rate of arrival does not follow or a queue grows; where others
+ *              have one already, until the rate is half of each of theirs
  *     DRAIN    less is in flight than the path holds, for a round trip in which the queue is empty: the least round
  *              trip is that, and the loss is what the path loses without being filled
  *     CRUISE   the window is what arrives in a least round trip, and a share of the queue; more while there is no queue
@@ -49,6 +50,7 @@ struct cc_delivery {
 	uint64_t drained_ns;            /* when in flight was as little as it should be; 0: not yet */
 	uint32_t asked_kbps[DELIVERY_ASKED];
 	uint32_t loss_q16, own_loss_q16; /* what is lost, and what was while the queue was empty */
+	uint32_t others_us;              /* STARTUP: the queue that others keep; 0: none is known */
 	uint32_t room_q16;               /* of the share of the queue: less where queues are short */
 	uint8_t state;                   /* enum delivery_state */
 	uint8_t full, calm, over;        /* epochs in a row: without growth; without a queue; with too much of it */

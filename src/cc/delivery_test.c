@@ -205,12 +205,11 @@ TEST(a_long_path_is_filled_whatever_it_loses_at_random)
 				      (unsigned long long)paths[i].mbps, (unsigned long long)paths[i].rtt_ms, losses[k],
 				      share, (double)p.queue_ns_max / (double)p.rtt_ns);
 			assert_true(share >= 0.93);
-			assert_true(p.queue_ns_max <= p.rtt_ns * 3 / 2);
+			assert_true(p.queue_ns_max <= p.rtt_ns * 7 / 5);
 		}
 	}
 }
 
-/* Eight take longer: each newcomer's share is small, and what it lacks of it falls by the same part a round trip. */
 TEST(flows_that_begin_in_turn_share_evenly)
 {
 	for (int n = 2; n <= 8; n *= 2) {
@@ -221,8 +220,6 @@ TEST(flows_that_begin_in_turn_share_evenly)
 			start(i);
 			run(30 * p.rtt_ns);
 		}
-		if (n == 8)
-			run(30 * p.rtt_ns);
 		jain(n);
 		run(30 * p.rtt_ns);
 		even = jain(n);

@@ -1,16 +1,25 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Answers come 32 times a round trip at most, so what has arrived since the newest one is estimated: an eighth of the window
- * at most, at the rate of sending. Otherwise packets would leave in bursts, and a lost answer would be a pause.
+ * at most, at the rate of sending. Otherwise packets would leave in bursts, and a lost answer would be a pause. Where hosts
+ * wait for processors, answers come in groups, and it is what arrives between two of these.
  *
  * A peer that counts more than was sent counts as one that has received everything.
  */
 #include "sdr/rate/auto_rate.h"
 
-enum { PINGS_A_RTT = 32, LATE_RTTS = 4, START_PACKETS = 32, LEAST_PACKETS = 8 };
+enum {
+	PINGS_A_RTT = 32,
+	PINGS_A_SHORT_RTT = 8,
+	PACKETS_A_PING = 4,
+	LATE_RTTS = 4,
+	START_PACKETS = 32,
+	LEAST_PACKETS = 8
+};
 
 #define PING_NS_MIN   UINT64_C(1000000)
 #define PING_NS_START UINT64_C(10000000)
+#define APART_NS_MAX  UINT64_C(50000000)
 
 void auto_rate_init(struct auto_rate *r, bool on, uint32_t mtu, uint64_t slack_ns, uint64_t now_ns)
 {
@@ -35,26 +44,43 @@ uint64_t auto_rate_bps(const struct auto_rate *r)
 	return limits(r) ? r->cc.rate_bps : 0;
 }
 
+static uint64_t bytes_in(const struct auto_rate *r, uint64_t ns)
+{
+	return (uint64_t)((double)r->cc.rate_bps / 8e9 * (double)ns);
+}
+
 bool auto_rate_may_send(const struct auto_rate *r, uint32_t bytes, uint64_t now_ns)
 {
-	uint64_t in_flight = r->sent - r->acked, most = r->cc.cwnd_bytes / 8, more;
+	uint64_t in_flight = r->sent - r->acked, most = r->cc.cwnd_bytes / 8, late, more;
 
 	if (!limits(r) || !in_flight)
 		return true;
-	more = r->acked_ns ? (uint64_t)((double)r->cc.rate_bps / 8e9 * (double)(now_ns - r->acked_ns)) : 0;
+	late = bytes_in(r, r->apart_ns);
+	most = most > late ? most : late;
+	more = r->acked_ns ? bytes_in(r, now_ns - r->acked_ns) : 0;
 	return in_flight + bytes <= r->cc.cwnd_bytes + (more < most ? more : most);
+}
+
+/* Of a round trip of a few milliseconds there are more, unless packets are as rare. */
+static uint64_t least_gap_ns(const struct auto_rate *r)
+{
+	uint64_t part = r->rtt_ns_least / PINGS_A_SHORT_RTT;
+	uint64_t packets = UINT64_C(8000000000) * PACKETS_A_PING * r->cc.mtu_bytes / r->cc.rate_bps;
+	uint64_t gap = part > packets ? part : packets;
+
+	return gap < PING_NS_MIN ? gap : PING_NS_MIN;
 }
 
 /* PINGs go while packets may be under way, and less often where no answer comes. */
 static uint64_t gap_ns(const struct auto_rate *r, uint64_t now_ns)
 {
-	uint64_t gap = r->rtt_ns_least / PINGS_A_RTT;
+	uint64_t gap = r->rtt_ns_least / PINGS_A_RTT, least = least_gap_ns(r);
 
 	if (!r->rtt_ns_least)
 		return PING_NS_START;
 	if (now_ns - r->acked_ns > LATE_RTTS * (r->rtt_ns_least + PING_NS_START))
 		gap = r->rtt_ns_least / 4 + PING_NS_START;
-	return gap > PING_NS_MIN ? gap : PING_NS_MIN;
+	return gap > least ? gap : least;
 }
 
 uint64_t auto_rate_due(const struct auto_rate *r)
@@ -76,6 +102,16 @@ static void note_trip(struct auto_rate *r, uint64_t rtt_ns)
 		r->rtt_ns_least = rtt_ns;
 }
 
+/* While packets are under way, the time since the last answer. The longest one counts, and fades within some round trips. */
+static void note_apart(struct auto_rate *r, uint64_t now_ns)
+{
+	uint64_t apart_ns = r->acked_ns && r->sent != r->acked ? now_ns - r->acked_ns : 0;
+
+	r->apart_ns -= r->apart_ns / 64;
+	r->apart_ns = apart_ns > r->apart_ns ? apart_ns : r->apart_ns;
+	r->apart_ns = r->apart_ns < APART_NS_MAX ? r->apart_ns : APART_NS_MAX;
+}
+
 static void acknowledge(struct auto_rate *r, const struct rate_ping *p, uint64_t bytes, uint64_t peer_ns,
 			uint64_t now_ns)
 {
@@ -91,6 +127,7 @@ static void acknowledge(struct auto_rate *r, const struct rate_ping *p, uint64_t
 	ack.acked_bytes = bytes > r->got ? bytes - r->got : 0;
 	ack.acked_packets = ack.acked_bytes > 0;
 	r->got += ack.acked_bytes;
+	note_apart(r, now_ns);
 	r->acked = p->sent;
 	r->acked_ns = now_ns;
 	cc_on_ack(&r->cc, now_ns, &ack);

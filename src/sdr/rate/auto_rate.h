@@ -28,6 +28,7 @@ struct auto_rate {
 	uint64_t sent;            /* bytes of packets so far */
 	uint64_t acked, acked_ns; /* of these, those before the newest PING that was answered; and when */
 	uint64_t got;             /* what the peer had counted */
+	uint64_t apart_ns;        /* how far apart answers come at most, lately: a host has waited for a processor */
 	uint64_t due_ns;          /* when the next PING may go */
 	uint64_t pings;           /* the next one's number */
 	uint64_t answered;        /* one more than that of the newest one that was answered */

@@ -93,6 +93,31 @@ TEST(an_answer_that_was_overtaken_takes_nothing_back)
 	assert_int_equal(r.got, 2 * MTU);
 }
 
+/* Where a host waits for a processor, answers come in groups, and between these the window is not all that may be sent. */
+TEST(what_is_sent_between_groups_of_answers_counts_as_arrived)
+{
+	uint64_t full, late_ns = 3 * RTT / 4;
+
+	for (int late = 0; late < 2; late++) {
+		set_up(true);
+		for (int i = 0; i < 8; i++) {
+			auto_rate_sent(&r, MTU);
+			now_ns += late ? late_ns : RTT / 32;
+			assert_true(auto_rate_count(&r, auto_rate_ping(&r, now_ns - RTT), r.sent, now_ns, now_ns));
+		}
+		r.cc.cwnd_bytes = 32 * MTU;
+		r.cc.rate_bps = r.cc.cwnd_bytes * 8000 / (RTT / MS);
+		send_all();
+		full = r.sent;
+		now_ns += late_ns;
+		send_all();
+		if (late)
+			assert_true(r.sent - full > r.cc.cwnd_bytes / 3);
+		else
+			assert_true(r.sent - full <= r.cc.cwnd_bytes / 8);
+	}
+}
+
 TEST(a_peer_that_counts_more_than_was_sent_counts_as_one_that_has_all)
 {
 	set_up(true);
