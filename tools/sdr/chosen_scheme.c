@@ -188,10 +188,11 @@ static bool answered(struct verbena_sdr_context *ctx, struct verbena_sdr_qp *qp,
 {
 	uint64_t end_ns = now_ns() + wait_ns, least_ns, mean_ns;
 
-	while (now_ns() < end_ns) {
+	for (uint64_t now = now_ns(); now < end_ns; now = now_ns()) {
 		verbena_sdr_progress(ctx);
 		if (!verbena_sdr_rtt_get(qp, &least_ns, &mean_ns) && mean_ns != before_ns)
 			return true;
+		meet_rest(ctx, -1, (int)((end_ns - now) / 1000000) + 1);
 	}
 	return false;
 }
@@ -221,9 +222,9 @@ static uint64_t number_hear(struct verbena_sdr_context *ctx, int tcp)
 {
 	uint64_t number;
 
-	while (!meet_poll(tcp, &number, sizeof(number), 1, 0)) {
+	while (!meet_poll(tcp, &number, sizeof(number), 1, ctx ? 0 : -1)) {
 		if (ctx)
-			verbena_sdr_progress(ctx);
+			meet_rest(ctx, tcp, -1);
 	}
 	return be64toh(number);
 }

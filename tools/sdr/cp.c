@@ -437,6 +437,11 @@ void cp_tell(const struct cp *c, const char *fmt, ...)
 	va_end(ap);
 }
 
+void cp_rest(const struct cp *c, bool heard)
+{
+	meet_rest(c->ctx, heard ? c->tcp : -1, cp_progress_ms(&c->progress));
+}
+
 void cp_start(struct cp *c)
 {
 	char text[16];

@@ -82,6 +82,9 @@ struct cp {
 /* The two ends, once they are connected. */
 void cp_send(struct cp *);
 void cp_receive(struct cp *);
+/* Nothing more can be done now: sleeps until the network, or the peer if it is `heard`, has something, or progress is to be
+ * shown. */
+void cp_rest(const struct cp *, bool heard);
 /* It is known which bytes are sent. */
 void cp_start(struct cp *);
 /* Prints a line for the user, if this end has one who reads lines. */

@@ -102,6 +102,11 @@ void cp_progress_show(struct cp_progress *p, uint64_t done, double lost)
 	p->show_ns = now + (p->terminal ? TERMINAL_NS : LINES_S * SECOND_NS);
 }
 
+int cp_progress_ms(const struct cp_progress *p)
+{
+	return p->terminal && !p->quiet ? TERMINAL_NS / 1000000 : 1000;
+}
+
 /* A terminal shows what is in a name, and the end of a long one. */
 void cp_progress_file(struct cp_progress *p, const struct cp_list *l, struct cp_cursor at)
 {

@@ -23,6 +23,8 @@ struct cp_progress {
 void cp_progress_start(struct cp_progress *, bool quiet, uint64_t bytes);
 /* `done`: bytes; `lost`: share of the packets, negative where it is not known. */
 void cp_progress_show(struct cp_progress *, uint64_t done, double lost);
+/* It is shown again in about so many milliseconds. */
+int cp_progress_ms(const struct cp_progress *);
 /* Which file it is, and up to which of its blocks. */
 void cp_progress_file(struct cp_progress *, const struct cp_list *, struct cp_cursor);
 /* Makes room for other lines. */

@@ -57,17 +57,17 @@ static void frame_take(struct receiving *r, const struct cp_frame *f)
 	}
 }
 
-/* Takes what is there, or waits a little if nothing else is to be done. */
-static bool frames_hear(struct receiving *r, bool busy)
+/* Takes what is there, or waits if nothing else is to be done. */
+static void frames_hear(struct receiving *r, bool busy)
 {
 	struct cp_frame f;
-	bool any = false;
 
-	while (!r->sent && cp_hear(&f, busy || any ? 0 : 1)) {
+	while (!r->sent && cp_hear(&f)) {
 		frame_take(r, &f);
-		any = true;
+		busy = true;
 	}
-	return any;
+	if (!busy)
+		cp_rest(r->cp, !r->sent);
 }
 
 /* ---- the list */
@@ -140,7 +140,7 @@ struct asking {
 static void answer_hear(struct receiving *r, struct cp_frame *f, enum cp_frame_type type)
 {
 	for (;;) {
-		cp_hear(f, -1);
+		cp_await(f);
 		if (f->type == type)
 			return;
 		if (f->type != CP_BAD)

@@ -153,9 +153,12 @@ static void turn(struct sending *s)
 {
 	struct cp_frame f;
 
+	if (cp_out_turn(&s->out))
+		return;
 	/* The receiver says nothing meanwhile, unless it fails. */
-	if (!cp_out_turn(&s->out) && cp_hear(&f, 1))
+	if (cp_hear(&f))
 		cp_nonsense();
+	cp_rest(s->cp, true);
 }
 
 static void list_send(struct sending *s)
@@ -273,7 +276,7 @@ static void compare(struct sending *s)
 	if (!memory)
 		die("no memory");
 	for (;;) {
-		cp_hear(&f, -1);
+		cp_await(&f);
 		if (item_hear(s, &f))
 			continue;
 		if (f.type == CP_SAME)
@@ -444,8 +447,8 @@ static void verdict_hear(struct sending *s)
 	put_be32(left_out, s->cp->left_out);
 	cp_say(CP_SENT, left_out, sizeof(left_out));
 	do {
-		while (!cp_hear(&f, 1))
-			verbena_sdr_progress(s->cp->ctx);
+		while (!cp_hear(&f))
+			cp_rest(s->cp, true);
 	} while (item_hear(s, &f));
 	if (f.type != CP_VERDICT || f.length != 8)
 		cp_nonsense();

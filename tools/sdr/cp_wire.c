@@ -82,7 +82,7 @@ static void __attribute__((noreturn)) peer_gone(void)
 	int one = 1;
 
 	while (ioctl(tcp, FIONREAD, &one) == 0 && one >= HEADER_LEN)
-		cp_hear(&f, 0);
+		cp_hear(&f);
 	die("the peer is gone");
 }
 
@@ -143,24 +143,32 @@ static bool frame_take(struct cp_frame *f, bool closed)
 }
 
 /* The end of the connection is seen only by poll() when a part of a frame is here. */
-bool cp_hear(struct cp_frame *f, int wait_ms)
+static bool hear(struct cp_frame *f, int wait_ms)
 {
 	struct pollfd fd = {.fd = tcp, .events = POLLIN | POLLRDHUP};
-	int n;
+	int n = poll(&fd, 1, wait_ms);
 
-	do {
-		n = poll(&fd, 1, wait_ms);
-		if (n > 0 && frame_take(f, fd.revents & (POLLRDHUP | POLLHUP | POLLERR)))
-			return true;
-		if (n > 0)
-			poll(NULL, 0, 1); /* the rest of a frame is under way */
-	} while (wait_ms < 0);
+	if (n > 0 && frame_take(f, fd.revents & (POLLRDHUP | POLLHUP | POLLERR)))
+		return true;
+	if (n > 0)
+		poll(NULL, 0, 1); /* the rest of a frame is under way */
 	return false;
+}
+
+bool cp_hear(struct cp_frame *f)
+{
+	return hear(f, 0);
+}
+
+void cp_await(struct cp_frame *f)
+{
+	while (!hear(f, -1))
+		;
 }
 
 void cp_expect(struct cp_frame *f, enum cp_frame_type type)
 {
-	cp_hear(f, -1);
+	cp_await(f);
 	if (f->type != type)
 		cp_nonsense();
 }

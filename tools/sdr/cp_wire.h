@@ -53,9 +53,10 @@ struct cp_frame {
  * minute, and die() tells the peer why; where this end is `served`, its user is the peer's, who reads it there alone. */
 void cp_wire_open(int tcp, bool served);
 void cp_say(enum cp_frame_type, const void *payload, size_t length);
-/* The next frame, if it comes within wait_ms; -1: waits for it. */
-bool cp_hear(struct cp_frame *, int wait_ms);
-/* Waits for a frame, which has that type. */
+/* The next frame, if it is here. */
+bool cp_hear(struct cp_frame *);
+/* Waits for the next frame; for one that has that type. */
+void cp_await(struct cp_frame *);
 void cp_expect(struct cp_frame *, enum cp_frame_type);
 /* The peer has said what makes no sense. */
 void cp_nonsense(void) __attribute__((noreturn));

@@ -322,6 +322,19 @@ size_t meet_poll(int tcp, void *records, size_t bytes, size_t max, int wait_ms)
 	return n;
 }
 
+void meet_rest(struct verbena_sdr_context *ctx, int tcp, int most_ms)
+{
+	struct pollfd fds[2] = {{.events = POLLIN}, {.fd = tcp, .events = POLLIN | POLLRDHUP}};
+	int armed = VERBENA_SDR_ERROR;
+
+	if (!verbena_sdr_event_fd_get(ctx, &fds[0].fd))
+		armed = verbena_sdr_event_arm(ctx);
+	if (armed == VERBENA_SDR_ERROR)
+		die("waiting for the network: %s", strerror(errno));
+	if (armed == VERBENA_SDR_SUCCESS)
+		poll(fds, 2, most_ms);
+}
+
 void meet_connect(int tcp, struct verbena_sdr_qp *qp)
 {
 	uint64_t bytes[2];

@@ -44,6 +44,10 @@ void meet_recv_numbers(int tcp, uint64_t *numbers, size_t count);
 extern void (*meet_look)(void);
 size_t meet_poll(int tcp, void *records, size_t bytes, size_t max, int wait_ms);
 
+/* Sleeps until something of the context may have changed, the peer has said something, or most_ms have passed; tcp -1: no
+ * peer is waited for. May return early: whoever waits looks at everything before and after. */
+void meet_rest(struct verbena_sdr_context *, int tcp, int most_ms);
+
 /* Exchanges the ends' addresses with the peer, and connects them. */
 void meet_connect(int tcp, struct verbena_sdr_qp *);
 

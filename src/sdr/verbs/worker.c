@@ -13,7 +13,7 @@
 
 #include "sdr/verbs/objects.h"
 
-enum { LOOK_NS = 50000, WINDOW_NS = 500000 };
+enum { LOOK_NS = 50000, PACE_NS = 500000, PACE_PACKETS = 64 };
 
 /* ---- gates */
 
@@ -115,12 +115,17 @@ static uint64_t earlier(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
-/* A window that is full opens when a COUNT comes, or a little by itself. */
+/* What the pace did not allow yet is sent some packets at a time, as waking for each costs more than it. A window that is
+ * full opens when a COUNT comes, or a little by itself. */
 static uint64_t pace_due_ns(const struct verbena_sdr_qp *qp, uint64_t now_ns)
 {
+	uint64_t rest_ns;
+
 	if (sender_idle(&qp->sender) || !qp->rate_bps)
 		return UINT64_MAX;
-	return auto_rate_may_send(&qp->rate, qp->shape.mtu, now_ns) ? qp->pace_ns : now_ns + WINDOW_NS;
+	rest_ns = UINT64_C(8000000000) * PACE_PACKETS * qp->shape.mtu / qp->rate_bps;
+	rest_ns = rest_ns < PACE_NS ? rest_ns : PACE_NS;
+	return qp->pace_ns > now_ns + rest_ns ? qp->pace_ns : now_ns + rest_ns;
 }
 
 static void ping_by_itself(struct verbena_sdr_qp *qp, uint64_t now_ns, uint64_t *due_ns)
