@@ -8,6 +8,7 @@ import os
 import pty
 import random
 import re
+import signal
 import stat
 import struct
 import subprocess
@@ -235,6 +236,27 @@ def gone(place):
         pair.kill()
 
 
+def asleep(place):
+    """A receiver whose sender stands still sleeps: it does not look each millisecond. A busy machine only makes it wake less often."""
+    work = folder()
+    here = os.path.join(work, "here")
+    write(here, noise(3, 64 << 20))
+    pair = Pair(place, CP, [os.path.join(work, "there")], ["-r", 100, here], gid_flag="-x").go().underway()
+
+    def switches():
+        with open("/proc/%d/status" % pair.server.pid) as f:
+            return int(re.search(r"\nvoluntary_ctxt_switches:\s*(\d+)", f.read()).group(1))
+
+    pair.client.signal(signal.SIGSTOP)
+    time.sleep(1)
+    before = switches()
+    time.sleep(3)
+    woken = switches() - before
+    pair.client.signal(signal.SIGCONT)
+    pair.kill()
+    check(woken < 1500, "woke up %d times in 3 s" % woken)
+
+
 # ---- a sender that lies --------------------------------------------------------------------------------
 
 FILE, FOLDER, LINK, SEVERAL, NAME = range(5)
@@ -394,4 +416,4 @@ def progress(place):
 
 if __name__ == "__main__":
     main({"sizes": sizes, "spoiled": spoiled, "link": link, "slow_link": slow_link, "idle_fill": idle_fill, "tree": tree, "again": again, "resumed": resumed, "gone": gone,
-          "hostile": hostile, "strangers": strangers, "refused": refused, "full": full, "progress": progress})
+          "hostile": hostile, "strangers": strangers, "refused": refused, "full": full, "progress": progress, "asleep": asleep})
