@@ -78,15 +78,16 @@ static bool look_at(int tasks_fd, const char *tid, uint64_t *switches)
 	return true;
 }
 
-static bool look(int tasks_fd, struct asleep_look *l)
+static bool look(struct asleep *a, struct asleep_look *l)
 {
 	_Alignas(struct entry) char entries[ENTRIES_BYTES];
 	pid_t self = env_self();
 	ssize_t n;
 
 	l->count = 0;
-	lseek(tasks_fd, 0, SEEK_SET);
-	while ((n = syscall(SYS_getdents64, tasks_fd, entries, sizeof(entries))) > 0) {
+	a->runner = 0;
+	lseek(a->tasks_fd, 0, SEEK_SET);
+	while ((n = syscall(SYS_getdents64, a->tasks_fd, entries, sizeof(entries))) > 0) {
 		for (ssize_t at = 0; at < n;) {
 			const struct entry *e = (void *)(entries + at);
 			pid_t tid = atoi(e->name);
@@ -94,9 +95,12 @@ static bool look(int tasks_fd, struct asleep_look *l)
 			at += e->bytes;
 			if (tid <= 0 || tid == self)
 				continue;
-			if (l->count == ASLEEP_THREADS_MAX ||
-			    !look_at(tasks_fd, e->name, &l->threads[l->count].switches))
+			if (l->count == ASLEEP_THREADS_MAX)
 				return false;
+			if (!look_at(a->tasks_fd, e->name, &l->threads[l->count].switches)) {
+				a->runner = tid;
+				return false;
+			}
 			l->threads[l->count++].tid = tid;
 		}
 	}
@@ -115,5 +119,5 @@ static bool are_equal(const struct asleep_look *a, const struct asleep_look *b)
 
 bool asleep_all(struct asleep *a)
 {
-	return look(a->tasks_fd, &a->before) && look(a->tasks_fd, &a->now) && are_equal(&a->before, &a->now);
+	return look(a, &a->before) && look(a, &a->now) && are_equal(&a->before, &a->now);
 }

@@ -24,6 +24,7 @@ struct asleep_look {
 
 struct asleep {
 	int tasks_fd; /* of the folder with the process's threads */
+	pid_t runner; /* a thread that was not asleep when asleep_all() found that; 0: none was seen */
 	struct asleep_look now, before;
 };
 

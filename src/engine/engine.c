@@ -317,6 +317,16 @@ static __attribute__((cold)) void poll_in_turn(struct engine *e)
 		e->env->idle(e->env);
 }
 
+bool engine_is_simulated(const struct engine *e)
+{
+	return e->env->idle;
+}
+
+void engine_catch_up(struct engine *e)
+{
+	e->env->catch_up(e->env);
+}
+
 void engine_poll(struct engine *e)
 {
 	uint64_t now_ns;

@@ -143,6 +143,9 @@ int engine_watch(struct engine *, int fd);
 
 /* One turn of the loop, without ever blocking: input, expiry, output. */
 void engine_poll(struct engine *);
+/* Whether time passes only while the program waits; then threads call the other one before they post. */
+bool engine_is_simulated(const struct engine *);
+void engine_catch_up(struct engine *);
 /*
  * Work was posted to qp (nic_doorbell() was not called yet; this does). Sends at once when the QP
  * is idle; otherwise leaves it to the next poll, with a bound by what is in flight.

@@ -62,6 +62,8 @@ struct engine_env {
 	 * until something may have, or returns at once if that was since the thread's last such call.
 	 */
 	void (*idle)(struct engine_env *);
+	/* NULL where idle is. Before a thread of the program posts: time becomes what its clocks have shown it. It may sleep. */
+	void (*catch_up)(struct engine_env *);
 	/* Lets so much time pass. A cancellation point. */
 	void (*pause)(struct engine_env *, uint64_t ns);
 	/*

@@ -42,7 +42,8 @@ enum {
 	RCVBUF_BYTES = 4 << 20,
 	IP_MTU = 9000,
 	SETTLE_NS_MIN = 10000, /* between two looks at threads that run */
-	SETTLE_NS_MAX = 1000000
+	SETTLE_NS_MAX = 300000,
+	LOOK_NS = 80000 /* between two looks by which a thread that runs is asked what it does */
 };
 
 struct simulated {
@@ -143,12 +144,19 @@ static void take_baton(const struct simulated *s)
 		s->baton->take();
 }
 
+static void catch_up(struct engine_env *env)
+{
+	if (of(env)->baton)
+		of(env)->baton->catch_up();
+}
+
 static void idle(struct engine_env *env)
 {
 	static _Thread_local uint32_t seen;
 	struct simulated *s = of(env);
 	uint32_t looks = atomic_load(&s->looks);
 
+	catch_up(env);
 	if (looks == seen) {
 		wait_for_look(s, seen);
 		take_baton(s);
@@ -228,6 +236,8 @@ static void wait_for_sleep(struct simulated *s)
 	uint64_t ns = SETTLE_NS_MIN;
 
 	while (!asleep_all(&s->asleep) || atomic_load(&s->sending)) {
+		if (s->baton && s->asleep.runner && ns >= LOOK_NS)
+			s->baton->look_at(s->asleep.runner);
 		sleep_in_world(ns);
 		ns = ns * 2 < SETTLE_NS_MAX ? ns * 2 : SETTLE_NS_MAX;
 	}
@@ -438,6 +448,11 @@ static void baton_wants(void *simulated)
 	ask_for_turn(simulated);
 }
 
+static void baton_idle(void *simulated)
+{
+	idle(simulated);
+}
+
 /* Without the preloaded library, programs of one thread are as well off. */
 static void find_baton(struct simulated *s)
 {
@@ -445,6 +460,7 @@ static void find_baton(struct simulated *s)
 	if (!s->baton)
 		return;
 	s->baton->wants = baton_wants;
+	s->baton->idle = baton_idle;
 	s->baton->ctx = s;
 	s->baton->begin();
 }
@@ -489,6 +505,7 @@ static void fill_in(struct simulated *s)
 	env->nap = nap;
 	env->wait = wait_for;
 	env->idle = idle;
+	env->catch_up = catch_up;
 	env->draw = draw;
 	env->open_port = open_port;
 	env->close = close_simulated;

@@ -15,6 +15,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #define BATON_SYMBOL "verbena_baton"
 
@@ -27,12 +28,20 @@ struct baton {
 	bool (*pass)(void);
 	/* A thread that has slept waits for its turn. */
 	void (*take)(void);
+	/* Before a thread does something that others may see: time becomes what it has read from its clocks. It may sleep. */
+	void (*catch_up)(void);
 	/* The engine's thread: when the first limit or timer is there, nanoseconds of the page; UINT64_MAX: none is set. */
 	uint64_t (*next_ns)(void);
 	/* The engine's thread: wakes those whose time has come. */
 	void (*expire)(uint64_t now_ns);
-	/* Set before begin(). A thread waits for the baton. */
+	/*
+	 * The engine's thread, now and then while this thread runs: if all that it does is to read memory until that changes,
+	 * it goes to sleep until something has happened.
+	 */
+	void (*look_at)(pid_t tid);
+	/* Set before begin(). A thread waits for the baton; and sleeps until something has happened. */
 	void (*wants)(void *ctx);
+	void (*idle)(void *ctx);
 	void *ctx;
 };
 

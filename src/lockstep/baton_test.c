@@ -14,11 +14,23 @@
 #include "lockstep/lockstep.h"
 #include "support/test.h"
 
-enum { THREADS = 4, MANY = 1100, LOOK_US = 50000, LIMIT_NS = 1000 };
+enum {
+	THREADS = 4,
+	MANY = 1100,
+	LOOK_US = 50000,
+	LIMIT_NS = 1000,
+	NOW_NS = 5,
+	READS = 10000,
+	READS_FREE = 4096,
+	STEPS = 30000000
+};
 
 static _Atomic unsigned wanting, running, may_end;
 static _Atomic uintptr_t ran[THREADS];
 static atomic_bool passed;
+static _Atomic pid_t looked_at;
+static _Atomic unsigned idles;
+static volatile int changed;
 static pthread_cond_t condition = PTHREAD_COND_INITIALIZER;
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 
@@ -26,7 +38,7 @@ static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 __attribute__((constructor(101))) static void make_page(void)
 {
 	int fd = memfd_create("page", 0);
-	struct lockstep_page page = {.magic = LOCKSTEP_MAGIC, .now_ns = 5};
+	struct lockstep_page page = {.magic = LOCKSTEP_MAGIC, .now_ns = NOW_NS};
 	char text[24];
 
 	if (fd < 0 || write(fd, &page, sizeof(page)) != sizeof(page))
@@ -166,5 +178,101 @@ TEST(a_limit_ends_a_wait_unless_what_it_waits_for_has_come)
 {
 	as_engine(limit_threads);
 }
+
+TEST(a_clock_that_is_read_on_and_on_goes_on)
+{
+	struct timespec t;
+	long first_ns;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	first_ns = t.tv_nsec;
+	for (int i = 0; i < READS; i++) {
+		clock_gettime(CLOCK_MONOTONIC, &t);
+		if (i < READS_FREE - 100)
+			assert_int_equal(t.tv_nsec, first_ns);
+	}
+	assert_in_range(t.tv_nsec, first_ns + 20 * (READS - READS_FREE), first_ns + 100 * READS);
+}
+
+#ifdef __x86_64__
+
+/* A thread that does not take part sees the page's time. */
+static void *read_counter(void *out)
+{
+	*(uint64_t *)out = __builtin_ia32_rdtsc();
+	return NULL;
+}
+
+TEST(the_processor_s_counter_is_simulated_time)
+{
+	uint64_t ns = 0;
+	pthread_t thread;
+
+	assert_int_equal(pthread_create(&thread, NULL, read_counter, &ns), 0);
+	pthread_join(thread, NULL);
+	assert_int_equal(ns, NOW_NS);
+}
+
+static void is_idle(void *ctx)
+{
+	idles++;
+	verbena_baton.take();
+}
+
+static void *read_memory(void *unused)
+{
+	looked_at = gettid();
+	while (!changed)
+		;
+	return NULL;
+}
+
+static void *compute(void *result)
+{
+	uint64_t x = 1;
+
+	looked_at = gettid();
+	for (uint64_t i = 0; i < STEPS; i++)
+		x = (x ^ i) * 0x5851f42d4c957f2d;
+	*(uint64_t *)result = x;
+	looked_at = 0;
+	return NULL;
+}
+
+static void *look_at_threads(void *unused)
+{
+	pthread_t thread;
+	uint64_t result;
+
+	looked_at = 0;
+	assert_int_equal(pthread_create(&thread, NULL, compute, &result), 0);
+	pass_one();
+	while (!looked_at)
+		sleep_us(100);
+	for (pid_t tid; (tid = looked_at); sleep_us(100))
+		verbena_baton.look_at(tid);
+	pthread_join(thread, NULL);
+	assert_int_equal(idles, 0);
+
+	assert_int_equal(pthread_create(&thread, NULL, read_memory, NULL), 0);
+	pass_one();
+	while (!looked_at)
+		sleep_us(100);
+	for (; !idles; sleep_us(100))
+		verbena_baton.look_at(looked_at);
+	changed = 1;
+	pass_one();
+	pthread_join(thread, NULL);
+	passed = true;
+	return NULL;
+}
+
+TEST(a_thread_that_reads_memory_until_that_changes_sleeps_and_one_that_computes_does_not)
+{
+	verbena_baton.idle = is_idle;
+	as_engine(look_at_threads);
+}
+
+#endif
 
 TEST_PROGRAM(NULL, NULL)

@@ -15,8 +15,6 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
-#include <sys/time.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "lockstep/baton.h"
@@ -30,6 +28,7 @@ enum turn { RUNS, WANTS, GRANTED };
 struct thread {
 	_Atomic uint32_t turn; /* enum turn; a futex */
 	atomic_bool used;
+	_Atomic pid_t tid; /* 0: it is not there yet */
 	void *(*run)(void *);
 	void *arg;
 };
@@ -84,8 +83,21 @@ static void expire(uint64_t now_ns)
 	waits_expire(now_ns);
 }
 
-OURS struct baton verbena_baton = {
-	.begin = begin, .end = end, .pass = pass, .take = preload_take, .next_ns = next_ns, .expire = expire};
+static void look_at(pid_t tid)
+{
+	for (unsigned i = 0; i < THREADS_MAX; i++)
+		if (threads[i].tid == tid)
+			counter_look_at(tid);
+}
+
+OURS struct baton verbena_baton = {.begin = begin,
+				   .end = end,
+				   .pass = pass,
+				   .take = preload_take,
+				   .catch_up = clocks_catch_up,
+				   .next_ns = next_ns,
+				   .expire = expire,
+				   .look_at = look_at};
 
 void preload_take(void)
 {
@@ -119,15 +131,28 @@ __attribute__((constructor)) static void find_page(void)
 		p = mmap(NULL, sizeof(*p), PROT_READ, MAP_SHARED, page_fd, 0);
 		preload_page = p == MAP_FAILED || p->magic != LOCKSTEP_MAGIC ? NULL : p;
 	}
-	if (preload_page)
-		pthread_atfork(NULL, NULL, end);
 	self = &threads[0];
+	self->tid = gettid();
+	if (preload_page) {
+		pthread_atfork(NULL, NULL, end);
+		counter_find();
+	}
 	errno = saved;
 }
 
 bool preload_takes_part(void)
 {
 	return self && atomic_load_explicit(&begun, memory_order_relaxed);
+}
+
+bool preload_runs(void)
+{
+	return preload_takes_part() && atomic_load(&self->turn) == RUNS;
+}
+
+bool preload_is_counted(void)
+{
+	return self;
 }
 
 unsigned preload_place(void)
@@ -157,6 +182,7 @@ static void leave(void *thread)
 	struct thread *t = thread;
 
 	waits_leave(preload_place());
+	atomic_store(&t->tid, 0);
 	self = NULL;
 	atomic_store(&t->used, false);
 }
@@ -167,6 +193,7 @@ static void *run_thread(void *thread)
 	void *result;
 
 	self = t;
+	atomic_store(&t->tid, gettid());
 	preload_take();
 	pthread_cleanup_push(leave, t);
 	result = t->run(t->arg);
@@ -218,104 +245,6 @@ OURS int pthread_mutex_lock(pthread_mutex_t *m)
 		return NEXT(pthread_mutex_lock)(m);
 	rc = pthread_mutex_trylock(m);
 	return rc == EBUSY ? SLEEPS(int, NEXT(pthread_mutex_lock)(m)) : rc;
-}
-
-/* ---- time ---- */
-
-static bool is_simulated(clockid_t clock)
-{
-	switch (clock) {
-	case CLOCK_REALTIME:
-	case CLOCK_REALTIME_COARSE:
-	case CLOCK_MONOTONIC:
-	case CLOCK_MONOTONIC_COARSE:
-	case CLOCK_MONOTONIC_RAW:
-	case CLOCK_BOOTTIME:
-	case CLOCK_TAI: return preload_page;
-	default: return false; /* processor time */
-	}
-}
-
-static uint64_t read_ns(clockid_t clock)
-{
-	bool since_1970 = clock == CLOCK_REALTIME || clock == CLOCK_REALTIME_COARSE || clock == CLOCK_TAI;
-
-	return preload_now_ns() + (since_1970 ? LOCKSTEP_WALL_NS : 0);
-}
-
-OURS int clock_gettime(clockid_t clock, struct timespec *t)
-{
-	if (!is_simulated(clock))
-		return NEXT(clock_gettime)(clock, t);
-	*t = ns_timespec(read_ns(clock));
-	return 0;
-}
-
-OURS int gettimeofday(struct timeval *restrict t, void *restrict zone)
-{
-	uint64_t ns;
-
-	if (!preload_page || !t)
-		return NEXT(gettimeofday)(t, zone);
-	ns = read_ns(CLOCK_REALTIME);
-	*t = (struct timeval){(time_t)(ns / BILLION), (suseconds_t)(ns % BILLION / 1000)};
-	return 0;
-}
-
-OURS time_t time(time_t *out)
-{
-	time_t now;
-
-	if (!preload_page)
-		return NEXT(time)(out);
-	now = (time_t)(read_ns(CLOCK_REALTIME) / BILLION);
-	if (out)
-		*out = now;
-	return now;
-}
-
-OURS int clock_nanosleep(clockid_t clock, int flags, const struct timespec *t, struct timespec *left)
-{
-	uint64_t until_ns, now_ns;
-	int saved = errno, rc;
-
-	if (!is_simulated(clock) || !t || !timespec_is_valid(t))
-		return NEXT(clock_nanosleep)(clock, flags, t, left);
-	now_ns = preload_now_ns();
-	until_ns = flags & TIMER_ABSTIME ? moment_ns(t) : later_ns(now_ns, timespec_ns(t));
-	rc = waits_sleep(until_ns) ? EINTR : 0;
-	errno = saved;
-	now_ns = preload_now_ns();
-	if (rc && left && !(flags & TIMER_ABSTIME))
-		*left = ns_timespec(until_ns > now_ns ? until_ns - now_ns : 0);
-	return rc;
-}
-
-OURS int nanosleep(const struct timespec *t, struct timespec *left)
-{
-	int err;
-
-	if (!preload_page)
-		return NEXT(nanosleep)(t, left);
-	err = clock_nanosleep(CLOCK_MONOTONIC, 0, t, left);
-	if (!err)
-		return 0;
-	errno = err;
-	return -1;
-}
-
-OURS int usleep(useconds_t us)
-{
-	return preload_page ? waits_sleep(later_ns(preload_now_ns(), (uint64_t)us * 1000)) : NEXT(usleep)(us);
-}
-
-OURS unsigned sleep(unsigned seconds)
-{
-	struct timespec t = {.tv_sec = seconds}, left;
-
-	if (!preload_page)
-		return NEXT(sleep)(seconds);
-	return nanosleep(&t, &left) ? (unsigned)left.tv_sec + (left.tv_nsec > 0) : 0;
 }
 
 /* ---- chance ---- */

@@ -10,6 +10,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 #include <time.h>
 
 #include "lockstep/lockstep.h"
@@ -29,12 +30,18 @@ extern const struct lockstep_page *preload_page;
 uint32_t preload_host(void);
 /* The calling thread is one of those that run one at a time. */
 bool preload_takes_part(void);
+/* It is, and does not wait for its turn. */
+bool preload_runs(void);
+/* It will be, once the device is open. */
+bool preload_is_counted(void);
 /* Of a thread that takes part: its number, below PRELOAD_THREADS_MAX. */
 unsigned preload_place(void);
 /* It has slept, and waits for its turn. errno stays. */
 void preload_take(void);
 /* Whether a call on a descriptor would return at once. errno stays. */
 bool preload_is_ready(int fd, short events);
+/* It is a socket of TCP between programs. errno stays. */
+bool preload_is_tcp(int fd);
 /* Simulated time. */
 uint64_t preload_now_ns(void);
 /* A descriptor of the library's own, away from the program's; takes fd, which may be -1. */
@@ -50,6 +57,20 @@ uint64_t waits_next_ns(void);
 void waits_expire(uint64_t now_ns);
 /* The thread in this place ends. */
 void waits_leave(unsigned place);
+
+/* What the clocks of the calling thread show, as simulated time; the thread may sleep in it. errno stays. */
+uint64_t clocks_read_ns(void);
+/* They show more than the time that others see. */
+bool clocks_are_ahead(void);
+/* Before the thread does something that others may see: time becomes what it has read. errno stays. */
+void clocks_catch_up(void);
+
+/* The processor's counter becomes one of simulated time (counter.c). */
+void counter_find(void);
+/* As of struct baton. */
+void counter_look_at(pid_t tid);
+/* How often the calling thread was: a signal that interrupts a call. */
+unsigned counter_looks(void);
 
 /* The same for timers. */
 uint64_t timers_next_ns(void);
@@ -103,6 +124,7 @@ static inline uint64_t moment_ns(const struct timespec *t)
 /* The call, which may sleep, and then the thread's turn. */
 #define SLEEPS(type, call)         \
 	({                         \
+		clocks_catch_up(); \
 		type slept = call; \
 		preload_take();    \
 		slept;             \

@@ -28,7 +28,7 @@ enum { PORT_FIRST = 32768, PORTS = 28232, TYPE_MASK = 15 };
 
 static const struct lockstep_end none;
 
-static bool is_ours(int fd)
+bool preload_is_tcp(int fd)
 {
 	int saved = errno, domain = 0, type = 0;
 	socklen_t bytes = sizeof(int), more = sizeof(int);
@@ -96,7 +96,7 @@ OURS int getsockname(int fd, __SOCKADDR_ARG out, socklen_t *restrict bytes)
 	enum lockstep_socket kind;
 	struct lockstep_end own = {.host = preload_host()}, peer;
 
-	if (!is_ours(fd) || !out.__sockaddr__)
+	if (!preload_is_tcp(fd) || !out.__sockaddr__)
 		return NEXT(getsockname)(fd, out, bytes);
 	if (!name_of(NEXT(getsockname), fd, &kind, &own, &peer))
 		own.port = 0;
@@ -109,7 +109,7 @@ OURS int getpeername(int fd, __SOCKADDR_ARG out, socklen_t *restrict bytes)
 	enum lockstep_socket kind;
 	struct lockstep_end own, peer;
 
-	if (!is_ours(fd) || !name_of(NEXT(getpeername), fd, &kind, &own, &peer))
+	if (!preload_is_tcp(fd) || !name_of(NEXT(getpeername), fd, &kind, &own, &peer))
 		return NEXT(getpeername)(fd, out, bytes);
 	if (kind == LOCKSTEP_SWITCH && name_of(NEXT(getsockname), fd, &kind, &own, &peer))
 		own = peer;
@@ -152,7 +152,7 @@ OURS int bind(int fd, __CONST_SOCKADDR_ARG address, socklen_t bytes)
 	const struct sockaddr *a = address.__sockaddr__;
 	struct lockstep_end own;
 
-	if (!a || a->sa_family == AF_UNIX || !is_ours(fd))
+	if (!a || a->sa_family == AF_UNIX || !preload_is_tcp(fd))
 		return NEXT(bind)(fd, address, bytes);
 	if (end_of(a, bytes, &own) && own.host == preload_host())
 		return bind_as(fd, LOCKSTEP_LISTENER, own, none);
@@ -165,7 +165,7 @@ OURS int listen(int fd, int backlog)
 	enum lockstep_socket kind;
 	struct lockstep_end own = {.host = preload_host()}, peer;
 
-	if (is_ours(fd) && !name_of(NEXT(getsockname), fd, &kind, &own, &peer) &&
+	if (preload_is_tcp(fd) && !name_of(NEXT(getsockname), fd, &kind, &own, &peer) &&
 	    bind_as(fd, LOCKSTEP_LISTENER, own, none))
 		return -1;
 	return NEXT(listen)(fd, backlog);
@@ -207,7 +207,7 @@ OURS int connect(int fd, __CONST_SOCKADDR_ARG address, socklen_t bytes)
 	const struct sockaddr *a = address.__sockaddr__;
 	struct lockstep_end to;
 
-	if (!a || (a->sa_family != AF_INET && a->sa_family != AF_INET6) || !is_ours(fd))
+	if (!a || (a->sa_family != AF_INET && a->sa_family != AF_INET6) || !preload_is_tcp(fd))
 		return NEXT(connect)(fd, address, bytes);
 	if (end_of(a, bytes, &to))
 		return call(fd, to);
@@ -231,7 +231,7 @@ OURS int accept4(int fd, __SOCKADDR_ARG from, socklen_t *bytes, int flags)
 {
 	__SOCKADDR_ARG unasked = {NULL};
 
-	if (!is_ours(fd)) {
+	if (!preload_is_tcp(fd)) {
 		if (!preload_takes_part() || preload_is_ready(fd, POLLIN))
 			return NEXT(accept4)(fd, from, bytes, flags);
 		return SLEEPS(int, NEXT(accept4)(fd, from, bytes, flags));
@@ -249,7 +249,7 @@ OURS int accept(int fd, __SOCKADDR_ARG from, socklen_t *bytes)
 /* Options of TCP and IP succeed, and have no effect. */
 OURS int setsockopt(int fd, int level, int name, const void *value, socklen_t bytes)
 {
-	if ((level == IPPROTO_TCP || level == IPPROTO_IP || level == IPPROTO_IPV6) && is_ours(fd))
+	if ((level == IPPROTO_TCP || level == IPPROTO_IP || level == IPPROTO_IPV6) && preload_is_tcp(fd))
 		return 0;
 	return NEXT(setsockopt)(fd, level, name, value, bytes);
 }

@@ -149,6 +149,7 @@ void waits_leave(unsigned place)
 static int sleep_for(struct waiter *w, const struct pollfd *fds, nfds_t count, const sigset_t *mask)
 {
 	struct pollfd few[FEW + 1], *all = count > FEW ? malloc((count + 1) * sizeof(*all)) : few;
+	unsigned looks;
 	int n;
 
 	if (!all) {
@@ -158,7 +159,10 @@ static int sleep_for(struct waiter *w, const struct pollfd *fds, nfds_t count, c
 	if (count)
 		memcpy(all, fds, count * sizeof(*all));
 	all[count] = (struct pollfd){.fd = w->fd, .events = POLLIN};
-	n = NEXT(ppoll)(all, count + 1, NULL, mask);
+	do {
+		looks = counter_looks();
+		n = NEXT(ppoll)(all, count + 1, NULL, mask);
+	} while (n < 0 && errno == EINTR && counter_looks() != looks);
 	if (all != few)
 		free(all);
 	return n < 0 ? -1 : 0;
@@ -200,26 +204,41 @@ bool preload_is_ready(int fd, short events)
 	return n != 0;
 }
 
-#define DESCRIPTOR(type, name, events, arguments, ...)                     \
-	OURS type name arguments                                           \
-	{                                                                  \
-		if (!preload_takes_part() || preload_is_ready(fd, events)) \
-			return NEXT(name)(__VA_ARGS__);                    \
-		return SLEEPS(type, NEXT(name)(__VA_ARGS__));              \
+/*
+ * One that is not to wait, whatever is there, is left alone: its caller may hold a lock that others need to go on. What
+ * is sent by TCP is sent at the time that the thread has read.
+ */
+static bool may_wait(int fd, int flags)
+{
+	if (!preload_takes_part() || flags & MSG_DONTWAIT)
+		return false;
+	if (clocks_are_ahead() && preload_is_tcp(fd))
+		clocks_catch_up();
+	return true;
+}
+
+#define DESCRIPTOR(type, name, events, flags, arguments, ...)             \
+	OURS type name arguments                                          \
+	{                                                                 \
+		if (!may_wait(fd, flags) || preload_is_ready(fd, events)) \
+			return NEXT(name)(__VA_ARGS__);                   \
+		return SLEEPS(type, NEXT(name)(__VA_ARGS__));             \
 	}
 
-DESCRIPTOR(ssize_t, read, POLLIN, (int fd, void *to, size_t bytes), fd, to, bytes)
-DESCRIPTOR(ssize_t, recv, POLLIN, (int fd, void *to, size_t bytes, int flags), fd, to, bytes, flags)
-DESCRIPTOR(ssize_t, recvmsg, POLLIN, (int fd, struct msghdr *m, int flags), fd, m, flags)
-DESCRIPTOR(ssize_t, recvfrom, POLLIN, (int fd, void *to, size_t bytes, int flags, __SOCKADDR_ARG from, socklen_t *len),
-	   fd, to, bytes, flags, from, len)
-DESCRIPTOR(ssize_t, write, POLLOUT, (int fd, const void *from, size_t bytes), fd, from, bytes)
-DESCRIPTOR(ssize_t, send, POLLOUT, (int fd, const void *from, size_t bytes, int flags), fd, from, bytes, flags)
-DESCRIPTOR(ssize_t, sendmsg, POLLOUT, (int fd, const struct msghdr *m, int flags), fd, m, flags)
+DESCRIPTOR(ssize_t, read, POLLIN, 0, (int fd, void *to, size_t bytes), fd, to, bytes)
+DESCRIPTOR(ssize_t, recv, POLLIN, flags, (int fd, void *to, size_t bytes, int flags), fd, to, bytes, flags)
+DESCRIPTOR(ssize_t, recvmsg, POLLIN, flags, (int fd, struct msghdr *m, int flags), fd, m, flags)
+DESCRIPTOR(ssize_t, recvfrom, POLLIN, flags,
+	   (int fd, void *to, size_t bytes, int flags, __SOCKADDR_ARG from, socklen_t *len), fd, to, bytes, flags, from,
+	   len)
+DESCRIPTOR(ssize_t, write, POLLOUT, 0, (int fd, const void *from, size_t bytes), fd, from, bytes)
+DESCRIPTOR(ssize_t, send, POLLOUT, flags, (int fd, const void *from, size_t bytes, int flags), fd, from, bytes, flags)
+DESCRIPTOR(ssize_t, sendmsg, POLLOUT, flags, (int fd, const struct msghdr *m, int flags), fd, m, flags)
 
 /* Until when a wait with this limit lasts; NULL: for good. */
 static uint64_t limit_ns(const struct timespec *t)
 {
+	clocks_catch_up();
 	return t ? later_ns(preload_now_ns(), timespec_ns(t)) : UINT64_MAX;
 }
 
@@ -354,10 +373,12 @@ static void lock_again(void *mutex)
 /* It is noted before the mutex is free, so no signal is missed. It may be woken without one. */
 static int wait_for_condition(pthread_cond_t *c, pthread_mutex_t *m, uint64_t until_ns)
 {
-	struct waiter *w = note(c, until_ns);
+	struct waiter *w;
 	int saved = errno, rc;
 	bool late;
 
+	clocks_catch_up();
+	w = note(c, until_ns);
 	if (!w)
 		return ENOMEM;
 	rc = pthread_mutex_unlock(m);
@@ -428,6 +449,7 @@ OURS int sem_wait(sem_t *s)
 
 static int wait_for_semaphore(sem_t *s, uint64_t until_ns)
 {
+	clocks_catch_up();
 	while (sem_trywait(s)) {
 		if (preload_now_ns() >= until_ns) {
 			errno = ETIMEDOUT;

@@ -139,7 +139,7 @@ static void context_fill(struct abi_context *ctx)
 	c->ops.dealloc_mw = dealloc_mw;
 	c->ops.poll_cq = poll_cq;
 	c->ops.req_notify_cq = req_notify_cq;
-	c->ops.post_send = post_send;
+	c->ops.post_send = engine_is_simulated(ctx->engine) ? post_send_simulated : post_send;
 	c->ops.post_recv = post_recv;
 	c->ops.post_srq_recv = post_srq_recv;
 	c->async_fd = ctx->async.fd;

@@ -387,6 +387,7 @@ struct ibv_qp *create_qp_ex(struct ibv_context *, struct ibv_qp_init_attr_ex *);
 struct ibv_qp *open_qp(struct ibv_context *, struct ibv_qp_open_attr *);
 /* post.c */
 int post_send(struct ibv_qp *, struct ibv_send_wr *, struct ibv_send_wr **bad);
+int post_send_simulated(struct ibv_qp *, struct ibv_send_wr *, struct ibv_send_wr **bad);
 int post_recv(struct ibv_qp *, struct ibv_recv_wr *, struct ibv_recv_wr **bad);
 int post_srq_recv(struct ibv_srq *, struct ibv_recv_wr *, struct ibv_recv_wr **bad);
 /* post_ex.c: fills the builder's functions; false when an operation asked for does not exist. */

@@ -274,6 +274,12 @@ int post_send(struct ibv_qp *pub, struct ibv_send_wr *wr, struct ibv_send_wr **b
 	return post_chain(qp_of(pub), wr, bad, 0);
 }
 
+int post_send_simulated(struct ibv_qp *pub, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
+{
+	engine_catch_up(qp_of(pub)->engine);
+	return post_send(pub, wr, bad);
+}
+
 int post_bind(struct ibv_qp *pub, const struct ibv_send_wr *wr)
 {
 	struct abi_qp *qp = qp_of(pub);

@@ -56,6 +56,12 @@ static void wr_start(struct ibv_qp_ex *ex)
 		qp->builder = (struct wr_builder){.err = qp_may_send(qp) ? 0 : EINVAL};
 }
 
+static void wr_start_simulated(struct ibv_qp_ex *ex)
+{
+	engine_catch_up(ex_of(ex)->engine);
+	wr_start(ex);
+}
+
 /* The chain is as it will be posted. The errno of the call that posts nothing of it; 0: it is posted. */
 static __attribute__((cold, noinline)) int chain_injected(struct abi_qp *qp, uint32_t count)
 {
@@ -391,7 +397,7 @@ bool post_ex_init(struct abi_qp *qp, uint64_t flags)
 		ex->wr_local_inv = wr_local_inv;
 	if (flags & IBV_QP_EX_WITH_BIND_MW)
 		ex->wr_bind_mw = wr_bind_mw;
-	ex->wr_start = wr_start;
+	ex->wr_start = engine_is_simulated(qp->engine) ? wr_start_simulated : wr_start;
 	ex->wr_complete = wr_complete;
 	ex->wr_abort = wr_abort;
 	ex->wr_set_sge = wr_set_sge;

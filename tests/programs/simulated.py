@@ -175,6 +175,48 @@ def sections(place):
     check("4 of 4 done" in sim_file(path, "--set", "run.only=unused"), "run.only")
 
 
+def perftest(command, *options):
+    """The figures in the last line of each end, and the whole output."""
+    words = "%s -F -x 0 %s" % (command, " ".join(options))
+    text = sim([(0, words), (1, words + " host0")], env={"VERBENA_PROTOCOL": "rocev2"})
+    check(text.count("exit status 0") == 2, text)
+    return [[float(n) for n in line.split()] for line in re.findall(r"#bytes.*\n *(\d[\d. \t]*)\n", text)], text
+
+
+def bandwidth(place):
+    """What the link has room for: packets of 4096 bytes, each of which has a RETH in a WRITE of 64 KiB (docs/rocev2.md)."""
+    for command, reth in (("ib_write_bw", 16), ("ib_send_bw", 0), ("ib_write_bw -R", 16)):
+        figures, text = perftest(command, "-n 1000 -m 4096")
+        share = 4096 / (4096 + reth + 12 + 4 + 66)
+        check(len(figures) == 2, text)
+        got = figures[1][3] * 2**20 * 8 / (GBPS * 1e9)
+        check(abs(got / share - 1) < 0.001, "%s: %g of the link instead of %g\n%s" % (command, got, share, text))
+
+
+def latency(place):
+    """Half of a round, as of closed_form(), to the nanosecond, by the processor's counter."""
+    for command, reth in (("ib_send_lat", 0), ("ib_write_lat", 16), ("ib_write_lat -R", 16)):
+        data, ack = 4096 + reth + 12 + 4 + 66, 12 + 4 + 4 + 66
+        half_ns = (ack + 2 * data) * 8 / GBPS + 2 * DELAY_PS / 1000
+        figures, text = perftest(command, "-n 60 -s 4096 -m 4096 -C")
+        check(len(figures) == 2, text)
+        for line in figures:
+            check(abs(line[5] - half_ns) <= 1, "%s: %s ns instead of %g\n%s" % (command, line[5], half_ns, text))
+    read, text = perftest("ib_read_lat", "-n 60 -s 4096 -m 4096 -C")
+    round_ns = 2 * (12 + 16 + 4 + 66 + 4096 + 12 + 4 + 4 + 66) * 8 / GBPS + 4 * DELAY_PS / 1000
+    check(abs(read[0][5] - round_ns) <= 1, "%s ns instead of %g\n%s" % (read[0][5], round_ns, text))
+
+
+def counter(place):
+    """A program that measures by the processor's counter, and one that reads memory: the same in each run."""
+    busy = [Process(["sh", "-c", "while :; do :; done"]) for _ in range(4)]
+    for command in ("ib_write_lat -n 20", "ib_atomic_bw -n 100", "ib_send_lat -c UD -n 20"):
+        outputs = {perftest(command)[1] for _ in range(3)}
+        check(len(outputs) == 1, "\n\n".join(outputs))
+    for p in busy:
+        p.kill()
+
+
 def gone(text):
     """No process of a run outlives it."""
     for pid in re.findall(r"\(pid (\d+)\)", text):
@@ -231,5 +273,5 @@ def wrong(place):
 
 
 if __name__ == "__main__":
-    main({"rping": rping, "ucmatose": ucmatose, "closed_form": closed_form, "same": same, "limits": limits, "pingpong": pingpong, "sections": sections,
-          "ends": ends, "wrong": wrong})
+    main({"rping": rping, "ucmatose": ucmatose, "closed_form": closed_form, "same": same, "limits": limits, "pingpong": pingpong,
+          "bandwidth": bandwidth, "latency": latency, "counter": counter, "sections": sections, "ends": ends, "wrong": wrong})
