@@ -69,6 +69,8 @@ void clocks_catch_up(void);
 void counter_find(void);
 /* As of struct baton. */
 void counter_look_at(pid_t tid);
+/* The calling thread reads a clock, and so does more than to read memory. */
+void counter_forget(void);
 /* How often the calling thread was: a signal that interrupts a call. */
 unsigned counter_looks(void);
 
