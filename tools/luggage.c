@@ -133,9 +133,16 @@ void luggage_take_back(struct luggage *l)
 
 void luggage_leave(struct luggage *l)
 {
-	for (size_t i = 0; i < l->count; i++) {
+	for (size_t i = 0; i < l->count; i++)
 		address_remove(l->here, &l->of[i].from);
-		address_announce(l->of[i].to.gid, l->of[i].to.ifindex);
+}
+
+void luggage_announce(const struct luggage *l, bool there)
+{
+	for (size_t i = 0; i < l->count; i++) {
+		const struct address *a = there ? &l->of[i].to : &l->of[i].from;
+
+		address_announce(a->gid, a->ifindex);
 	}
 }
 

@@ -27,8 +27,10 @@ int luggage_pack(struct luggage *, const struct reached *, int pidfd, int here, 
 /* Gives the addresses to the place there; those here have them too. EXIT_SUCCESS; EXIT_OURS, it has been said why not, and
  * there is none there. */
 int luggage_give(struct luggage *);
+/* Tells the neighbours of the place where the caller is that the addresses are there: the one they were given to, or not. */
+void luggage_announce(const struct luggage *, bool there);
 /* Takes them away there, where they were given. */
 void luggage_take_back(struct luggage *);
-/* Takes them away here, and tells the neighbours there, where the caller is. */
+/* Takes them away here. */
 void luggage_leave(struct luggage *);
 void luggage_close(struct luggage *);

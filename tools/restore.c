@@ -242,6 +242,8 @@ static int thaw_copy(struct move *m)
 		return complain("move: it cannot enter that network namespace: %s", strerror(errno));
 	if (!reach_here(&its, m->copy) || its.count != m->f->count)
 		return complain("what was restored of process %d shows no device there", m->pid);
+	/* The copy's first packets would be answered here. */
+	luggage_announce(&m->luggage, true);
 	return thaw(&its);
 }
 
@@ -281,6 +283,7 @@ static int go(struct move *m)
 		rc = thaw_copy(m);
 	if (rc == EXIT_SUCCESS) {
 		luggage_leave(&m->luggage);
+		luggage_announce(&m->luggage, true);
 		end_program(m);
 		let_hear(m->copy);
 		printf("process %d is process %d now\n", m->pid, m->copy);
@@ -290,6 +293,7 @@ static int go(struct move *m)
 	luggage_take_back(&m->luggage);
 	end_copy(m);
 	setns(m->here, CLONE_NEWNET);
+	luggage_announce(&m->luggage, false);
 	go_on_here(m);
 	return rc;
 }
