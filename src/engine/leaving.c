@@ -71,8 +71,7 @@ const char *leaving_address_text(const uint8_t gid[16], char *text, size_t bytes
 	return inet_ntop(v4 ? AF_INET : AF_INET6, gid + (v4 ? 12 : 0), text, (socklen_t)bytes);
 }
 
-/* By the name that programs know it by. */
-static bool cm_uses(const struct engine *e, const uint8_t gid[16])
+bool leaving_cm_uses(const struct engine *e, const uint8_t gid[16])
 {
 	const uint8_t *name = e->loop.map ? gid_map_last_vgid(map_of(e->loop.map), gid) : gid;
 
@@ -88,7 +87,7 @@ bool leaving_address(const struct engine *e, uint32_t index, uint8_t gid[16])
 
 		for (uint32_t k = 0; k < i; k++)
 			again |= !memcmp(its, e->gids.last[k], sizeof(e->gids.last[k]));
-		if (again || !(nic_uses_gid(e->loop.nic, its) || cm_uses(e, its)) || index--)
+		if (again || !(nic_uses_gid(e->loop.nic, its) || leaving_cm_uses(e, its)) || index--)
 			continue;
 		memcpy(gid, its, sizeof(e->gids.last[i]));
 		return true;
@@ -146,7 +145,7 @@ static bool change_address(const struct engine *e, const struct gid_table *t, co
 	int n = snprintf(why, why_bytes, "the program uses %s, which is no address of an interface that is up there",
 			 leaving_address_text(gid, text, sizeof(text)));
 
-	if (cm_uses(e, gid)) {
+	if (leaving_cm_uses(e, gid)) {
 		snprintf(why + n, why_bytes - (size_t)n, ", and an id of rdma_cm is bound to it");
 		return false;
 	}

@@ -21,6 +21,8 @@ void leaving_leave(struct engine *);
  * no more.
  */
 bool leaving_address(const struct engine *, uint32_t index, uint8_t gid[16]);
+/* Whether an id of rdma_cm is bound to an address, by the name that programs know it by. */
+bool leaving_cm_uses(const struct engine *, const uint8_t gid[16]);
 /* Writes an address as people do, and returns `text`. */
 const char *leaving_address_text(const uint8_t gid[16], char *text, size_t bytes);
 /*

@@ -96,8 +96,8 @@ static void leave_nothing_here(struct luggage *l)
 static void announce(const struct engine *e)
 {
 	for (uint32_t i = 0; i < e->gids.count; i++)
-		if (e->gids.gids[i].ifindex && (nic_uses_gid(e->loop.nic, e->gids.gids[i].raw) ||
-						cm_uses_address(e->loop.cm, e->gids.gids[i].raw)))
+		if (e->gids.gids[i].ifindex &&
+		    (nic_uses_gid(e->loop.nic, e->gids.gids[i].raw) || leaving_cm_uses(e, e->gids.gids[i].raw)))
 			address_announce(e->gids.gids[i].raw, e->gids.gids[i].ifindex);
 }
 

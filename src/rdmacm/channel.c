@@ -14,7 +14,7 @@
  * command holds the locks of all these engines, which it takes in their order; events come with the lock of their own.
  *
  * The engine's lock is held here, except where a comment says otherwise. A thread of the program that waits for an
- * event does not hold it: it waits in poll() on the program's end.
+ * event does not hold it: it waits in ppoll() on the program's end.
  */
 #include <assert.h>
 #include <dlfcn.h>
@@ -623,7 +623,8 @@ static void release_order(void *order)
 /*
  * A system call keeps its file open until it returns. A copy of the descriptor does the same here: rping closes a
  * channel on which another of its threads waits, and that thread must go on waiting. A signal and the thread's
- * cancellation end the wait, as they do in the kernel's device.
+ * cancellation end the wait, as they do in the kernel's device. A debugger or CRIU does not: who stops a thread in poll()
+ * and looks at it makes it fail with EINTR, but ppoll() without a limit goes on.
  */
 static ssize_t wait_for_event(const struct engines *engines, struct order *o)
 {
@@ -639,7 +640,7 @@ static ssize_t wait_for_event(const struct engines *engines, struct order *o)
 	for (rc = -EAGAIN; rc == -EAGAIN && !is_nonblocking(o->held);) {
 		for (size_t i = 0; i < engines->count; i++)
 			engine_hand_over(engines->of[i]);
-		rc = poll(&p, 1, -1) < 0 ? -errno : command_uncancelled(engines, o);
+		rc = ppoll(&p, 1, NULL, NULL) < 0 ? -errno : command_uncancelled(engines, o);
 	}
 	pthread_cleanup_pop(1);
 	return rc;
