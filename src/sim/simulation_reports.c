@@ -189,6 +189,8 @@ static void take_reports(struct flows *f)
 	}
 	count = 0;
 	for (uint32_t p = 0; p < f->c.parts; p++) {
+		if (!f->reports[p].count)
+			continue;
 		memcpy(&f->taken[count], f->reports[p].list, f->reports[p].count * sizeof(*f->taken));
 		count += f->reports[p].count;
 		f->reports[p].count = 0;

@@ -346,10 +346,10 @@ TEST_MANY(a_pause_stops_its_class_alone)
 		sim_run_free(&run);
 	}
 	/*
-	 * In one class they take turns at best; in two the four leave room, as host 4 drains
-	 * little.
+	 * In one class they take turns at best, but for a packet after each of some twenty pauses, 4 % of the bytes; in two
+	 * the four leave room, as host 4 drains little.
 	 */
-	assert_in_range(bps[0], 25000000000, 50000000000);
+	assert_in_range(bps[0], 25000000000, 52000000000);
 	assert_in_range(bps[1], 60000000000, 75000000000);
 	/* With veRoCE a window limits the four, too. */
 	assert_in_range(bps[3], bps[2] + 1, 90000000000);
