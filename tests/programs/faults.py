@@ -195,7 +195,7 @@ def flapping_openmpi(place):
 
 def flapping_ucx(place):
     """UCX's io_demo compares what it reads and writes."""
-    flapping(place, "io_demo", " -q -d 65536")
+    flapping(place, "io_demo", " -q -d 65536 -i 150")
 
 
 main({"flapping_fio": flapping_fio, "flapping_openmpi": flapping_openmpi, "flapping_ucx": flapping_ucx, "ucx": ucx, "rping": rping, "rping_ends": rping_ends, "iwarp": iwarp, "iwarp_rests": iwarp_rests, "asyncwatch": asyncwatch, "flaps": flaps, "repeated": repeated, "refused": refused, "pingpongs": pingpongs})
