@@ -15,7 +15,7 @@
 
 #include "end.h"
 
-enum { BYTES = 4096, HERE = 'h', THERE = 't', TIMEOUT = 14, RETRIES = 7, WRITTEN = 1 };
+enum { BYTES = 4096, HERE = 'h', THERE = 't', TIMEOUT = 14, RETRIES = 7, CONNECTED = 1, WRITTEN = 2 };
 
 static struct {
 	uint32_t key;
@@ -41,6 +41,7 @@ static void connect_ends(void)
 	if (!end.host)
 		printf("key 0x%x address 0x%lx\n", mr->rkey, (unsigned long)(uintptr_t)g.memory);
 	end_connect(TIMEOUT, RETRIES);
+	end_meet(CONNECTED); /* a queue pair that has refused a request does not get to RTS any more */
 	if (end.host) {
 		struct ibv_sge sge = {(uintptr_t)g.memory, BYTES, mr->lkey};
 		struct ibv_send_wr *bad, wr = {.sg_list = &sge,
