@@ -82,7 +82,7 @@ static struct rdma_cm_id *more(struct rdma_event_channel *channel)
 	return id;
 }
 
-static void take(struct rdma_event_channel *channel)
+static struct rdma_cm_id *take_event(struct rdma_event_channel *channel)
 {
 	struct rdma_cm_event *event;
 	struct rdma_cm_id *id;
@@ -92,8 +92,18 @@ static void take(struct rdma_event_channel *channel)
 	must(event->event == RDMA_CM_EVENT_ADDR_RESOLVED, "an address is resolved");
 	id = event->id;
 	rdma_ack_cm_event(event);
+	return id;
+}
+
+static void destroy(struct rdma_cm_id *id)
+{
 	if (rdma_destroy_id(id))
 		fail("rdma_destroy_id");
+}
+
+static void take(struct rdma_event_channel *channel)
+{
+	destroy(take_event(channel));
 }
 
 static bool has_none(struct rdma_event_channel *channel)
@@ -212,7 +222,7 @@ static void migrated(void)
 static void *taker(void *arg)
 {
 	for (;;) {
-		take(g.channel);
+		take_event(g.channel);
 		atomic_fetch_add(&g.taken, 1);
 	}
 	return arg;
@@ -229,18 +239,21 @@ static void end(pthread_t thread)
 
 static void threads(void)
 {
+	struct rdma_cm_id *ids[SHARED]; /* rdma_resolve_addr() writes into one after its event may have been taken */
 	pthread_t thread[THREADS];
 	int patience_ms = WAIT_MS;
 
 	for (int i = 0; i < THREADS; i++)
 		pthread_create(&thread[i], NULL, taker, NULL);
 	for (int i = 0; i < SHARED; i++)
-		more(g.channel);
+		ids[i] = more(g.channel);
 	while (atomic_load(&g.taken) < SHARED && patience_ms-- > 0)
 		usleep(1000);
 	must(atomic_load(&g.taken) == SHARED, "each event wakes a thread, and is taken once");
 	for (int i = 0; i < THREADS; i++)
 		end(thread[i]);
+	for (int i = 0; i < SHARED; i++)
+		destroy(ids[i]);
 	must(!readable(g.channel, 0), "nothing is left");
 	more(g.channel);
 	take(g.channel);
