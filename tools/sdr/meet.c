@@ -79,8 +79,8 @@ enum meet_answer meet_greet(int fd)
 	char answer[sizeof(greeting)];
 	ssize_t n;
 
-	if (send(fd, greeting, sizeof(greeting) - 1, MSG_NOSIGNAL) < 0)
-		return MEET_SILENT;
+	/* Who is gone already may have said something before. */
+	send(fd, greeting, sizeof(greeting) - 1, MSG_NOSIGNAL);
 	n = recv(fd, answer, sizeof(greeting) - 1, MSG_WAITALL);
 	if (n <= 0)
 		return MEET_SILENT;
