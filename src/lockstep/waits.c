@@ -8,7 +8,7 @@
  * that came at the last moment, it has come.
  *
  * Conditions are kept here alone: a thread that the kernel wakes from one would take the mutex at once, beside the
- * thread that has the baton. Of those that wait for one thing the first to come is the first to be woken.
+ * thread that has the baton. Threads that wait for one condition are woken in the order in which they came.
  */
 #undef _FORTIFY_SOURCE /* the calls are defined here, not called */
 #include <errno.h>

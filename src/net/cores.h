@@ -38,4 +38,4 @@ struct network *cores_of_port(struct network *, const struct port *);
 struct cut;
 /* The packet has been sent, by the part `from`, and arrives at its time_ps. */
 void cut_send(struct network *from, struct cut *, struct packet *);
-/* What is on its way between parts is lost with the link, as the packets on the wire are. */
+/* The link has gone down: packets that have not yet been copied into the other part are lost, as those on the wire are. */

@@ -227,7 +227,7 @@ int network_link_rate(struct network *net, uint32_t link, uint64_t at_ps, uint64
 	return fault_at(net, link, at_ps, FAULT_RATE, rate_bps);
 }
 
-/* What is on the wire is the far end's. */
+/* Packets on the wire belong to the part of the far end, whose events and store have them. */
 static void go_down(struct network *net, struct port *port)
 {
 	struct network *far = cores_of_port(net, port->back);

@@ -214,7 +214,8 @@ def check_memory(root):
                 yield f"{path}:{n}: {m.group()}) is for programs: memory of the device comes from src/space"
 
 
-# An engine may run on a time that is not the host's. A wait without a limit has none. A tool looks at the counters of others, and a group is the host's own.
+# An engine may run on a time that is not the host's. A wait without a limit needs no time. A tool looks at the counters of
+# others, and a group is the host's own.
 TIME_CALLS = re.compile(r"\b(clock_(gettime|nanosleep|now_ns|now_ms|wall_ns|sleep_ns)|gettimeofday|time|u?sleep|nanosleep|"
                         r"epoll_(wait|pwait2?)|timerfd_\w+)\s*\(|\bppoll\s*\((?!.*, NULL, NULL\))")
 TIME_USERS = {"engine/env_host.c", "engine/stats.c"}

@@ -50,7 +50,7 @@ static inline void auto_rate_sent(struct auto_rate *r, uint32_t bytes)
 	r->sent += bytes;
 }
 
-/* When the next PING is to be sent. UINT64_MAX: none is, as all was acknowledged or nothing limits the rate. */
+/* When the next PING is to be sent; UINT64_MAX: no PING is needed, as all was acknowledged or nothing limits the rate. */
 uint64_t auto_rate_due(const struct auto_rate *);
 /* A PING is sent now: the stamp that it carries. */
 uint64_t auto_rate_ping(struct auto_rate *, uint64_t now_ns);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What is known of queues on the way back, whatever the clocks of the two hosts do. */
+/* Queues on the way back are told apart from those on the way there, whatever the clocks of the two hosts do. */
 #include "base/prng.h"
 #include "support/test.h"
 #include "transport/paths/one_way.h"

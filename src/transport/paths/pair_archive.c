@@ -61,7 +61,7 @@ static void paths_archive(struct archive *a, struct pair_table *t, struct pair *
 		path_archive(a, t->config, p, &p->own[i]);
 	if (p->joint)
 		joint_archive(a, t, p);
-	/* What is known of the way back is not saved: one of the clocks is another one. */
+	/* The ways there and back (one_way.h) are not saved: after a load one of the two clocks is another. */
 }
 
 static void pair_archive(struct archive *a, struct pair_table *t, struct pair *p)
